@@ -26,16 +26,21 @@ from rl_coach.spaces import GoalsSpace, ReachingGoal
 time_limit = 1000
 steps_for_a_subgoal = 30
 thresholds = np.array([0.075, 0.075, 0.75])
-goals_space = GoalsSpace(
-    "achieved_goal",
-    ReachingGoal(thresholds, goal_reaching_reward=0, default_reward=-1),
-    lambda goal, state: np.abs(goal - state),
-)
+
+
+def goals_within(distances: np.ndarray) -> GoalsSpace:
+    """Goals that are reached within these distances."""
+    reward = ReachingGoal(distances, goal_reaching_reward=0, default_reward=-1)
+    return GoalsSpace("achieved_goal", reward, lambda goal, state: np.abs(goal - state))
+
+
+# a subgoal need not be a place where the pendulum can be: its cosine and sine are two numbers of the level above
+goals_space, subgoals = goals_within(thresholds), goals_within(np.array([0.3, 0.3, 2.0]))
 
 # Schedule
 schedule_params = ScheduleParameters()
 schedule_params.heatup_steps = EnvironmentSteps(0)
-schedule_params.improve_steps = EnvironmentSteps(100_000)
+schedule_params.improve_steps = EnvironmentSteps(400_000)
 schedule_params.steps_between_evaluation_periods = EnvironmentSteps(20_000)
 schedule_params.evaluation_steps = EnvironmentEpisodes(20)
 
@@ -80,8 +85,8 @@ top_agent_params.algorithm.num_consecutive_training_steps = 100
 bottom_agent_params = HACDDPGAgentParameters()
 bottom_agent_params.memory = EpisodicHindsightExperienceReplayParameters()
 set_level(bottom_agent_params, noise=0.1)
-bottom_agent_params.algorithm.in_action_space = goals_space
-bottom_agent_params.algorithm.num_consecutive_playing_steps = EnvironmentEpisodes(5)
+bottom_agent_params.algorithm.in_action_space = bottom_agent_params.memory.goals_space = subgoals
+bottom_agent_params.algorithm.num_consecutive_playing_steps = EnvironmentEpisodes(10)
 bottom_agent_params.algorithm.num_consecutive_training_steps = 100
 
 # Environment
