@@ -21,6 +21,7 @@ from rl_coach.orchestrators.embedded_redis import EmbeddedRedis
 from rl_coach.remote_level_manager import RemoteMultiAgentLevelManager
 from rl_coach.utils import CoachError
 from tests.frameworks import FRAMEWORK
+from tests.orchestrators.distributed_runs import wait_until
 from tests.zoo import parameters
 from tests.zoo.graphs import schedule
 from tests.zoo.players import Leaving, SideBySide, players_graph
@@ -34,6 +35,15 @@ SCHEDULE = schedule(EnvironmentSteps(STEPS), heatup=HEATUP)
 def redis(tmp_path_factory):
     server = EmbeddedRedis(tmp_path_factory.mktemp("redis"))
     server.start()
+    connection = Connection(server.url, server.password)
+
+    def listens():
+        try:
+            return connection.client.ping()
+        except connection.errors:
+            return False
+
+    wait_until(listens, "Redis")
     yield server
     server.stop()
 
