@@ -316,7 +316,7 @@ class GraphManager(CoachNames, Constrained):
         if value not in (RunPhase.UNDEFINED, self._shown_phase):
             self._attention_at = 0.0  # after the first step, whatever that one waits for
         self._counts = self.total_steps_counters[value].counters
-        if self._run_callbacks and value is not RunPhase.UNDEFINED:
+        if self._run_callbacks.exist and value is not RunPhase.UNDEFINED:
             self._run_callbacks.call("on_phase")
 
     @contextlib.contextmanager
@@ -366,7 +366,7 @@ class GraphManager(CoachNames, Constrained):
         self._counts[EnvironmentEpisodes] += 1
         if self._phase is RunPhase.TRAIN:
             self.progress.add_episode(reward)
-        if self._run_callbacks:
+        if self._run_callbacks.exist:
             self._run_callbacks.episode_ended(reward)
 
     def _episode_reward(self) -> float:
@@ -435,7 +435,7 @@ class GraphManager(CoachNames, Constrained):
             self.reset_required = True
             # where the agent, not the environment, ended the episode, the environment would only go on
             self.force_next_reset = not response.game_over
-        if self._run_callbacks:
+        if self._run_callbacks.exist:
             self._run_callbacks.call("on_step")
         if time.monotonic() >= self._attention_at:
             self.attend()
@@ -482,7 +482,7 @@ class GraphManager(CoachNames, Constrained):
         end, before = self.improvement.end_in_updates, counts[TrainingSteps]
         for level in self.level_managers:
             counts[TrainingSteps] += self._train(level, None if end is None else end - counts[TrainingSteps])
-        if self._run_callbacks and counts[TrainingSteps] > before:
+        if self._run_callbacks.exist and counts[TrainingSteps] > before:
             self._run_callbacks.call("on_update")
 
     def _train(self, level: LevelManager, at_most: int | None) -> int:
@@ -525,7 +525,7 @@ class GraphManager(CoachNames, Constrained):
                 self.occasionally_save_checkpoint()
             if signals.asked is not None:
                 signals.stop_if_asked()
-            if callbacks:
+            if callbacks.exist:
                 callbacks.carry_out(lambda: self.evaluate(self.evaluation_steps), self.save_checkpoint)
                 if callbacks.wants_stop:
                     return
@@ -587,7 +587,7 @@ class GraphManager(CoachNames, Constrained):
             else:
                 self._undo_evaluation(before, counts_before)
         self.evaluation_rewards = rewards
-        if self._run_callbacks and rewards:
+        if self._run_callbacks.exist and rewards:
             self._run_callbacks.call("on_evaluation_end")
             if best is None or float(np.mean(rewards)) > best:
                 self._run_callbacks.call("on_new_best")
@@ -840,7 +840,7 @@ class GraphManager(CoachNames, Constrained):
                 self.data_store.save_to_store()
             except (OSError, CoachError) as error:  # rights may come back, too
                 screen.warning(f"{error}; the next checkpoint brings it there")
-        if self._run_callbacks and path is not None and not failed:
+        if self._run_callbacks.exist and path is not None and not failed:
             self._run_callbacks.call("on_checkpoint")
         return path
 

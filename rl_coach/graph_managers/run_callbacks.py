@@ -17,16 +17,16 @@ class RunCallbacks:
     :param callbacks: in the order in which they are called
     :param view: what they see of the run
     :param register_signal: makes a signal of the first agent
+
+    :ivar exist: there is one; each step asks this attribute, and calls nothing if there is none
     """
 
     def __init__(self, callbacks: Sequence[Callback], view: RunView, register_signal: Callable[[str], Signal]):
         self._callbacks = list(callbacks)
+        self.exist = bool(self._callbacks)
         self._register_signal = register_signal
         self._signals: dict[str, Signal] = {}
         self.view = view
-
-    def __bool__(self) -> bool:
-        return bool(self._callbacks)
 
     @property
     def wants_stop(self) -> bool:

@@ -186,6 +186,7 @@ def test_the_critic_learns_returns_in_epochs_of_minibatches(tmp_path):
     assert (critic.updates, actor.updates) == (3 * 5, 1)  # 70 steps of whole episodes are five minibatches
 
 
+@pytest.mark.slow
 def test_a_recurrent_actor_steps_within_its_limit(tmp_path):
     from tests.zoo.parameters import recurrent_penalized_ppo
 
