@@ -85,7 +85,7 @@ class SaveEvery(Callback):
 class FilmEvaluations(Callback):
     """Writes the first episode of evaluations as a GIF, into the run's ``gifs``.
 
-    :param every: films each so-manieth evaluation, beginning with the first; 1 films all
+    :param every: one of so many evaluations is filmed, the first of them; 1 films all
     """
 
     def __init__(self, every: int = 1):
