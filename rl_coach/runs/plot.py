@@ -68,7 +68,8 @@ class SignalPlot:
         parts.append("</g>")
         for number, (line, colour) in enumerate(zip(drawn, cycle(_COLOURS)), start=1):
             parts.append(_text(_LEFT + 8, _LEGEND_LINE * number, line.label, colour))
-        return f'{_SVG} width="{_WIDTH}" height="{_HEIGHT + legend}">{"".join(parts)}</svg>'
+        size = f'width="{_WIDTH}" height="{_HEIGHT + legend}" viewBox="0 0 {_WIDTH} {_HEIGHT + legend}"'
+        return f'{_SVG} {size} style="max-width: 100%; height: auto">{"".join(parts)}</svg>'
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import shlex
 
 import pytest
 
-from rl_coach.coach import CoachLauncher
+from rl_coach.coach import CoachLauncher, main
 from rl_coach.command_line import arguments as command_line
 from rl_coach.command_line import custom_parameters, preset_catalogue
 
@@ -74,6 +74,16 @@ def test_command_lines_are_understood(page, tmp_path):
         args = launcher.get_config_args(launcher.get_argument_parser(), words[1:])
         if args.list is None:
             launcher.get_graph_manager_from_args(args)
+
+
+SESSIONS = blocks(ROOT / "docs" / "troubleshooting.md", "console")
+
+
+@pytest.mark.parametrize("session", SESSIONS, ids=lambda session: session.splitlines()[0])
+def test_mistakes_are_answered_as_the_page_says(session, capsys):
+    command, *answer = session.splitlines()
+    assert main(shlex.split(command)[2:]) == 2
+    assert capsys.readouterr().err.splitlines()[-1:] == answer
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
