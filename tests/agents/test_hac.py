@@ -154,9 +154,7 @@ def test_targets_stay_between_the_horizon_and_nothing(tmp_path):
     np.testing.assert_allclose(update.errors, [0.0, -5.0, -2.8], rtol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("bias", "value"), [(-60.0, -5.0), (0.0, -2.5), (2.0, -5 / (1 + math.exp(2))), (60.0, 0.0)]
-)
+@pytest.mark.parametrize(("bias", "value"), [(-60.0, -5.0), (0.0, -2.5), (2.0, -5 / (1 + math.exp(2))), (60.0, 0.0)])
 def test_a_sigmoid_keeps_the_critic_between_the_horizon_and_nothing(bias, value, tmp_path):
     agent = hierarchy(tmp_path).get_agents()[0]
     network = agent.networks["critic"].online_network
