@@ -57,7 +57,7 @@ def labels_of(runs: Sequence[Run]) -> dict[str, str]:
 
 
 def _parts(run: Run, common: Container[str]) -> list[str]:
-    """What may tell a run from others. :param common: assignments of ``-cp`` that all of them have"""
+    """Properties that may tell a run from others. :param common: assignments of ``-cp`` that all of them have"""
     about = run.description
     settings = [_SETTING_PATH.sub("", one) for one in sorted(_settings(run)) if one not in common]
     seed = f"seed {about.seed}" if about.seed is not None else ""

@@ -202,7 +202,7 @@ def offered_columns(
 
 
 def group_options(differing: Sequence[str], asked: str) -> dict[str, str]:
-    """What runs can be grouped by, by its title: first the settings that tell them apart, names of classes excepted.
+    """Names that runs can be grouped by, by their titles: first the settings that differ, without names of classes.
 
     :param differing: the parameters that are not the same in all runs
     :param asked: what they are grouped by now; it is always there

@@ -613,7 +613,7 @@ def ranked_by_difference(descriptions: Sequence[RunDescription]) -> list[str]:
 
 
 def is_administrative(name: str) -> bool:
-    """True for a parameter that belongs neither to the agent nor to its environment."""
+    """Return True for a parameter that belongs neither to the agent nor to its environment."""
     return name.startswith(_ADMINISTRATIVE) or name in ("seed", "environment.seed")
 
 
