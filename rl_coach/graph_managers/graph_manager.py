@@ -481,13 +481,9 @@ class GraphManager(CoachNames, Constrained):
             return
         end, before = self.improvement.end_in_updates, counts[TrainingSteps]
         for level in self.level_managers:
-            counts[TrainingSteps] += self._train(level, None if end is None else end - counts[TrainingSteps])
+            counts[TrainingSteps] += level.train(None if end is None else end - counts[TrainingSteps])
         if self._run_callbacks.exist and counts[TrainingSteps] > before:
             self._run_callbacks.call("on_update")
-
-    def _train(self, level: LevelManager, at_most: int | None) -> int:
-        """Let a level learn. :return: number of training steps made"""
-        return level.train(at_most)
 
     def should_train(self) -> bool:
         """True if the next call of ``train`` would let an agent learn."""

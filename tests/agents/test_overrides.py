@@ -108,7 +108,7 @@ IN_A_RUN = {
     "learning_scalars", "make_update_rule", "observe", "observe_transition", "policy_description",
     "post_training_commands", "predict_states", "prepare_batch_for_inference", "put_episode_aside",
     "reset_evaluation_state", "reset_internal_state", "restore_checkpoint", "run_pre_network_filter_for_inference",
-    "save_checkpoint", "seed_evaluation", "set_state", "should_train", "start_phase", "sync", "take_up_episode",
+    "save_checkpoint", "seed_evaluation", "set_state", "should_train", "sync", "take_up_episode",
     "targets_due",
     "train", "update_log", "update_transition_before_adding_to_replay_buffer",
 }  # fmt: skip
@@ -318,7 +318,6 @@ AFTERWARDS: dict[str, dict[str, Claim]] = {
             with_reward, has(lambda agent: set(agent.memory.transitions.rewards()) == {7.0}),
         ),
         "choose_action": (lambda agent, inherited, state: ActionInfo(1), chose_the_second),
-        "start_phase": (lambda agent, inherited: 3 * inherited(), made_updates(18)),
         "update_log": (nothing, wrote_no_rows),
     },
     "a rule, and actions that the environment gets": {
@@ -425,7 +424,8 @@ BUILDING: dict[str, dict[str, Claim]] = {
             lambda agent, inherited: OwnSource(agent.memory), has(lambda agent: isinstance(agent.batches, OwnSource))
         ),
         "phases": (
-            lambda agent, inherited: replace(inherited(), start=lambda: 0 * agent.start_phase()), made_updates(0)
+            lambda agent, inherited: replace(inherited(), start=lambda left: 3 * agent.clock.start_phases()),
+            made_updates(18),
         ),
         "register_signal": (
             lambda agent, inherited, name, *args, **kwargs: inherited(f"my {name}", *args, **kwargs),

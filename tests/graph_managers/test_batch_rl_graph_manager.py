@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rl_coach.agents.core.learning import DataSetLearning
+from rl_coach.agents.core.update_loop import DataSetLearning
 from rl_coach.agents.ddqn_agent import DDQNAgentParameters
 from rl_coach.base_parameters import AgentParameters, TaskParameters, VisualizationParameters
 from rl_coach.core_types import CsvDataset, EnvironmentEpisodes, EnvironmentSteps, TrainingSteps

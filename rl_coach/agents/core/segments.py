@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Mapping, Se
 import numpy as np
 
 from rl_coach.architectures.network_wrapper import NetworkWrapper
-from rl_coach.architectures.packing import padded, padded_sequences
+from rl_coach.architectures.padding import padded, padded_sequences
 from rl_coach.core_types import Batch, PlayUnit
 from rl_coach.memories.backend.wire import UNREADABLE
 from rl_coach.memories.memory import Memory

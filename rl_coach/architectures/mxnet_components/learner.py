@@ -7,13 +7,12 @@ from typing import Any, Callable, Sequence
 
 import numpy as np
 
-from rl_coach.architectures.learner import CompiledStep, Learner, StepLayout, Variables
+from rl_coach.architectures.learner import CompiledStep, Learner, Packing, StepLayout, Variables
 from rl_coach.architectures.mxnet_components import ops
 from rl_coach.architectures.mxnet_components.compatible_mxnet import mxnet, numpy_semantics
 from rl_coach.architectures.mxnet_components.pieces import Pieces
 from rl_coach.architectures.network_function import NetworkFunction
 from rl_coach.architectures.network_state import NetworkState, initial_groups
-from rl_coach.architectures.packing import Packing
 from rl_coach.architectures.update import TrainingStep
 from rl_coach.base_parameters import NetworkParameters
 from rl_coach.core_types import GradientClippingMethod
