@@ -540,7 +540,6 @@ class GraphManager(CoachNames, Constrained):
         self.verify_graph_was_created()
         if steps.num_steps <= 0:
             return self._run_callbacks.wants_stop
-        best = self.progress.best_evaluation
         with self.evaluation() as rewards:
             self._reports.expect(RunPhase.TEST, steps)
             self.progress.begin_evaluation(self.status())
@@ -549,8 +548,7 @@ class GraphManager(CoachNames, Constrained):
             finally:
                 self.progress.end_evaluation()
         self.improvement.evaluation_held()
-        is_best = best is None or float(np.mean(rewards)) > best
-        if is_best and self.improvement.end is not None and self.checkpoints.schedule.is_regular:
+        if self.progress.has_improved and self.improvement.end is not None and self.checkpoints.schedule.is_regular:
             self.save_checkpoint()
         return self.should_stop()
 
@@ -566,7 +564,6 @@ class GraphManager(CoachNames, Constrained):
         before = [level.evaluation_state() for level in self.level_managers]
         counts_before = dict(self.total_steps_counters[RunPhase.TEST].counters)
         assert self.seed is not None
-        best = self.progress.best_evaluation
         with self.phase_context(RunPhase.TEST):
             self.sync()
             trained = self.total_steps_counters[RunPhase.TRAIN][EnvironmentSteps]
@@ -585,7 +582,7 @@ class GraphManager(CoachNames, Constrained):
         self.evaluation_rewards = rewards
         if self._run_callbacks.exist and rewards:
             self._run_callbacks.call("on_evaluation_end")
-            if best is None or float(np.mean(rewards)) > best:
+            if self.progress.has_improved:
                 self._run_callbacks.call("on_new_best")
 
     def _evaluation_episodes(self, steps: StepMethod, rewards: list[float]) -> None:
