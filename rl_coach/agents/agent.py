@@ -11,15 +11,15 @@ from rl_coach.agents.agent_interface import AgentInterface
 from rl_coach.agents.compat import CoachNames
 from rl_coach.agents.core.accumulated_reward import with_accumulated_reward, with_accumulated_reward_space
 from rl_coach.agents.core.batches import BatchSource, DataSetPass, MemoryBatches
+from rl_coach.agents.core.chunk_requirements import require_sound
 from rl_coach.agents.core.clock import TrainingClock
 from rl_coach.agents.core.episode import EpisodeInProgress, EpisodeReport, let_checkpoints_hold
 from rl_coach.agents.core.evaluation_snapshot import EvaluationSnapshot
-from rl_coach.agents.core.experience import Experience, Played
+from rl_coach.agents.core.experience import Experience, ExperienceChunk
 from rl_coach.agents.core.finite_watch import FiniteWatch
 from rl_coach.agents.core.learning import Learning, Phases
 from rl_coach.agents.core.overrides import is_replaced
 from rl_coach.agents.core.parallel_episodes import ParallelEpisodes
-from rl_coach.agents.core.played_requirements import require_sound
 from rl_coach.agents.core.requirements import requirements_of, unmet_by_recurrent_networks
 from rl_coach.agents.core.signals import RowUnit, Signals
 from rl_coach.agents.core.transport import FILTERS, policy_of, take_policy
@@ -156,7 +156,6 @@ class Agent(CoachNames, AgentInterface):
         self.learning: Any = None
         self._snapshot: EvaluationSnapshot | None = None
         self._attributes_of_episode: set[str] = set()
-        self._attributes_before_evaluation: dict[str, Any] = {}
         self.is_played_elsewhere = False
         self.training_has_begun = False
         task = agent_parameters.task_parameters
@@ -399,8 +398,9 @@ class Agent(CoachNames, AgentInterface):
         is_built = self.exploration_policy is not None
         if is_built and value is RunPhase.TEST and self._snapshot is None:
             streams = [self.rng, self.spaces.action.rng, *(network.rng for network in self.networks.values())]
-            self._snapshot = EvaluationSnapshot(self.filters, streams, self.exploration_policy, self.signals)
-            self._attributes_before_evaluation = dict(vars(self))
+            self._snapshot = EvaluationSnapshot(
+                self.filters, streams, self.exploration_policy, self.signals, vars(self)
+            )
         if self._phase is not value:
             self.reset_evaluation_state(value)
         self._phase = value
@@ -410,8 +410,7 @@ class Agent(CoachNames, AgentInterface):
             self.exploration_policy.change_phase(value)
         if value is not RunPhase.TEST and self._snapshot is not None:
             self._snapshot.restore()
-            self._snapshot = None
-            before, self._attributes_before_evaluation = self._attributes_before_evaluation, {}
+            before, self._snapshot = self._snapshot.attributes, None
             vars(self).update({name: before[name] for name in self._attributes_of_episode if name in before})
 
     def seed_evaluation(self, seed: np.random.SeedSequence) -> None:
@@ -827,7 +826,7 @@ class Agent(CoachNames, AgentInterface):
 
     # other processes
 
-    def take_in(self, played: Played) -> None:
+    def take_in(self, played: ExperienceChunk) -> None:
         """Take in what another process has played for this agent, as if it had been played here.
 
         :raises CoachError: it does not fit itself, the agent's spaces or the memory; nothing has been changed then

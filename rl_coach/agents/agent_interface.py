@@ -148,7 +148,7 @@ class AgentInterface:
         raise NotImplementedError(f"{type(self).__name__} does not train")
 
     def handle_episode_ended(self) -> None:
-        """Close the books of the episode that has just ended."""
+        """Complete the episode that has just ended."""
 
     def put_episode_aside(self) -> Any:
         """The episode in progress, for ``take_up_episode`` to go on with after another one, or in another run; None if

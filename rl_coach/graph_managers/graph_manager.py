@@ -357,7 +357,7 @@ class GraphManager(CoachNames, Constrained):
             level.reset_internal_state()
 
     def handle_episode_ended(self) -> None:
-        """Count an episode that has ended, and have everyone close its books."""
+        """Count an episode that has ended, and have all levels complete it."""
         self._count_episode(self._episode_reward())
         for level in self.level_managers:
             level.handle_episode_ended()

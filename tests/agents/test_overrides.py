@@ -17,7 +17,7 @@ import pytest
 
 from rl_coach.agents.agent import Agent
 from rl_coach.agents.core.batches import MemoryBatches
-from rl_coach.agents.core.experience import Played
+from rl_coach.agents.core.experience import ExperienceChunk
 from rl_coach.agents.core.learning import NoLearning
 from rl_coach.agents.dqn_agent import DQNAgent
 from rl_coach.architectures.update import Update
@@ -103,6 +103,7 @@ def methods_of(agent: type) -> set[str]:
 # Every public method of an agent is in one of these four.
 IN_A_RUN = {
     "act", "acting_prediction", "before_training", "begin_episode", "choose_action", "close", "collect_savers",
+    "columns_of_networks",
     "count_played", "fits", "get_state", "get_success_rate", "handle_episode_ended", "learn_from_batch",
     "learning_columns",
     "learning_scalars", "make_update_rule", "observe", "observe_transition", "policy_description",
@@ -144,7 +145,7 @@ ON_REQUEST: dict[str, Callable[[Any], Any]] = {
     "run_off_policy_evaluation": lambda agent: agent.run_off_policy_evaluation(),
     "set_session": lambda agent: agent.set_session(None),
     "set_incoming_directive": lambda agent: agent.set_incoming_directive(np.zeros(2)),
-    "take_in": lambda agent: agent.take_in(Played(3)),
+    "take_in": lambda agent: agent.take_in(ExperienceChunk(3)),
     "take_policy": lambda agent: agent.take_policy(agent.acting_policy()),
     "update_step_in_episode_log": lambda agent: agent.update_step_in_episode_log(),
     "freeze_memory": lambda agent: agent.freeze_memory(),
@@ -307,6 +308,11 @@ def same_observation(agent: Any, inherited: Any, *args: Any) -> dict[str, np.nda
     return {name: np.ones_like(array) for name, array in inherited(*args).items()}
 
 
+def asked_by_networks(agent: Any, inherited: Any, batch: Any) -> dict[str, np.ndarray]:
+    agent.was_asked = True
+    return inherited(batch)
+
+
 def nothing(agent: Any, inherited: Any, *args: Any) -> None:
     """The inherited method is not called."""
 
@@ -356,6 +362,10 @@ AFTERWARDS: dict[str, dict[str, Claim]] = {
     },
     "actions to bootstrap from": {
         "select_actions": (lambda agent, inherited, states, values: np.zeros(len(values), int), learned_otherwise),
+    },
+    "columns by the networks": {
+        "select_actions": (lambda agent, inherited, states, values: np.zeros(len(values), int), learned_otherwise),
+        "columns_of_networks": (asked_by_networks, has(lambda agent: getattr(agent, "was_asked", False))),
     },
 }  # fmt: skip
 

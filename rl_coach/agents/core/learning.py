@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Callable, Protocol, SupportsFloat
 
 from rl_coach.agents.core.clock import TrainingClock
-from rl_coach.agents.core.experience import Played
+from rl_coach.agents.core.experience import ExperienceChunk
 from rl_coach.base_parameters import AlgorithmParameters
 from rl_coach.core_types import EnvironmentEpisodes, PlayUnit
 from rl_coach.memories.memory import Memory
@@ -42,12 +42,12 @@ class Learning(Protocol):
     def left_to_play(self) -> tuple[int, PlayUnit]:
         """Steps, episodes or segments that other processes are still to play before it learns."""
 
-    def require_fitting(self, played: Played) -> None:
+    def require_fitting(self, played: ExperienceChunk) -> None:
         """
         :raises CoachError: what another process has played does not say what is needed to learn from it
         """
 
-    def take_in(self, played: Played) -> None:
+    def take_in(self, played: ExperienceChunk) -> None:
         """Learn from what another process has played, which the memory has already, when its time comes."""
 
     def get_state(self) -> dict[str, Any]:
@@ -106,10 +106,10 @@ class PhaseLearning:
         played = clock.episodes if unit is PlayUnit.EPISODES else clock.steps
         return max(0, period.num_steps - (played - clock.last_phase)), unit
 
-    def require_fitting(self, played: Played) -> None:
+    def require_fitting(self, played: ExperienceChunk) -> None:
         """Anything that the memory takes can be learned from."""
 
-    def take_in(self, played: Played) -> None:
+    def take_in(self, played: ExperienceChunk) -> None:
         """It is in the memory, where phases find it."""
 
     def get_state(self) -> dict[str, Any]:
