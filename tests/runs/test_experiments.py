@@ -11,7 +11,6 @@ from rl_coach.runs.experiments import (
     COPIED_AFTER_SECONDS,
     SignalFile,
     Summary,
-    column_names,
     describe,
     find_signal_files,
     flatten,
@@ -21,7 +20,7 @@ from rl_coach.runs.experiments import (
     run_ids,
     videos,
 )
-from rl_coach.runs.signal_file import LONGEST_LINE_BYTES, extremes, parse
+from rl_coach.runs.signal_file import LONGEST_LINE_BYTES, column_names, extremes, parse
 from rl_coach.utils import CoachError
 from tests.dashboard.runs import write_coach_1_run, write_episodes, write_gif, write_run
 
