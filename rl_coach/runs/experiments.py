@@ -10,6 +10,7 @@ ever read, never locked, and may grow while they are read: a row counts once its
 
 from __future__ import annotations
 
+import csv
 import datetime
 import itertools
 import os
@@ -33,6 +34,9 @@ from rl_coach.runs.signal_file import (
     WALL_CLOCK,
     WALL_CLOCK_MINUTES,
     SignalFile,
+    column_names,
+    read_header,
+    whole_lines,
 )
 from rl_coach.runs.status import is_evaluation, read_status, state_of
 from rl_coach.runs.workers import RunSignals
@@ -75,6 +79,23 @@ def find_signal_files(root: str | os.PathLike[str]) -> Iterator[os.DirEntry[str]
 
 def _holds_no_runs(name: str) -> bool:
     return name in _DIRECTORIES_WITHOUT_RUNS or name.endswith(".episodes")
+
+
+def episode_files(signal_file: str | os.PathLike) -> dict[int, pathlib.Path]:
+    """The in-episode CSVs of a run by episode number, in their order.
+
+    They lie in ``<name>.episodes`` beside the run's CSV; older releases left the ending away.
+    """
+    path = pathlib.Path(signal_file)
+    stem = path.with_suffix("")
+    found: dict[int, pathlib.Path] = {}
+    name = re.sub(r"_\d+$", "", stem.name)
+    for folder in (stem.with_name(name), stem.with_name(f"{name}.episodes")):
+        if folder.is_dir():
+            for file in folder.iterdir():
+                if match := _EPISODE_FILE.match(file.name):
+                    found[int(match.group(1))] = file
+    return dict(sorted(found.items()))
 
 
 def videos(signal_file: str | os.PathLike) -> list[pathlib.Path]:
@@ -338,6 +359,49 @@ def _over_known(statistic: Callable[[np.ndarray], Any], values: Sequence[float])
     """A statistic of the values that are known; NaN if none is."""
     known = np.array([value for value in values if np.isfinite(value)])
     return float(statistic(known)) if known.size else float("nan")
+
+
+def read_end(path: str | os.PathLike, counts_minutes: bool, most_bytes: int = 1 << 14) -> tuple[list[str], Summary]:
+    """The names of a CSV's columns, and where the run stands by its last rows alone: quick, however long the file.
+
+    :param most_bytes: how far to look back for a value; where lines are long, further
+    :raises OSError: if the file is gone or cannot be read
+    """
+    with open(path, "rb") as file:
+        header = read_header(file)
+        size = os.fstat(file.fileno()).st_size
+        most_bytes = max(most_bytes, 2 * len(header))
+        start = max(len(header), size - most_bytes)
+        file.seek(start)
+        data = file.read(most_bytes) if header else b""
+    if start > len(header):
+        data = data[data.find(b"\n") + 1 :]
+    names = column_names(header) if header else []
+    lines = whole_lines(data).decode("utf-8", "replace").replace("\0", "").splitlines()
+    found = _newest_values(lines, names)
+    minutes = wall_clock_minutes(found, lambda name: np.array([found[name]]), counts_minutes)
+    summary = Summary(
+        steps=found.get(TOTAL_STEPS, float("nan")),
+        minutes=float(minutes[0]) if minutes.size else float("nan"),
+        last_evaluation_reward=found.get(EVALUATION_REWARD, float("nan")),
+    )
+    return names, summary
+
+
+def _newest_values(lines: Sequence[str], names: Sequence[str]) -> dict[str, float]:
+    """The last finite value of each column that a summary is made of."""
+    wanted = (TOTAL_STEPS, EVALUATION_REWARD, WALL_CLOCK, WALL_CLOCK_MINUTES)
+    missing = {name: place for place, name in enumerate(names) if name in wanted}
+    found: dict[str, float] = {}
+    for cells in csv.reader(reversed(lines)):
+        if not missing:
+            break
+        for name, place in list(missing.items()):
+            value = _number(cells[place]) if len(cells) == len(names) else float("nan")
+            if np.isfinite(value):
+                found[name] = value
+                del missing[name]
+    return found
 
 
 def _number(cell: str) -> float:

@@ -62,6 +62,26 @@ class SignalFile:
         self.left_out = 0
         self.is_condensed = False
 
+    @classmethod
+    def from_table(cls, path: str | os.PathLike, table: pa.Table, offset: int, seam: bytes) -> SignalFile:
+        """A file of which everything up to ``offset`` was read earlier.
+
+        :param seam: the last bytes before ``offset``; where they differ from the file's, it is another file
+        """
+        file = cls(path)
+        file.names, file.table, file.offset, file.seam = list(table.column_names), table, offset, seam
+        return file
+
+    @classmethod
+    def from_offset(
+        cls, path: str | os.PathLike, names: Sequence[str], offset: int, seam: bytes, wanted: Collection[str]
+    ) -> SignalFile:
+        """A file of which only what follows ``offset`` is of interest; ``seam`` as in ``from_table``."""
+        file = cls(path, wanted, MOST_ROWS)
+        file.names, file.offset, file.seam = list(names), offset, seam
+        file.table = empty_table(file._kept())
+        return file
+
     @property
     def rows(self) -> int:
         """Number of rows that are kept."""
@@ -203,6 +223,11 @@ def _cells(line: str) -> list[str]:
 def column_names(header: bytes) -> list[str]:
     """The names in a header line, each made unique and none empty."""
     return list(_column_names(header))
+
+
+def whole_lines(data: bytes) -> bytes:
+    """``data`` up to its last line end: the rest of the line may still be on its way."""
+    return data[: data.rfind(b"\n") + 1]
 
 
 def empty_table(names: Sequence[str]) -> pa.Table:

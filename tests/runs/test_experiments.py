@@ -11,16 +11,19 @@ from rl_coach.runs.experiments import (
     COPIED_AFTER_SECONDS,
     SignalFile,
     Summary,
+    column_names,
     describe,
+    episode_files,
     find_signal_files,
     flatten,
     last_growth,
     load,
     parse_timestamp,
+    read_end,
     run_ids,
     videos,
 )
-from rl_coach.runs.signal_file import LONGEST_LINE_BYTES, column_names, extremes, parse
+from rl_coach.runs.signal_file import LONGEST_LINE_BYTES, extremes, parse
 from rl_coach.utils import CoachError
 from tests.dashboard.runs import write_coach_1_run, write_episodes, write_gif, write_run
 
@@ -250,6 +253,15 @@ def test_flattens_nested_settings():
     }
 
 
+def test_the_end_of_a_file_tells_where_the_run_stands(tmp_path):
+    rows = "".join(f"{row},{row * 10},{row / 2},{row if row % 5 == 0 else ''}\n" for row in range(1, 4001))
+    names, summary = read_end(write(tmp_path / "run.csv", HEADER + rows + "4001,9"), counts_minutes=True)
+    assert names == column_names(HEADER.encode())
+    assert (summary.steps, summary.minutes, summary.last_evaluation_reward) == (40000, 2000, 4000)
+    assert not summary.complete
+    assert read_end(write(tmp_path / "empty.csv", ""), True)[0] == []
+
+
 def test_summary_by_the_whole_file():
     summary = Summary()
     names = column_names(HEADER.encode())
@@ -259,10 +271,12 @@ def test_summary_by_the_whole_file():
     assert (summary.last_evaluation_reward, summary.best_evaluation_reward) == (3, 5)
 
 
-def test_videos_of_a_run(tmp_path):
+def test_episodes_and_videos_of_a_run(tmp_path):
     path = write_run(tmp_path, "CartPole_DQN", "21_11_2026-10_30")
-    assert videos(path) == []
+    assert episode_files(path) == {} and videos(path) == []
+    write_episodes(path, range(9, 12))
     gif = write_gif(path, "episode")
+    assert list(episode_files(path)) == [9, 10, 11]
     assert videos(path) == [gif]
 
 
