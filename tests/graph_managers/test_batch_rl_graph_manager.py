@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from rl_coach.agents.awac_agent import AWACAgentParameters
-from rl_coach.agents.core.learning import DataSetLearning
+from rl_coach.agents.core.update_loop import DataSetLearning
 from rl_coach.agents.cql_agent import CQLAgentParameters
 from rl_coach.agents.ddqn_agent import DDQNAgentParameters
 from rl_coach.agents.ddqn_bcq_agent import DDQNBCQAgentParameters
