@@ -11,7 +11,7 @@
 # make lint    ruff, mypy, import-linter
 # make thin    makes .venv-thin, which acts with exported policies and holds no training framework (0.2 GB, not 2.5)
 # make thin-jax  makes .venv-thin-jax, which also trains with -f jax, without TensorFlow
-# make docs    builds the documentation's pages into build/site
+# make docs    executes the tutorials and builds the documentation's pages into build/site (minutes)
 # make package builds the wheel and the sdist into dist
 # make install-test  tests the thin installations and the wheel in fresh environments (needs a package registry)
 # make cluster-test  tests runs on Kubernetes against the API server that COACH_KUBE_APISERVER names
@@ -210,8 +210,11 @@ $(VENV)/.docs-installed: $(BIN)/python $(METADATA)
 	$(INSTALL) '.[docs]'
 	@touch $@ $(VENV)/.run-installed
 
+# What the tutorials write lies in a copy of the pages.
 docs: $(VENV)/.docs-installed
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@mkdir -p build && rm -rf build/docs && cp -R docs build/docs
+	COACH_DOCS_DIR=build/docs COACH_DOCS_EXECUTE=true NO_MKDOCS_2_WARNING=1 \
+	  $(BIN)/python -m mkdocs build --strict --quiet
 	@echo "build/site/index.html"
 
 $(VENV)/.package-installed: $(BIN)/python

@@ -6,27 +6,28 @@ import re
 from setuptools import find_packages, setup
 
 HERE = pathlib.Path(__file__).parent
+PICTURE = re.compile(r"!\[[^\]]*\]\((?!https?://)[^)]+\)\n*")
+LINK = re.compile(r"\[([^\]]+)\]\((?!https?://)([^)]+)\)")
 RELATIVE_LINK = re.compile(r"\]\((?!https?://|#)([^)]+)\)")
 PICTURES = (".svg", ".png")
 
 
-def repository() -> str:
-    """The repository's address; Python 3.10 has no reader of TOML."""
+def repository() -> str | None:
+    """The repository's address, if it has one; Python 3.10 has no reader of TOML."""
     match = re.search(r'^Repository = "(.+)"$', (HERE / "pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE)
-    if match is None:
-        raise ValueError("pyproject.toml names no Repository under [project.urls]")
-    return match[1]
+    return match and match[1]
 
 
 def readme() -> str:
-    """README.md as it can be shown away from the repository."""
-    address = repository()
+    """README.md as it can be shown away from the repository: with absolute links, or without links and pictures."""
+    address, text = repository(), (HERE / "README.md").read_text(encoding="utf-8")
+    if address is None:
+        return LINK.sub(r"\1", PICTURE.sub("", text))
 
     def absolute(match: re.Match) -> str:
         kind = "raw" if match[1].endswith(PICTURES) else "blob"
         return f"]({address}/{kind}/main/{match[1]})"
 
-    text = (HERE / "README.md").read_text(encoding="utf-8").replace("<repo>", address)
     return RELATIVE_LINK.sub(absolute, text)
 
 

@@ -2,7 +2,8 @@
 
 ``python -m benchmarks.golden`` trains what is not yet among the results, a process for each, adds each outcome to them
 as it comes, and writes the tables anew: that of docs/benchmarks.md, and on the page of each algorithm that of the
-presets which the page names. Interrupted, it goes on where it was.
+presets which the page names, with the learning curves of those whose evaluations were kept. Interrupted, it goes on
+where it was.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import subprocess
 import sys
 from typing import Any, Iterable
 
+from benchmarks import curves
 from benchmarks.pages import ALGORITHMS, PAGE, REPOSITORY, write_between, write_on_pages
 from benchmarks.scores import UNTUNED
 from benchmarks.train_to_reward import NOT_INSTALLED, NOT_REACHED, REACHED, Outcome
@@ -28,6 +30,7 @@ SOURCE = (
     "Rewards to reach and episodes are those of the presets; the rest is measured as\n"
     "[Golden runs](../benchmarks.md#golden-runs) says."
 )
+CURVES = "Learning curves of these runs, a line for each seed. A run ends when it has reached its reward."
 HEADER = (
     "| preset | reward to reach | within | seeds | reached by | reward | episodes | wall time | day |\n"
     "|---|---|---|---|---|---|---|---|---|"
@@ -83,6 +86,10 @@ def read(results: pathlib.Path) -> list[Outcome]:
 
 def write_tables(page: pathlib.Path, algorithms: pathlib.Path, outcomes: list[Outcome]) -> None:
     """Put the table of all runs on ``page``, and those of its presets on each page of ``algorithms`` with the marks."""
+    for preset, runs in _by_preset(outcomes).items():
+        if any(run.curve for run in runs):
+            lines = curves.one_line_each({run.seed: run.curve for run in runs if run.curve})
+            curves.write(page.parent, preset, lines, "episodes")
     write_between(page, BEGIN, END, table(outcomes))
     write_on_pages(algorithms, BEGIN, END, lambda named: table_of_page(named, outcomes))
 
@@ -112,9 +119,20 @@ def table_of_page(named: set[str], outcomes: list[Outcome]) -> str:
         lines += [SOURCE, "", HEADER]
         lines += [_row(by_preset[n], _level(n)) if n in by_preset else _empty_row(n) for n in with_a_reward]
         lines += _about_workers(with_a_reward)
+        lines += _pictures([run for name in with_a_reward for run in by_preset.get(name, []) if run.curve])
     if without := [name for name in presets if name not in with_a_reward]:
         lines += [""] * bool(lines) + [_without_a_reward(without)]
     return "\n".join(lines)
+
+
+def _pictures(runs: list[Outcome]) -> list[str]:
+    """A paragraph for the curves of all presets, and one for each of them."""
+    lines = []
+    for preset, own in _by_preset(runs).items():
+        ends = _each(f"{run.curve[-1][1]:.4g} after {run.curve[-1][0]:g} episodes" for run in own)
+        text = f"Learning curve of {preset}: the last evaluation of each seed has a mean reward of {ends}"
+        lines += ["", curves.picture(preset, text, to_docs="../")]
+    return ["", CURVES, *lines] if lines else []
 
 
 def _about_workers(presets: list[str]) -> list[str]:

@@ -4,7 +4,8 @@ small ones that have no reward to reach.
     python -m benchmarks.scores [--only PATTERN] [--seeds 0,1,2] [--libraries coach,sb3]
 
 trains what is not yet among the results, a process for each, adds each outcome to them as it comes, and writes the
-tables anew: that of docs/benchmarks.md, and on the page of each algorithm that of the presets which the page names.
+tables and learning curves anew: those of docs/benchmarks.md, and on the page of each algorithm those of the presets
+which the page names.
 Interrupted, it goes on where it was. A score is the mean return of 20 episodes after the last step of training, actions
 without noise.
 """
@@ -24,9 +25,11 @@ from dataclasses import asdict, dataclass
 from datetime import date
 from typing import Any, Iterable
 
+from benchmarks import curves
 from benchmarks.pages import ALGORITHMS, PAGE, REPOSITORY, write_between, write_on_pages
 from rl_coach.coach import CoachInterface
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, RunPhase
+from rl_coach.runs.plot import Line
 from rl_coach.runs.progress import duration
 
 LIST = REPOSITORY / "presets" / "scores.json"
@@ -50,6 +53,10 @@ PUBLISHED = {
     "Pendulum_TQC": -151.3,
 }  # fmt: skip
 SOURCE = f"Mean returns of {EPISODES} episodes after the last step, measured as [Scores](../benchmarks.md#scores) says."
+CURVES = (
+    "Learning curves: the mean return of the evaluations during training. A line is the mean over the seeds, and\n"
+    "its band goes from the lowest seed to the highest."
+)
 HEADER = (
     "| preset | steps | aim | published | library | scores | mean ± deviation | at 20, 40, 60, 80, 100 % of the steps "
     "| wall time | day |\n|---|---|---|---|---|---|---|---|---|---|"
@@ -113,9 +120,49 @@ def train_peer(preset: str, seed: int) -> Score:
 
 
 def write_tables(page: pathlib.Path, algorithms: pathlib.Path, scores: list[Score]) -> None:
-    """Put the table of all scores on ``page``, and that of its presets on each page of ``algorithms`` with marks."""
-    write_between(page, BEGIN, END, table(scores))
+    """Put the table and the curves of all scores on ``page``, and those of its presets on each page of ``algorithms``
+    with marks."""
+    for preset, runs in _by_preset(scores).items():
+        curves.write(page.parent, path_of(preset), _lines(preset, runs))
+    write_between(page, BEGIN, END, "\n\n".join([table(scores), *pictures(scores)]))
     write_on_pages(algorithms, BEGIN, END, lambda named: table_of_page(named, scores))
+
+
+def pictures(scores: Iterable[Score], to_docs: str = "") -> list[str]:
+    """A paragraph that explains the curves, and one for each preset.
+
+    :param to_docs: the way from the page to the directory of the pages
+    """
+    shown = [
+        curves.picture(path_of(preset), _seen(preset, runs), to_docs) for preset, runs in _by_preset(scores).items()
+    ]
+    return [CURVES, *shown] if shown else []
+
+
+def _seen(preset: str, runs: list[Score]) -> str:
+    """What the picture of a preset shows, in words."""
+    said = []
+    for library, name in LIBRARIES.items():
+        if own := [one for one in runs if one.library == library]:
+            path = ", ".join(f"{_mean_at(part, own):.4g}" for part in PARTS_OF_CURVE)
+            said.append(f"{name} has a mean return of {path}")
+    return f"Learning curve of {path_of(preset)}: at 20, 40, 60, 80 and 100 % of the steps {'; '.join(said)}"
+
+
+def _lines(preset: str, runs: list[Score]) -> list[Line]:
+    by_library = {name: [one for one in runs if one.library == library] for library, name in LIBRARIES.items()}
+    return [
+        curves.mean_and_band(f"{path_of(preset)}, {name}, seeds: {len(own)}", [one.curve for one in own])
+        for name, own in by_library.items()
+        if own
+    ]
+
+
+def _by_preset(scores: Iterable[Score]) -> dict[str, list[Score]]:
+    found: dict[str, list[Score]] = {}
+    for one in sorted(scores, key=lambda one: (one.preset, one.seed)):
+        found.setdefault(one.preset, []).append(one)
+    return found
 
 
 def write_list(file: pathlib.Path, scores: list[Score]) -> None:
@@ -138,7 +185,8 @@ def table_of_page(named: set[str], scores: list[Score]) -> str:
     missing = [preset for preset in presets if preset not in {one.preset for one in scores}]
     parts = [f"Not measured yet: {', '.join(f'`{path_of(preset)}`' for preset in missing)}."] if missing else []
     if len(missing) < len(presets):
-        parts = [SOURCE, table(one for one in scores if one.preset in presets), *parts]
+        own = [one for one in scores if one.preset in presets]
+        parts = [SOURCE, table(own), *pictures(own, to_docs="../"), *parts]
     return "\n\n".join(parts)
 
 
@@ -203,7 +251,7 @@ def main() -> None:
         "--algorithms", type=pathlib.Path, default=ALGORITHMS, help="directory of their pages (default %(default)s)"
     )
     parser.add_argument("--list", type=pathlib.Path, default=LIST, help="file for coach --list (default %(default)s)")
-    parser.add_argument("--table", action="store_true", help="train nothing, write the table")
+    parser.add_argument("--table", action="store_true", help="train nothing, write the tables and curves")
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)  # the process of a single training
     options = parser.parse_args()
     presets = [name for name in measured_presets() if fnmatch.fnmatch(name, options.only)]

@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass
 from datetime import date
 from typing import Any
 
+from benchmarks.curves import Curve
 from rl_coach.coach import CoachInterface
 from rl_coach.command_line import preset_catalogue
 from rl_coach.core_types import EnvironmentEpisodes, RunPhase
@@ -38,6 +39,7 @@ class Outcome:
     :param episodes: those of heatup and training, of the first worker where there are several
     :param seconds: wall time, evaluations included
     :param day: ``YYYY-MM-DD``
+    :param curve: [episodes so far, mean reward] of each evaluation; empty where it was not kept
     """
 
     preset: str
@@ -49,6 +51,7 @@ class Outcome:
     episodes: int
     seconds: float
     day: str
+    curve: Curve = ()
 
     @property
     def line(self) -> str:
@@ -81,29 +84,34 @@ def episodes_of(graph_manager: Any) -> int:
     return int(played + graph_manager.improvement.epochs)
 
 
-def watch(graph_manager: Any) -> list[float]:
+def watch(graph_manager: Any) -> list[tuple[int, float]]:
     """After every evaluation look at its mean reward, and raise ``Finished`` once the outcome is known.
 
-    :return: the evaluations' rewards, which grow
+    :return: episodes so far and reward of each evaluation; the list grows
     """
     validation = graph_manager.preset_validation_params
     evaluate = graph_manager.evaluate
-    rewards: list[float] = []
+    curve: list[tuple[int, float]] = []
 
     def evaluate_and_look(*args: Any, **kwargs: Any) -> Any:
         result = evaluate(*args, **kwargs)
-        rewards.append(graph_manager.progress.last_evaluation)
-        is_over = episodes_of(graph_manager) > validation.max_episodes_to_achieve_reward
-        if is_over or reaches(rewards, validation.min_reward_threshold):
+        curve.append((episodes_of(graph_manager), float(graph_manager.progress.last_evaluation)))
+        is_over = curve[-1][0] > validation.max_episodes_to_achieve_reward
+        if is_over or reaches(_rewards(curve), validation.min_reward_threshold):
             raise Finished
         return result
 
     graph_manager.evaluate = evaluate_and_look
-    return rewards
+    return curve
 
 
-def outcome_of(preset: str, seed: int, validation: Any, rewards: list[float], episodes: int, seconds: float) -> Outcome:
+def _rewards(curve: Curve) -> list[float]:
+    return [reward for _, reward in curve]
+
+
+def outcome_of(preset: str, seed: int, validation: Any, curve: Curve, episodes: int, seconds: float) -> Outcome:
     """The outcome of a training that has ended, and says it."""
+    rewards = _rewards(curve)
     last = rewards[-WINDOW:]
     is_reached = any(reaches(rewards[:end], validation.min_reward_threshold) for end in range(1, len(rewards) + 1))
     outcome = Outcome(
@@ -116,6 +124,7 @@ def outcome_of(preset: str, seed: int, validation: Any, rewards: list[float], ep
         episodes=episodes,
         seconds=seconds,
         day=date.today().isoformat(),
+        curve=list(curve),
     )
     print(outcome.line, flush=True)
     return outcome
@@ -128,12 +137,13 @@ def train_with_workers(preset: str, seed: int, directory: str) -> Outcome:
     command += ["-n", str(validation.num_workers)]
     if validation.reward_test_level:
         command += ["-lvl", validation.reward_test_level]
-    began, rewards, is_reached, episodes = time.monotonic(), [], False, 0  # type: ignore[var-annotated]
+    began, curve, is_reached, episodes = time.monotonic(), [], False, 0  # type: ignore[var-annotated]
     run = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     try:
         while run.poll() is None and not is_reached and episodes <= validation.max_episodes_to_achieve_reward:
             time.sleep(1.0)
-            rewards, episodes = _first_worker(pathlib.Path(directory))
+            curve, episodes = _first_worker(pathlib.Path(directory))
+            rewards = _rewards(curve)
             is_reached = any(
                 reaches(rewards[:end], validation.min_reward_threshold) for end in range(1, len(rewards) + 1)
             )
@@ -142,15 +152,16 @@ def train_with_workers(preset: str, seed: int, directory: str) -> Outcome:
     finally:
         run.terminate()
         run.wait()
-    return outcome_of(preset, seed, validation, rewards, episodes, time.monotonic() - began)
+    return outcome_of(preset, seed, validation, curve, episodes, time.monotonic() - began)
 
 
-def _first_worker(directory: pathlib.Path) -> tuple[list[float], int]:
-    """The evaluations of the first worker so far, and the number of its episodes."""
+def _first_worker(directory: pathlib.Path) -> tuple[list[tuple[int, float]], int]:
+    """The curve of the first worker so far, and the number of its episodes."""
     for path in directory.rglob("worker_0.*.csv"):
         with open(path, newline="") as file:
             rows = list(csv.DictReader(file))
-        return [float(row["Evaluation Reward"]) for row in rows if row["Evaluation Reward"]], len(rows)
+        evaluations = [(number, row["Evaluation Reward"]) for number, row in enumerate(rows, start=1)]
+        return [(number, float(reward)) for number, reward in evaluations if reward], len(rows)
     return [], 0
 
 
@@ -163,11 +174,11 @@ def train(preset: str, seed: int, experiment_path: str) -> Outcome:
         preset=preset, level=validation.reward_test_level, seed=seed, experiment_path=experiment_path
     )
     graph_manager: Any = coach.graph_manager
-    rewards = watch(graph_manager)
+    curve = watch(graph_manager)
     with contextlib.suppress(Finished):
         coach.run()
     return outcome_of(
-        preset, seed, validation, rewards, episodes_of(graph_manager), float(graph_manager.progress.seconds)
+        preset, seed, validation, curve, episodes_of(graph_manager), float(graph_manager.progress.seconds)
     )
 
 

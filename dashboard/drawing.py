@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pathlib
+import re
 import time
 from dataclasses import dataclass
-from typing import Callable, Mapping, Sequence
+from typing import Callable, Container, Mapping, Sequence
 
 import numpy as np
 
@@ -16,6 +17,10 @@ from .curves import Curve, line_of, mean_of, smooth, x_values
 from .runs_table import detail_of, group_of
 from .store import Run
 from .view import X_AXES, View
+
+_NUM_PARTS = 5
+_SETTING_PATH = re.compile(r"^[\w.\[\]'\"]*\.(?=\w+\s*=)")
+"""The path to an assigned setting: ``agent_params.algorithm.`` of ``agent_params.algorithm.discount=1``."""
 
 
 @dataclass(frozen=True)
@@ -30,15 +35,17 @@ class Drawing:
 
 
 def labels_of(runs: Sequence[Run]) -> dict[str, str]:
-    """A short unique name for each run: its experiment, and other properties if needed."""
-    parts = {run.id: _parts(run) for run in runs}
+    """A short unique name for each run: its experiment, and other properties if needed, such as the settings that
+    differ."""
+    common = set.intersection(*(_settings(run) for run in runs)) if len(runs) > 1 else set()
+    parts = {run.id: _parts(run, common) for run in runs}
     if len(runs) > 1:
-        for place in range(len(_parts(runs[0]))):
+        for place in range(_NUM_PARTS):
             if len({part[place] for part in parts.values()}) == 1:
                 for part in parts.values():
                     part[place] = ""
     labels = {run.id: "" for run in runs}
-    for place in range(4):
+    for place in range(_NUM_PARTS):
         if len(set(labels.values())) == len(runs) and "" not in labels.values():
             break
         labels = {
@@ -49,11 +56,17 @@ def labels_of(runs: Sequence[Run]) -> dict[str, str]:
     return {run_id: label if label and unique else run_id for run_id, label in labels.items()}
 
 
-def _parts(run: Run) -> list[str]:
+def _parts(run: Run, common: Container[str]) -> list[str]:
+    """Properties that may tell a run from others. :param common: assignments of ``-cp`` that all of them have"""
     about = run.description
+    settings = [_SETTING_PATH.sub("", one) for one in sorted(_settings(run)) if one not in common]
     seed = f"seed {about.seed}" if about.seed is not None else ""
     start = time.strftime("%d %b %H:%M", time.localtime(about.start)) if about.start is not None else ""
-    return [run.title, seed, detail_of(run), start]
+    return [run.title, ", ".join(settings), seed, detail_of(run), start]
+
+
+def _settings(run: Run) -> set[str]:
+    return {one.strip() for one in run.description.settings.split(";") if one.strip()}
 
 
 def draw(

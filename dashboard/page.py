@@ -24,7 +24,7 @@ from rl_coach.runs.annotations import TRASH, take_back
 from rl_coach.runs.experiments import EVALUATION_REWARD, episode_files
 from rl_coach.runs.run_group import is_group
 from rl_coach.runs.signal_file import MOST_ROWS, TIME_COLUMNS, TOTAL_STEPS, SignalFile
-from rl_coach.runs.status import FAILED
+from rl_coach.runs.status import FAILED, RUNNING
 from rl_coach.runs.workers import RunSignals
 from rl_coach.utils import CoachError
 
@@ -34,7 +34,7 @@ from .curves import AXIS_COLUMNS, Curve, thin
 from .drawing import Drawing, draw, groups_of, labels_of
 from .panels import message, no_experiments, parameters_table, video_gallery
 from .plot import MOST_CURVES, STYLE, SignalPlot
-from .runs_table import GROUPINGS, RunsTable, comparison, offered_columns, rows_of
+from .runs_table import RunsTable, comparison, group_options, offered_columns, rows_of
 from .signals import by_use
 from .store import Run, Store
 from .view import LARGEST_WINDOW, TABS, USUAL_COLUMNS, X_AXES, View, from_query, to_query
@@ -478,15 +478,8 @@ class Page:
         self.table.offered = json.dumps(offered)
 
     def _offer_groups(self) -> None:
-        names = [name for name in self.store.differing_parameters if name not in GROUPINGS]
         asked = self.view.group
-        if asked and asked not in GROUPINGS and asked not in names:
-            names.append(asked)
-        options = {
-            "Nothing": "",
-            **{title: name for name, title in GROUPINGS.items()},
-            **{name: name for name in names},
-        }
+        options = group_options(self.store.differing_parameters, asked)
         if self.group.options != options:
             self._writing_widgets = True
             self.group.param.update(options=options, value=asked)
@@ -860,11 +853,12 @@ class EpisodesPanel:
         self.message.visible, self.plot.figure.visible, self.choices.visible = True, False, choices
 
 
-def _age_of(run: Run) -> tuple[bool, bool, bool, float, float]:
-    """Key that is larger for newer runs; one that failed, only evaluated, is archived or without a signal, is older
-    than any other."""
+def _age_of(run: Run) -> tuple[bool, bool, bool, bool, float, float]:
+    """Key that is larger for newer runs; one in progress is newer than any that has ended, and one that failed, only
+    evaluated, is archived or without a signal, is older than any other."""
     trained = not run.description.evaluates_only and not run.annotation.archived
-    return len(run.names) > 1, trained, run.state != FAILED, run.description.start or run.modified, run.modified
+    state = run.state != FAILED, run.state == RUNNING
+    return len(run.names) > 1, trained, *state, run.description.start or run.modified, run.modified
 
 
 def _episodes_of(run: Run) -> dict[int, Path]:

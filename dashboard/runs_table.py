@@ -16,7 +16,7 @@ from rl_coach.runs.experiments import Summary
 from rl_coach.runs.status import RUNNING
 
 from .components import script, style
-from .store import Run, ranked_by_difference
+from .store import Run, is_administrative, ranked_by_difference
 
 GROUPINGS = {
     "experiment": "Experiment",
@@ -199,6 +199,20 @@ def offered_columns(
         *((f"{PARAMETER}{name}", name, "Parameters that differ") for name in differing),
         *((f"{PARAMETER}{name}", name, "Other parameters") for name in rest),
     ]
+
+
+def group_options(differing: Sequence[str], asked: str) -> dict[str, str]:
+    """Names that runs can be grouped by, by their titles: first the settings that differ, without names of classes.
+
+    :param differing: the parameters that are not the same in all runs
+    :param asked: what they are grouped by now; it is always there
+    """
+    names = [name for name in differing if name not in GROUPINGS and not name.endswith("__class__")]
+    if asked and asked not in GROUPINGS and asked not in names:
+        names.append(asked)
+    settings = {name: name for name in names if not is_administrative(name)}
+    others = {name: name for name in names if is_administrative(name)}
+    return {"Nothing": "", **settings, **{title: name for name, title in GROUPINGS.items()}, **others}
 
 
 def comparison(

@@ -592,7 +592,7 @@ def differing_parameters(descriptions: Sequence[RunDescription]) -> list[str]:
                 differing.add(name)
     differing.update(name for name, (_, count) in seen.items() if count < len(descriptions))
     names = (name for name in differing if name.rpartition(".")[2] not in _ALWAYS_DIFFERENT)
-    return sorted(names, key=lambda name: (_is_administrative(name), name))
+    return sorted(names, key=lambda name: (is_administrative(name), name))
 
 
 def ranked_by_difference(descriptions: Sequence[RunDescription]) -> list[str]:
@@ -607,12 +607,13 @@ def ranked_by_difference(descriptions: Sequence[RunDescription]) -> list[str]:
         counts = Counter(str(value) for value in values if value is not None)
         number = counts.total()
         most_common = max(counts.values(), default=0)
-        return _is_administrative(name), most_common - number, len(values) - number, name
+        return is_administrative(name), most_common - number, len(values) - number, name
 
     return sorted(differing_parameters(descriptions), key=rank)
 
 
-def _is_administrative(name: str) -> bool:
+def is_administrative(name: str) -> bool:
+    """Return True for a parameter that belongs neither to the agent nor to its environment."""
     return name.startswith(_ADMINISTRATIVE) or name in ("seed", "environment.seed")
 
 

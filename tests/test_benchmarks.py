@@ -6,13 +6,13 @@ import cProfile
 import json
 import shutil
 import subprocess
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
 
 from benchmarks import __main__ as comparison
-from benchmarks import digests, exploration, golden, mutations, scores, step, transport
+from benchmarks import curves, digests, exploration, golden, mutations, scores, step, transport
 from benchmarks import pages as pages_of
 from benchmarks.coach_side import runner
 from benchmarks.measured import BenchmarkError, Measured
@@ -199,6 +199,41 @@ def test_the_tables_of_the_documentation_are_those_of_the_results(tmp_path, meas
     for original in originals:
         copy = tmp_path / "docs" / original.relative_to(pages_of.PAGE.parent)
         assert copy.read_text("utf-8") == original.read_text("utf-8"), original.name
+    drawn = list((tmp_path / "docs" / curves.DIRECTORY).glob("*.svg"))
+    assert drawn
+    for picture in drawn:
+        there = pages_of.PAGE.parent / curves.DIRECTORY / picture.name
+        assert picture.read_text("utf-8") == there.read_text("utf-8"), picture.name
+
+
+def test_no_picture_of_a_curve_is_left_over():
+    pages = [pages_of.PAGE, *pages_of.ALGORITHMS.glob("*.md")]
+    text = "".join(page.read_text("utf-8") for page in pages)
+    for picture in (pages_of.PAGE.parent / curves.DIRECTORY).glob("*.svg"):
+        assert f"{curves.DIRECTORY}/{picture.name})" in text, picture.name
+
+
+def test_a_curve_goes_as_far_as_all_seeds_and_its_band_from_the_lowest_to_the_highest():
+    line = curves.mean_and_band("a", [[(0, 0.0), (10, 10.0)], [(0, 4.0), (5, 4.0), (20, 34.0)]])
+    assert line.x.tolist() == [0, 5, 10] and line.y.tolist() == [2, 4.5, 12]
+    assert line.band is not None
+    assert [edge.tolist() for edge in line.band] == [[0, 4, 10], [4, 5, 14]]
+    assert curves.mean_and_band("a", [[(0, 0.0), (10, 10.0)]]).band is None
+
+
+def test_golden_runs_that_kept_their_evaluations_show_them(tmp_path):
+    docs, outcomes = tmp_path / "docs", [outcome("CartPole_DQN", seed, True) for seed in (0, 1)]
+    page = docs / "algorithms" / "some.md"
+    page.parent.mkdir(parents=True)
+    page.write_text(f"`CartPole_DQN`\n{golden.BEGIN}\n{golden.END}\n")
+    (docs / "page.md").write_text(f"{golden.BEGIN}\n{golden.END}\n")
+    golden.write_tables(docs / "page.md", page.parent, outcomes)
+    assert "![" not in page.read_text()
+    kept = replace(outcomes[0], curve=[(20, 9.0), (40, 151.25)])
+    golden.write_tables(docs / "page.md", page.parent, [kept, outcomes[1]])
+    text, picture = page.read_text(), (docs / curves.file_of("CartPole_DQN")).read_text()
+    assert "mean reward of 151.2 after 40 episodes](../images/curves/CartPole_DQN.svg)" in text
+    assert "seed 0" in picture and "seed 1" not in picture and ">episodes<" in picture
 
 
 def test_the_list_of_presets_has_the_measured_scores(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import math
 from dataclasses import dataclass
+from itertools import cycle
 from typing import Sequence
 
 import numpy as np
@@ -14,6 +15,7 @@ _SVG = '<svg xmlns="http://www.w3.org/2000/svg" font-size="11" font-family="sans
 _WIDTH, _HEIGHT = 640, 240
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 12, 12, 40
 _MOST_POINTS = 600
+_LEGEND_LINE = 14
 
 
 @dataclass(frozen=True)
@@ -23,37 +25,83 @@ class Line:
     :param label: names it in the legend
     :param x: environment steps [points]
     :param y: the signal's values [points]
+    :param band: the lowest and the highest value around ``y``, each [points]
     """
 
     label: str
     x: np.ndarray
     y: np.ndarray
+    band: tuple[np.ndarray, np.ndarray] | None = None
 
 
 @dataclass(frozen=True)
 class SignalPlot:
     """A plot that a notebook draws by itself: the last value of a cell is enough.
 
-    :param lines: what is drawn
+    :param lines: what is drawn; the legend stands above it
+    :param x_label: what the horizontal axis counts
+    :param background: a colour of CSS; by default the notebook's own
     """
 
     lines: Sequence[Line]
+    x_label: str = "environment steps"
+    background: str = "none"
 
     def _repr_svg_(self) -> str:
+        return self.svg()
+
+    def svg(self) -> str:
+        """Return the picture."""
         drawn = [line for line in self.lines if line.x.size]
         if not drawn:
             return f'{_SVG} width="320" height="24">{_text(0, 16, "no values yet")}</svg>'
-        low_x, high_x = _range([line.x for line in drawn])
-        low_y, high_y = _range([line.y for line in drawn])
-        parts = [*_axes(low_x, high_x, low_y, high_y)]
-        for number, line in enumerate(drawn):
-            colour = _COLOURS[number % len(_COLOURS)]
-            x = _LEFT + (line.x - low_x) / (high_x - low_x) * (_WIDTH - _LEFT - _RIGHT)
-            y = _HEIGHT - _BOTTOM - (line.y - low_y) / (high_y - low_y) * (_HEIGHT - _TOP - _BOTTOM)
-            points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x, y))
+        axes = _Axes.around(drawn)
+        legend = _LEGEND_LINE * len(drawn)
+        parts = [f'<rect width="100%" height="100%" fill="{self.background}"/>']
+        parts += [f'<g transform="translate(0 {legend})">', *axes.parts(self.x_label)]
+        for line, colour in zip(drawn, cycle(_COLOURS)):
+            if line.band is not None:
+                edge = axes.points(np.append(line.x, line.x[::-1]), np.append(line.band[0], line.band[1][::-1]))
+                parts.append(f'<polygon points="{edge}" fill="{colour}" opacity="0.2"/>')
+            points = axes.points(line.x, line.y)
             parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.5"/>')
-            parts.append(_text(_LEFT + 8, _TOP + 14 * (number + 1), line.label, colour))
-        return f'{_SVG} width="{_WIDTH}" height="{_HEIGHT}">{"".join(parts)}</svg>'
+        parts.append("</g>")
+        for number, (line, colour) in enumerate(zip(drawn, cycle(_COLOURS)), start=1):
+            parts.append(_text(_LEFT + 8, _LEGEND_LINE * number, line.label, colour))
+        size = f'width="{_WIDTH}" height="{_HEIGHT + legend}" viewBox="0 0 {_WIDTH} {_HEIGHT + legend}"'
+        return f'{_SVG} {size} style="max-width: 100%; height: auto">{"".join(parts)}</svg>'
+
+
+@dataclass(frozen=True)
+class _Axes:
+    """The ranges of both axes: where a value lies in the picture."""
+
+    low_x: float
+    high_x: float
+    low_y: float
+    high_y: float
+
+    @classmethod
+    def around(cls, lines: Sequence[Line]) -> _Axes:
+        values = [array for line in lines for array in (line.y, *(line.band or ()))]
+        return cls(*_range([line.x for line in lines]), *_range(values))
+
+    def points(self, x: np.ndarray, y: np.ndarray) -> str:
+        across = _LEFT + (x - self.low_x) / (self.high_x - self.low_x) * (_WIDTH - _LEFT - _RIGHT)
+        down = _HEIGHT - _BOTTOM - (y - self.low_y) / (self.high_y - self.low_y) * (_HEIGHT - _TOP - _BOTTOM)
+        return " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(across, down))
+
+    def parts(self, x_label: str) -> list[str]:
+        bottom, right = _HEIGHT - _BOTTOM, _WIDTH - _RIGHT
+        frame = f'<path d="M{_LEFT} {_TOP}V{bottom}H{right}" fill="none" stroke="currentColor" opacity="0.5"/>'
+        return [
+            frame,
+            _text(_LEFT - 6, bottom, f"{self.low_y:.4g}", anchor="end"),
+            _text(_LEFT - 6, _TOP + 8, f"{self.high_y:.4g}", anchor="end"),
+            _text(_LEFT, bottom + 16, f"{self.low_x:,.0f}"),
+            _text(right, bottom + 16, f"{self.high_x:,.0f}", anchor="end"),
+            _text((_LEFT + right) / 2, bottom + 30, x_label, anchor="middle"),
+        ]
 
 
 def line(label: str, x: np.ndarray, y: np.ndarray) -> Line:
@@ -66,19 +114,6 @@ def line(label: str, x: np.ndarray, y: np.ndarray) -> Line:
 def _range(values: Sequence[np.ndarray]) -> tuple[float, float]:
     low, high = min(float(array.min()) for array in values), max(float(array.max()) for array in values)
     return (low, high) if high > low else (low - 0.5, high + 0.5)
-
-
-def _axes(low_x: float, high_x: float, low_y: float, high_y: float) -> list[str]:
-    bottom, right = _HEIGHT - _BOTTOM, _WIDTH - _RIGHT
-    frame = f'<path d="M{_LEFT} {_TOP}V{bottom}H{right}" fill="none" stroke="currentColor" opacity="0.5"/>'
-    return [
-        frame,
-        _text(_LEFT - 6, bottom, f"{low_y:.4g}", anchor="end"),
-        _text(_LEFT - 6, _TOP + 8, f"{high_y:.4g}", anchor="end"),
-        _text(_LEFT, bottom + 16, f"{low_x:,.0f}"),
-        _text(right, bottom + 16, f"{high_x:,.0f}", anchor="end"),
-        _text((_LEFT + right) / 2, bottom + 30, "environment steps", anchor="middle"),
-    ]
 
 
 def _text(x: float, y: float, text: str, colour: str = "currentColor", anchor: str = "start") -> str:

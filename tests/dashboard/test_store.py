@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import pathlib
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,8 +15,9 @@ from rl_coach.dashboard import store as store_module
 from rl_coach.dashboard.cache import ColumnCache
 from rl_coach.dashboard.drawing import draw, groups_of, labels_of
 from rl_coach.dashboard.media import is_media, url_of
+from rl_coach.dashboard.page import _age_of
 from rl_coach.dashboard.panels import no_experiments, parameters_table, video_gallery
-from rl_coach.dashboard.runs_table import group_of, rows_of
+from rl_coach.dashboard.runs_table import group_of, group_options, rows_of
 from rl_coach.dashboard.store import Store, ranked_by_difference
 from rl_coach.dashboard.view import View
 from rl_coach.runs import signal_file
@@ -193,6 +195,34 @@ def test_labels_say_what_tells_runs_apart(root):
     assert sorted(labels_of(dqn).values()) == ["seed 0", "seed 1"]
     assert list(labels_of(dqn[:1]).values()) == ["CartPole_DQN"]
     assert len(set(labels_of(list(runs.values())).values())) == len(runs)
+
+
+def test_labels_name_the_settings_that_differ(root):
+    same, runs = "heatup_steps=EnvironmentSteps(100)", []
+    for run, discount, seed in zip(scanned(root).runs.values(), ("0.9", "0.99", "0.99"), (0, 0, 1)):
+        settings = f"{same}; agent_params.algorithm.discount={discount}"
+        about = replace(run.description, settings=settings, seed=seed)
+        runs.append(replace(run, description=about, annotation=replace(run.annotation, name="one")))
+    assert list(labels_of(runs[:2]).values()) == ["discount=0.9", "discount=0.99"]
+    assert list(labels_of(runs).values()) == [
+        "discount=0.9 · seed 0",
+        "discount=0.99 · seed 0",
+        "discount=0.99 · seed 1",
+    ]
+
+
+def test_runs_are_grouped_by_settings_that_differ_first():
+    differing = ["agent.algorithm.__class__", "agent.algorithm.discount", "task.seed"]
+    options = list(group_options(differing, ""))
+    assert options[:3] == ["Nothing", "agent.algorithm.discount", "Experiment"] and options[-1] == "task.seed"
+    assert "agent.algorithm.__class__" not in options
+    assert group_options(differing, "agent.gone")["agent.gone"] == "agent.gone"
+
+
+def test_a_run_in_progress_is_newer_than_those_that_ended(root):
+    older, newer = sorted(scanned(root).runs.values(), key=_age_of)[-2:]
+    assert _age_of(replace(older, state=RUNNING)) > _age_of(replace(newer, state=FINISHED))
+    assert _age_of(replace(older, state=RUNNING)) < _age_of(replace(newer, state=RUNNING))
 
 
 def test_draws_runs_and_groups(root):

@@ -9,7 +9,7 @@ import shlex
 
 import pytest
 
-from rl_coach.coach import CoachLauncher
+from rl_coach.coach import CoachLauncher, main
 from rl_coach.command_line import arguments as command_line
 from rl_coach.command_line import custom_parameters, preset_catalogue
 
@@ -76,6 +76,16 @@ def test_command_lines_are_understood(page, tmp_path):
             launcher.get_graph_manager_from_args(args)
 
 
+SESSIONS = blocks(ROOT / "docs" / "troubleshooting.md", "console")
+
+
+@pytest.mark.parametrize("session", SESSIONS, ids=lambda session: session.splitlines()[0])
+def test_mistakes_are_answered_as_the_page_says(session, capsys):
+    command, *answer = session.splitlines()
+    assert main(shlex.split(command)[2:]) == 2
+    assert capsys.readouterr().err.splitlines()[-1:] == answer
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_links_lead_somewhere(page):
     for target in LINK.findall(page.read_text(encoding="utf-8")):
@@ -130,5 +140,7 @@ def test_the_readmes_runs_end_by_themselves():
         words = shlex.split(line, comments=True)
         if words[:1] == ["coach"]:
             args = launcher.get_config_args(launcher.get_argument_parser(), words[1:])
+            if args.list is not None:
+                continue
             steps = launcher.get_graph_manager_from_args(args).improve_steps
             assert args.apply_stop_condition or steps.num_steps < 10**7, line

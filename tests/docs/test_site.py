@@ -28,7 +28,14 @@ def test_builds_without_a_warning(tmp_path):
         "policy": "Policy",
     }.items():
         assert name in (tmp_path / "site" / "reference" / page / "index.html").read_text(), page
-    assert (tmp_path / "site" / "tutorials" / "compare_settings" / "index.html").exists()
+    for page in ("tutorials/compare_settings", "from_stable_baselines3", "troubleshooting"):
+        assert (tmp_path / "site" / page / "index.html").exists(), page
+    agents = (tmp_path / "site" / "reference" / "agents" / "index.html").read_text()
+    parts = [agents.index(f'<h2 id="{part}">') for part in ("to-call", "to-override", "internal")]
+    assert parts == sorted(parts)
+    benchmarks = (tmp_path / "site" / "benchmarks" / "index.html").read_text()
+    assert "images/curves/tuned-CartPole_PPO.svg" in benchmarks
+    assert (tmp_path / "site" / "images" / "curves" / "tuned-CartPole_PPO.svg").exists()
 
 
 def test_every_page_is_in_the_navigation():

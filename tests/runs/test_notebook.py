@@ -9,7 +9,7 @@ import pytest
 
 from rl_coach.coach import CoachInterface
 from rl_coach.runs import experiments
-from rl_coach.runs.plot import SignalPlot, line
+from rl_coach.runs.plot import Line, SignalPlot, line
 from rl_coach.utils import CoachError
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -25,6 +25,16 @@ def test_points_lie_where_the_axes_say():
     (curve,) = drawn.iter(f"{SVG}polyline")
     assert curve.get("points") == "64.0,200.0 628.0,12.0"
     assert [text.text for text in drawn.iter(f"{SVG}text")][:4] == ["-1", "3", "0", "100"]
+
+
+def test_a_band_lies_around_its_line_and_widens_the_axes():
+    x, low, high = np.array([0.0, 100.0]), np.array([0.0, 1.0]), np.array([2.0, 4.0])
+    drawn = parts(SignalPlot([Line("a", x, np.array([1.0, 2.0]), (low, high))], "episodes", "white").svg())
+    (band,), (curve,) = drawn.iter(f"{SVG}polygon"), drawn.iter(f"{SVG}polyline")
+    assert band.get("points") == "64.0,200.0 628.0,153.0 628.0,12.0 64.0,106.0"
+    assert curve.get("points") == "64.0,153.0 628.0,106.0"
+    assert "episodes" in [text.text for text in drawn.iter(f"{SVG}text")]
+    assert next(drawn.iter(f"{SVG}rect")).get("fill") == "white"
 
 
 def test_long_signals_are_thinned():
