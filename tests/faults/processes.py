@@ -34,15 +34,15 @@ class Run:
             env={**os.environ, **settings},
         )  # fmt: skip
 
-    def wait_for(self, beginning: str) -> list[str]:
-        """Read lines until one begins so. :return: all lines up to it"""
+    def wait_for(self, *beginnings: str) -> list[str]:
+        """Read lines until one begins in one of these ways. :return: all lines up to it"""
         assert self.process.stdout is not None
         lines = []
         for line in self.process.stdout:
             lines.append(line.rstrip())
-            if line.startswith(beginning):
+            if line.startswith(beginnings):
                 return lines
-        raise AssertionError(f"no line begins with {beginning!r}:\n" + "\n".join(lines))
+        raise AssertionError(f"no line begins with {' or '.join(map(repr, beginnings))}:\n" + "\n".join(lines))
 
     def signal_group(self, number: int = signal.SIGTERM) -> None:
         """Send a signal to the process and all its children."""

@@ -193,7 +193,7 @@ def test_a_run_that_is_stopped_on_a_full_disk_keeps_its_exit_code(tmp_path, way,
     try:
         flags = [*way, "-ep", str(disk), "-e", "run", "-cp", "improve_steps=EnvironmentSteps(10000000)"]
         run = Run(tmp_path, *flags, TMPDIR=str(tmp_path))
-        run.wait_for("Training | ")
+        run.wait_for("Training | ", "evaluation ")  # where evaluations are many, they leave no time for the other
         fill(disk)
         os.kill(run.process.pid, signal.SIGINT)
         code, text = run.end()
