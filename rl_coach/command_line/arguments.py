@@ -37,6 +37,9 @@ CHECK_ENVIRONMENT = "check-env"
 DASHBOARD = "dashboard"
 DATASET = "dataset"
 EVALUATE = "evaluate"
+SWEEP = "sweep"
+COMPARE = "compare"
+TUNE = "tune"
 
 EXPORT_EXAMPLES = """\
 examples:
@@ -83,6 +86,36 @@ examples:
     coach evaluate experiments/my_run/01_02_2026-10_00 experiments/my_other_run
   all runs that --seeds has started:
     coach evaluate experiments/my_seeds/01_02_2026-10_00
+"""
+
+SWEEP_EXAMPLES = """\
+settings:
+  path=value,value; path=value,value    each combination is trained
+  a path is that of -cp, or its end where that is unique: learning_rate
+  a value is that of -cp; with --random also uniform(low, high),
+  log_uniform(low, high), integers(low, high), log_integers(low, high)
+  a file has such settings in each line; lines are not combined
+
+examples:
+  four settings, three seeds each, two runs at the same time:
+    coach sweep -p CartPole_DQN "learning_rate=1e-4,3e-4; discount=0.9,0.99" \\
+      --seeds 3 --parallel 2 -cp "improve_steps=EnvironmentSteps(20000)"
+  20 settings drawn at random:
+    coach sweep -p CartPole_DQN "learning_rate=log_uniform(1e-5, 1e-2)" \\
+      --random 20
+  go on with a sweep that was stopped or killed:
+    coach --resume experiments/CartPole_DQN/01_02_2026-10_00
+"""
+
+COMPARE_EXAMPLES = """\
+examples:
+  two experiments, each with its seeds:
+    coach compare experiments/CartPole_DQN experiments/CartPole_PG
+  the settings of a sweep:
+    coach compare experiments/CartPole_DQN/01_02_2026-10_00 -o my_report
+
+Each directory is compared with the first. Of a sweep each setting is compared,
+of a single directory each experiment below it.
 """
 
 INFO, CONVERT, RECORD = "info", "convert", "record"
@@ -311,6 +344,8 @@ def get_argument_parser() -> Parser:
         "Train, evaluate and play reinforcement-learning agents from presets.",
         EXAMPLES,
         usage="coach -p PRESET [flags]\n"
+        "       coach sweep -p PRESET SETTINGS [flags]\n"
+        "       coach compare DIR ...\n"
         "       coach evaluate EXPERIMENT ... [flags]\n"
         "       coach export EXPERIMENT -o DIR\n"
         "       coach check-env LEVEL\n"
@@ -322,8 +357,51 @@ def get_argument_parser() -> Parser:
         group = parser.add_argument_group(title)
         for names, options in flags:
             group.add_argument(*names, **options)
+    _set_defaults(parser)
+    return parser
+
+
+def _set_defaults(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(checkpoint_save_dir=None)  # for launchers; below the experiment's directory if they set none
     parser.set_defaults(evaluated=None)  # the run that an evaluation is of; said by --resume
+
+
+def _add_flags_of_coach(parser: argparse.ArgumentParser, shown: Sequence[str]) -> None:
+    """Add all flags of ``coach``; the help shows these alone."""
+    for names, options in (flag for flags in _FLAGS.values() for flag in flags):
+        is_shown = any(name in shown for name in names)
+        parser.add_argument(*names, **(options if is_shown else {**options, "help": argparse.SUPPRESS}))
+    _set_defaults(parser)
+
+
+def get_compare_parser() -> Parser:
+    """The parser of ``coach compare``."""
+    about = "Compare runs: a report in Markdown and HTML, with figures."
+    parser = Parser(f"coach {COMPARE}", about, COMPARE_EXAMPLES)
+    parser.add_argument("directory", metavar="DIR", nargs="+", type=_directory, help="runs are found below it")
+    parser.add_argument("-o", "--output", metavar="DIR", default="comparison", help="(default: ./comparison)")
+    which = "the evaluation that is a run's score: last (default) or best"
+    parser.add_argument("--score", choices=("last", "best"), default="last", help=which)
+    scale = (
+        "the scores that count as 0 and 1 in measures over several environments (default: the lowest and the highest "
+        "of all runs); may be given for each environment"
+    )
+    parser.add_argument("--range", metavar="ENVIRONMENT=LOW,HIGH", action="append", help=scale)
+    return parser
+
+
+def get_sweep_parser() -> Parser:
+    """The parser of ``coach sweep``, which knows the flags of ``coach``, too."""
+    usage = f'coach {SWEEP} -p PRESET "path=value,value; ..." [flags]'
+    about = "Train a preset with many settings at the same time, and compare them."
+    parser = Parser(f"coach {SWEEP}", about, SWEEP_EXAMPLES, usage)
+    what = "what to vary, or a file with settings in each line; see below"
+    parser.add_argument("settings", metavar="SETTINGS", nargs="?", help=what)
+    drawn = "train with N of the combinations, drawn at random (default: with all)"
+    parser.add_argument("--random", type=_from(1), metavar="N", help=drawn)
+    parser.add_argument("--parallel", type=_from(1), metavar="N", help="runs at the same time (default: one a core)")
+    _add_flags_of_coach(parser, ("--preset", "--seeds", "--custom_parameter", "--experiment_name"))
+    parser.epilog = f"All other flags of coach can be given, too (coach --help).\n\n{parser.epilog}"
     return parser
 
 

@@ -124,7 +124,7 @@ def apply_settings(graph_manager: Any, settings: Mapping[str, Any]) -> list[str]
     said: list[str] = []
     try:
         for name, value in settings.items():
-            found = _places(graph_manager, name)
+            found = places(graph_manager, name)
             if len(found) > 1:
                 said.append(f"'{name}' is set in {' and '.join(found)}")
             for place in found:
@@ -138,8 +138,11 @@ def apply_settings(graph_manager: Any, settings: Mapping[str, Any]) -> list[str]
     return said
 
 
-def _places(graph_manager: Any, name: str) -> list[str]:
-    """The paths that a setting's name means."""
+def places(graph_manager: Any, name: str) -> list[str]:
+    """The paths that a setting's name means: its own, that below ``agent_params``, or those that end with it.
+
+    :raises CoachError: there is none, or several that differ in more than the network or the input they belong to
+    """
     for root in ("", "agent_params."):
         try:
             _Target.find(graph_manager, _parsed_path(f"{root}{name}"))

@@ -1,20 +1,24 @@
-"""Several runs of ``coach`` side by side: the seeds of a preset, and evaluations of several runs."""
+"""Several runs of ``coach`` side by side: the seeds of a preset, with one or several settings, and evaluations of
+several runs."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import pathlib
+import shutil
 from collections import Counter
 from dataclasses import asdict
 from typing import Any, Iterable, Sequence
 
 from rl_coach.command_line import arguments as command_line
+from rl_coach.command_line.search_space import Setting
 from rl_coach.runs import record, run_group
+from rl_coach.runs.comparison import table_of_scores
 from rl_coach.runs.evaluation import RunStatistics
 from rl_coach.runs.progress import duration
 from rl_coach.runs.side_by_side import Job, Outcome, SideBySide, evaluation_of, num_cores
-from rl_coach.runs.status import FINISHED, read_status
+from rl_coach.runs.status import FINISHED, is_alive, read_status
 from rl_coach.runs.summary import print_dashboard_command
 from rl_coach.utilities.files import refusing_unwritable
 from rl_coach.utilities.system import shell_command, shown
@@ -27,16 +31,17 @@ _CHECKPOINTS = "checkpoint"
 DONE, FAILED, BAD_INPUT = 0, 1, 2
 
 
-def train(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+def train(args: argparse.Namespace, parser: argparse.ArgumentParser, settings: Sequence[Setting] = ()) -> int:
     """Train with each of the seeds, side by side, and say what came of them.
 
+    :param settings: trained with one after the other, each with all seeds; none trains with those of the preset
     :return: the exit code: that of the first that failed, 0 if none did
     :raises CoachError: for input that is bad for all of them
     """
     _check(args, parser)
     directory = _make_directory(args)
     flags = _given(args, parser, _OF_THE_GROUP)
-    runs = [{"name": f"seed_{seed}", "seed": seed} for seed in args.seeds]
+    runs = _swept(settings, args.seeds) if settings else [{"name": f"seed_{n}", "seed": n} for n in args.seeds]
     group = _Group(directory, {"arguments": _lasting(flags), "runs": runs}, args)
     return group.run([_first_run(directory, flags, run) for run in runs])
 
@@ -115,6 +120,7 @@ class _Group:
         self._screen = screen
         self._directory, self._document, self._args = directory, document, args
         self._trains, self._shares_input = trains, shares_input
+        self._is_sweep = any("setting" in run for run in document["runs"])
 
     def run(self, jobs: Sequence[Job]) -> int:
         """Make the runs, those that are given: of the others, what they have come to is said. :return: the exit code"""
@@ -132,7 +138,10 @@ class _Group:
         outcomes = running.run()
         self._check_input(outcomes)
         self._note([*earlier, *outcomes])
-        self._say_statistics()
+        if self._is_sweep:
+            self._say_table()
+        else:
+            self._say_statistics()
         self._say_where(outcomes, running.stopped_by)
         if running.stopped_by is not None:
             return 128 + running.stopped_by
@@ -211,8 +220,13 @@ class _Group:
         scored: dict[str, list[dict[str, Any]]] = {}
         for run in self._document["runs"]:
             if run.get("score") is not None:
-                scored.setdefault(run.get("environment", ""), []).append(run)
+                scored.setdefault(run.get("setting") or run.get("environment") or "", []).append(run)
         return scored
+
+    def _say_table(self) -> None:
+        scores = {setting: [run["score"] for run in runs] for setting, runs in self._scored().items()}
+        for line in table_of_scores(scores):
+            self._screen.print(line)
 
     def _say_statistics(self) -> None:
         if len(self._document["runs"]) < 2:
@@ -226,7 +240,7 @@ class _Group:
         self._screen.print(f"experiment: {directory}")
         if self._trains and stopped_by is not None:
             self._say_how_to_continue(directory, outcomes)
-        print_dashboard_command(self._directory, self._screen)
+        print_dashboard_command(self._directory, self._screen, compares=self._is_sweep)
 
     def _say_how_to_continue(self, directory: str, outcomes: Sequence[Outcome]) -> None:
         if any(_shares_weights(outcome.job.directory) for outcome in outcomes):
@@ -276,7 +290,8 @@ def _make_directory(args: argparse.Namespace) -> pathlib.Path:
 def _given(args: argparse.Namespace, parser: argparse.ArgumentParser, without: Sequence[str]) -> dict[str, Any]:
     """The flags that say something else than they do by default, by their long names."""
     defaults = vars(parser.parse_args([]))
-    return {name: value for name, value in vars(args).items() if value != defaults.get(name) and name not in without}
+    given = {name: value for name, value in vars(args).items() if name in defaults and name not in without}
+    return {name: value for name, value in given.items() if value != defaults[name]}
 
 
 def _lasting(flags: dict[str, Any]) -> dict[str, Any]:
@@ -284,19 +299,38 @@ def _lasting(flags: dict[str, Any]) -> dict[str, Any]:
     return {name: record.lasting_path(value) if name in record.PATHS else value for name, value in flags.items()}
 
 
-def _first_run(directory: pathlib.Path, flags: dict[str, Any], run: dict[str, Any]) -> Job:
-    return _job(directory, run["name"], {**flags, "seed": run["seed"]})
+def _swept(settings: Sequence[Setting], seeds: Sequence[int]) -> list[dict[str, Any]]:
+    """The runs of a sweep, named by what differs. All settings have been tried once before the second seed is."""
+    return [
+        {
+            "name": ",".join(filter(None, (one.name, f"seed={seed}" if len(seeds) > 1 or not one.name else ""))),
+            "seed": seed,
+            "setting": one.name or "as given",
+            "custom_parameter": one.custom_parameter,
+        }
+        for seed in seeds
+        for one in settings
+    ]
+
+
+def _first_run(directory: pathlib.Path, flags: dict[str, Any], run: dict[str, Any], added: str | None = None) -> Job:
+    settings = record.joined_settings(flags.get("custom_parameter"), run.get("custom_parameter"), added)
+    return _job(directory, run["name"], {**flags, "seed": run["seed"], "custom_parameter": settings or None})
 
 
 def _next_run(directory: pathlib.Path, flags: dict[str, Any], added: dict[str, Any], run: dict[str, Any]) -> Job | None:
-    """Job of a run that has not come to its end; None for one that has."""
+    """Job of a run that has not come to its end; None for one that has. One that was killed before it had a checkpoint
+    begins anew."""
     below = directory / run["name"]
     status = read_status(below)
     if status.get("state") == FINISHED:
         return None
+    if status and not _has_checkpoint(below) and not is_alive(status):
+        shutil.rmtree(below)
+        status = {}
     if not status:
-        settings = record.joined_settings(flags.get("custom_parameter"), added.get("custom_parameter"))
-        return _first_run(directory, {**flags, **added, "custom_parameter": settings or None}, run)
+        return _first_run(directory, {**flags, **added, "custom_parameter": flags.get("custom_parameter")}, run,
+                          added.get("custom_parameter"))  # fmt: skip
     return Job(_label(run["name"]), command_line.arguments_from_keywords({**added, "resume": str(below)}), below)
 
 
@@ -370,8 +404,6 @@ def _shares_weights(directory: pathlib.Path) -> bool:
 
 def _remove(directory: pathlib.Path) -> None:
     """Take away a directory in which no run has begun, and that of its experiment if it held nothing else."""
-    import shutil
-
     shutil.rmtree(directory, ignore_errors=True)
     for above in (directory.parent, directory.parent.parent):
         if above.is_dir() and not any(above.iterdir()):

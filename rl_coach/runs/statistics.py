@@ -52,6 +52,27 @@ def performance_profile(strata: Sequence[np.ndarray], thresholds: np.ndarray) ->
     return np.mean([(np.asarray(one)[:, None] > thresholds).mean(axis=0) for one in strata], axis=0)
 
 
+def profile_interval(
+    strata: Sequence[np.ndarray], thresholds: np.ndarray, confidence: float = 0.95, resamples: int = RESAMPLES
+) -> tuple[np.ndarray, np.ndarray]:
+    """The pointwise percentile interval of ``performance_profile`` by a bootstrap that is stratified by environment.
+
+    :param strata: as for ``performance_profile``
+    :param thresholds: [points]
+    :param confidence: the share of resamples within the interval
+    :return: the lower and the upper end [points]
+    """
+    generator = np.random.default_rng(0)
+    shares = np.zeros((resamples, len(thresholds)))
+    for one in strata:
+        drawn = np.sort(np.asarray(one)[generator.integers(len(one), size=(resamples, len(one)))], axis=1)
+        for row, scores in zip(shares, drawn):
+            row += 1.0 - np.searchsorted(scores, thresholds, side="right") / len(one)
+    tail = 50.0 * (1.0 - confidence)
+    low, high = np.percentile(shares / len(strata), [tail, 100.0 - tail], axis=0)
+    return low, high
+
+
 def probability_of_improvement(better: Sequence[np.ndarray], worse: Sequence[np.ndarray]) -> float:
     """The probability that a run of one algorithm scores more than a run of another in the same environment; equal
     scores count half. The mean over environments of the Mann-Whitney statistic, divided by the number of pairs.

@@ -98,7 +98,7 @@ def test_the_profile_by_hand():
 class TestRliable:
     """Figures of rliable 1.2.0, the package of the measures' authors. It is not installed with the tests, because it
     does not run beside pandas 3. ``aggregate_iqm``, ``aggregate_optimality_gap``, ``probability_of_improvement`` and
-    ``create_performance_profile`` gave them; ``get_interval_estimates`` the intervals, of 20,000 and 5,000 resamples."""
+    ``create_performance_profile`` gave them, ``get_interval_estimates`` the intervals, of 20,000 resamples."""
 
     A = np.array([
         [1.21, -0.17, 0.73, 0.43], [0.46, 0.54, -0.01, 0.53], [0.34, 1.6, 0.67, 0.49], [0.52, 0.4, 0.28, 0.48],
