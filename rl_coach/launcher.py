@@ -102,6 +102,8 @@ class CoachLauncher:
                 self.serve_dashboard_and_exit(given[1:])
         if given[:1] == [command_line.SWEEP]:
             self.sweep_and_exit(given[1:])
+        if given[:1] == [command_line.TUNE]:
+            self.tune_and_exit(given[1:])
         if given[:1] == [command_line.EVALUATE]:
             evaluated, flags = command_line.evaluation_arguments(given[1:])
             if len(evaluated) > 1 or is_group(evaluated[0]):
@@ -182,6 +184,15 @@ class CoachLauncher:
         from rl_coach.command_line import sweep
 
         sys.exit(sweep.run(arguments, self))
+
+    def tune_and_exit(self, arguments: Sequence[str]) -> NoReturn:
+        """``coach tune``: search for good settings, and exit.
+
+        :raises CoachError: for bad input
+        """
+        from rl_coach.command_line import tune
+
+        sys.exit(tune.run(arguments, self))
 
     def train_several_and_exit(self, args: argparse.Namespace, parser: argparse.ArgumentParser) -> NoReturn:
         """``coach -p PRESET --seeds SEEDS``, or ``--resume`` of what that left: train side by side, and exit.

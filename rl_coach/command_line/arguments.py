@@ -118,11 +118,29 @@ Each directory is compared with the first. Of a sweep each setting is compared,
 of a single directory each experiment below it.
 """
 
+TUNE_EXAMPLES = """\
+space (--space), as text or as a file with a setting in each line:
+  path=value,value                     one of these; a path is that of -cp
+  path=log_uniform(1e-5, 1e-2)         also uniform, integers, log_integers
+  path=LinearSchedule(1, 0.1, integers(1000, 20000))
+Without it, the settings of the agent's family are searched.
+
+examples:
+  40 trials of 20,000 steps:
+    coach tune -p CartPole_DQN --trials 40 --steps 20000
+  go on after Ctrl-C or a crash, with more trials:
+    coach tune --resume experiments/CartPole_DQN/01_02_2026-10_00 --trials 80
+  several processes or machines in one study, each with this command:
+    coach tune -p CartPole_DQN --trials 200 --steps 20000 \\
+      --storage mysql://user@host/optuna --study cartpole
+"""
+
 INFO, CONVERT, RECORD = "info", "convert", "record"
 RANDOM, EXPLORING, DEPLOYED = POLICIES = "random", "exploring", "deployed"
 _NARROWEST = 80  # columns of the help
 NEGATABLE = ("checkpoint_memory",)
 MOST_SEEDS = 1000
+DEFAULT_TRIALS = 50
 FRAMEWORKS = ("tensorflow", "jax", "mxnet")
 ORCHESTRATOR, TRAINER, ROLLOUT_WORKER = RUN_TYPES = ("orchestrator", "trainer", "rollout-worker")
 _NO_KEYWORDS = {"help", "list", "version", "seeds", "at_once", "run_directory"}
@@ -345,6 +363,7 @@ def get_argument_parser() -> Parser:
         EXAMPLES,
         usage="coach -p PRESET [flags]\n"
         "       coach sweep -p PRESET SETTINGS [flags]\n"
+        "       coach tune -p PRESET --trials N [flags]\n"
         "       coach compare DIR ...\n"
         "       coach evaluate EXPERIMENT ... [flags]\n"
         "       coach export EXPERIMENT -o DIR\n"
@@ -387,6 +406,29 @@ def get_compare_parser() -> Parser:
         "of all runs); may be given for each environment"
     )
     parser.add_argument("--range", metavar="ENVIRONMENT=LOW,HIGH", action="append", help=scale)
+    return parser
+
+
+def get_tune_parser() -> Parser:
+    """The parser of ``coach tune``, which knows the flags of ``coach``, too."""
+    usage = f"coach {TUNE} -p PRESET --trials N [flags]"
+    about = "Search for the best settings of a preset with Optuna, and write them as a preset."
+    parser = Parser(f"coach {TUNE}", about, TUNE_EXAMPLES, usage)
+    number = f"trials of the study in all (default: {DEFAULT_TRIALS})"
+    parser.add_argument("--trials", type=_from(1), metavar="N", help=number)
+    length = "environment steps of a trial, with 20 evaluations (default: the preset's schedule)"
+    parser.add_argument("--steps", type=_from(1), metavar="N", help=length)
+    parser.add_argument("--space", metavar="SPACE", help="what to search, as text or as a file; see below")
+    place = "URL of a database that holds the study (default: a file in the experiment's directory)"
+    parser.add_argument("--storage", metavar="URL", help=place)
+    parser.add_argument("--study", metavar="NAME", help="the study's name (default: the experiment's name)")
+    how = "tpe (default) learns from earlier trials"
+    parser.add_argument("--sampler", choices=("tpe", "random"), default="tpe", help=how)
+    ends = "when a trial is given up: median (default), hyperband, or none"
+    parser.add_argument("--pruner", choices=("median", "hyperband", "none"), default="median", help=ends)
+    parser.add_argument("--parallel", type=_from(1), metavar="N", help="trials at the same time (default: one a core)")
+    _add_flags_of_coach(parser, ("--preset", "--custom_parameter", "--experiment_name", "--seed", "--resume"))
+    parser.epilog = f"All other flags of coach can be given, too (coach --help).\n\n{parser.epilog}"
     return parser
 
 

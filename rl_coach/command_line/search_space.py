@@ -40,6 +40,14 @@ class Choice:
 
     values: tuple[str, ...]
 
+    @property
+    def ends(self) -> tuple[str, ...]:
+        """Its values, all of which are worth a check."""
+        return self.values
+
+    def __str__(self) -> str:
+        return f"{_CHOICE}({', '.join(self.values)})"
+
     def draw(self, generator: random.Random) -> str:
         return generator.choice(self.values)
 
@@ -57,13 +65,22 @@ class Range:
     is_log: bool = False
     is_whole: bool = False
 
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The smallest and the largest value."""
+        return self.low, self.high
+
+    def __str__(self) -> str:
+        name = next(name for name, kind in _RANGES.items() if kind == (self.is_log, self.is_whole))
+        return f"{name}({self.low:g}, {self.high:g})"
+
     def draw(self, generator: random.Random) -> float:
         if self.is_whole and not self.is_log:
             return generator.randint(int(self.low), int(self.high))
         if not self.is_log:
-            return float(f"{generator.uniform(self.low, self.high):.4g}")
+            return generator.uniform(self.low, self.high)
         value = math.exp(generator.uniform(math.log(self.low), math.log(self.high)))
-        return round(value) if self.is_whole else float(f"{value:.4g}")
+        return round(value) if self.is_whole else value
 
 
 Distribution = Union[Choice, Range]
@@ -85,7 +102,7 @@ class Dimension:
     def text(self, drawn: Values) -> str:
         """The value that these values make, as it is written for ``-cp``."""
         if isinstance(self.value, ast.Name) and self.value.id in drawn:
-            return str(drawn[self.value.id])
+            return _written(drawn[self.value.id])
         return ast.unparse(_Filled(drawn).visit(copy.deepcopy(self.value)))
 
 
@@ -198,6 +215,19 @@ def check(graph_manager: Any, text: str) -> None:
     check_values(tried)
 
 
+def check_each_value(graph_manager: Any, dimensions: Sequence[Dimension]) -> None:
+    """Try each value of each dimension by itself, of a range its ends.
+
+    :raises CoachError: there is no such setting, or it may not have one of its values
+    """
+    for dimension in dimensions:
+        ends = {name: one.ends for name, one in dimension.distributions.items()}
+        first = {name: values[0] for name, values in ends.items()}
+        for name, values in ends.items():
+            for value in values:
+                check(graph_manager, custom_parameter(graph_manager, [dimension], {**first, name: value}))
+
+
 def _with_own_names(found: Sequence[Setting]) -> list[Setting]:
     """With a number where the same is left of different values."""
     names = [one.name for one in found]
@@ -256,8 +286,8 @@ class _Drawing(ast.NodeTransformer):
             return _choice(texts, self._name, self._what)
         written = f"{self._what}: '{ast.unparse(node)}'"
         try:
-            low, high = (ast.literal_eval(one) for one in node.args)
-        except ValueError:
+            low, high = (custom_parameters.number(one) for one in node.args)
+        except (ValueError, CoachError):
             raise CoachError(f"{written}: write {kind}(low, high) with two numbers") from None
         is_log, is_whole = _RANGES[kind]
         if not (low < high) or (is_log and low <= 0) or (is_whole and (low != int(low) or high != int(high))):
@@ -275,7 +305,12 @@ class _Filled(ast.NodeTransformer):
     def visit_Name(self, node: ast.Name) -> ast.AST:
         if node.id not in self._drawn:
             return node
-        return ast.parse(str(self._drawn[node.id]), mode="eval").body
+        return ast.parse(_written(self._drawn[node.id]), mode="eval").body
+
+
+def _written(value: Any) -> str:
+    """A value for ``-cp``; a number that was drawn has as many digits as matter."""
+    return repr(float(f"{value:.4g}")) if isinstance(value, float) else str(value)
 
 
 def _short_names(names: Sequence[str]) -> list[str]:

@@ -24,7 +24,7 @@ from rl_coach.utilities.files import refusing_unwritable
 from rl_coach.utilities.system import shell_command, shown
 from rl_coach.utils import CoachError
 
-_OF_THE_GROUP = ("seed", "seeds", "at_once", "run_directory", "experiment_name", "experiment_path", "open_dashboard",
+OF_THE_GROUP = ("seed", "seeds", "at_once", "run_directory", "experiment_name", "experiment_path", "open_dashboard",
                  "resume")  # fmt: skip
 _OF_THE_TASK = ("preset", "level", "framework", "environment_type", "exploration_policy_type", "custom_parameter")
 _CHECKPOINTS = "checkpoint"
@@ -39,11 +39,11 @@ def train(args: argparse.Namespace, parser: argparse.ArgumentParser, settings: S
     :raises CoachError: for input that is bad for all of them
     """
     _check(args, parser)
-    directory = _make_directory(args)
-    flags = _given(args, parser, _OF_THE_GROUP)
+    directory = make_directory(args)
+    flags = given(args, parser, OF_THE_GROUP)
     runs = _swept(settings, args.seeds) if settings else [{"name": f"seed_{n}", "seed": n} for n in args.seeds]
-    group = _Group(directory, {"arguments": _lasting(flags), "runs": runs}, args)
-    return group.run([_first_run(directory, flags, run) for run in runs])
+    group = _Group(directory, {"arguments": lasting(flags), "runs": runs}, args)
+    return group.run([first_run(directory, flags, run) for run in runs])
 
 
 def resume(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
@@ -61,8 +61,8 @@ def resume(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         record.check_owner(args.resume, run_group.GROUP_FILE)
     document = run_group.read(directory)
     _check_trains(directory, document)
-    added = _given(args, parser, _OF_THE_GROUP)
-    jobs = [job for run in document["runs"] if (job := _next_run(directory, document["arguments"], added, run))]
+    added = given(args, parser, OF_THE_GROUP)
+    jobs = [job for run in document["runs"] if (job := next_run(directory, document["arguments"], added, run))]
     return _Group(directory, document, args, shares_input=False).run(jobs)
 
 
@@ -86,14 +86,16 @@ def evaluate(experiments: Sequence[str], flags: Sequence[str], parser: argparse.
             )
     recorded = [record.read(directory)["arguments"] for directory in directories]
     args.experiment_name = args.experiment_name or "evaluation"
-    directory = _make_directory(args)
+    directory = make_directory(args)
     runs = [
         {"name": name, "evaluated": os.path.abspath(one), "environment": task}
         for name, one, task in zip(_names(directories), directories, _tasks(args, recorded))
     ]
-    given = _given(args, parser, [name for name in _OF_THE_GROUP if name != "seed"])
-    jobs = [_job(directory, run["name"], {**given, "resume": run["evaluated"]}) for run in runs]
-    return _Group(directory, {"arguments": given, "runs": runs}, args, trains=False, shares_input=False).run(jobs)
+    flags_of_all = given(args, parser, [name for name in OF_THE_GROUP if name != "seed"])
+    jobs = [_job(directory, run["name"], {**flags_of_all, "resume": run["evaluated"]}) for run in runs]
+    return _Group(directory, {"arguments": flags_of_all, "runs": runs}, args, trains=False, shares_input=False).run(
+        jobs
+    )
 
 
 class _Group:
@@ -154,7 +156,7 @@ class _Group:
         below = [self._directory / run["name"] for run in self._document["runs"]]
         ended = [(one, read_status(one)) for one in below if one not in again]
         return [
-            Outcome(Job(_label(one.name), [], one), DONE, status)
+            Outcome(Job(label_of(one.name), [], one), DONE, status)
             for one, status in ended if status.get("state") == FINISHED
         ]  # fmt: skip
 
@@ -170,7 +172,7 @@ class _Group:
         refused = next((outcome for outcome in outcomes if self._is_bad_for_all(outcome)), None)
         if refused is None:
             return
-        _remove(self._directory)
+        remove(self._directory)
         raise CoachError(refused.error)
 
     def _say(self, outcome: Outcome) -> None:
@@ -270,6 +272,9 @@ def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
 def _check_trains(directory: pathlib.Path, document: dict[str, Any]) -> None:
     """:raises CoachError: the runs evaluate what others have trained, or do not say what their seeds are"""
     runs = document["runs"]
+    if run_group.TUNING in document:
+        again = shell_command("coach", command_line.TUNE, "--resume", shown(directory))
+        raise CoachError(f"'{shown(directory)}' holds the trials of a tuning; continue it: {again}")
     evaluated = [run["evaluated"] for run in runs if isinstance(run.get("evaluated"), str)]
     if evaluated:
         steps = document["arguments"].get("evaluate")
@@ -281,20 +286,20 @@ def _check_trains(directory: pathlib.Path, document: dict[str, Any]) -> None:
         raise CoachError(f"'{path}' is damaged; continue its runs one by one: --resume {directory}/…")
 
 
-def _make_directory(args: argparse.Namespace) -> pathlib.Path:
+def make_directory(args: argparse.Namespace) -> pathlib.Path:
     from rl_coach import logger
 
     return pathlib.Path(logger.make_free_directory(command_line.free_experiment_path(args)))
 
 
-def _given(args: argparse.Namespace, parser: argparse.ArgumentParser, without: Sequence[str]) -> dict[str, Any]:
+def given(args: argparse.Namespace, parser: argparse.ArgumentParser, without: Sequence[str]) -> dict[str, Any]:
     """The flags that say something else than they do by default, by their long names."""
     defaults = vars(parser.parse_args([]))
-    given = {name: value for name, value in vars(args).items() if name in defaults and name not in without}
-    return {name: value for name, value in given.items() if value != defaults[name]}
+    flags = {name: value for name, value in vars(args).items() if name in defaults and name not in without}
+    return {name: value for name, value in flags.items() if value != defaults[name]}
 
 
-def _lasting(flags: dict[str, Any]) -> dict[str, Any]:
+def lasting(flags: dict[str, Any]) -> dict[str, Any]:
     """With whole paths, so that the flags mean the same in any directory."""
     return {name: record.lasting_path(value) if name in record.PATHS else value for name, value in flags.items()}
 
@@ -313,12 +318,12 @@ def _swept(settings: Sequence[Setting], seeds: Sequence[int]) -> list[dict[str, 
     ]
 
 
-def _first_run(directory: pathlib.Path, flags: dict[str, Any], run: dict[str, Any], added: str | None = None) -> Job:
+def first_run(directory: pathlib.Path, flags: dict[str, Any], run: dict[str, Any], added: str | None = None) -> Job:
     settings = record.joined_settings(flags.get("custom_parameter"), run.get("custom_parameter"), added)
     return _job(directory, run["name"], {**flags, "seed": run["seed"], "custom_parameter": settings or None})
 
 
-def _next_run(directory: pathlib.Path, flags: dict[str, Any], added: dict[str, Any], run: dict[str, Any]) -> Job | None:
+def next_run(directory: pathlib.Path, flags: dict[str, Any], added: dict[str, Any], run: dict[str, Any]) -> Job | None:
     """Job of a run that has not come to its end; None for one that has. One that was killed before it had a checkpoint
     begins anew."""
     below = directory / run["name"]
@@ -329,18 +334,18 @@ def _next_run(directory: pathlib.Path, flags: dict[str, Any], added: dict[str, A
         shutil.rmtree(below)
         status = {}
     if not status:
-        return _first_run(directory, {**flags, **added, "custom_parameter": flags.get("custom_parameter")}, run,
+        return first_run(directory, {**flags, **added, "custom_parameter": flags.get("custom_parameter")}, run,
                           added.get("custom_parameter"))  # fmt: skip
-    return Job(_label(run["name"]), command_line.arguments_from_keywords({**added, "resume": str(below)}), below)
+    return Job(label_of(run["name"]), command_line.arguments_from_keywords({**added, "resume": str(below)}), below)
 
 
 def _job(directory: pathlib.Path, name: str, flags: dict[str, Any]) -> Job:
     below = directory / name
-    return Job(_label(name), command_line.arguments_from_keywords({**flags, "run_directory": str(below)}), below)
+    return Job(label_of(name), command_line.arguments_from_keywords({**flags, "run_directory": str(below)}), below)
 
 
-def _label(name: str) -> str:
-    return name.replace("_", " ") if name.startswith("seed_") else name
+def label_of(name: str) -> str:
+    return name.replace("_", " ") if name.startswith(("seed_", "trial_")) else name
 
 
 def _names(directories: Sequence[str]) -> list[str]:
@@ -402,7 +407,7 @@ def _shares_weights(directory: pathlib.Path) -> bool:
     return has_workers and not given.get("distributed_coach", False)
 
 
-def _remove(directory: pathlib.Path) -> None:
+def remove(directory: pathlib.Path) -> None:
     """Take away a directory in which no run has begun, and that of its experiment if it held nothing else."""
     shutil.rmtree(directory, ignore_errors=True)
     for above in (directory.parent, directory.parent.parent):

@@ -36,7 +36,7 @@ def run(arguments: Sequence[str], launcher: Any) -> int:
     from rl_coach.command_line import search_space, several_runs  # after --help has answered
 
     combinations = []
-    for text, what in _texts(args.settings):
+    for text, what in texts_of(args.settings, "coach sweep"):
         dimensions = search_space.parse(text, what)
         number = args.random
         drawn = search_space.grid(dimensions, what) if number is None else search_space.draw(dimensions, number)
@@ -47,17 +47,21 @@ def run(arguments: Sequence[str], launcher: Any) -> int:
     return several_runs.train(args, launcher.get_argument_parser(), found)
 
 
-def _texts(given: str) -> list[tuple[str, str]]:
-    """The text of the command line, or each line of the file that it names, and how messages call it."""
+def texts_of(given: str, what: str) -> list[tuple[str, str]]:
+    """The text of the command line, or each line of the file that it names, and how messages call it.
+
+    :param what: begins messages about the command line
+    :raises CoachError: it is neither, or the file is empty
+    """
     if "=" in given and not os.path.exists(given):
-        return [(given, "coach sweep")]
+        return [(given, what)]
     from rl_coach.command_line.search_space import lines_of
     from rl_coach.utilities.safe_reading import read_text
 
     try:
         lines = list(lines_of(read_text(given)))
     except FileNotFoundError:
-        raise CoachError(f"coach sweep: '{given}' is neither settings (path=value,value) nor a file of them") from None
+        raise CoachError(f"{what}: '{given}' is neither settings (path=value,value) nor a file of them") from None
     if not lines:
-        raise CoachError(f"coach sweep: '{given}' has no settings: write path=value in each line")
+        raise CoachError(f"{what}: '{given}' has no settings: write path=value in each line")
     return [(line, given) for line in lines]
