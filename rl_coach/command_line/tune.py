@@ -45,7 +45,7 @@ def run(arguments: Sequence[str], launcher: Any) -> int:
     graph_manager = launcher.get_graph_manager_from_args(args)
     steps = args.steps or _steps_of(graph_manager)
     space = args.space and "; ".join(text for text, _ in texts_of(args.space, "--space"))
-    _space(graph_manager, space, steps)  # before anything is written
+    space_of(graph_manager, space, steps)  # before anything is written
     directory = several_runs.make_directory(args)
     flags = several_runs.given(args, launcher.get_argument_parser(), several_runs.OF_THE_GROUP)
     if not any(name.startswith("checkpoint_save") for name in flags):
@@ -98,8 +98,13 @@ def _evaluations_of(graph_manager: Any, steps: int) -> int:
     return max(1, steps // max(1, between.num_steps)) if isinstance(between, EnvironmentSteps) else _EVALUATIONS
 
 
-def _space(graph_manager: Any, text: str | None, steps: int) -> list[Dimension]:
-    """The dimensions to search. :raises CoachError: one of them does not fit the preset"""
+def space_of(graph_manager: Any, text: str | None, steps: int) -> list[Dimension]:
+    """The dimensions to search.
+
+    :param text: of --space; None for those of the agent's family
+    :param steps: environment steps of a trial
+    :raises CoachError: one of them does not fit the preset
+    """
     if text is None:
         return built_in_spaces.built_in_space(graph_manager, steps)
     dimensions = search_space.parse(text, "--space")
@@ -123,7 +128,7 @@ class _Tuning:
         self._directory, self._document, self._settings = directory, document, document[run_group.TUNING]
         self._graph_manager = graph_manager
         self._at_once = args.parallel or args.at_once or num_cores()
-        self._dimensions = _space(graph_manager, self._settings["space"], self._settings["steps"])
+        self._dimensions = space_of(graph_manager, self._settings["space"], self._settings["steps"])
         self._trials: dict[pathlib.Path, Any] = {}
         self._refused: str | None = None
         self._study = self._open_study()

@@ -11,7 +11,7 @@ import pytest
 
 from rl_coach.coach import CoachLauncher
 from rl_coach.command_line import arguments as command_line
-from rl_coach.command_line import custom_parameters, preset_catalogue, search_space
+from rl_coach.command_line import custom_parameters, preset_catalogue, search_space, tune
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "algorithms").glob("*.md")])
@@ -66,6 +66,10 @@ def test_command_lines_are_understood(page, tmp_path):
             continue
         if words[1:2] == [command_line.COMPARE]:
             command_line.get_compare_parser().parse_args(words[2:])
+            continue
+        if words[1:2] == [command_line.TUNE]:
+            given = command_line.get_tune_parser().parse_args(words[2:])
+            assert given.resume or tune.space_of(launcher.get_graph_manager_from_args(given), given.space, 10_000)
             continue
         if words[1:2] == [command_line.SWEEP]:
             given = command_line.get_sweep_parser().parse_args(words[2:])
@@ -138,7 +142,7 @@ def test_the_readmes_runs_end_by_themselves():
     launcher = CoachLauncher()
     for line in "".join(blocks(ROOT / "README.md", "bash")).splitlines():
         words = shlex.split(line, comments=True)
-        if words[:1] == ["coach"] and words[1:2] != [command_line.SWEEP]:
+        if words[:1] == ["coach"] and words[1] not in (command_line.SWEEP, command_line.TUNE):
             args = launcher.get_config_args(launcher.get_argument_parser(), words[1:])
             steps = launcher.get_graph_manager_from_args(args).improve_steps
             assert args.apply_stop_condition or steps.num_steps < 10**7, line
