@@ -278,7 +278,10 @@ _FLAGS = {
         _flag("-r --render", "show the environment in a window", action="store_true"),
         _flag("-dg --dump_gifs", "write each new best episode as GIF", action="store_true"),
         _flag("-dm --dump_mp4", "write each new best episode as MP4", action="store_true"),
-        _flag("-tb --tensorboard", "write TensorBoard event files", action="store_true"),
+        _flag("--track",
+              "send signals, settings, evaluations, videos and the policy to: tensorboard, wandb, mlflow; several are"
+              " separated by commas", metavar="SERVICES"),
+        _flag("-tb --tensorboard", "write TensorBoard event files, as --track tensorboard does", action="store_true"),
         _flag("-d --open_dashboard", "open the dashboard with this experiment", action="store_true"),
         _flag("--print_networks_summary", "print the layers of each network", action="store_true"),
         _flag("-ns --no_summary", "print no summary at the end", action="store_true"),
