@@ -219,7 +219,7 @@ class TrackWandb(Tracker):
         return str(self._run.id)
 
     @staticmethod
-    def _init(about: About, run_id: str | None, mode: str) -> Any:
+    def _init(about: About, run_id: str | None, mode: Any) -> Any:
         import wandb
 
         settings = wandb.Settings(silent=True, console="off", init_timeout=30)
@@ -243,7 +243,8 @@ class TrackWandb(Tracker):
     def log_video(self, path: pathlib.Path, steps: int) -> None:
         import wandb
 
-        self._run.log({"video": wandb.Video(str(path), format=path.suffix[1:]), _STEPS: steps})
+        kind: Any = path.suffix[1:]
+        self._run.log({"video": wandb.Video(str(path), format=kind), _STEPS: steps})
 
     def log_folder(self, folder: pathlib.Path, name: str) -> None:
         import wandb

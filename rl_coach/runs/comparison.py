@@ -74,10 +74,11 @@ class Comparison:
         """Measures over all environments."""
         strata = self.strata(side)
         measures = {"IQM": iqm, "mean": lambda values: values.mean(axis=0), "optimality gap": optimality_gap}
-        return {
-            name: (float(measure(np.concatenate(strata))), *map(float, bootstrap_interval(strata, measure)))
-            for name, measure in measures.items()
-        }
+        found: dict[str, Measure] = {}
+        for name, measure in measures.items():
+            low, high = bootstrap_interval(strata, measure)
+            found[name] = float(measure(np.concatenate(strata))), float(low), float(high)
+        return found
 
     def improvement(self, side: Side, over: Side) -> Measure:
         """The probability that a run of one side scores more than one of another, over all environments."""
