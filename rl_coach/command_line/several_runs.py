@@ -267,6 +267,20 @@ def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     ):
         if getattr(args, name) not in (None, "", False):
             parser.error(f"--seeds and --{name}: {reason}")
+    refuse_cluster(args)
+
+
+def refuse_cluster(args: argparse.Namespace) -> None:
+    """
+    :raises CoachError: the runs are to train on Kubernetes, where their results cannot be read from here
+    """
+    from rl_coach.orchestrators import distributed_settings
+
+    path = args.distributed_coach_config_path if args.distributed_coach else None
+    if path and distributed_settings.read(path).orchestrator == "kubernetes":
+        raise CoachError(
+            f"'{path}' names a cluster: several runs are trained on this machine only; start one at a time"
+        )
 
 
 def _check_trains(directory: pathlib.Path, document: dict[str, Any]) -> None:

@@ -42,6 +42,7 @@ def run(arguments: Sequence[str], launcher: Any) -> int:
         parser.error("no preset given; name one with -p, coach --list shows all")
     if args.seeds:
         parser.error("--seeds: each trial has a seed of its own; train the best preset with --seeds afterwards")
+    several_runs.refuse_cluster(args)
     graph_manager = launcher.get_graph_manager_from_args(args)
     steps = args.steps or _steps_of(graph_manager)
     space = args.space and "; ".join(text for text, _ in texts_of(args.space, "--space"))

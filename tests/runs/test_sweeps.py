@@ -97,3 +97,16 @@ def test_a_sweep_that_was_stopped_or_killed_goes_on(place):  # noqa: F811
     assert done.returncode == 0, done.stdout
     assert [run["state"] for run in record_of(group)["runs"]] == ["finished"] * 3
     assert all(re.search(rf"^{name} +1 ", done.stdout, re.MULTILINE) for name in names)
+
+
+@pytest.mark.parametrize("command", [["sweep", "discount=0.9"], ["--seeds", "2"], ["tune", "--steps", "100"]])
+def test_a_cluster_is_refused(tmp_path, monkeypatch, capsys, command):
+    from rl_coach.coach import main
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "cluster.ini").write_text(
+        "[coach]\norchestrator = kubernetes\nimage = coach\ndata_store = nfs\nnfs_claim = data\n"
+    )
+    assert main([*command, "-p", "CartPole_DQN", "-dc", "-dcp", "cluster.ini"]) == 2
+    assert "'cluster.ini' names a cluster" in capsys.readouterr().err
+    assert not (tmp_path / "experiments").exists()
