@@ -127,6 +127,7 @@ class _Tuning:
             screen.set_use_colors(False)
         self._screen = screen
         self._directory, self._document, self._settings = directory, document, document[run_group.TUNING]
+        self._is_new = not run_group.is_group(directory)
         self._graph_manager = graph_manager
         self._at_once = args.parallel or args.at_once or num_cores()
         self._dimensions = space_of(graph_manager, self._settings["space"], self._settings["steps"])
@@ -142,7 +143,7 @@ class _Tuning:
         running = SideBySide(self._interrupted(), self._at_once, self._end, self._is_bad_for_all, more=self._next)
         running.run()
         if self._refused is not None:
-            if not self._values():
+            if self._is_new:
                 several_runs.remove(self._directory)
             raise CoachError(self._refused)
         self._say_best()
@@ -167,7 +168,8 @@ class _Tuning:
             )
             opened.sampler = self._sampler(len(opened.get_trials(deepcopy=False)))
         except Exception as error:  # whatever the database's client raises
-            several_runs.remove(self._directory)
+            if self._is_new:
+                several_runs.remove(self._directory)
             raise CoachError(f"--storage {storage}: {in_one_line(error)}") from error
         return opened
 
@@ -189,7 +191,7 @@ class _Tuning:
             if trial.state.is_finished():
                 continue
             self._trials[directory] = self._trial(trial._trial_id)
-            job = several_runs.next_run(self._directory, self._document["arguments"], {}, run)
+            job = several_runs.next_run(self._directory, self._flags(self._trials[directory]), {}, run)
             if job is None:
                 done = Job(several_runs.label_of(run["name"]), [], directory)
                 self._end(Outcome(done, several_runs.DONE, read_status(directory)))
@@ -221,9 +223,7 @@ class _Tuning:
         run_group.write(self._directory, self._document)
         directory = self._directory / name
         self._trials[directory] = trial
-        return several_runs.first_run(
-            self._directory, {**self._document["arguments"], "callback": self._callback(trial)}, run
-        )
+        return several_runs.first_run(self._directory, self._flags(trial), run)
 
     def _custom_parameter(self, values: Mapping[str, Any]) -> str:
         found = search_space.custom_parameter(self._graph_manager, self._dimensions, values)
@@ -239,13 +239,15 @@ class _Tuning:
             f"EnvironmentSteps({max(1, steps // _EVALUATIONS)}); evaluation_steps = EnvironmentEpisodes(5)"
         )
 
-    def _callback(self, trial: Any) -> str:
+    def _flags(self, trial: Any) -> dict[str, Any]:
+        """The flags of a trial's run, which reports to the study."""
         settings = self._settings
         own = (
             f"rl_coach.callbacks.tuning:ReportTrial(storage={settings['storage']!r}, study={settings['study']!r}, "
             f"trial={trial._trial_id}, pruner={settings['pruner']!r}, evaluations={settings['evaluations']})"
         )
-        return "; ".join(filter(None, (self._document["arguments"].get("callback"), own)))
+        flags = self._document["arguments"]
+        return {**flags, "callback": "; ".join(filter(None, (flags.get("callback"), own)))}
 
     def _end(self, outcome: Outcome) -> None:
         """A trial has ended: tell the study, and say it."""
@@ -281,7 +283,8 @@ class _Tuning:
         return False
 
     def _values(self) -> list[float]:
-        return [one.value for one in self._study.get_trials(deepcopy=False) if one.value is not None]
+        """The values of all trials that came to their end."""
+        return [one.value for one in self._study.get_trials(deepcopy=False) if one.state.name == "COMPLETE"]
 
     def _say_what_is_searched(self) -> None:
         settings = self._settings

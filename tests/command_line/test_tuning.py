@@ -138,3 +138,58 @@ def test_a_tuning_that_was_stopped_goes_on_beside_another_process(place):  # noq
     trials = optuna.load_study(study_name="s", storage=storage).trials
     assert len(trials) in (4, 5) and all(trial.state.is_finished() for trial in trials)
     assert sum(len(record_of(group_of(place, name))["runs"]) for name in ("guess", "other")) == len(trials)
+
+
+def tuning_in(storage):
+    """What ``runs.json`` says of a tuning of two trials."""
+    return {
+        "trials": 2, "steps": 60, "gives_schedule": True, "evaluations": 20, "space": "discount=0.3,0.4",
+        "storage": storage, "study": "s", "sampler": "tpe", "pruner": "none", "seed": None,
+    }  # fmt: skip
+
+
+def test_a_storage_that_is_gone_takes_no_trials_with_it(tmp_path, monkeypatch, capsys):
+    """Nothing is removed where a tuning is to go on."""
+    monkeypatch.chdir(tmp_path)
+    group = tmp_path / "group"
+    (group / "trial_0").mkdir(parents=True)
+    tuning = tuning_in("sqlite:////nowhere/study.db")
+    document = {"arguments": {"preset": "CartPole_DQN"}, "runs": [], "tuning": tuning}
+    (group / "runs.json").write_text(json.dumps(document))
+    assert main(["tune", "--resume", "group"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("coach: --storage sqlite:////nowhere/study.db: ") and error.count("\n") == 1
+    assert (group / "trial_0").is_dir()
+
+
+def test_trials_that_ended_while_nobody_looked_are_told(tmp_path, monkeypatch, capsys):
+    """One is complete and one was given up; there is no room for more."""
+    monkeypatch.chdir(tmp_path)
+    storage = f"sqlite:///{tmp_path / 'study.db'}"
+    study = optuna.create_study(storage=storage, study_name="s", direction="maximize")
+    values = {"discount": optuna.distributions.CategoricalDistribution(("0.3", "0.4"))}
+    runs = []
+    for number in range(2):
+        trial = study.ask(fixed_distributions=values)
+        trial.report(10.0 - number, 1)
+        if number:
+            trial.set_user_attr("pruned", True)
+        directory = tmp_path / "group" / f"trial_{number}"
+        directory.mkdir(parents=True)
+        status = {"state": "finished", "pid": 1, "updated": 1.0, "progress": {"steps": 60 + number}}
+        (directory / "status.json").write_text(json.dumps(status))
+        runs.append({"name": directory.name, "seed": number, "trial": number, "custom_parameter": "a = 1"})
+    tuning = tuning_in(storage)
+    document = {"arguments": {"preset": "CartPole_DQN"}, "runs": runs, "tuning": tuning}
+    (tmp_path / "group" / "runs.json").write_text(json.dumps(document))
+    with pytest.raises(SystemExit) as ended:
+        main(["tune", "--resume", "group"])
+    assert ended.value.code == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert (
+        "trial 0: 10 after 60 steps (best: trial 0, 10)" in lines and "trial 1: given up after 61 steps at 9" in lines
+    )
+    assert "best: trial 0, mean reward 10 (1 complete, 1 given up, 0 failed)" in lines
+    best = preset_catalogue.load(str(tmp_path / "group" / "best.py"))
+    assert str(best.agent_params.algorithm.discount) == study.trials[0].params["discount"]
+    assert best.improve_steps == EnvironmentSteps(60)
