@@ -29,7 +29,7 @@ def text_of(preset: str, settings: str, about: str) -> str:
 
 
 def _base(preset: str) -> tuple[str, str, list[str]]:
-    """What is imported for the preset's graph manager, and the lines that name it."""
+    """The module and name to import for the preset's graph manager, and the lines that name it."""
     path, _, variable = preset_catalogue.path_of(preset).rpartition(":")
     file, directory = pathlib.Path(path), preset_catalogue.preset_directory()
     if file.is_relative_to(directory):

@@ -1,5 +1,5 @@
-"""What ``coach tune`` searches if no space is given: settings of each family of agents, with the values that have
-proved themselves. They follow what rl-baselines3-zoo searches."""
+"""Search spaces of ``coach tune`` if none is given: settings of each family of agents, with the values that have proved
+themselves. They follow what rl-baselines3-zoo searches."""
 
 from __future__ import annotations
 

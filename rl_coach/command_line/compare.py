@@ -38,7 +38,7 @@ def run(arguments: Sequence[str]) -> None:
 
 
 def _ranges(args: argparse.Namespace) -> dict[str, tuple[float, float]]:
-    """What ``--range ENVIRONMENT=LOW,HIGH`` says."""
+    """The ends of scales, by environment, that ``--range ENVIRONMENT=LOW,HIGH`` gives."""
     found = {}
     for text in args.range or ():
         task, equals, ends = text.rpartition("=")

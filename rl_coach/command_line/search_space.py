@@ -33,7 +33,7 @@ _TRIES = 100
 
 @dataclass(frozen=True)
 class Choice:
-    """One of several values.
+    """A distribution over several values.
 
     :param values: as they are written for ``-cp``
     """
@@ -108,7 +108,7 @@ class Dimension:
 
 @dataclass(frozen=True)
 class Setting:
-    """One point of the space.
+    """A point of the space.
 
     :param name: what differs from the others, ``learning_rate=1e-4,discount=0.9``; it can name a file
     :param custom_parameter: the settings for ``-cp``, with whole paths

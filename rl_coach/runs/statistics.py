@@ -33,7 +33,7 @@ def iqm(values: np.ndarray, axis: int = 0) -> np.ndarray:
 
 
 def optimality_gap(values: np.ndarray, axis: int = 0, target: float = 1.0) -> np.ndarray:
-    """How far runs fall short of a target on the mean; what lies above the target does not make up for others.
+    """The amount by which runs fall short of a target on the mean. Scores above the target do not make up for others.
 
     :param values: scores [runs, ...]
     :param target: the score from which on a run lacks nothing
