@@ -16,9 +16,10 @@ from rl_coach.command_line.search_space import Setting
 from rl_coach.runs import record, run_group
 from rl_coach.runs.comparison import table_of_scores
 from rl_coach.runs.evaluation import RunStatistics
+from rl_coach.runs.lock import lock, unlock
 from rl_coach.runs.progress import duration
 from rl_coach.runs.side_by_side import Job, Outcome, SideBySide, evaluation_of, num_cores
-from rl_coach.runs.status import FINISHED, is_alive, read_status
+from rl_coach.runs.status import FINISHED, read_status
 from rl_coach.runs.summary import print_dashboard_command
 from rl_coach.utilities.files import refusing_unwritable
 from rl_coach.utilities.system import shell_command, shown
@@ -339,12 +340,18 @@ def first_run(directory: pathlib.Path, flags: dict[str, Any], run: dict[str, Any
 
 def next_run(directory: pathlib.Path, flags: dict[str, Any], added: dict[str, Any], run: dict[str, Any]) -> Job | None:
     """Job of a run that has not come to its end; None for one that has. One that was killed before it had a checkpoint
-    begins anew."""
+    begins anew.
+
+    :raises CoachError: it still runs
+    """
     below = directory / run["name"]
     status = read_status(below)
     if status.get("state") == FINISHED:
         return None
-    if status and not _has_checkpoint(below) and not is_alive(status):
+    if status:
+        lock(below)  # refused where a run has outlived the process that began it, and still trains
+        unlock(below)
+    if status and not _has_checkpoint(below):
         shutil.rmtree(below)
         status = {}
     if not status:

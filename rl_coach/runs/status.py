@@ -108,14 +108,6 @@ def is_evaluation(status: Mapping[str, Any]) -> bool:
     return isinstance(status.get("evaluation"), dict)
 
 
-def is_alive(status: Mapping[str, Any]) -> bool:
-    """True if the run says that it runs, and its process has not gone from this machine.
-
-    :param status: as ``read_status`` gives it
-    """
-    return status.get("state") == RUNNING and not _has_lost_its_process(status)
-
-
 def state_of(status: Mapping[str, Any], modified: float, now: float) -> str:
     """State of a run: running, finished, failed, stopped or stalled.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -10,6 +11,7 @@ import subprocess
 import pytest
 
 from rl_coach.runs.comparison import table_of_scores
+from rl_coach.runs.lock import lock, unlock
 from tests.runs.test_several_runs import COACH, ENDLESS, coach, group_of, place, record_of  # noqa: F401
 from tests.terminal import terminal
 
@@ -72,6 +74,22 @@ def test_bad_input_is_one_line(tmp_path, monkeypatch, capsys, given, said):
     error = capsys.readouterr().err
     assert said in error and error.count("\n") == 1
     assert not (tmp_path / "experiments").exists()
+
+
+def test_a_run_that_outlived_a_killed_sweep_is_not_begun_a_second_time(tmp_path):
+    run = {"name": "discount=0.9", "seed": 0, "setting": "discount=0.9", "custom_parameter": "a = 1"}
+    directory = tmp_path / "group" / run["name"]
+    directory.mkdir(parents=True)
+    (directory / "status.json").write_text(json.dumps({"state": "running", "pid": os.getpid()}))
+    document = {"arguments": {"preset": "CartPole_DQN"}, "runs": [run]}
+    (tmp_path / "group" / "runs.json").write_text(json.dumps(document))
+    lock(directory)
+    try:
+        done = coach(tmp_path, "--resume", tmp_path / "group")
+    finally:
+        unlock(directory)
+    assert done.returncode == 2 and f"another run (process {os.getpid()}) writes to" in done.stderr
+    assert done.stderr.count("\n") == 1 and (directory / "status.json").exists()
 
 
 @pytest.mark.slow
