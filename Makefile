@@ -1,7 +1,7 @@
 # make run     trains CartPole_DQN until it holds its pole up
-# make test    lint, type check, import contracts, unit tests
+# make test    lint, type check, import contracts, unit tests: those of agents on JAX, all others on TensorFlow
 # make faults  kills, stops, starves and deceives runs and their parts in every way, with Redis 6.2 and 7 (ten minutes)
-# make soak    interrupts, resumes and damages runs in every way (half an hour)
+# make soak    interrupts, resumes and damages runs in every way; the tests of agents on TensorFlow (an hour)
 # make golden  trains every preset that has a reward to reach (hours)
 # make golden-table  trains them with three seeds each and writes the tables in docs; goes on if interrupted
 # make mxnet   runs the tests of networks and agents on MXNet, in an environment of its own (Python 3.10 to 3.12)
@@ -71,15 +71,32 @@ $(VENV)/.test-installed: $(BIN)/python $(METADATA)
 run: $(VENV)/.run-installed
 	$(BIN)/coach -p CartPole_DQN --apply_stop_condition
 
+# Agents and what plays them are tested on JAX, which compiles in half the time; a process has one framework, so these
+# tests have a pytest of their own. All others run on TensorFlow, the default of users. For some the framework matters,
+# and they run on both: learners; that each agent learns and its seed alone decides what; steps of optimizers and
+# derivatives of derivatives. `make soak` runs on TensorFlow what runs on JAX here.
+QUICK := -m "not golden and not slow and not install and not cluster"
+# The tests of a file stay together while all processes have work: they share fixtures and what is compiled.
+TESTS := $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal -q
+ON_JAX := tests/agents tests/exploration_policies tests/graph_managers tests/own_loop tests/test_rollout_worker.py \
+  tests/test_vector_level_manager.py
+LEARNERS := $(addprefix tests/architectures/test_,update.py learner.py agreement.py)
+AGENTS := $(addprefix tests/agents/test_,learning.py toy_agent.py drq.py::test_several_updates_are_those_of_the_paper \
+  simba_v2.py::test_several_updates_are_those_of_the_paper \
+  trpo.py::test_a_step_is_the_natural_gradient_within_the_limit)
+OTHERS := $(filter-out $(ON_JAX),$(patsubst %/,%,$(wildcard tests/*/)) $(wildcard tests/test_*.py))
+
 # mypy computes on one core and pytest waits in between: both go on together, and what mypy found is printed at the end.
 test: style
 	@log=$$(mktemp); trap 'rm -f "$$log"' EXIT; \
 	$(MAKE) --no-print-directory types >"$$log" 2>&1 & typing=$$!; \
-	$(BIN)/python -m pytest -n auto --maxprocesses 8 -m "not golden and not slow and not install and not cluster" -q; \
-	tested=$$?; wait $$typing; typed=$$?; cat "$$log"; exit $$(( tested || typed ))
+	echo "on JAX:"; COACH_TEST_FRAMEWORK=jax KERAS_BACKEND=jax $(TESTS) $(QUICK) $(ON_JAX) $(LEARNERS); on_jax=$$?; \
+	echo "on TensorFlow:"; $(TESTS) $(QUICK) $(OTHERS) $(AGENTS); on_tensorflow=$$?; \
+	wait $$typing; typed=$$?; cat "$$log"; exit $$(( on_jax || on_tensorflow || typed ))
 
 soak: $(VENV)/.test-installed
-	$(BIN)/python -m pytest -n auto --maxprocesses 8 -m "resume or faults or slow" -q
+	$(TESTS) -m "resume or faults or slow"
+	$(TESTS) $(QUICK) $(ON_JAX)
 
 # Faults are waited for more than they are computed: more of them go on than there are cores. Their processes share
 # what they compile, in haste, for they make a few updates each. Four processes that read all other tests to leave them

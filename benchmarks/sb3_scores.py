@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import gymnasium
-from stable_baselines3 import PPO
+from stable_baselines3 import PPO, SAC
 from stable_baselines3.common.atari_wrappers import AtariWrapper
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.evaluation import evaluate_policy
@@ -24,8 +24,9 @@ class PeerSettings:
     :param period: steps between evaluations
     :param how: arguments of the algorithm, where they are not its defaults
     :param episodes: of an evaluation on the way
-    :param algorithm: ``PPO``, or sb3-contrib's ``RecurrentPPO`` or ``TRPO``
+    :param algorithm: ``PPO`` or ``SAC``, or sb3-contrib's ``RecurrentPPO`` or ``TRPO``
     :param normalizes: the networks see observations less their running mean, by their running deviation
+    :param pictures: of a small environment that the networks see, stacked, while an action is held for ``held`` steps
     """
 
     level: str
@@ -36,10 +37,17 @@ class PeerSettings:
     episodes: int = 10
     algorithm: str = "PPO"
     normalizes: bool = False
+    pictures: int = 0
+    held: int = 1
 
     @property
     def sees_frames(self) -> bool:
-        """Atari's."""
+        """Atari's, or those of a small environment."""
+        return self.is_atari or self.pictures > 0
+
+    @property
+    def is_atari(self) -> bool:
+        """The frames are those of an Atari game."""
         return "NoFrameskip" in self.level
 
 
@@ -95,6 +103,18 @@ SETTINGS = {
         algorithm="TRPO",
         normalizes=True,
     ),
+    "Pendulum_SimbaV2": PeerSettings("Pendulum-v1", 1, 20_000, 2_000, {"learning_rate": 1e-3}, algorithm="SAC"),
+    "PendulumPixels_DrQv2": PeerSettings(
+        "rl_coach.environments.toy_problems.pendulum_pixels:PendulumPixels",
+        1,
+        16_000,
+        1_600,
+        {"learning_rate": 5e-4, "batch_size": 128, "learning_starts": 1_000, "buffer_size": 20_000},
+        episodes=5,
+        algorithm="SAC",
+        pictures=3,
+        held=2,
+    ),
 }
 
 
@@ -142,11 +162,30 @@ _POLICIES = {"RecurrentPPO": "MlpLstmPolicy"}
 
 
 def _algorithm(name: str) -> Any:
-    if name == "PPO":
-        return PPO
+    if name in ("PPO", "SAC"):
+        return {"PPO": PPO, "SAC": SAC}[name]
     import sb3_contrib
 
     return getattr(sb3_contrib, name)
+
+
+class _Held(gymnasium.Wrapper):
+    """An environment whose actions are held, and whose pictures have an axis of channels."""
+
+    def __init__(self, settings: PeerSettings):
+        pictures = _environment(settings.level)
+        with_channels = gymnasium.wrappers.ReshapeObservation(pictures, (*pictures.observation_space.shape, 1))
+        super().__init__(Monitor(with_channels))
+        self._held = settings.held
+
+    def step(self, action: Any) -> Any:
+        rewards = 0.0
+        for _ in range(self._held):
+            state, reward, terminated, truncated, info = self.env.step(action)
+            rewards += float(reward)
+            if terminated or truncated:
+                break
+        return state, rewards, terminated, truncated, info
 
 
 def _environment(level: str) -> Any:
@@ -155,7 +194,9 @@ def _environment(level: str) -> Any:
 
 
 def _copies(settings: PeerSettings, number: int) -> VecEnv:
-    if not settings.sees_frames:
+    if settings.pictures:
+        return VecFrameStack(DummyVecEnv([lambda: _Held(settings) for _ in range(number)]), settings.pictures)
+    if not settings.is_atari:
         return DummyVecEnv([lambda: Monitor(_environment(settings.level)) for _ in range(number)])
     import ale_py
 

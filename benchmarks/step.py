@@ -22,6 +22,7 @@ from benchmarks.coach_side import runner
 from benchmarks.works import WORKS
 
 ROOT = str(pathlib.Path(rl_coach.__file__).parent)
+STEPS_TO_COMPARE = 30
 Call = tuple[str, str]
 """A file below ``rl_coach`` and a function's name."""
 
@@ -51,19 +52,15 @@ def main() -> None:
 
 
 def calls_of_a_step(work: str, framework: str) -> list[Call]:
-    """The calls of a step in which the network acts and no episode ends, in order, from one step of the graph's level
-    to the next."""
+    """The calls of a step in which the network acts, in order, from one step of the graph's level to the next: those of
+    the most frequent step, in which no episode begins or ends and the targets have not just been updated."""
     run = runner(WORKS[work], framework)
     run(600)
-    while not _is_typical(calls := _step(run)):
-        pass
-    return calls
-
-
-def _is_typical(step: list[Call]) -> bool:
-    names = [name for _, name in step]
-    is_rare = any(name.endswith(("handle_episode_ended", "attend")) for name in names)
-    return "OnnxPredictor.__call__" in names and not is_rare
+    acting: collections.Counter[tuple[Call, ...]] = collections.Counter()
+    while acting.total() < STEPS_TO_COMPARE:
+        calls = tuple(_step(run))
+        acting[calls] += any(name == "OnnxPredictor.__call__" for _, name in calls)
+    return list(acting.most_common(1)[0][0])
 
 
 def calls_of_a_phase(work: str, framework: str) -> list[Call]:

@@ -328,13 +328,13 @@ class LevelManager(EnvironmentInterface):
         """Let the agent learn, if the time has come for it.
 
         :param at_most: number of updates that the run still wants
-        :return: number of updates made
+        :return: number of training steps made
         """
         agent = self.agent
         agent.updates_left = None if at_most is None else max(0, at_most)
-        before = agent.training_iteration
+        before = agent.training_steps
         agent.train()
-        return agent.training_iteration - before
+        return agent.training_steps - before
 
     @property
     def can_train(self) -> bool:

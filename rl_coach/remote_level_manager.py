@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from rl_coach.agents.agent import Agent
-from rl_coach.agents.core.experience import EnvironmentPlayed, Played
+from rl_coach.agents.core.experience import EnvironmentProgress, ExperienceChunk
 from rl_coach.core_types import EnvResponse, RunPhase
 from rl_coach.level_manager import LevelManager
 from rl_coach.memories.backend.connection import of_agent
@@ -23,7 +23,7 @@ _MOST_EPISODES_AHEAD = 1000  # of an agent whose chunks are stored, while those 
 class ExperienceSource(Protocol):
     """Sends what other processes have played."""
 
-    def receive(self) -> tuple[str, Played]:
+    def receive(self) -> tuple[str, ExperienceChunk]:
         """Wait for what was played for one of the agents, and have that agent take it in.
 
         :return: the agent's stream, and what it has taken in
@@ -88,7 +88,7 @@ class RemoteLevelManager(LevelManager):
         self._count(stream, played)
         return EnvResponse({}, 0.0, False)
 
-    def _count(self, stream: str, played: Played) -> None:
+    def _count(self, stream: str, played: ExperienceChunk) -> None:
         """Count the environment's steps and episodes in what an agent has taken in."""
         self.environment_steps += played.steps
         self.ended_rewards = _rewards(played)
@@ -130,9 +130,9 @@ class RemoteMultiAgentLevelManager(RemoteLevelManager, MultiAgentLevelManager):
 
     def __init__(self, name: str, agents: Any, environment: Any, **settings: Any):
         super().__init__(name, agents, environment, **settings)
-        self._ahead = {stream: EnvironmentPlayed() for stream in self.ledgers}  # of what has been counted
+        self._ahead = {stream: EnvironmentProgress() for stream in self.ledgers}  # of what has been counted
 
-    def _count(self, stream: str, played: Played) -> None:
+    def _count(self, stream: str, played: ExperienceChunk) -> None:
         own = self._ahead[stream]
         own.steps += played.environment.steps
         own.rewards = [*own.rewards, *played.environment.rewards][-_MOST_EPISODES_AHEAD:]
@@ -153,10 +153,10 @@ class RemoteMultiAgentLevelManager(RemoteLevelManager, MultiAgentLevelManager):
     def set_state(self, state: dict[str, Any]) -> None:
         super().set_state(state)
         for stream, (steps, rewards) in state.get("ahead", {}).items():
-            self._ahead[stream] = EnvironmentPlayed(int(steps), [float(reward) for reward in rewards])
+            self._ahead[stream] = EnvironmentProgress(int(steps), [float(reward) for reward in rewards])
 
 
-def _rewards(played: Played) -> list[float]:
+def _rewards(played: ExperienceChunk) -> list[float]:
     return [float(np.sum(report.reward)) for report in played.reports]
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from rl_coach.agents.agent import Agent
 from rl_coach.agents.core.episode import EpisodeReport
-from rl_coach.agents.core.experience import EnvironmentPlayed
+from rl_coach.agents.core.experience import EnvironmentProgress
 from rl_coach.agents.core.transport import FILTERS, about_played
 from rl_coach.architectures.blueprint import NetworkBlueprint
 from rl_coach.base_parameters import Frameworks, TaskParameters, TaskRole
@@ -117,14 +117,14 @@ class AgentAtWork:
         self.link = link
         self.unsent = 0
         self.waited = 0.0
-        self.environment = EnvironmentPlayed()
+        self.environment = EnvironmentProgress()
         self._run = run
         self._agent, self._store, self._policy_document = agent, store, policy_document
         self._memory: OutgoingMemory = agent.memory
         self._reports: list[EpisodeReport] = []
         agent.signals.reports = self._reports
-        self._stretches: list[dict[str, Any]] = []
-        agent.experience.stretches = self._stretches
+        self._segment_starts: list[dict[str, Any]] = []
+        agent.experience.segment_starts = self._segment_starts
         # one prediction for a chunk instead of one for each transition
         self._prioritize, agent.experience.prioritize = agent.experience.prioritize, None
         self._num_workers = num_workers
@@ -180,8 +180,8 @@ class AgentAtWork:
         self._memory.take()
         # episodes that ended before are not counted to those that are wanted now
         self._reports.clear()
-        self._stretches.clear()
-        self.unsent, self.environment = 0, EnvironmentPlayed()
+        self._segment_starts.clear()
+        self.unsent, self.environment = 0, EnvironmentProgress()
 
     def _cut_episode(self) -> None:
         if self._memory.stores_episodes:
@@ -292,11 +292,11 @@ class AgentAtWork:
         gathered = {name: getattr(self._agent, name).take_gathered() for name in FILTERS}
         sent = {filter_name: state for filter_name, state in gathered.items() if state}
         priorities = None if columns is None or self._prioritize is None else self._prioritize(columns)
-        about = about_played(self._reports, self._stretches, sent, priorities, self.environment)
+        about = about_played(self._reports, self._segment_starts, sent, priorities, self.environment)
         about["waited"] = float(min(1.0, self.waited / max(1e-9, self._sent_at - now)))
-        self.waited, self.environment = 0.0, EnvironmentPlayed()
+        self.waited, self.environment = 0.0, EnvironmentProgress()
         self._reports.clear()
-        self._stretches.clear()
+        self._segment_starts.clear()
         outbox = self.link.outbox
         chunk = Chunk(
             self._run, self.link.sender, outbox.next_number, outbox.next_number,

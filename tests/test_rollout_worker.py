@@ -241,8 +241,8 @@ def check_segments(run: SplitRun) -> None:
     rows = iter(run.rows())
     firsts = []
     for played in run.trainer.received:
-        assert len(played.stretches) == len(played.episode_lengths)
-        for stretch, length in zip(played.stretches, played.episode_lengths):
+        assert len(played.segment_starts) == len(played.episode_lengths)
+        for stretch, length in zip(played.segment_starts, played.episode_lengths):
             steps = [step for _, _, step in (next(rows) for _ in range(length))]
             known = stretch["states"]
             for name, state in steps[0].recurrent.items():

@@ -25,17 +25,22 @@ from rl_coach.spaces import GoalsSpace, ReachingGoal
 
 time_limit = 1000
 steps_for_a_subgoal = 30
-thresholds = np.array([0.075, 0.075, 0.75])
+thresholds = np.array([0.075, 0.75])  # of the angle in radians and of its velocity
+
+
+def distance(goal: np.ndarray, state: np.ndarray) -> np.ndarray:
+    """How far an angle and a velocity are from a goal's, the angle by the shorter way around."""
+    angle, velocity = np.moveaxis(np.abs(np.asarray(goal) - np.asarray(state)), -1, 0)
+    return np.stack([np.minimum(angle, 2 * np.pi - angle), velocity], axis=-1)
 
 
 def goals_within(distances: np.ndarray) -> GoalsSpace:
     """Goals that are reached within these distances."""
     reward = ReachingGoal(distances, goal_reaching_reward=0, default_reward=-1)
-    return GoalsSpace("achieved_goal", reward, lambda goal, state: np.abs(goal - state))
+    return GoalsSpace("achieved_goal", reward, distance)
 
 
-# a subgoal need not be a place where the pendulum can be: its cosine and sine are two numbers of the level above
-goals_space, subgoals = goals_within(thresholds), goals_within(np.array([0.3, 0.3, 2.0]))
+goals_space, subgoals = goals_within(thresholds), goals_within(np.array([0.2, 1.0]))
 
 # Schedule
 schedule_params = ScheduleParameters()
@@ -91,7 +96,11 @@ bottom_agent_params.algorithm.num_consecutive_training_steps = 100
 
 # Environment
 env_params = GymVectorEnvironment(level="rl_coach.environments.mujoco.pendulum_with_goals:PendulumWithGoals")
-env_params.additional_simulator_parameters = {"time_limit": time_limit, "goal_reaching_thresholds": thresholds}
+env_params.additional_simulator_parameters = {
+    "time_limit": time_limit,
+    "goal_reaching_thresholds": thresholds,
+    "polar_goals": True,
+}
 env_params.frame_skip = 10
 env_params.custom_reward_threshold = -time_limit + 1
 

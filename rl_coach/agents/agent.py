@@ -11,19 +11,19 @@ from rl_coach.agents.agent_interface import AgentInterface
 from rl_coach.agents.compat import CoachNames
 from rl_coach.agents.core.accumulated_reward import with_accumulated_reward, with_accumulated_reward_space
 from rl_coach.agents.core.batches import BatchSource, DataSetPass, MemoryBatches
+from rl_coach.agents.core.chunk_requirements import require_sound
 from rl_coach.agents.core.clock import TrainingClock
 from rl_coach.agents.core.episode import EpisodeInProgress, EpisodeReport, let_checkpoints_hold
 from rl_coach.agents.core.evaluation_snapshot import EvaluationSnapshot
-from rl_coach.agents.core.experience import Experience, Played
+from rl_coach.agents.core.experience import Experience, ExperienceChunk
 from rl_coach.agents.core.finite_watch import FiniteWatch
-from rl_coach.agents.core.learning import BatchLearning, DataSetLearning, Learning, Phases
+from rl_coach.agents.core.learning import Learning, Phases
 from rl_coach.agents.core.overrides import is_replaced
 from rl_coach.agents.core.parallel_episodes import ParallelEpisodes
-from rl_coach.agents.core.played_requirements import require_sound
 from rl_coach.agents.core.requirements import requirements_of, unmet_by_recurrent_networks
 from rl_coach.agents.core.signals import RowUnit, Signals
 from rl_coach.agents.core.transport import FILTERS, policy_of, take_policy
-from rl_coach.agents.core.update_loop import Outcome, UpdateLoop, UpdateSettings
+from rl_coach.agents.core.update_loop import BatchLearning, DataSetLearning, Outcome, UpdateLoop, UpdateSettings
 from rl_coach.architectures.network_wrapper import NetworkWrapper, predictions_of
 from rl_coach.architectures.update import Stages, UpdateRule
 from rl_coach.base_parameters import AgentParameters
@@ -67,7 +67,8 @@ class Agent(CoachNames, AgentInterface):
     :cvar learns_from_stored_states: the state that a recurrent network acted from is stored with each step, and
         sequences out of the memory are learned from the one before their first step
     :cvar recurrent_network: the network that may be recurrent; its state is the one that is stored
-    :cvar learns_one_by_one: the data of an update depends on the networks, so that each is a call of its own
+    :cvar learns_one_by_one: the data of an update depends on the networks (``columns_of_networks``), so that each is a
+        call of its own
     :cvar most_updates_per_call: a phase of more updates makes several compiled calls; None for no bound
     :cvar trains_asynchronously: several workers of one machine may train it at once on weights that they share
     :cvar explores_by_parameter: the exploration policy's control parameter says how much the agent explores
@@ -155,7 +156,6 @@ class Agent(CoachNames, AgentInterface):
         self.learning: Any = None
         self._snapshot: EvaluationSnapshot | None = None
         self._attributes_of_episode: set[str] = set()
-        self._attributes_before_evaluation: dict[str, Any] = {}
         self.is_played_elsewhere = False
         self.training_has_begun = False
         task = agent_parameters.task_parameters
@@ -401,8 +401,9 @@ class Agent(CoachNames, AgentInterface):
         is_built = self.exploration_policy is not None
         if is_built and value is RunPhase.TEST and self._snapshot is None:
             streams = [self.rng, self.spaces.action.rng, *(network.rng for network in self.networks.values())]
-            self._snapshot = EvaluationSnapshot(self.filters, streams, self.exploration_policy, self.signals)
-            self._attributes_before_evaluation = dict(vars(self))
+            self._snapshot = EvaluationSnapshot(
+                self.filters, streams, self.exploration_policy, self.signals, vars(self)
+            )
         if self._phase is not value:
             self.reset_evaluation_state(value)
         self._phase = value
@@ -412,8 +413,7 @@ class Agent(CoachNames, AgentInterface):
             self.exploration_policy.change_phase(value)
         if value is not RunPhase.TEST and self._snapshot is not None:
             self._snapshot.restore()
-            self._snapshot = None
-            before, self._attributes_before_evaluation = self._attributes_before_evaluation, {}
+            before, self._snapshot = self._snapshot.attributes, None
             vars(self).update({name: before[name] for name in self._attributes_of_episode if name in before})
 
     def seed_evaluation(self, seed: np.random.SeedSequence) -> None:
@@ -716,6 +716,10 @@ class Agent(CoachNames, AgentInterface):
         self.clock.updates = value
 
     @property
+    def training_steps(self) -> int:
+        return self.batches.epoch or 0 if self.ap.is_batch_rl_training else self.clock.updates
+
+    @property
     def decides_on_targets(self) -> bool:
         """True if the agent says itself when target networks are updated, not the clock."""
         return is_replaced(self, "decides_on_targets")
@@ -741,7 +745,7 @@ class Agent(CoachNames, AgentInterface):
             self.clock,
             self.ap.algorithm,
             self.memory,
-            start=lambda: self.start_phase(),
+            start=self.clock.start_phases,
             is_in_episode=self._is_in_episode,
             is_on_policy=lambda: self.is_on_policy,
         )
@@ -788,10 +792,6 @@ class Agent(CoachNames, AgentInterface):
         With rollout workers, the trainer calls it. Workers that learn on shared weights each call it.
         """
 
-    def start_phase(self) -> int:
-        """Begin the training phase that is due. :return: number of its updates"""
-        return self.clock.start_phases(self.updates_left)
-
     def learn_from_batch(self, batch: Batch) -> Outcome:
         """Update the networks on a batch, which the pre-network filters have passed already.
 
@@ -813,7 +813,12 @@ class Agent(CoachNames, AgentInterface):
         columns["discounts"] = (over_steps * (1.0 - batch.terminated_column)).astype(np.float32)
         weights = batch.info_columns.get("weight")
         columns["weights"] = np.ones(len(batch.reward_column), np.float32) if weights is None else weights
-        return columns
+        return columns | self.columns_of_networks(batch) if self.learns_one_by_one else columns
+
+    def columns_of_networks(self, batch: Batch) -> dict[str, np.ndarray]:
+        """More columns, which depend on what the networks predict before the update; only for an agent that
+        ``learns_one_by_one``."""
+        return {}
 
     def learning_scalars(self) -> dict[str, float]:
         """Numbers that change between updates and that the rule needs."""
@@ -824,7 +829,7 @@ class Agent(CoachNames, AgentInterface):
 
     # other processes
 
-    def take_in(self, played: Played) -> None:
+    def take_in(self, played: ExperienceChunk) -> None:
         """Take in what another process has played for this agent, as if it had been played here.
 
         :raises CoachError: it does not fit itself, the agent's spaces or the memory; nothing has been changed then

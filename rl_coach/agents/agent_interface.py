@@ -148,7 +148,7 @@ class AgentInterface:
         raise NotImplementedError(f"{type(self).__name__} does not train")
 
     def handle_episode_ended(self) -> None:
-        """Close the books of the episode that has just ended."""
+        """Complete the episode that has just ended."""
 
     def put_episode_aside(self) -> Any:
         """The episode in progress, for ``take_up_episode`` to go on with after another one, or in another run; None if
@@ -174,6 +174,11 @@ class AgentInterface:
     @property
     def optimizer_steps(self) -> int:
         """Updates of the agent's networks so far, each minibatch counted: PPO makes many in a training iteration."""
+        return self.training_iteration
+
+    @property
+    def training_steps(self) -> int:
+        """Training steps of the run so far, as its schedule counts them: updates, or epochs over a data set."""
         return self.training_iteration
 
     def sync(self) -> None:

@@ -105,13 +105,10 @@ class DQNAgent(ValueOptimizationAgent):
             loss_weight=main.heads_parameters[0].loss_weight,
         )
 
-    def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
-        columns = super().learning_columns(batch)
-        if self.learns_one_by_one:
-            main, mask_name = self.networks["main"], self.spaces.action_mask_name
-            next_states = batch.next_states(main.input_names)
-            q_t = main.target_network.predict(next_states)
-            if mask_name is not None:
-                q_t = np.where(batch.next_state_columns[mask_name] > 0, q_t, MASKED_LOGIT)
-            columns["extra/next_actions"] = np.asarray(self.select_actions(next_states, q_t), np.int32)
-        return columns
+    def columns_of_networks(self, batch: Batch) -> dict[str, np.ndarray]:
+        main, mask_name = self.networks["main"], self.spaces.action_mask_name
+        next_states = batch.next_states(main.input_names)
+        q_t = main.target_network.predict(next_states)
+        if mask_name is not None:
+            q_t = np.where(batch.next_state_columns[mask_name] > 0, q_t, MASKED_LOGIT)
+        return {"extra/next_actions": np.asarray(self.select_actions(next_states, q_t), np.int32)}

@@ -10,6 +10,7 @@ import numpy as np
 from rl_coach.agents.core.episode import EpisodeInProgress
 from rl_coach.agents.ddpg_agent import DDPGAgent, DDPGAgentParameters, DDPGAlgorithmParameters
 from rl_coach.agents.rules.deterministic_policy import ddpg_stages
+from rl_coach.architectures.network_wrapper import NetworkWrapper
 from rl_coach.architectures.update import Stages
 from rl_coach.base_parameters import AlgorithmParameters
 from rl_coach.core_types import ActionInfo, ActionType, Directive, RunPhase, Transition
@@ -88,12 +89,24 @@ class HACDDPGAgent(DDPGAgent):
         if self.subgoals is not None and not changes_nothing(self.output_filter):
             yield f"agent '{self.name}' acts by goals, which its output_filter would change: leave that out"
 
+    @property
+    def _value_bounds(self) -> tuple[float, float]:
+        """No goal is worth more than 0, and none is worth less than one that is missed for H actions."""
+        low, high = self.ap.algorithm.clip_critic_targets or (-float(self.ap.algorithm.time_limit), 0.0)
+        return low, high
+
+    def create_networks(self) -> dict[str, NetworkWrapper]:
+        """DDPG's; a sigmoid keeps the critic between -H and 0, as the paper's, unless ``clip_critic_targets`` says
+        otherwise: the actor climbs it also where no data have taught it."""
+        for head in self.ap.network_wrappers["critic"].heads_parameters:
+            if hasattr(head, "value_bounds"):  # otherwise it is no such head, or one that somebody wrote
+                head.value_bounds = self._value_bounds
+        return super().create_networks()
+
     def make_update_rule(self) -> Stages:
-        """DDPG's, with targets between -H and 0 unless ``clip_critic_targets`` says otherwise: no goal is worth more
-        than 0, and none is worth less than one that is missed for H actions."""
+        """DDPG's, with targets within the bounds of the critic."""
         algorithm, is_huber = self.ap.algorithm, self.ap.network_wrappers["critic"].replace_mse_with_huber_loss
-        bounds = algorithm.clip_critic_targets or (-float(algorithm.time_limit), 0.0)
-        return ddpg_stages(algorithm.action_penalty, bounds, is_huber, self.next_value)
+        return ddpg_stages(algorithm.action_penalty, self._value_bounds, is_huber, self.next_value)
 
     def act(self, action: ActionType | None = None) -> ActionInfo | None:
         """As ``Agent.act``; above the bottom, the action is a directive, which says whether it is tested."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Iterator
 
 import numpy as np
 
+from rl_coach.agents.core.learning import Phases
 from rl_coach.agents.core.requirements import ACTOR, HeadRequirement, NetworkRequirement
 from rl_coach.agents.ddpg_agent import DDPGAgent
 from rl_coach.agents.deterministic_policy import (
@@ -160,10 +162,12 @@ class TD3Agent(DDPGAgent):
             return self.clock.steps_at_once
         return self.episode.steps * (1 if self.parallel is None else self.parallel.count)
 
-    def start_phase(self) -> int:
-        if not self.ap.algorithm.act_for_full_episodes:
-            return super().start_phase()
+    def phases(self) -> Phases:
+        found = super().phases()
+        return replace(found, start=self._start_after_episodes) if self.ap.algorithm.act_for_full_episodes else found
+
+    def _start_after_episodes(self, updates_left: int | None) -> int:
         # steps of the heatup are not caught up with
         updates = self.updates_of_full_episodes(min(self.clock.steps - self.clock.last_phase, self._steps_at_once()))
         self.clock.start_phases()
-        return updates if self.updates_left is None else min(updates, self.updates_left)
+        return updates if updates_left is None else min(updates, updates_left)

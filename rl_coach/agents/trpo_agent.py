@@ -10,7 +10,7 @@ from rl_coach.agents.rules.trust_region import divergence_rule, surrogate_rule, 
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import PPOHeadParameters, VHeadParameters
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
-from rl_coach.architectures.packing import padded_length
+from rl_coach.architectures.padding import padded_length
 from rl_coach.architectures.trust_region import TrustRegion
 from rl_coach.architectures.update import Stage, Stages
 from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, NetworkParameters

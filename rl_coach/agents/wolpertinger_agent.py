@@ -134,17 +134,15 @@ class WolpertingerAgent(DDPGAgent):
     def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
         columns = super().learning_columns(batch)
         columns["actions"] = self.embedding.points[np.asarray(batch.action_column, np.int64).reshape(-1)]
-        if self.ap.algorithm.use_full_policy_in_target:
-            # searched on the host: a compiled step would compare each row with all actions, of which there are many
-            columns["extra/next_actions"] = self._next_actions(batch)
         return columns
 
-    def _next_actions(self, batch: Batch) -> np.ndarray:
+    def columns_of_networks(self, batch: Batch) -> dict[str, np.ndarray]:
         """[B, k, width], the actions nearest to the target actor's proto-actions for the next states."""
+        # searched on the host: a compiled step would compare each row with all actions, of which there are many
         actor = self.networks["actor"]
         inputs = {name: batch.next_state_columns[name] for name in actor.input_names}
         proto_actions = actor.target_network.predict(inputs, squeeze_output=False)[0]
-        return self.embedding.nearest_to_each(proto_actions, self.ap.algorithm.k)
+        return {"extra/next_actions": self.embedding.nearest_to_each(proto_actions, self.ap.algorithm.k)}
 
     def choose_action(self, curr_state: StateType) -> ActionInfo:
         candidates = self.embedding.nearest(self.explored_action(curr_state), self.ap.algorithm.k)

@@ -112,7 +112,7 @@ class Architecture:
     def predict_sequence(
         self, rows: dict[str, np.ndarray], output: str, recurrent_state: dict[str, np.ndarray] | None = None
     ) -> np.ndarray:
-        """[T, ...], one output for the rows of a stretch of an episode [T, ...].
+        """[T, ...], one output for the rows of a segment of an episode [T, ...].
 
         The state that the network acts with stays as it is.
 

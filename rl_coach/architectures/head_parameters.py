@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Sequence
 
 from rl_coach.base_parameters import NetworkComponentParameters
-from rl_coach.utilities.requirements import FLAG, TEXT, flags, instance, list_of, number, optional, whole
+from rl_coach.utilities.requirements import FLAG, TEXT, bounds, flags, instance, list_of, number, optional, whole
 
 
 class HeadParameters(NetworkComponentParameters):
@@ -210,13 +210,24 @@ class VHeadParameters(_ValueHead):
     head, default_name = "VHead", "v_head_params"
 
 
-class DDPGVHeadParameters(_ValueHead):
+class _ActionValueHead(_ValueHead):
+    """A head that gives Q(s, a) of a critic with the action among its inputs.
+
+    :ivar value_bounds: the smallest and the largest value, between which a sigmoid keeps Q; None for no bounds
+    """
+
+    constraints = {"value_bounds": optional(bounds("[-50, 0]"))}
+
+    value_bounds: Sequence[float] | None = None
+
+
+class DDPGVHeadParameters(_ActionValueHead):
     """Q(s, a) of a critic that has the action among its inputs."""
 
     head, default_name = "DDPGVHead", "ddpg_v_head_params"
 
 
-class TD3VHeadParameters(_ValueHead):
+class TD3VHeadParameters(_ActionValueHead):
     """Q(s, a) of twin critics."""
 
     head, default_name, default_initializer = "TD3VHead", "td3_v_head_params", "xavier"

@@ -219,12 +219,16 @@ class VHead(PPOVHead):
 
 
 class DDPGVHead(VHead):
-    """``q`` [B]: Q(s, a) of a network that embeds the action."""
+    """``q`` [B]: Q(s, a) of a network that embeds the action, within its parameters' ``value_bounds``."""
 
     public: tuple[str, ...] = ("q",)
 
     def __call__(self, layers: Layers, features: Any, inputs: dict[str, Any]) -> dict[str, Any]:
-        return {"q": super().__call__(layers, features, inputs)["v"]}
+        value = super().__call__(layers, features, inputs)["v"]
+        if self.parameters.value_bounds is None:
+            return {"q": value}
+        low, high = self.parameters.value_bounds
+        return {"q": low + (high - low) * layers.ops.sigmoid(value)}
 
 
 class TD3VHead(DDPGVHead):

@@ -10,7 +10,6 @@ from typing import Any, Callable, Iterator, Mapping, Sequence
 import numpy as np
 
 from rl_coach.architectures.native_messages import quiet_native_code
-from rl_coach.architectures.packing import Packing
 from rl_coach.architectures.update import (
     LearningBatch,
     Move,
@@ -27,9 +26,76 @@ from rl_coach.logger import screen
 from rl_coach.utils import TrainingError
 
 OPTIMIZER_SCALARS = 3
+LARGE_ROW = 4096  # columns of more numbers a row than this, such as images, travel on their own, in their own dtype
 Masks = Mapping[str, Sequence[bool]]
 CompiledStep = Callable[[np.ndarray, "list[np.ndarray]", "np.ndarray | None"], "list[Any]"]
 Variables = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class PackedColumn:
+    """The place of a column in a packed row, and its form."""
+
+    start: int
+    stop: int
+    shape: tuple[int, ...]
+    is_integer: bool
+
+
+class Packing:
+    """The packing of columns of one layout into one vector, because each argument of a compiled step costs as much as a
+    small update. Measured for a 64 x 64 Q-network: six arrays as arguments 1,020 us a step, one packed array 390 us.
+
+    :param columns: an example of the columns, each [N, ...]
+    :param num_scalars: number of scalars that each update gets besides its batch
+    :param num_updates: K, how many updates one call makes
+
+    :ivar size: the length of the packed vector: rows, scalars of each update, and the number of updates to make
+    """
+
+    def __init__(self, columns: dict[str, np.ndarray], num_scalars: int, num_updates: int):
+        self.rows = len(next(iter(columns.values())))
+        self.num_scalars = num_scalars
+        self.num_updates = num_updates
+        self.packed: dict[str, PackedColumn] = {}
+        self.large: dict[str, tuple[tuple[int, ...], np.dtype]] = {}
+        width = 0
+        for name, column in columns.items():
+            size = int(np.prod(column.shape[1:]))
+            if size > LARGE_ROW:
+                self.large[name] = (column.shape, column.dtype)
+                continue
+            is_integer = np.issubdtype(column.dtype, np.integer) and name == "actions"
+            self.packed[name] = PackedColumn(width, width + size, column.shape[1:], is_integer)
+            width += size
+        self.width = width
+        self.size = self.rows * width + num_updates * num_scalars + 1
+
+    def pack(self, columns: dict[str, np.ndarray], scalars: np.ndarray, count: int) -> np.ndarray:
+        """[size] float32. :param scalars: [K, S]; :param count: number of the K updates to make"""
+        vector = np.empty(self.size, np.float32)
+        rows = vector[: self.rows * self.width].reshape(self.rows, self.width)
+        for name, place in self.packed.items():
+            rows[:, place.start : place.stop] = columns[name].reshape(self.rows, -1)
+        vector[self.rows * self.width : -1] = scalars.ravel()
+        vector[-1] = count
+        return vector
+
+    def unpack_rows(self, ops: Any, vector: Any) -> Any:
+        """[N, width], the packed rows as a tensor."""
+        return ops.reshape(vector[: self.rows * self.width], (self.rows, self.width))
+
+    def unpack_scalars(self, ops: Any, vector: Any) -> Any:
+        """[K, S], each update's scalars."""
+        return ops.reshape(vector[self.rows * self.width : -1], (self.num_updates, self.num_scalars))
+
+    def columns(self, ops: Any, rows: Any) -> dict[str, Any]:
+        """The packed columns of some rows [B, width] by name, integers as int32."""
+        columns = {}
+        for name, place in self.packed.items():
+            column = ops.reshape(rows[:, place.start : place.stop], (-1, *place.shape))
+            columns[name] = ops.cast(column, "int32") if place.is_integer else column
+        return columns
 
 
 @dataclass(frozen=True)

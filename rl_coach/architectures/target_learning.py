@@ -12,7 +12,7 @@ from rl_coach.architectures.framework import Framework
 from rl_coach.architectures.head_losses import head_loss_rule
 from rl_coach.architectures.learner import Learner, LearningResult
 from rl_coach.architectures.network_state import NetworkState
-from rl_coach.architectures.packing import padded
+from rl_coach.architectures.padding import padded
 from rl_coach.architectures.update import Optimizer, TrainingStep
 from rl_coach.base_parameters import NetworkParameters
 from rl_coach.utils import CoachError

@@ -59,20 +59,21 @@ class RunView:
     @property
     def steps(self) -> int:
         """Environment steps of training so far; those of the heatup do not count."""
-        return self._trained[EnvironmentSteps]
+        return self.trained[EnvironmentSteps]
 
     @property
     def episodes(self) -> int:
         """Episodes of training that have ended."""
-        return self._trained[EnvironmentEpisodes]
+        return self.trained[EnvironmentEpisodes]
 
     @property
     def updates(self) -> int:
         """Training steps so far: updates of the networks, of PPO its training phases, of batch RL its epochs."""
-        return self._trained[TrainingSteps]
+        return self.trained[TrainingSteps]
 
     @property
-    def _trained(self) -> TotalStepsCounter:
+    def trained(self) -> TotalStepsCounter:
+        """The counts of training so far by their units, such as ``EnvironmentSteps``."""
         return self._run.total_steps_counters[RunPhase.TRAIN]
 
     @property

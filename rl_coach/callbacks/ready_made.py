@@ -7,6 +7,7 @@ from typing import Any
 
 from rl_coach.callbacks.callback import Callback, RunView
 from rl_coach.core_types import RunPhase, VideoDumpFilter
+from rl_coach.runs.checkpoint_schedule import CheckpointSchedule
 from rl_coach.utils import CoachError
 
 
@@ -68,18 +69,17 @@ class SaveEvery(Callback):
     def __init__(self, steps: int):
         _at_least(1, steps=steps)
         self.steps = steps
-        self._last = 0
+        self._schedule: CheckpointSchedule | None = None
+
+    def on_run_start(self, run: RunView) -> None:
+        self._schedule = CheckpointSchedule(run.trained, self.steps)
 
     def on_step(self, run: RunView) -> None:
-        if run.phase is RunPhase.TRAIN and run.steps - self._last >= self.steps:
-            self._last = run.steps - run.steps % self.steps
+        if self._schedule is None:  # of a loop of the user's own, which starts no run
+            self.on_run_start(run)
+        elif self._schedule.is_due():
+            self._schedule.restart()
             run.save()
-
-    def get_state(self) -> dict[str, Any]:
-        return {"last": self._last}
-
-    def set_state(self, state: dict[str, Any]) -> None:
-        self._last = state["last"]
 
 
 class FilmEvaluations(Callback):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from rl_coach.agents.agent import Agent
-from rl_coach.agents.core.experience import Played
+from rl_coach.agents.core.experience import ExperienceChunk
 from rl_coach.agents.core.transport import blueprints_of, played_in
 from rl_coach.base_parameters import DistributedCoachSynchronizationType
 from rl_coach.core_types import RunPhase
@@ -184,7 +184,7 @@ class AgentExchange:
         else:
             self.link.push_soon()
 
-    def decide(self, entry: bytes, chunk: Chunk, phase: RunPhase) -> Played | None:
+    def decide(self, entry: bytes, chunk: Chunk, phase: RunPhase) -> ExperienceChunk | None:
         """Have the agent take in a chunk, or acknowledge that it is thrown away.
 
         :param entry: the chunk's id in the stream

@@ -9,7 +9,7 @@ from typing import Any, Sequence
 import numpy as np
 
 from rl_coach.agents.agent_interface import AgentInterface
-from rl_coach.agents.core.learning import DataSetLearning
+from rl_coach.agents.core.update_loop import DataSetLearning
 from rl_coach.base_parameters import (
     AgentParameters,
     PresetValidationParameters,
@@ -256,11 +256,6 @@ class BatchRLGraphManager(BasicRLGraphManager):
 
     def _is_episode_endless(self) -> bool:
         return self._phase is not RunPhase.TRAIN and super()._is_episode_endless()
-
-    def _train(self, level: LevelManager, at_most: int | None) -> int:
-        before = self._epoch
-        level.train()
-        return self._epoch - before
 
     def _uncounted_updates(self) -> int:
         return self.get_agent().optimizer_steps - self.total_steps_counters[RunPhase.TRAIN][TrainingSteps]

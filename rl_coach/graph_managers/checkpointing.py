@@ -21,12 +21,12 @@ from rl_coach.checkpoint import (
 )
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, TotalStepsCounter, TrainingSteps
 from rl_coach.graph_managers.checkpoint_fit import fits_of, unmet_by
-from rl_coach.graph_managers.checkpoint_schedule import CheckpointSchedule
 from rl_coach.graph_managers.graph_state import lost_episode
 from rl_coach.level_manager import LevelManager
 from rl_coach.logger import screen
 from rl_coach.policy.export import checkpoint_files, newest_model
 from rl_coach.policy.files import MODEL_FILE
+from rl_coach.runs.checkpoint_schedule import CheckpointSchedule
 from rl_coach.saver import SaverCollection
 from rl_coach.utilities import files
 from rl_coach.utilities.errors import refuse
@@ -57,7 +57,9 @@ class GraphCheckpoints:
         levels: list[LevelManager],
         advanced: Callable[[], tuple[str, int]],
     ):
-        self.schedule = CheckpointSchedule(task, counter)
+        self.schedule = CheckpointSchedule(
+            counter, task.checkpoint_save_steps, task.checkpoint_save_episodes, task.checkpoint_save_secs
+        )
         self.last_path: str | None = None
         self._graph, self._task, self._counter, self._levels = graph, task, counter, levels
         self._advanced = advanced

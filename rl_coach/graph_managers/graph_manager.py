@@ -375,7 +375,7 @@ class GraphManager(CoachNames, Constrained):
             level.reset_internal_state()
 
     def handle_episode_ended(self) -> None:
-        """Count an episode that has ended, and have everyone close its books."""
+        """Count an episode that has ended, and have all levels complete it."""
         self._count_episode(self._episode_reward())
         for level in self.level_managers:
             level.handle_episode_ended()
@@ -499,13 +499,9 @@ class GraphManager(CoachNames, Constrained):
             return
         end, before = self.improvement.end_in_updates, counts[TrainingSteps]
         for level in self.level_managers:
-            counts[TrainingSteps] += self._train(level, None if end is None else end - counts[TrainingSteps])
+            counts[TrainingSteps] += level.train(None if end is None else end - counts[TrainingSteps])
         if self._run_callbacks.exist and counts[TrainingSteps] > before:
             self._run_callbacks.call("on_update")
-
-    def _train(self, level: LevelManager, at_most: int | None) -> int:
-        """Let a level learn. :return: number of training steps made"""
-        return level.train(at_most)
 
     def should_train(self) -> bool:
         """True if the next call of ``train`` would let an agent learn."""
@@ -562,7 +558,6 @@ class GraphManager(CoachNames, Constrained):
         self.verify_graph_was_created()
         if steps.num_steps <= 0:
             return self._run_callbacks.wants_stop
-        best = self.progress.best_evaluation
         with self.evaluation() as rewards:
             self._reports.expect(RunPhase.TEST, steps)
             self.progress.begin_evaluation(self.status())
@@ -571,8 +566,7 @@ class GraphManager(CoachNames, Constrained):
             finally:
                 self.progress.end_evaluation()
         self.improvement.evaluation_held()
-        is_best = best is None or float(np.mean(rewards)) > best
-        if is_best and self.improvement.end is not None and self.checkpoints.schedule.is_regular:
+        if self.progress.has_improved and self.improvement.end is not None and self.checkpoints.schedule.is_regular:
             self.save_checkpoint()
         return self.should_stop()
 
@@ -588,7 +582,6 @@ class GraphManager(CoachNames, Constrained):
         before = [level.evaluation_state() for level in self.level_managers]
         counts_before = dict(self.total_steps_counters[RunPhase.TEST].counters)
         assert self.seed is not None
-        best = self.progress.best_evaluation
         with self.phase_context(RunPhase.TEST):
             self.sync()
             trained = self.total_steps_counters[RunPhase.TRAIN][EnvironmentSteps]
@@ -607,7 +600,7 @@ class GraphManager(CoachNames, Constrained):
         self.evaluation_rewards = rewards
         if self._run_callbacks.exist and rewards:
             self._run_callbacks.call("on_evaluation_end")
-            if best is None or float(np.mean(rewards)) > best:
+            if self.progress.has_improved:
                 self._run_callbacks.call("on_new_best")
 
     def _evaluation_episodes(self, steps: StepMethod, rewards: list[float]) -> None:

@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from typing import Any, Mapping
 
-from rl_coach.agents.core.experience import Played
+from rl_coach.agents.core.experience import ExperienceChunk
 from rl_coach.core_types import RunPhase
 from rl_coach.data_stores.data_store import DataStore
 from rl_coach.graph_managers.agent_exchange import AgentExchange, Documents, Exchange
@@ -93,7 +93,7 @@ class Workers:
 
     # experience
 
-    def receive(self) -> tuple[str, Played]:
+    def receive(self) -> tuple[str, ExperienceChunk]:
         """See ``ExperienceSource``. The streams are looked at in turn."""
         self._heard_at, self._is_silence_said = time.monotonic(), False
         self._publish_if_due()
@@ -106,7 +106,7 @@ class Workers:
                     return stream, played
             self._wait()
 
-    def _next_of(self, one: AgentExchange) -> Played | None:
+    def _next_of(self, one: AgentExchange) -> ExperienceChunk | None:
         """Experience that an agent has taken in of its stream's chunks; None if there is none now that it can use."""
         link = one.link
         if not link.has_entries and len(self._links) > 1:

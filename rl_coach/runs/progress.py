@@ -173,6 +173,8 @@ class Progress:
     """Shows where a run stands. ``update`` is called a few times a second at most, never once per step.
 
     :param screen_logger: where it is shown
+
+    :ivar has_improved: no evaluation before the newest one was as good
     """
 
     def __init__(self, screen_logger: ScreenLogger = screen):
@@ -187,6 +189,7 @@ class Progress:
         self._evaluation: _Evaluation | None = None
         self.last_evaluation: float | None = None
         self.best_evaluation: float | None = None
+        self.has_improved = False
 
     @property
     def is_running(self) -> bool:
@@ -247,6 +250,7 @@ class Progress:
 
     def add_evaluation(self, reward: float, episodes: int, status: Status) -> None:
         """An evaluation has ended with that mean reward."""
+        self.has_improved = self.best_evaluation is None or reward > self.best_evaluation
         self.last_evaluation = reward
         self.best_evaluation = reward if self.best_evaluation is None else max(self.best_evaluation, reward)
         if self._display is not None:

@@ -103,7 +103,7 @@ def test_continuous_actions_are_learned_too(tmp_path):
     states = np.random.default_rng(0).uniform(-1, 1, (400, 1)).astype(np.float32)
     actions = np.where(states > 0, 0.5, -0.5).astype(np.float32)
     agent = cloning(saved_memory(tmp_path / "box.npz", states, actions))
-    manager = graph(agent, Target, tmp_path, schedule(TrainingSteps(1200), evaluation=1))
+    manager = graph(agent, Target, tmp_path, schedule(TrainingSteps(2000), evaluation=1))
     manager.improve()
     means = manager.get_agent().get_prediction([{"observation": np.float32([x])} for x in (-0.6, 0.6)])[0]
     np.testing.assert_allclose(means, [[-0.5], [0.5]], atol=0.1)

@@ -28,7 +28,6 @@ from tests.agents.numpy_gradients import (
     recorded_columns,
 )
 from tests.agents.numpy_rules import ops
-from tests.frameworks import run_on, starts_another_framework, where_installed
 from tests.zoo.environments import Target
 from tests.zoo.graphs import graph
 
@@ -232,9 +231,3 @@ def test_the_pendulum_is_drawn_where_it_is():
     assert np.array_equal(halves["up"], halves["up"][:, ::-1])
     assert not np.array_equal(halves["up"], halves["a little left"])
     environment.close()
-
-
-@starts_another_framework
-@where_installed("jax")
-def test_on_jax():
-    run_on("jax", "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "-k", "several_updates", __file__)

@@ -1,5 +1,5 @@
-"""Every agent learns on the framework that the tests run on. Part of ``make soak``: on TensorFlow, ``make test`` trains
-agents of each family in the tests of equations, of environment copies and of resuming."""
+"""Every agent learns on the framework that the tests run on. Part of ``make soak``: ``make test`` trains agents of each
+family in the tests of equations, of learning and of resuming."""
 
 from __future__ import annotations
 

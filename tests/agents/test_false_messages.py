@@ -44,7 +44,7 @@ class Split:
         self.worker = graph(acting, environment, directory / "worker", schedule(1000), role=TaskRole.ROLLOUT)
         self.trainer = graph(make_agent(), environment, directory / "trainer", schedule(1000), role=TaskRole.TRAINING)
         self.player, self.learner = self.worker.get_agent(), self.trainer.get_agent()
-        self.player.signals.reports, self.player.experience.stretches = [], []
+        self.player.signals.reports, self.player.experience.segment_starts = [], []
         self.prioritize, self.player.experience.prioritize = self.player.experience.prioritize, None
         self.worker.phase = self.trainer.phase = RunPhase.TRAIN
         for name in FILTERS:
@@ -63,11 +63,11 @@ class Split:
         gathered = {name: getattr(player, name).take_gathered() for name in FILTERS}
         about = about_played(
             player.signals.reports,
-            player.experience.stretches,
+            player.experience.segment_starts,
             {name: one for name, one in gathered.items() if one},
             None if self.prioritize is None else self.prioritize(columns),
         )
-        player.signals.reports, player.experience.stretches = [], []
+        player.signals.reports, player.experience.segment_starts = [], []
         self.number += 1
         chunk = Chunk("run", "worker.1", self.number, self.number, (1, 1), 0, steps, lengths, columns, about)
         return {name: bytes(value) for name, value in EncodedChunk(chunk).fields(self.number).items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from types import SimpleNamespace
 from typing import Any
 
@@ -151,6 +152,16 @@ def test_targets_stay_between_the_horizon_and_nothing(tmp_path):
     actor = SimpleNamespace(target=lambda inputs: [{"action": np.zeros((3, 1), np.float32)}])
     update = agent.make_update_rule()[0].rule(ops, {"actor": actor, "critic": critic}, batch)
     np.testing.assert_allclose(update.errors, [0.0, -5.0, -2.8], rtol=1e-6)
+
+
+@pytest.mark.parametrize(("bias", "value"), [(-60.0, -5.0), (0.0, -2.5), (2.0, -5 / (1 + math.exp(2))), (60.0, 0.0)])
+def test_a_sigmoid_keeps_the_critic_between_the_horizon_and_nothing(bias, value, tmp_path):
+    agent = hierarchy(tmp_path).get_agents()[0]
+    network = agent.networks["critic"].online_network
+    *weights, last = [np.zeros_like(array) for array in network.get_weights()]
+    network.set_weights([*weights, last + bias])
+    inputs = {name: np.ones((2, 1), np.float32) for name in ("observation", "desired_goal", "action")}
+    np.testing.assert_allclose(network.predict(inputs), [value, value], rtol=1e-5, atol=1e-6)
 
 
 def test_a_hierarchy_learns_to_walk_to_goals(tmp_path):

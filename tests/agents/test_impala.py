@@ -99,7 +99,7 @@ def together(first: Any, second: Any) -> Any:
     """Two segments in one message."""
     columns = (first.columns, second.columns)
     first.columns = Batch([one[i] for one in columns for i in range(len(one))])
-    for name in ("episode_lengths", "reports", "stretches"):
+    for name in ("episode_lengths", "reports", "segment_starts"):
         setattr(first, name, getattr(first, name) + getattr(second, name))
     first.steps += second.steps
     return first

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rl_coach.coach import main
+from tests.frameworks import FRAMEWORK
 
 ENVIRONMENT = '''
 import gymnasium
@@ -71,7 +72,7 @@ def end_of_run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
 
     def end(*arguments: str) -> str:
-        assert main(list(arguments)) == 1
+        assert main([*arguments, "-f", FRAMEWORK.name]) == 1
         error = capsys.readouterr().err
         assert "Traceback" not in error
         return error.strip().splitlines()[-1]

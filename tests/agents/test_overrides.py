@@ -17,7 +17,7 @@ import pytest
 
 from rl_coach.agents.agent import Agent
 from rl_coach.agents.core.batches import MemoryBatches
-from rl_coach.agents.core.experience import Played
+from rl_coach.agents.core.experience import ExperienceChunk
 from rl_coach.agents.core.learning import NoLearning
 from rl_coach.agents.dqn_agent import DQNAgent
 from rl_coach.architectures.update import Update
@@ -108,7 +108,7 @@ IN_A_RUN = {
     "learning_scalars", "make_update_rule", "observe", "observe_transition", "policy_description",
     "post_training_commands", "predict_states", "prepare_batch_for_inference", "put_episode_aside",
     "reset_evaluation_state", "reset_internal_state", "restore_checkpoint", "run_pre_network_filter_for_inference",
-    "save_checkpoint", "seed_evaluation", "set_state", "should_train", "start_phase", "sync", "take_up_episode",
+    "save_checkpoint", "seed_evaluation", "set_state", "should_train", "sync", "take_up_episode",
     "targets_due",
     "train", "update_log", "update_transition_before_adding_to_replay_buffer",
 }  # fmt: skip
@@ -124,6 +124,9 @@ WHILE_BUILT = {
 
 IN_COPIES = {"act_in_copies"}
 """A run in several copies of the environment calls these."""
+
+ONE_BY_ONE = {"columns_of_networks"}
+"""A run in which each update depends on the networks calls these; see the actions to bootstrap from below."""
 
 ON_REQUEST: dict[str, Callable[[Any], Any]] = {
     "acting_policy": lambda agent: agent.acting_policy(),
@@ -144,20 +147,20 @@ ON_REQUEST: dict[str, Callable[[Any], Any]] = {
     "run_off_policy_evaluation": lambda agent: agent.run_off_policy_evaluation(),
     "set_session": lambda agent: agent.set_session(None),
     "set_incoming_directive": lambda agent: agent.set_incoming_directive(np.zeros(2)),
-    "take_in": lambda agent: agent.take_in(Played(3)),
+    "take_in": lambda agent: agent.take_in(ExperienceChunk(3)),
     "take_policy": lambda agent: agent.take_policy(agent.acting_policy()),
     "update_step_in_episode_log": lambda agent: agent.update_step_in_episode_log(),
     "freeze_memory": lambda agent: agent.freeze_memory(),
 }
 """Other agents, levels, processes and users call these on the agent."""
 
-KNOWN = IN_A_RUN | WHILE_BUILT | IN_COPIES | set(ON_REQUEST)
+KNOWN = IN_A_RUN | WHILE_BUILT | IN_COPIES | ONE_BY_ONE | set(ON_REQUEST)
 
 
 def test_all_public_methods_are_overridden_here():
     methods = methods_of(Agent)
     new, gone = sorted(methods - KNOWN), sorted(KNOWN - methods)
-    assert not new, f"no test here overrides {new}: add them to IN_A_RUN, WHILE_BUILT, IN_COPIES or ON_REQUEST"
+    assert not new, f"no test here overrides {new}: add them to one of the sets above"
     assert not gone, f"agents no longer have {gone}: remove them here"
 
 
@@ -307,6 +310,11 @@ def same_observation(agent: Any, inherited: Any, *args: Any) -> dict[str, np.nda
     return {name: np.ones_like(array) for name, array in inherited(*args).items()}
 
 
+def asked_by_networks(agent: Any, inherited: Any, batch: Any) -> dict[str, np.ndarray]:
+    agent.was_asked = True
+    return inherited(batch)
+
+
 def nothing(agent: Any, inherited: Any, *args: Any) -> None:
     """The inherited method is not called."""
 
@@ -318,7 +326,6 @@ AFTERWARDS: dict[str, dict[str, Claim]] = {
             with_reward, has(lambda agent: set(agent.memory.transitions.rewards()) == {7.0}),
         ),
         "choose_action": (lambda agent, inherited, state: ActionInfo(1), chose_the_second),
-        "start_phase": (lambda agent, inherited: 3 * inherited(), made_updates(18)),
         "update_log": (nothing, wrote_no_rows),
     },
     "a rule, and actions that the environment gets": {
@@ -357,6 +364,10 @@ AFTERWARDS: dict[str, dict[str, Claim]] = {
     },
     "actions to bootstrap from": {
         "select_actions": (lambda agent, inherited, states, values: np.zeros(len(values), int), learned_otherwise),
+    },
+    "columns by the networks": {
+        "select_actions": (lambda agent, inherited, states, values: np.zeros(len(values), int), learned_otherwise),
+        "columns_of_networks": (asked_by_networks, has(lambda agent: getattr(agent, "was_asked", False))),
     },
 }  # fmt: skip
 
@@ -425,7 +436,8 @@ BUILDING: dict[str, dict[str, Claim]] = {
             lambda agent, inherited: OwnSource(agent.memory), has(lambda agent: isinstance(agent.batches, OwnSource))
         ),
         "phases": (
-            lambda agent, inherited: replace(inherited(), start=lambda: 0 * agent.start_phase()), made_updates(0)
+            lambda agent, inherited: replace(inherited(), start=lambda left: 3 * agent.clock.start_phases()),
+            made_updates(18),
         ),
         "register_signal": (
             lambda agent, inherited, name, *args, **kwargs: inherited(f"my {name}", *args, **kwargs),

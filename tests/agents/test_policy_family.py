@@ -34,7 +34,7 @@ from rl_coach.schedules import LinearSchedule
 from rl_coach.spaces import DiscreteActionSpace, VectorObservationSpace
 from rl_coach.utils import CoachError
 from tests.architectures.networks import BOX, DISCRETE, VECTOR, network_parameters, spaces
-from tests.frameworks import FRAMEWORK, run_on, starts_another_framework, where_installed
+from tests.frameworks import FRAMEWORK
 from tests.zoo.environments import Bandit, SmallEnvironment, Target
 from tests.zoo.graphs import graph, schedule
 from tests.zoo.parameters import clipped_ppo, shrink
@@ -576,10 +576,3 @@ def test_acer_refuses_a_recurrent_network(tmp_path):
     parameters.network_wrappers["main"].middleware_parameters = LSTMMiddlewareParameters(number_of_lstm_cells=4)
     with pytest.raises(CoachError, match="set middleware_parameters to FCMiddlewareParameters"):
         graph(parameters, Bandit, tmp_path)
-
-
-@pytest.mark.slow
-@starts_another_framework
-@where_installed("jax")
-def test_the_same_on_jax():
-    run_on("jax", "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", __file__)

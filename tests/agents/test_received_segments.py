@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rl_coach.agents.core.experience import Played
+from rl_coach.agents.core.experience import ExperienceChunk
 from rl_coach.architectures.middleware_parameters import LSTMMiddlewareParameters
 from rl_coach.base_parameters import MiddlewareScheme, TaskRole
 from rl_coach.core_types import EnvironmentSteps, RunPhase, TrainingSteps
@@ -49,11 +49,11 @@ def play_segment(worker):
         steps += 1
         if agent.episode.buffer.length() >= agent.learning.segment_steps:
             agent.cut_episode()
-    reports, stretches = list(agent.signals.reports), unpack(pack(agent.experience.stretches))
+    reports, segment_starts = list(agent.signals.reports), unpack(pack(agent.experience.segment_starts))
     agent.signals.reports.clear()
-    agent.experience.stretches.clear()
+    agent.experience.segment_starts.clear()
     columns, lengths = agent.memory.take()
-    return Played(steps, lengths, columns, reports, {}, stretches)
+    return ExperienceChunk(steps, lengths, columns, reports, {}, segment_starts)
 
 
 def split(make_agent, directory):
@@ -63,7 +63,7 @@ def split(make_agent, directory):
     worker = graph(acting, Lottery, directory / "worker", schedule(1000), role=TaskRole.ROLLOUT)
     trainer = graph(make_agent(), Lottery, directory / "trainer", schedule(1000), role=TaskRole.TRAINING)
     agent = worker.get_agent()
-    agent.signals.reports, agent.experience.stretches = [], []
+    agent.signals.reports, agent.experience.segment_starts = [], []
     worker.phase = trainer.phase = RunPhase.TRAIN
     return worker, trainer
 
@@ -110,7 +110,7 @@ def test_segments_that_wait_are_part_of_a_checkpoint(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "stretches",
+    "segment_starts",
     [
         [],
         [{}],
@@ -120,10 +120,10 @@ def test_segments_that_wait_are_part_of_a_checkpoint(tmp_path):
         [{"first": 0, "is_complete": True, "states": 3}],
     ],
 )
-def test_segments_without_a_place_are_refused_and_change_nothing(stretches, tmp_path):
+def test_segments_without_a_place_are_refused_and_change_nothing(segment_starts, tmp_path):
     worker, trainer = split(recurrent_actor_critic, tmp_path)
     played, learner = play_segment(worker), trainer.get_agent()
-    played.stretches = stretches
+    played.segment_starts = segment_starts
     with pytest.raises(CoachError, match="segment"):
         learner.take_in(played)
     assert learner.total_steps_counter == learner.memory.num_transitions() == 0

@@ -24,7 +24,6 @@ from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperi
 from rl_coach.memories.non_episodic.experience_replay import ExperienceReplayParameters
 from rl_coach.schedules import ConstantSchedule, LinearSchedule
 from rl_coach.utils import CoachError
-from tests.frameworks import run_on, where_installed
 from tests.zoo import parameters as zoo
 from tests.zoo.environments import Bandit, Lottery, Recall, Target
 from tests.zoo.graphs import graph, schedule
@@ -339,13 +338,6 @@ def test_rainbow_replays_sequences_without_priorities(tmp_path):
 @pytest.mark.slow
 def test_naf_learns_from_the_states_that_acted(tmp_path):
     assert_replayed_as_played(naf(), Target, 1, tmp_path)
-
-
-@pytest.mark.slow
-@where_installed("jax")
-def test_policies_and_values_are_those_that_acted_on_jax_too():
-    chosen = "Lottery-3-16 or CategoricalDQNAgentParameters or bootstrapped"
-    run_on("jax", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "0", "-m", "not slow", "-k", chosen, __file__)
 
 
 def test_a_burn_in_brings_stored_states_up_to_date(tmp_path):

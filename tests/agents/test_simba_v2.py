@@ -20,7 +20,6 @@ from tests.agents.numpy_gradients import (
     one_update,
     recorded_columns,
 )
-from tests.frameworks import run_on, starts_another_framework, where_installed
 from tests.zoo.continuous import simba_v2
 from tests.zoo.environments import Target
 from tests.zoo.graphs import graph
@@ -187,9 +186,3 @@ def test_distributions_need_the_update_without_a_value_network(tmp_path):
     agent.network_wrappers["q"].heads_parameters[0].num_atoms = 11
     with pytest.raises(CoachError, match=r"num_atoms above 1 needs .*use_value_network=False"):
         graph(agent, Target, tmp_path)
-
-
-@starts_another_framework
-@where_installed("jax")
-def test_on_jax():
-    run_on("jax", "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "-k", "several_updates", __file__)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rl_coach.agents.core.episode import EpisodeReport
-from rl_coach.agents.core.experience import Played
+from rl_coach.agents.core.experience import ExperienceChunk
 from rl_coach.core_types import EnvironmentSteps, RunPhase
 from rl_coach.filters.filter import InputFilter
 from rl_coach.filters.observation.observation_normalization_filter import ObservationNormalizationFilter
@@ -41,7 +41,7 @@ def test_a_trainer_that_takes_in_what_a_worker_played_stands_where_the_worker_do
         columns = player.memory.transitions[before:]
         reports = [EpisodeReport(RunPhase.TRAIN, 10, 5.0, 5.0, {"Q": [0.5]})] * 2
         gathered = {"input_filter": player.input_filter.take_gathered()}
-        learner.take_in(Played(20, [10, 10], columns, reports, gathered))
+        learner.take_in(ExperienceChunk(20, [10, 10], columns, reports, gathered))
         learner.train()
     assert learner.total_steps_counter == player.total_steps_counter == 60
     assert learner.current_episode == 6
@@ -65,7 +65,7 @@ def test_the_decay_of_ppos_clipping_goes_by_what_others_played(tmp_path):
     manager = graph(parameters, Bandit, tmp_path, schedule(100))
     manager.phase = RunPhase.TRAIN
     agent = manager.get_agent()
-    agent.take_in(Played(25))
+    agent.take_in(ExperienceChunk(25))
     assert agent.ap.algorithm.clipping_decay_schedule.current_value == pytest.approx(0.75)
 
 
@@ -76,5 +76,5 @@ def test_columns_that_do_not_fit_change_nothing(tmp_path):
     columns = agent.memory.transitions
     columns.state_columns = {"observation": np.zeros((len(columns), 3), np.float32)}
     with pytest.raises(CoachError, match="observation"):
-        agent.take_in(Played(5, [5], columns))
+        agent.take_in(ExperienceChunk(5, [5], columns))
     assert agent.memory.num_transitions() == agent.total_steps_counter == 5

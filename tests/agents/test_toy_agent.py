@@ -9,7 +9,6 @@ import pytest
 
 from rl_coach.core_types import EnvironmentEpisodes
 from rl_coach.utils import CoachError
-from tests.frameworks import run_on, starts_another_framework, where_installed
 from tests.zoo import qv_agent
 from tests.zoo.environments import Bandit
 from tests.zoo.graphs import graph, schedule
@@ -24,13 +23,6 @@ def test_it_is_written_in_at_most_sixty_lines_and_learns(tmp_path):
     assert manager.get_agent().update_loop.learner.step.stages[0].rule is qv_rule
     manager.evaluate(EnvironmentEpisodes(5))
     assert manager.progress.last_evaluation >= 9.5
-
-
-@starts_another_framework
-@pytest.mark.slow
-@pytest.mark.parametrize("framework", [pytest.param(name, marks=where_installed(name)) for name in ("jax", "mxnet")])
-def test_it_learns_on_the_other_frameworks(framework):
-    run_on(framework, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__)
 
 
 def test_a_column_of_a_wrong_shape_stops_it_with_its_name(tmp_path):

@@ -12,7 +12,7 @@ from rl_coach.architectures.layers import Dense
 from rl_coach.base_parameters import AgentParameters, MiddlewareScheme
 from rl_coach.utils import CoachError
 from tests.agents.numpy_gradients import Weights, dense, float64, gradient
-from tests.frameworks import FRAMEWORK, run_on, starts_another_framework, where_installed
+from tests.frameworks import FRAMEWORK
 from tests.zoo.environments import Bandit, Lottery, MaskedChain, SmallEnvironment, Target
 from tests.zoo.graphs import graph, schedule
 from tests.zoo.parameters import trpo
@@ -201,9 +201,3 @@ def test_a_recurrent_actor_steps_within_its_limit(tmp_path):
 def test_mxnet_is_refused(tmp_path):
     with pytest.raises(CoachError, match="second derivatives"):
         graph(TRPOAgentParameters(), Bandit, tmp_path, schedule(3000)).improve()
-
-
-@starts_another_framework
-@where_installed("jax")
-def test_on_jax():
-    run_on("jax", "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", __file__)

@@ -40,7 +40,6 @@ from rl_coach.base_parameters import EmbedderScheme, MiddlewareScheme
 from rl_coach.memories.non_episodic.differentiable_neural_dictionary import gradients_of_squared_errors, looked_up
 from tests.agents.numpy_rules import batch, run
 from tests.architectures.networks import BOX, DISCRETE, VECTOR, network_parameters, spaces, wrap
-from tests.frameworks import run_on, starts_another_framework, where_installed
 
 F, A, N, K, B, UPDATES = 3, 4, 5, 3, 6, 4
 V_MIN, V_MAX, MIXING, ALPHA, KAPPA = -2.0, 2.0, 0.3, 0.8, 0.5
@@ -428,13 +427,6 @@ def test_what_moves_keys_and_values_is_the_gradient_of_that_loss():
     found = gradients_of_squared_errors(h, keys, values, returns, DELTA)
     np.testing.assert_allclose(found[0], by_keys, atol=1e-6)
     np.testing.assert_allclose(found[1], by_values, atol=1e-6)
-
-
-@starts_another_framework
-@where_installed("jax")
-@pytest.mark.slow
-def test_the_same_on_jax():
-    run_on("jax", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "equations or neural or normalized", __file__)
 
 
 class Values:

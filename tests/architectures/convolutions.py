@@ -19,7 +19,7 @@ from tests.architectures.networks import DISCRETE, network_parameters, spaces
 from tests.architectures.test_learner import SETTINGS, B, columns, wrapper_and_learner
 
 CASES = [
-    ((84, 84, 4), [Conv2d(32, 8, 4), Conv2d(16, 4, 2), Conv2d(8, 3, 1)]),
+    ((36, 36, 4), [Conv2d(8, 8, 4), Conv2d(6, 4, 2), Conv2d(4, 3, 1)]),
     (
         (11, 6, 3),
         [Conv2d(5, 3, 2)],

@@ -17,7 +17,6 @@ from rl_coach.utils import CoachError
 from tests.frameworks import run_on, where_installed
 
 CONTINUOUS_RUNS = "(twice_n_steps or seed) and (NAF or SAC or gSDE)"
-SEEDS, LONG = "seed_decides", "(wolpertinger or maximum_entropy or bootstrapped)"
 COMPATIBLE_MXNET = "rl_coach.architectures.mxnet_components.compatible_mxnet"
 
 
@@ -44,36 +43,17 @@ def test_mxnet_beside_a_numpy_that_is_too_new_says_so(monkeypatch):
         importlib.import_module(COMPATIBLE_MXNET)
 
 
+@pytest.mark.slow  # `make test` runs others on JAX, and `make mxnet` on MXNet
 @pytest.mark.parametrize("framework", [pytest.param(name, marks=where_installed(name)) for name in ("jax", "mxnet")])
 @pytest.mark.parametrize(
     "tests",
     [
-        pytest.param(["tests/architectures/test_predictions.py"], marks=pytest.mark.slow),
-        ["tests/architectures/test_update.py", "tests/architectures/test_learner.py"],
-        ["tests/architectures/test_agreement.py"],
-        ["tests/agents/test_learning.py", "-k", f"{SEEDS} and not {LONG} or between_episodes", "-m", "not slow"],
-        pytest.param(
-            ["tests/agents/test_going_on.py", "tests/agents/test_masks_and_ends.py", "-m", "not slow"],
-            marks=pytest.mark.slow,
-        ),
-        pytest.param(["tests/agents/test_learning.py", "-k", SEEDS, "-m", "slow"], marks=pytest.mark.slow),
-        pytest.param(
-            ["tests/agents/test_learning.py", "-k", f"{SEEDS} and {LONG}", "-m", "not slow"], marks=pytest.mark.slow
-        ),
-        pytest.param(["tests/exploration_policies/test_state_dependent_noise.py"], marks=pytest.mark.slow),
-        pytest.param(["tests/resume", "-k", CONTINUOUS_RUNS], marks=pytest.mark.slow),
+        ["tests/architectures/test_predictions.py"],
+        ["tests/agents/test_learning.py", "-k", "seed_decides", "-m", "slow"],
+        ["tests/exploration_policies/test_state_dependent_noise.py"],
+        ["tests/resume", "-k", CONTINUOUS_RUNS],
     ],
-    ids=[
-        "predictions",
-        "updates",
-        "agreement",
-        "agents",
-        "states",
-        "more agents",
-        "long agents",
-        "noise of the state",
-        "resume and seeds",
-    ],
+    ids=["predictions", "more agents", "noise of the state", "resume and seeds"],
 )
 def test_the_same_tests_pass(framework, tests):
     run_on(framework, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests)

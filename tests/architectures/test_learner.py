@@ -10,8 +10,9 @@ import pytest
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import QHeadParameters, SACPolicyHeadParameters, VHeadParameters
 from rl_coach.architectures.layers import Conv2d, Dense, Layer, NoisyNetDense
+from rl_coach.architectures.learner import Packing
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
-from rl_coach.architectures.packing import Packing, pad, padded
+from rl_coach.architectures.padding import pad, padded
 from rl_coach.architectures.update import Stage, TrainingStep, Update, weighted_mean
 from rl_coach.architectures.values import ValuesParameters
 from rl_coach.schedules import LinearSchedule

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 tf = pytest.importorskip("tensorflow", reason="the functions are TensorFlow's")
@@ -65,7 +66,7 @@ def test_variables_are_captured_anew():
     functions = [adding_to(variable) for variable in (first, second)]
     one, other = (shared(function, False) for function in functions)
     assert one is other
-    DirectCall(functions[1], one)([tf.constant([1.0, 1.0])])
+    DirectCall(functions[1], one, {}, ())(np.ones(2, np.float32), [], None)
     assert second.numpy().tolist() == [11.0, 21.0] and first.numpy().tolist() == [1.0, 2.0]
 
 

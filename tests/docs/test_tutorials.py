@@ -34,6 +34,13 @@ def outputs(notebook: nbformat.NotebookNode) -> str:
     return "\n".join(shown)
 
 
+def shortened(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """With a quarter of the steps where ten runs are compared: it shows the same things after them."""
+    for cell in notebook.cells:
+        cell.source = cell.source.replace("EnvironmentSteps(16384)", "EnvironmentSteps(4096)")
+    return notebook
+
+
 def test_there_are_four():
     assert len(NOTEBOOKS) == 4
 
@@ -56,7 +63,7 @@ def test_is_stored_without_outputs(path):
     ],
 )
 def test_runs_and_shows(name, promised, kernel, tmp_path):
-    notebook = nbformat.read(DIRECTORY / f"{name}.ipynb", as_version=4)
+    notebook = shortened(nbformat.read(DIRECTORY / f"{name}.ipynb", as_version=4))
     NotebookClient(notebook, timeout=300, kernel_name=kernel, resources={"metadata": {"path": str(tmp_path)}}).execute()
     shown = outputs(notebook)
     for text in promised:

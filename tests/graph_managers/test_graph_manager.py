@@ -20,6 +20,7 @@ from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
 from rl_coach.graph_managers.graph_manager import ScheduleParameters, SimpleSchedule
 from rl_coach.logger import screen
 from rl_coach.utils import CheckpointError, CoachError, TrainingError
+from tests.frameworks import FRAMEWORK
 from tests.zoo import graphs
 from tests.zoo.agents import CountingAgentParameters
 from tests.zoo.environments import Bandit, CountingEnvironmentParameters
@@ -463,7 +464,7 @@ def test_checkpoints_are_saved_between_episodes_when_due(tmp_path):
 def test_where_several_episodes_go_on_at_a_time_no_checkpoint_waits_for_the_end_of_one(tmp_path):
     graph = graph_of("DQN in several environments", 6)  # two of each copy, whose poles stand longer than that
     graph.heatup_steps, graph.evaluation_steps = EnvironmentSteps(18), EnvironmentEpisodes(0)
-    graph.create_graph(TaskParameters(experiment_path=str(tmp_path), seed=1, checkpoint_save_secs=0))
+    graph.create_graph(TaskParameters(FRAMEWORK, experiment_path=str(tmp_path), seed=1, checkpoint_save_secs=0))
     graph.improve()
     checkpoints = CheckpointStateReader(str(tmp_path / "checkpoint")).get_all()
     assert len(checkpoints) > 1, "after each step of training"

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rl_coach.agents.core.experience import EnvironmentPlayed, Played
+from rl_coach.agents.core.experience import EnvironmentProgress, ExperienceChunk
 from rl_coach.agents.self_play import SelfPlayParameters
 from rl_coach.base_parameters import TaskParameters, TaskRole
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, RunPhase
@@ -176,7 +176,7 @@ def test_one_policy_of_all_players_has_one_stream(make_agent, done_condition, re
 def test_a_step_counts_once_all_agents_have_what_they_played_in_it():
     level = RemoteMultiAgentLevelManager.__new__(RemoteMultiAgentLevelManager)
     level.environment_steps, level.agent = 0, SimpleNamespace(last_rewards={})
-    level._ahead = {"hunters": EnvironmentPlayed(), "prey": EnvironmentPlayed()}
+    level._ahead = {"hunters": EnvironmentProgress(), "prey": EnvironmentProgress()}
     seen = []
     told = [
         ("hunters", 30, [1.0, 2.0]),
@@ -185,7 +185,7 @@ def test_a_step_counts_once_all_agents_have_what_they_played_in_it():
         ("prey", 20, [2.0, 3.0]),
     ]
     for stream, steps, rewards in told:
-        level._count(stream, Played(1, environment=EnvironmentPlayed(steps, rewards)))
+        level._count(stream, ExperienceChunk(1, environment=EnvironmentProgress(steps, rewards)))
         seen.append((level.environment_steps, level.ended_rewards))
     assert seen == [(0, []), (0, []), (25, [1.0]), (40, [2.0])]
 

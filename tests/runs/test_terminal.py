@@ -34,9 +34,9 @@ def preset(tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize("columns", [80, 200])
-def test_a_run_is_shown_cleanly(preset, columns):
-    with terminal([*COACH, "-p", "small.py", "--seed", "1"], columns, preset) as shown:
+@pytest.mark.parametrize("columns, framework", [(80, "tensorflow"), (200, "jax")])
+def test_a_run_is_shown_cleanly(preset, columns, framework):
+    with terminal([*COACH, "-p", "small.py", "-f", framework, "--seed", "1"], columns, preset) as shown:
         shown.watch(120)
         assert shown.return_code == 0, shown.lines()
         sights, end = shown.sights, "\n".join(shown.lines())
@@ -44,7 +44,7 @@ def test_a_run_is_shown_cleanly(preset, columns):
     assert not re.search(r"\[/?(dim|bold|cyan|yellow)\]|…|\x1b", everything)
     first = next(sight for sight in sights if sight.lines)
     assert re.search(r"(loading|building)", first.text)
-    assert re.search(r"building the graph on tensorflow \.\.\. \d+ s", everything)
+    assert re.search(rf"building the graph on {framework} \.\.\. \d+ s", everything)
     assert "compiling the training step ... 0 s" in everything
     assert re.search(r"Testing +\d+ +[\d,]+ +[\d,]+ .*\d+ of 300 episodes", everything)
     assert len(re.findall(r"^evaluation \S+ \(best \S+\) over 300 episodes", end, re.MULTILINE)) == 2
@@ -65,7 +65,7 @@ def test_start_up_says_what_it_waits_for_within_a_second(preset):
 
 def test_a_run_without_an_end_says_so_and_stops_by_the_keyboard(preset):
     endless = "improve_steps=TrainingSteps(10000000000); steps_between_evaluation_periods=EnvironmentSteps(100000)"
-    with terminal([*COACH, "-p", "small.py", "-cp", endless], 120, preset) as shown:
+    with terminal([*COACH, "-p", "small.py", "-f", "jax", "-cp", endless], 120, preset) as shown:
         assert shown.watch(120, until="no limit: Ctrl-C stops the run"), shown.lines()
         assert "10,000,000,000" not in "\n".join(shown.lines())
         shown.type(CTRL_C)
@@ -117,7 +117,7 @@ def test_a_compilation_stands_under_the_phase_that_waits(preset, settings):
 
 
 def test_lines_for_programs(preset):
-    with terminal([*COACH, "-p", "small.py", "--nocolor", "--seed", "1"], 500, preset) as shown:
+    with terminal([*COACH, "-p", "small.py", "-f", "jax", "--nocolor", "--seed", "1"], 500, preset) as shown:
         shown.screen.resize(3000, 500)
         shown.watch(120)
         lines = shown.lines()
@@ -141,7 +141,7 @@ def test_epochs_for_programs(preset):
         "agent_params.algorithm.optimization_epochs=3; improve_steps=EnvironmentSteps(300); "
         "agent_params.network_wrappers['main'].batch_size=1000"
     )
-    command = [*COACH, "-p", "CartPole_ClippedPPO", "--nocolor", "--seed", "1", "-cp", settings]
+    command = [*COACH, "-p", "CartPole_ClippedPPO", "-f", "jax", "--nocolor", "--seed", "1", "-cp", settings]
     with terminal(command, 500, preset) as shown:
         shown.screen.resize(3000, 500)
         shown.watch(120)

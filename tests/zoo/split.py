@@ -11,7 +11,7 @@ from typing import Any, Callable, Iterable
 
 import numpy as np
 
-from rl_coach.agents.core.experience import Played
+from rl_coach.agents.core.experience import ExperienceChunk
 from rl_coach.base_parameters import AgentParameters, TaskParameters, VisualizationParameters
 from rl_coach.core_types import ActionInfo, Batch, EnvResponse, StateType
 from rl_coach.data_stores.data_store import DataStoreParameters
@@ -53,7 +53,7 @@ class RecordedGraph(BasicRLGraphManager):
     def __init__(self, *settings: Any):
         super().__init__(*settings)
         self.steps: list[Step] = []
-        self.received: list[Played] = []
+        self.received: list[ExperienceChunk] = []
         self._recurrent: dict[str, np.ndarray] = {}
 
     def _create_environment(self, seed: int) -> Any:
@@ -73,7 +73,7 @@ class RecordedGraph(BasicRLGraphManager):
         agent: Any = super()._create_agent(task_parameters)
         take_in, act = agent.take_in, agent.act
 
-        def recorded(played: Played) -> None:
+        def recorded(played: ExperienceChunk) -> None:
             take_in(played)
             self.received.append(played)
 

@@ -10,7 +10,7 @@ from rl_coach.agents.core.learning import PhaseLearning, Phases
 from rl_coach.agents.core.sequences import Sequences, rows_of, stored_states
 from rl_coach.agents.core.update_loop import UpdateLoop
 from rl_coach.architectures.network_wrapper import NetworkWrapper
-from rl_coach.architectures.packing import padded
+from rl_coach.architectures.padding import padded
 from rl_coach.core_types import Batch
 from rl_coach.logger import screen
 from rl_coach.runs.event_lines import log_epochs
@@ -63,7 +63,7 @@ class EpochLearning(PhaseLearning):
         return phases.clock.is_due(phases.is_in_episode) and (self._can_cut() or phases.memory.length() > 0)
 
     def learn(self, updates_left: int | None = None) -> float:
-        updates, loss = self._phases.start(), 0.0
+        updates, loss = self._phases.start(updates_left), 0.0
         self._cut_episodes()
         memory: Any = self._phases.memory
         batch = self._update_loop.filtered(Batch(memory.get_all_complete_episodes_transitions()))

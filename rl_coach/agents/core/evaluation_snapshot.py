@@ -16,6 +16,7 @@ class EvaluationSnapshot:
     :param streams: its random generators
     :param exploration_policy: its exploration policy
     :param signals: its signals, whose open row is closed
+    :param attributes: its attributes by name, some of which may belong to its episodes
     """
 
     def __init__(
@@ -24,11 +25,13 @@ class EvaluationSnapshot:
         streams: Sequence[np.random.Generator],
         exploration_policy: Any,
         signals: Signals,
+        attributes: Mapping[str, Any],
     ):
         self._filters = [(one, one.get_state()) for one in filters.values()]
         self._streams = [(one, one.bit_generator.state) for one in streams]
         self._exploration_policy, self._exploration = exploration_policy, exploration_policy.get_state()
         self._signals, self._samples = signals, signals.put_samples_aside()
+        self.attributes = dict(attributes)
 
     def seed(self, seed: np.random.SeedSequence) -> None:
         """Let the evaluation draw from streams of its own."""

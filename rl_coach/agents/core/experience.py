@@ -22,7 +22,7 @@ _MOST_STEPS_AHEAD = 256
 
 
 @dataclass
-class EnvironmentPlayed:
+class EnvironmentProgress:
     """Steps and episodes of an environment since an agent was told of it the last time.
 
     :param steps: of the environment, whichever agent acted
@@ -34,7 +34,7 @@ class EnvironmentPlayed:
 
 
 @dataclass
-class Played:
+class ExperienceChunk:
     """Steps that another process has played for an agent, as they arrive.
 
     :param steps: environment steps, in order
@@ -42,7 +42,7 @@ class Played:
     :param columns: the transitions [N, ...], None where the episodes are of no use to learning
     :param reports: the episodes that ended
     :param filters: by the agent's attribute, what its filters' statistics have gathered since the last time
-    :param stretches: what the agent needs to learn from each episode beside its transitions, if it needs anything
+    :param segment_starts: what the agent needs to learn from each episode beside its transitions, if it needs anything
     :param priorities: [N] the transitions' first priorities, from the process that played; None if it gives none
     :param environment: what was played in the environment meanwhile, by whichever agent
     """
@@ -52,9 +52,9 @@ class Played:
     columns: Batch | None = None
     reports: list[EpisodeReport] = field(default_factory=list)
     filters: dict[str, Any] = field(default_factory=dict)
-    stretches: list[dict[str, Any]] = field(default_factory=list)
+    segment_starts: list[dict[str, Any]] = field(default_factory=list)
     priorities: np.ndarray | None = None
-    environment: EnvironmentPlayed = field(default_factory=EnvironmentPlayed)
+    environment: EnvironmentProgress = field(default_factory=EnvironmentProgress)
 
 
 class Experience:
@@ -66,8 +66,8 @@ class Experience:
     :ivar most_steps_ahead: steps of another process whose transitions may come later than the steps are counted: the
         most that it collects for one message
     :ivar remembers_action_info: what the agent knew when it acted is stored with each transition
-    :ivar stretches: what another process needs to learn from each stored episode beside its transitions; None where
-        this one learns
+    :ivar segment_starts: what another process needs to learn from each stored episode beside its transitions; None
+        where this one learns
     :ivar prioritize: the first priorities [N] of transitions, in place of those that the memory gives them; None where
         the memory's count, or where a process gives them to whole chunks
     """
@@ -75,7 +75,7 @@ class Experience:
     def __init__(self, memory: Memory, algorithm: AlgorithmParameters):
         self._memory: Any = memory
         self._algorithm = algorithm
-        self.stretches: list[dict[str, Any]] | None = None
+        self.segment_starts: list[dict[str, Any]] | None = None
         self.prioritize: Callable[[Batch], np.ndarray] | None = None
         self.most_steps_ahead = _MOST_STEPS_AHEAD
         self.remembers_action_info = getattr(algorithm, "bootstrap_total_return_from_old_policy", False)
@@ -222,8 +222,8 @@ class Experience:
         buffer = episode.buffer
         if self._receives_episodes:
             self._memory.store_episode(buffer)
-            if self.stretches is not None and not buffer.is_empty():
-                self.stretches.append(episode.about_buffer())
+            if self.segment_starts is not None and not buffer.is_empty():
+                self.segment_starts.append(episode.about_buffer())
         elif self._stores_whole_episodes:
             self._store(buffer.transitions)
 
@@ -233,7 +233,7 @@ class Experience:
             # the frames that it will stack are those of the present state, and the memory knows them as such
             self._memory.intern_frames(episode.curr_state)
 
-    def store_played(self, played: Played, filters: Mapping[str, Any]) -> None:
+    def store_played(self, played: ExperienceChunk, filters: Mapping[str, Any]) -> None:
         """Store what another process has played and add to the filters' statistics: both or neither.
 
         :param filters: those that gather statistics, by name

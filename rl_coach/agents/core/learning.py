@@ -1,14 +1,12 @@
-"""Learning, as a part that an agent holds: in phases on batches from its memory, unless the agent chooses another."""
+"""Learning, as a part that an agent holds: when it learns, and from what."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, Callable, Protocol, SupportsFloat
 
-from rl_coach.agents.core.batches import BatchSource, DataSetPass
 from rl_coach.agents.core.clock import TrainingClock
-from rl_coach.agents.core.experience import Played
-from rl_coach.agents.core.update_loop import UpdateLoop
+from rl_coach.agents.core.experience import ExperienceChunk
 from rl_coach.base_parameters import AlgorithmParameters
 from rl_coach.core_types import EnvironmentEpisodes, PlayUnit
 from rl_coach.memories.memory import Memory
@@ -44,12 +42,12 @@ class Learning(Protocol):
     def left_to_play(self) -> tuple[int, PlayUnit]:
         """Steps, episodes or segments that other processes are still to play before it learns."""
 
-    def require_fitting(self, played: Played) -> None:
+    def require_fitting(self, played: ExperienceChunk) -> None:
         """
         :raises CoachError: what another process has played does not say what is needed to learn from it
         """
 
-    def take_in(self, played: Played) -> None:
+    def take_in(self, played: ExperienceChunk) -> None:
         """Learn from what another process has played, which the memory has already, when its time comes."""
 
     def get_state(self) -> dict[str, Any]:
@@ -66,7 +64,8 @@ class Phases:
     :param clock: says when a phase is due
     :param algorithm: the settings; they are read at each question, so that they may change while a run goes on
     :param memory: what is learned from
-    :param start: begins the phase that is due, and gives the number of its updates
+    :param start: begins the phase that is due, and gives the number of its updates: at most those that the run still
+        wants, None for no limit
     :param is_in_episode: True while an episode is in progress that a phase would have to wait for, if the algorithm
         acts for full episodes
     :param is_on_policy: True if only what the newest policy has played is of use
@@ -75,7 +74,7 @@ class Phases:
     clock: TrainingClock
     algorithm: AlgorithmParameters
     memory: Memory
-    start: Callable[[], int]
+    start: Callable[[int | None], int]
     is_in_episode: Callable[[], bool]
     is_on_policy: Callable[[], bool]
 
@@ -107,10 +106,10 @@ class PhaseLearning:
         played = clock.episodes if unit is PlayUnit.EPISODES else clock.steps
         return max(0, period.num_steps - (played - clock.last_phase)), unit
 
-    def require_fitting(self, played: Played) -> None:
+    def require_fitting(self, played: ExperienceChunk) -> None:
         """Anything that the memory takes can be learned from."""
 
-    def take_in(self, played: Played) -> None:
+    def take_in(self, played: ExperienceChunk) -> None:
         """It is in the memory, where phases find it."""
 
     def get_state(self) -> dict[str, Any]:
@@ -118,45 +117,6 @@ class PhaseLearning:
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Nothing waits outside of the memory."""
-
-
-class BatchLearning(PhaseLearning):
-    """Learns from batches.
-
-    :param update_loop: makes the updates
-    :param batches: where they get their batches
-    """
-
-    def __init__(self, phases: Phases, update_loop: UpdateLoop, batches: BatchSource):
-        super().__init__(phases)
-        self._update_loop, self._batches = update_loop, batches
-
-    def is_due(self) -> bool:
-        return self._phases.clock.is_due(self._phases.is_in_episode) and self._batches.has_rows
-
-    def learn(self, updates_left: int | None = None) -> SupportsFloat:
-        return self._update_loop.learn(self._phases.start())
-
-
-class DataSetLearning(PhaseLearning):
-    """Learns from passes over a data set, however much is played: a call makes ``UPDATES`` updates, or fewer where an
-    epoch is completed.
-
-    :param data_set: where updates get their batches
-    """
-
-    UPDATES = 32  # enough to make a call cheap beside them, few enough for a display that moves
-
-    def __init__(self, phases: Phases, update_loop: UpdateLoop, data_set: DataSetPass):
-        super().__init__(phases)
-        self._update_loop, self._data_set = update_loop, data_set
-
-    def is_due(self) -> bool:
-        return self._data_set.has_rows
-
-    def learn(self, updates_left: int | None = None) -> SupportsFloat:
-        updates = min(self.UPDATES, self._data_set.updates_left_in_epoch(self._update_loop.batch_size))
-        return self._update_loop.learn(updates if updates_left is None else min(updates, updates_left))
 
 
 class NoLearning(PhaseLearning):

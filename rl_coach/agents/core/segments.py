@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Mapping, Se
 import numpy as np
 
 from rl_coach.architectures.network_wrapper import NetworkWrapper
-from rl_coach.architectures.packing import padded, padded_sequences
+from rl_coach.architectures.padding import padded, padded_sequences
 from rl_coach.core_types import Batch, PlayUnit
 from rl_coach.memories.backend.wire import UNREADABLE
 from rl_coach.memories.memory import Memory
@@ -20,7 +20,7 @@ from rl_coach.utils import CoachError
 if TYPE_CHECKING:
     from rl_coach.agents.core.clock import TrainingClock
     from rl_coach.agents.core.episode import SegmentedEpisode
-    from rl_coach.agents.core.experience import Played
+    from rl_coach.agents.core.experience import ExperienceChunk
     from rl_coach.agents.core.update_loop import UpdateLoop
 
 Columns = dict[str, np.ndarray]
@@ -154,18 +154,19 @@ class ReceivedSegments:
         """The number of episodes that ended with one of them."""
         return sum(start.is_complete for start in self._starts)
 
-    def starts_of(self, played: Played, recurrent: Mapping[str, np.ndarray]) -> list[SegmentStart]:
+    def starts_of(self, played: ExperienceChunk, recurrent: Mapping[str, np.ndarray]) -> list[SegmentStart]:
         """The places of the segments in what arrives.
 
         :param recurrent: a state of the network, which those that arrive must be like
         :raises CoachError: they are not given for each segment, do not cover the columns, or are none of that network
         """
         rows = 0 if played.columns is None else len(played.columns)
-        if len(played.stretches) != len(played.episode_lengths) or sum(played.episode_lengths) != rows:
+        if len(played.segment_starts) != len(played.episode_lengths) or sum(played.episode_lengths) != rows:
             raise CoachError(
-                f"segments of {sum(played.episode_lengths)} steps in {rows} rows, and places of {len(played.stretches)}"
+                f"segments of {sum(played.episode_lengths)} steps in {rows} rows, "
+                f"and places of {len(played.segment_starts)}"
             )
-        starts = [SegmentStart.of(one) for one in played.stretches]
+        starts = [SegmentStart.of(one) for one in played.segment_starts]
         shapes = {name: np.shape(array) for name, array in recurrent.items()}
         for start in starts:
             found = {name: array.shape for name, array in start.states.items()}
@@ -173,7 +174,7 @@ class ReceivedSegments:
                 raise CoachError(f"a segment begins in a state {found} of a network whose states are {shapes}")
         return starts
 
-    def add(self, played: Played, starts: list[SegmentStart]) -> None:
+    def add(self, played: ExperienceChunk, starts: list[SegmentStart]) -> None:
         """Keep what has arrived. :param starts: what ``starts_of`` gave for it"""
         if played.columns is not None:
             self._store.extend(played.columns)
@@ -347,7 +348,7 @@ class SegmentLearning:
             return max(0, episodes - self._received.num_complete), PlayUnit.EPISODES
         return max(0, self.num_players - len(self._received)), PlayUnit.SEGMENTS
 
-    def require_fitting(self, played: Played) -> None:
+    def require_fitting(self, played: ExperienceChunk) -> None:
         info, rows = ({}, 0) if played.columns is None else (played.columns.info_columns, len(played.columns))
         for name in self._needed_info if rows else ():
             column: Any = info.get(name)
@@ -355,7 +356,7 @@ class SegmentLearning:
                 raise CoachError(f"segments without a finite number '{name}' for each step")
         self._received.starts_of(played, self._recurrent_state())
 
-    def take_in(self, played: Played) -> None:
+    def take_in(self, played: ExperienceChunk) -> None:
         self._received.add(played, self._received.starts_of(played, self._recurrent_state()))
 
     def _ended(self) -> list[int]:

@@ -7,7 +7,7 @@ from typing import Any, Mapping
 import numpy as np
 
 from rl_coach.agents.core.episode import EpisodeReport
-from rl_coach.agents.core.experience import EnvironmentPlayed, Played
+from rl_coach.agents.core.experience import EnvironmentProgress, ExperienceChunk
 from rl_coach.architectures.network_wrapper import NetworkWrapper
 from rl_coach.core_types import RunPhase
 from rl_coach.memories.backend.wire import MOST_ROWS, UNREADABLE, Chunk, ChunkError
@@ -15,32 +15,32 @@ from rl_coach.utilities.sound_values import is_count, is_finite
 
 FILTERS = ("input_filter", "output_filter", "pre_network_filter")
 """The filters of an agent, by the names of its attributes."""
-_ABOUT = {"reports", "stretches", "filters", "priorities", "waited", "environment"}
+_ABOUT = {"reports", "segment_starts", "filters", "priorities", "waited", "environment"}
 
 
 def about_played(
     reports: list[EpisodeReport],
-    stretches: list[dict[str, Any]],
+    segment_starts: list[dict[str, Any]],
     filters: dict[str, Any],
     priorities: np.ndarray | None = None,
-    environment: EnvironmentPlayed | None = None,
+    environment: EnvironmentProgress | None = None,
 ) -> dict[str, Any]:
     """Reports and statistics that go with a chunk beside its transitions, as plain data.
 
     :param reports: the episodes that ended
-    :param stretches: what the agent needs to know of each episode that is sent; see ``Played``
+    :param segment_starts: what the agent needs to know of each episode that is sent; see ``ExperienceChunk``
     :param filters: statistics that were gathered, by the agent's attribute
     :param priorities: [N] of the transitions; None leaves them to the trainer's memory
     :param environment: what was played in the environment, by whichever agent; None for nothing
     """
-    environment = environment or EnvironmentPlayed()
+    environment = environment or EnvironmentProgress()
     given = {} if priorities is None else {"priorities": np.asarray(priorities, np.float32)}
     return {
         "reports": [
             [report.phase.name, report.length, _number(report.reward), _number(report.shaped_reward), report.signals]
             for report in reports
         ],
-        "stretches": list(stretches) if any(stretches) else [],
+        "segment_starts": list(segment_starts) if any(segment_starts) else [],
         "filters": filters,
         "environment": [environment.steps, np.asarray(environment.rewards, np.float64)],
         **given,
@@ -51,7 +51,7 @@ def _number(reward: Any) -> Any:
     return np.asarray(reward, np.float64) if np.ndim(reward) else float(reward)
 
 
-def played_in(chunk: Chunk) -> Played:
+def played_in(chunk: Chunk) -> ExperienceChunk:
     """Steps, episodes and statistics that a chunk holds.
 
     :raises ChunkError: it says something else
@@ -64,14 +64,14 @@ def played_in(chunk: Chunk) -> Played:
         filters = _of_kind(dict, about.get("filters", {}))
         if not set(filters) <= set(FILTERS):
             raise ChunkError("garbage", f"statistics of {sorted(set(filters) - set(FILTERS))}")
-        stretches = _of_kind(list, about.get("stretches", []))
+        segment_starts = _of_kind(list, about.get("segment_starts", []))
         waited = about.get("waited", 0.0)
         if not (isinstance(waited, float) and 0.0 <= waited <= 1.0):
             raise ChunkError("garbage", f"a share of {str(waited)[:40]!r}")
         priorities = _priorities(about["priorities"]) if "priorities" in about else None
-        environment = _environment(*about["environment"]) if "environment" in about else EnvironmentPlayed()
-        return Played(
-            chunk.steps, chunk.episode_lengths, chunk.columns, reports, filters, stretches, priorities, environment
+        environment = _environment(*about["environment"]) if "environment" in about else EnvironmentProgress()
+        return ExperienceChunk(
+            chunk.steps, chunk.episode_lengths, chunk.columns, reports, filters, segment_starts, priorities, environment
         )
     except UNREADABLE as error:
         if isinstance(error, ChunkError):
@@ -87,11 +87,11 @@ def _report(phase: str, length: int, reward: Any, shaped_reward: Any, signals: d
     return EpisodeReport(RunPhase[phase], length, reward, shaped_reward, samples)
 
 
-def _environment(steps: Any, rewards: Any) -> EnvironmentPlayed:
+def _environment(steps: Any, rewards: Any) -> EnvironmentProgress:
     is_sound = np.ndim(_of_kind(np.ndarray, rewards)) == 1 and is_finite(rewards)
     if not (is_sound and is_count(steps) and len(rewards) <= steps <= MOST_ROWS):
         raise ChunkError("garbage", f"{str(steps)[:40]} steps and {str(rewards)[:40]} of an environment")
-    return EnvironmentPlayed(steps, rewards.astype(np.float64).tolist())
+    return EnvironmentProgress(steps, rewards.astype(np.float64).tolist())
 
 
 def _samples(column: Any) -> np.ndarray:

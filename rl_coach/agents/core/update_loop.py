@@ -8,13 +8,14 @@ from typing import Any, Mapping, Protocol, Sequence, SupportsFloat
 
 import numpy as np
 
-from rl_coach.agents.core.batches import BatchSource
+from rl_coach.agents.core.batches import BatchSource, DataSetPass
 from rl_coach.agents.core.clock import TrainingClock
 from rl_coach.agents.core.finite_watch import FiniteWatch
+from rl_coach.agents.core.learning import PhaseLearning, Phases
 from rl_coach.agents.core.signals import Signals
 from rl_coach.architectures.learner import Learner, LearningResult
 from rl_coach.architectures.network_wrapper import NetworkWrapper
-from rl_coach.architectures.packing import pad, padded
+from rl_coach.architectures.padding import pad, padded
 from rl_coach.architectures.shared_networks import GROUPS, SharedLearner, SharedNetworks
 from rl_coach.architectures.update import Stages, TrainingStep, UpdateRule, stages_of
 from rl_coach.base_parameters import AlgorithmParameters, NetworkParameters
@@ -339,3 +340,42 @@ class UpdateLoop:
         self._signals.learning_rate.add_sample(network.optimizer.learning_rate(updates))
         if self._signals.is_row_open:
             self._signals.note_updates(updates)
+
+
+class BatchLearning(PhaseLearning):
+    """Learns from batches.
+
+    :param update_loop: makes the updates
+    :param batches: where they get their batches
+    """
+
+    def __init__(self, phases: Phases, update_loop: UpdateLoop, batches: BatchSource):
+        super().__init__(phases)
+        self._update_loop, self._batches = update_loop, batches
+
+    def is_due(self) -> bool:
+        return self._phases.clock.is_due(self._phases.is_in_episode) and self._batches.has_rows
+
+    def learn(self, updates_left: int | None = None) -> SupportsFloat:
+        return self._update_loop.learn(self._phases.start(updates_left))
+
+
+class DataSetLearning(PhaseLearning):
+    """Learns from passes over a data set, however much is played: a call makes ``UPDATES`` updates, or fewer where an
+    epoch is completed.
+
+    :param data_set: where updates get their batches
+    """
+
+    UPDATES = 32  # enough to make a call cheap beside them, few enough for a display that moves
+
+    def __init__(self, phases: Phases, update_loop: UpdateLoop, data_set: DataSetPass):
+        super().__init__(phases)
+        self._update_loop, self._data_set = update_loop, data_set
+
+    def is_due(self) -> bool:
+        return self._data_set.has_rows
+
+    def learn(self, updates_left: int | None = None) -> SupportsFloat:
+        updates = min(self.UPDATES, self._data_set.updates_left_in_epoch(self._update_loop.batch_size))
+        return self._update_loop.learn(updates if updates_left is None else min(updates, updates_left))

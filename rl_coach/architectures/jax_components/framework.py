@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from rl_coach.architectures.framework import Framework
 from rl_coach.architectures.jax_components.layers import JaxNetwork
-from rl_coach.architectures.jax_components.learner import JaxLearner
-from rl_coach.architectures.jax_components.network_state import JaxNetworkState
+from rl_coach.architectures.jax_components.learner import JaxLearner, JaxNetworkState
 from rl_coach.architectures.jax_components.onnx_export import export
 
 FRAMEWORK = Framework(JaxNetwork, JaxNetworkState, JaxLearner, export)

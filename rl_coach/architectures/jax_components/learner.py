@@ -1,9 +1,10 @@
-"""Training steps compiled by JAX: all updates of a training phase in one call, which returns before they are made."""
+"""A network's state in JAX arrays, and the compiled training steps that change it: all updates of a training phase in
+one call, which returns before they are made."""
 
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Callable
+from typing import Any, Callable, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -11,9 +12,37 @@ import numpy as np
 from keras import ops
 
 from rl_coach.architectures.jax_components.layers import inside_loop
-from rl_coach.architectures.jax_components.network_state import JaxNetworkState
 from rl_coach.architectures.learner import CompiledStep, Learner, StepLayout, Variables
+from rl_coach.architectures.network_function import NetworkFunction
+from rl_coach.architectures.network_state import CompiledNetworkState
 from rl_coach.architectures.update import TrainingStep
+
+
+class JaxNetworkState(CompiledNetworkState):
+    """See ``CompiledNetworkState``.
+
+    No two variables share memory, because the training step takes over the memory of all.
+    """
+
+    def __init__(self, function: NetworkFunction, has_target: bool):
+        super().__init__(ops, function, has_target)
+
+    def _hold(self, array: np.ndarray) -> jax.Array:
+        return jnp.array(array)
+
+    def _read(self, index: int) -> np.ndarray:
+        return np.asarray(self.variables[index])
+
+    def _write(self, index: int, value: np.ndarray) -> None:
+        self.variables[index] = jnp.array(value)
+
+    def _compile(self, change: Callable[[Sequence], list]) -> Callable[[], None]:
+        changed = jax.jit(change, donate_argnums=0)
+
+        def call() -> None:
+            self.variables = changed(self.variables)
+
+        return call
 
 
 class JaxLearner(Learner):

@@ -1,4 +1,5 @@
-"""Training steps compiled with XLA: all updates of a training phase in one call.
+"""A network's state in TensorFlow variables, and the training steps, compiled with XLA, that change it: all updates of
+a training phase in one call.
 
 XLA's convolutions are slow on processors, TensorFlow's own are not: an update of the Nature network takes 50 ms of the
 processors compiled as a whole, 43 ms not compiled, and 32 ms where only what the optimizer does is compiled.
@@ -10,7 +11,7 @@ more, and a new tensor for the batch at each call another 80.
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from typing import Any, Callable, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -19,14 +20,55 @@ from tensorflow.python.eager import context
 
 from rl_coach.architectures.compilation_cache import forget_compiled_steps
 from rl_coach.architectures.learner import CompiledStep, Learner, StepLayout, Variables
+from rl_coach.architectures.network_function import NetworkFunction
+from rl_coach.architectures.network_state import CompiledNetworkState
 from rl_coach.architectures.tensorflow_components.functions import shared
-from rl_coach.architectures.tensorflow_components.network_state import TensorFlowNetworkState
 from rl_coach.architectures.update import TrainingStep
 from rl_coach.base_parameters import Frameworks
 from rl_coach.utils import CoachError
 
 TRAINED_GROUPS = ("weights", "buffers", "slots")
 ALIGNMENT = 64  # bytes; TensorFlow copies memory that starts elsewhere
+
+
+class TensorFlowNetworkState(CompiledNetworkState):
+    """See ``CompiledNetworkState``."""
+
+    def __init__(self, function: NetworkFunction, has_target: bool):
+        super().__init__(ops, function, has_target)
+
+    def read(self) -> list[tf.Tensor]:
+        """The variables' values as tensors; within a traced step those that they have then."""
+        return [variable.value() for variable in self.variables]
+
+    def assign(self, values: Sequence, old: Sequence) -> None:
+        """Take the values that a step changed."""
+        for variable, value, before in zip(self.variables, values, old):
+            if value is not before:
+                variable.assign(value)
+
+    def _hold(self, array: np.ndarray) -> tf.Variable:
+        return tf.Variable(array)
+
+    def _read(self, index: int) -> np.ndarray:
+        return self.variables[index].numpy()
+
+    def _write(self, index: int, value: np.ndarray) -> None:
+        tensor = tf.constant(value)
+        self.variables[index].assign(tensor)
+        self.published[index] = tensor._numpy()
+
+    def _compile(self, change: Callable[[Sequence], list]) -> Callable[[], None]:
+        @tf.function(autograph=False)
+        def changed() -> None:
+            before = self.read()
+            self.assign(change(before), before)
+
+        def call() -> None:
+            changed()
+            self.published = {}
+
+        return call
 
 
 class TensorFlowLearner(Learner):
@@ -63,27 +105,7 @@ class TensorFlowLearner(Learner):
             signature.append(tf.TensorSpec((packing.num_updates, layout.batch_size), tf.int32))
         uses_xla = not self._has_convolutions
         traced = tf.function(step, jit_compile=uses_xla, autograph=False).get_concrete_function(*signature)
-        compiled = DirectCall(traced, shared(traced, uses_xla))
-        held = HeldTensor(packing.size)
-        first = len(traced.outputs) - len(acting_weights)
-        places = {
-            owner: [(place, index) for place, (name, index) in enumerate(acting_weights, first) if name == owner]
-            for owner in self.networks
-        }
-
-        def call(vector: np.ndarray, large: list[np.ndarray], indices: np.ndarray | None) -> list[np.ndarray]:
-            held.array[:] = vector
-            arguments = [held.tensor, *map(tf.constant, large)]
-            if indices is not None:
-                arguments.append(tf.constant(indices, tf.int32))
-            outputs = compiled(arguments)
-            for name, network in self.networks.items():
-                network.published = {index: outputs[place]._numpy() for place, index in places[name]}
-            for place in range(first):
-                outputs[place] = outputs[place]._numpy()
-            return outputs[:first]
-
-        return call
+        return DirectCall(traced, shared(traced, uses_xla), self.networks, acting_weights)
 
     def _apply(
         self, state: dict, gradients: dict[str, list], buffers: dict, optimizer_scalars: dict
@@ -121,27 +143,45 @@ class TensorFlowLearner(Learner):
 
 
 class DirectCall:
-    """A traced function of tensors, handed to the runtime at once; nothing records gradients of it.
+    """A traced step, handed to the runtime at once; nothing records gradients of it. See ``Learner._compile``.
 
-    :param traced: holds the tensors that the function captures, and stays alive as long as this object
+    :param traced: takes a vector first; it holds the tensors that it captures, and stays alive as long as this object
     :param function: what is called with them
+    :param networks: the networks that the step changes
+    :param acting_weights: the network and the variable of each of the step's last outputs, which are published
     """
 
-    def __init__(self, traced: Any, function: Any):
+    def __init__(
+        self,
+        traced: Any,
+        function: Any,
+        networks: dict[str, TensorFlowNetworkState],
+        acting_weights: Sequence[tuple[str, int]],
+    ):
         self._traced = traced
         self._name = function.name
         self._captured = list(traced.captured_inputs)
         self._num_outputs = len(traced.outputs)
+        self._num_results = self._num_outputs - len(acting_weights)
         self._context = context.context()
+        self._vector = HeldTensor(traced.inputs[0].shape[0])
+        places = list(enumerate(acting_weights, self._num_results))
+        self._places = [
+            (network, [(place, index) for place, (name, index) in places if name == owner])
+            for owner, network in networks.items()
+        ]
 
-    def __call__(self, arguments: list[tf.Tensor]) -> list[tf.Tensor]:
-        """The outputs, flat.
+    def __call__(self, vector: np.ndarray, large: list[np.ndarray], indices: np.ndarray | None) -> list[np.ndarray]:
+        """The results of the step.
 
-        :param arguments: eager tensors that fit the function's signature
         :raises CoachError: what an earlier run compiled was damaged since, for example by a full disk
         """
+        self._vector.array[:] = vector
+        arguments = [self._vector.tensor, *map(tf.constant, large)]
+        if indices is not None:
+            arguments.append(tf.constant(indices, tf.int32))
         try:
-            return self._context.call_function(self._name, arguments + self._captured, self._num_outputs)
+            outputs = self._context.call_function(self._name, arguments + self._captured, self._num_outputs)
         except (tf.errors.OutOfRangeError, tf.errors.DataLossError) as error:
             if not forget_compiled_steps(Frameworks.tensorflow):
                 raise
@@ -149,6 +189,9 @@ class DirectCall:
             raise CoachError(
                 "a compiled step that an earlier run kept was damaged; all that were kept are deleted now: start again"
             ) from error
+        for network, places in self._places:
+            network.published = {index: outputs[place]._numpy() for place, index in places}
+        return [output._numpy() for output in outputs[: self._num_results]]
 
 
 class HeldTensor:

@@ -19,9 +19,9 @@ IMAGE_SIZE = 480
 class PendulumWithGoals(gym.Env):
     """Bring the pendulum to an angle and a velocity by a torque of -2 to 2 Nm.
 
-    Observations are a dict of ``observation``, ``desired_goal`` and ``achieved_goal``, all of one form: the cosine
-    and the sine of the angle from upright (radians) and the angular velocity (rad/s, seen up to ±15), [3] float32.
-    The velocity of a goal is one to pass or rest with, so a standing goal is ``[1, 0, 0]``.
+    Observations are a dict of ``observation``, ``desired_goal`` and ``achieved_goal``: each the cosine and the sine of
+    the angle from upright (radians) and the angular velocity (rad/s, seen up to ±15), [3] float32. The velocity of a
+    goal is one to pass or rest with, so a standing goal is ``[1, 0, 0]``.
 
     :param goal_reaching_thresholds: largest distance of each element of ``achieved_goal`` from the goal's
     :param goal_not_reached_penalty: the reward of a step that does not reach the goal
@@ -32,6 +32,8 @@ class PendulumWithGoals(gym.Env):
     :param random_goals_instead_of_standing_goal: draw goals within ±pi/8 rad and ±0.2 rad/s of standing
     :param polar_coordinates: the angle itself (-pi to pi) instead of its cosine and sine, so [2]; thresholds must fit
     :param render_mode: ``'rgb_array'`` or None
+    :param polar_goals: likewise for ``desired_goal`` and ``achieved_goal`` alone, as in the paper; so every goal within
+        the bounds is one that the pendulum can reach
     """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 50}
@@ -47,13 +49,15 @@ class PendulumWithGoals(gym.Env):
         random_goals_instead_of_standing_goal: bool = False,
         polar_coordinates: bool = False,
         render_mode: str | None = None,
+        polar_goals: bool = False,
     ):
-        bounds = np.array([np.pi, MAX_VELOCITY] if polar_coordinates else [1, 1, MAX_VELOCITY], dtype=np.float32)
+        self.polar_goals = polar_goals or polar_coordinates
+        states, goals = _bounds(polar_coordinates), _bounds(self.polar_goals)
         if goal_reaching_thresholds is None:
-            goal_reaching_thresholds = np.array([0.075, 0.75] if polar_coordinates else [0.075, 0.075, 0.75])
+            goal_reaching_thresholds = np.array([0.075, 0.75] if self.polar_goals else [0.075, 0.075, 0.75])
         self.goal_reaching_thresholds = np.asarray(goal_reaching_thresholds)
-        if self.goal_reaching_thresholds.shape != bounds.shape:
-            raise ValueError(f"{len(bounds)} goal_reaching_thresholds are needed, not {goal_reaching_thresholds}")
+        if self.goal_reaching_thresholds.shape != goals.shape:
+            raise ValueError(f"{goals.size} goal_reaching_thresholds are needed, not {goal_reaching_thresholds}")
         self.goal_not_reached_penalty = goal_not_reached_penalty
         self.goal_reached_reward = goal_reached_reward
         self.terminate_on_goal_reaching = terminate_on_goal_reaching
@@ -67,9 +71,9 @@ class PendulumWithGoals(gym.Env):
         self.model = mujoco.MjModel.from_xml_string(read_model("pendulum_with_goals.xml"), ASSETS)
         self.data = mujoco.MjData(self.model)
         self._renderer: mujoco.Renderer | None = None
-        self.goal = self._coordinates(0.0, 0.0)
-        part = spaces.Box(-bounds, bounds, dtype=np.float32)
-        self.observation_space = spaces.Dict({"observation": part, "desired_goal": part, "achieved_goal": part})
+        self.goal = _coordinates(0.0, 0.0, self.polar_goals)
+        state, goal = (spaces.Box(-each, each, dtype=np.float32) for each in (states, goals))
+        self.observation_space = spaces.Dict({"observation": state, "desired_goal": goal, "achieved_goal": goal})
         torque = self.model.actuator_ctrlrange[0].astype(np.float32)
         self.action_space = spaces.Box(torque[:1], torque[1:], dtype=np.float32)
 
@@ -86,7 +90,7 @@ class PendulumWithGoals(gym.Env):
         if self.random_goals_instead_of_standing_goal:
             angle = self.np_random.uniform(-np.pi / 8, np.pi / 8)
             velocity = self.np_random.uniform(-0.2, 0.2)
-        self.goal = self._coordinates(angle, velocity)
+        self.goal = _coordinates(angle, velocity, self.polar_goals)
         self.data.mocap_quat[0] = [np.cos(angle / 2), 0, np.sin(angle / 2), 0]
         mujoco.mj_forward(self.model, self.data)
         return self._observe(), {}
@@ -104,18 +108,17 @@ class PendulumWithGoals(gym.Env):
 
     def _is_reached(self, achieved: np.ndarray) -> bool:
         distance = achieved - self.goal
-        if self.polar_coordinates:
+        if self.polar_goals:
             distance[0] = _wrapped(distance[0])
         return bool(np.all(np.abs(distance) <= self.goal_reaching_thresholds))
 
     def _observe(self) -> dict[str, np.ndarray]:
-        achieved = self._coordinates(self.data.qpos[0], self.data.qvel[0])
-        return {"observation": achieved, "desired_goal": self.goal.copy(), "achieved_goal": achieved.copy()}
-
-    def _coordinates(self, angle: float, velocity: float) -> np.ndarray:
-        velocity = min(max(velocity, -MAX_VELOCITY), MAX_VELOCITY)
-        place = [_wrapped(angle)] if self.polar_coordinates else [np.cos(angle), np.sin(angle)]
-        return np.array([*place, velocity], dtype=np.float32)
+        angle, velocity = self.data.qpos[0], self.data.qvel[0]
+        return {
+            "observation": _coordinates(angle, velocity, self.polar_coordinates),
+            "desired_goal": self.goal.copy(),
+            "achieved_goal": _coordinates(angle, velocity, self.polar_goals),
+        }
 
     def render(self) -> np.ndarray:
         """The pendulum from the front, with the goal's angle in green: [480, 480, 3] uint8."""
@@ -128,6 +131,16 @@ class PendulumWithGoals(gym.Env):
         if self._renderer is not None:
             self._renderer.close()
             self._renderer = None
+
+
+def _bounds(is_polar: bool) -> np.ndarray:
+    return np.array([np.pi, MAX_VELOCITY] if is_polar else [1, 1, MAX_VELOCITY], dtype=np.float32)
+
+
+def _coordinates(angle: float, velocity: float, is_polar: bool) -> np.ndarray:
+    velocity = min(max(velocity, -MAX_VELOCITY), MAX_VELOCITY)
+    place = [_wrapped(angle)] if is_polar else [np.cos(angle), np.sin(angle)]
+    return np.array([*place, velocity], dtype=np.float32)
 
 
 def _wrapped(angle: float) -> float:

@@ -9,7 +9,8 @@ import pytest
 
 from rl_coach.agents.core.batches import MemoryBatches
 from rl_coach.agents.core.clock import TrainingClock
-from rl_coach.agents.core.learning import BatchLearning, NoLearning, Phases
+from rl_coach.agents.core.learning import NoLearning, Phases
+from rl_coach.agents.core.update_loop import BatchLearning
 from rl_coach.base_parameters import AlgorithmParameters
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, PlayUnit, Transition
 from rl_coach.memories.memory import MemoryGranularity

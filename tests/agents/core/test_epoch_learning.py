@@ -66,7 +66,7 @@ def learning(sequence_length: int | None = None, length: int = ROWS, **settings:
             clock,  # type: ignore[arg-type]
             algorithm,
             memory,  # type: ignore[arg-type]
-            start=lambda: settings.get("phases", 1),
+            start=lambda updates_left: settings.get("phases", 1),
             is_in_episode=lambda: settings.get("in_episode", False),
             is_on_policy=lambda: True,
         ),

@@ -36,7 +36,7 @@ def test_streams_statistics_and_samples_go_on_as_if_there_had_been_none():
     undisturbed = draws(*parts()[1:3])
     signals.loss.add_sample(1.0)
     before = filters.get_state()
-    snapshot = EvaluationSnapshot({"input_filter": filters}, [stream], exploration, signals)
+    snapshot = EvaluationSnapshot({"input_filter": filters}, [stream], exploration, signals, {})
     snapshot.seed(np.random.SeedSequence(7))
     assert signals.loss.values == []
     evaluated = draws(stream, exploration)
@@ -52,7 +52,7 @@ def test_an_evaluation_draws_the_same_whatever_training_has_drawn():
     for number in (0, 5):
         _, stream, exploration, signals = parts()
         stream.random(number)
-        snapshot = EvaluationSnapshot({}, [stream], exploration, signals)
+        snapshot = EvaluationSnapshot({}, [stream], exploration, signals, {})
         snapshot.seed(np.random.SeedSequence(7))
         found.append(draws(stream, exploration))
     assert found[0] == found[1]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rl_coach.agents.core.episode import EpisodeInProgress, SegmentedEpisode
-from rl_coach.agents.core.experience import Experience, Played
+from rl_coach.agents.core.experience import Experience, ExperienceChunk
 from rl_coach.base_parameters import AlgorithmParameters
 from rl_coach.core_types import ActionInfo, Batch, EnvResponse, Transition
 from rl_coach.filters.filter import InputFilter
@@ -64,7 +64,7 @@ def test_n_step_transitions_are_stored_when_their_steps_have_been_played():
 
 def test_a_memory_of_episodes_gets_them_whole_and_what_is_cut_is_one():
     memory, experience, episode = parts(EpisodicExperienceReplay(SIZE))
-    experience.stretches = []
+    experience.segment_starts = []
     for number in range(2):
         experience.add(step(number), episode)
     assert memory.num_transitions() == 0
@@ -72,20 +72,20 @@ def test_a_memory_of_episodes_gets_them_whole_and_what_is_cut_is_one():
     assert (memory.num_transitions(), memory.length()) == (2, 1)
     experience.add(step(2, is_last=True), episode)
     assert experience.finish(episode) == 1.75  # 1 + 1/2 + 1/4, of both parts
-    assert (memory.num_transitions(), memory.length()) == (3, 2) and experience.stretches == [{}, {}]
+    assert (memory.num_transitions(), memory.length()) == (3, 2) and experience.segment_starts == [{}, {}]
 
 
 def test_a_segmented_episode_tells_where_its_parts_begin():
     algorithm = AlgorithmParameters()
     episode = SegmentedEpisode(algorithm)
     experience = Experience(EpisodicExperienceReplay(SIZE), algorithm)
-    experience.stretches = []
+    experience.segment_starts = []
     for number in range(3):
         experience.add(step(number), episode)
     experience.cut(episode, {"h": np.ones((1, 2), np.float32)})
     assert episode.num_before == 3 and episode.num_learned == 0
     assert episode.state_before_segment["h"].tolist() == [[1, 1]]
-    assert len(experience.stretches) == 1
+    assert len(experience.segment_starts) == 1
 
 
 def test_what_the_agent_knew_goes_along_only_if_it_knew_it():
@@ -105,7 +105,7 @@ def test_what_was_played_elsewhere_is_stored_with_its_statistics_or_not_at_all(f
     before = str(receiver.get_state())
     state = {"observation" if fits else "picture": np.ones(2, np.float32)}
     columns = Batch([Transition(state, 0, 1.0, state, game_over=True)])
-    played = Played(1, [1], columns, filters={"input_filter": sender.take_gathered()})
+    played = ExperienceChunk(1, [1], columns, filters={"input_filter": sender.take_gathered()})
     if fits:
         experience.store_played(played, {"input_filter": receiver})
     else:
@@ -139,5 +139,5 @@ def test_what_was_played_elsewhere_has_the_priorities_that_came_with_it(size, ke
     memory = PrioritizedExperienceReplay((MemoryGranularity.Transitions, size), alpha=1.0, epsilon=0.0)
     _, experience, _ = parts(memory)
     columns = Batch([step(number) for number in range(3)])
-    experience.store_played(Played(3, [], columns, priorities=np.array([1.0, 5.0, 0.0])), {})
+    experience.store_played(ExperienceChunk(3, [], columns, priorities=np.array([1.0, 5.0, 0.0])), {})
     assert memory.get_state()["priorities"].tolist() == kept

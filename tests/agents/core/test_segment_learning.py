@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rl_coach.agents.core.episode import SegmentedEpisode
-from rl_coach.agents.core.experience import Played
+from rl_coach.agents.core.experience import ExperienceChunk
 from rl_coach.agents.core.segments import (
     ReplaySettings,
     Segment,
@@ -102,10 +102,10 @@ class Play:
         return loss
 
 
-def sent(*episodes: list[int], complete: bool = True, states: Any = None) -> Played:
+def sent(*episodes: list[int], complete: bool = True, states: Any = None) -> ExperienceChunk:
     transitions = [step(number) for numbers in episodes for number in numbers]
     places = [SegmentStart(0, complete, states or {}).plain() for _ in episodes]
-    return Played(len(transitions), list(map(len, episodes)), Batch(transitions), stretches=places)
+    return ExperienceChunk(len(transitions), list(map(len, episodes)), Batch(transitions), segment_starts=places)
 
 
 def test_each_segment_makes_an_update_when_it_is_full_or_its_episode_ends():

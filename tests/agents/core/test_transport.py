@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rl_coach.agents.core.chunk_requirements import require_sound
 from rl_coach.agents.core.episode import EpisodeReport
-from rl_coach.agents.core.experience import Played
-from rl_coach.agents.core.played_requirements import require_sound
+from rl_coach.agents.core.experience import ExperienceChunk
 from rl_coach.agents.core.transport import about_played, played_in
 from rl_coach.core_types import Batch, RunPhase, Transition
 from rl_coach.memories.backend.wire import Chunk, ChunkError, pack, unpack
@@ -38,7 +38,7 @@ def report(**changes: Any) -> EpisodeReport:
 
 def test_reports_arrive_as_they_were_sent():
     found = played_in(chunk(about_played([report()], [{"place": 0}], {"input_filter": {"a": 1}})))
-    assert (found.steps, found.episode_lengths, found.stretches) == (2, [2], [{"place": 0}])
+    assert (found.steps, found.episode_lengths, found.segment_starts) == (2, [2], [{"place": 0}])
     assert found.filters == {"input_filter": {"a": 1}}
     (one,) = found.reports
     assert (one.phase, one.length, one.reward, one.shaped_reward) == (RunPhase.TRAIN, 2, 3.0, 1.5)
@@ -55,7 +55,7 @@ def test_priorities_arrive_as_they_were_sent():
     "about",
     [
         {"more": 1}, {"reports": {}}, {"reports": [["TRAIN", 2]]}, {"reports": [["LUNCH", 2, 1.0, 1.0, {}]]},
-        {"filters": {"memory": {}}}, {"stretches": 3}, {"waited": 2.0}, {"waited": "long"},
+        {"filters": {"memory": {}}}, {"segment_starts": 3}, {"waited": 2.0}, {"waited": "long"},
         {"reports": [["TRAIN", 2, 1.0, 1.0, {"Q": [np.ones((2, 2))]}]]},
         {"priorities": [1.0, 1.0]}, {"priorities": None}, {"priorities": np.ones((2, 1))},
         {"priorities": np.array([1.0, np.nan])}, {"priorities": np.array([1.0, np.inf])},
@@ -68,10 +68,10 @@ def test_anything_else_is_refused(about):
 
 
 def test_what_fits_the_agent_is_taken():
-    require_sound(Played(2, [2], batch(), [report()]), SPACES, True, 0)
-    require_sound(Played(2, [2], batch(), priorities=np.ones(2)), SPACES, True, 0, has_priorities=True)
-    require_sound(Played(2), SPACES, False, 3, has_priorities=True)  # their transitions come later
-    require_sound(Played(5, [], batch()), SPACES, False, 3)
+    require_sound(ExperienceChunk(2, [2], batch(), [report()]), SPACES, True, 0)
+    require_sound(ExperienceChunk(2, [2], batch(), priorities=np.ones(2)), SPACES, True, 0, has_priorities=True)
+    require_sound(ExperienceChunk(2), SPACES, False, 3, has_priorities=True)  # their transitions come later
+    require_sound(ExperienceChunk(5, [], batch()), SPACES, False, 3)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_what_fits_the_agent_is_taken():
         ({"steps": 6}, False, "6 steps in 2 rows"),
         ({"episode_lengths": [3]}, False, "episodes of .3. steps"),
         ({"episode_lengths": [1]}, True, "1 in whole episodes"),
-        ({"stretches": [{}, {}]}, False, "2 places of 1 episodes"),
+        ({"segment_starts": [{}, {}]}, False, "2 places of 1 episodes"),
         ({"reports": [report(reward=np.nan)]}, False, "reward of 'nan'"),
         ({"reports": [report(length=0)]}, False, "an episode of 0 steps"),
         ({"reports": [report(phase=RunPhase.TEST)]}, False, "in phase"),
@@ -93,10 +93,10 @@ def test_what_fits_the_agent_is_taken():
 )
 def test_what_does_not_fit_is_named(changes, stores_episodes, reason):
     with pytest.raises(CoachError, match=reason):
-        require_sound(replace(Played(2, [2], batch()), **changes), SPACES, stores_episodes, 3)
+        require_sound(replace(ExperienceChunk(2, [2], batch()), **changes), SPACES, stores_episodes, 3)
 
 
 @pytest.mark.parametrize("priorities", [None, np.ones(0), np.ones(1), np.ones(3)])
 def test_each_transition_has_its_priority(priorities):
     with pytest.raises(CoachError, match="priorities, the agent takes 2"):
-        require_sound(Played(2, [2], batch(), priorities=priorities), SPACES, True, 0, has_priorities=True)
+        require_sound(ExperienceChunk(2, [2], batch(), priorities=priorities), SPACES, True, 0, has_priorities=True)

@@ -34,6 +34,22 @@ def test_observation_goal_and_achievement_have_one_form():
     np.testing.assert_allclose(polar["observation"], [np.arctan2(sine, cosine), velocity], rtol=1e-5)
 
 
+def test_goals_may_be_angles_where_observations_are_not():
+    env = PendulumWithGoals(polar_goals=True)
+    check_env(env, skip_render_check=True)
+    mixed, plain, polar = (
+        PendulumWithGoals(**settings).reset(seed=0)[0]
+        for settings in ({"polar_goals": True}, {}, {"polar_coordinates": True})
+    )
+    np.testing.assert_array_equal(mixed["observation"], plain["observation"])
+    for name in ("desired_goal", "achieved_goal"):
+        np.testing.assert_array_equal(mixed[name], polar[name])
+    env.goal = np.array([np.pi - 0.01, 0.0])
+    assert env._is_reached(np.array([-np.pi + 0.01, 0.0]))
+    with pytest.raises(ValueError, match="2 goal_reaching_thresholds are needed"):
+        PendulumWithGoals(goal_reaching_thresholds=np.ones(3), polar_goals=True)
+
+
 def test_standing_upright_reaches_the_goal():
     env = PendulumWithGoals()
     env.reset(seed=0)

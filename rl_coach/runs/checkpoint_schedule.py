@@ -6,7 +6,6 @@ import math
 import time
 from typing import Any
 
-from rl_coach.base_parameters import TaskParameters
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, TotalStepsCounter
 
 # in the middle of an episode a checkpoint is larger, and some simulators do not repeat: one that is due by the clock
@@ -20,13 +19,21 @@ class CheckpointSchedule:
     Multiples of the counters are met, not distances from the last checkpoint: a resumed run saves where an
     uninterrupted one does.
 
-    :param task: says how often
     :param counter: the training counters
+    :param steps: environment steps between two checkpoints; None for none by steps. So with the others
+    :param episodes: episodes between two
+    :param seconds: time between two
     """
 
-    def __init__(self, task: TaskParameters, counter: TotalStepsCounter):
-        self._seconds = task.checkpoint_save_secs
-        periods = {EnvironmentSteps: task.checkpoint_save_steps, EnvironmentEpisodes: task.checkpoint_save_episodes}
+    def __init__(
+        self,
+        counter: TotalStepsCounter,
+        steps: int | None = None,
+        episodes: int | None = None,
+        seconds: float | None = None,
+    ):
+        self._seconds = seconds
+        periods = {EnvironmentSteps: steps, EnvironmentEpisodes: episodes}
         self._periods = {unit: period for unit, period in periods.items() if period}
         self._counts = counter.counters
         self._due: dict[Any, int] = {}
@@ -43,7 +50,7 @@ class CheckpointSchedule:
         self._due_at = math.inf if self._seconds is None else time.monotonic() + self._seconds
         self._due = {unit: (self._counts[unit] // period + 1) * period for unit, period in self._periods.items()}
 
-    def is_due(self, is_between_episodes: bool) -> bool:
+    def is_due(self, is_between_episodes: bool = True) -> bool:
         """True if a checkpoint is to be saved now; asked after every step."""
         for unit, due in self._due.items():
             if self._counts[unit] >= due:

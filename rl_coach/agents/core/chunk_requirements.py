@@ -10,7 +10,7 @@ from typing import Any, Iterator
 
 import numpy as np
 
-from rl_coach.agents.core.experience import Played
+from rl_coach.agents.core.experience import ExperienceChunk
 from rl_coach.agents.core.sequences import STORED_STATE
 from rl_coach.core_types import Batch, RunPhase
 from rl_coach.memories.backend.wire import UNREADABLE
@@ -25,7 +25,11 @@ _MOST_INFO_COLUMNS, _MOST_INFO_BYTES = 256, 1 << 16
 
 
 def require_sound(
-    played: Played, spaces: SpacesDefinition, stores_episodes: bool, most_steps_ahead: int, has_priorities: bool = False
+    played: ExperienceChunk,
+    spaces: SpacesDefinition,
+    stores_episodes: bool,
+    most_steps_ahead: int,
+    has_priorities: bool = False,
 ) -> None:
     """Compare what was played with itself and with the agent's spaces.
 
@@ -44,7 +48,11 @@ def require_sound(
 
 
 def _unmet(
-    played: Played, spaces: SpacesDefinition, stores_episodes: bool, most_steps_ahead: int, has_priorities: bool
+    played: ExperienceChunk,
+    spaces: SpacesDefinition,
+    stores_episodes: bool,
+    most_steps_ahead: int,
+    has_priorities: bool,
 ) -> Iterator[str]:
     yield from _unmet_by_counts(played, stores_episodes, most_steps_ahead, has_priorities)
     for report in played.reports:
@@ -58,7 +66,7 @@ def _unmet(
 
 
 def _unmet_by_counts(
-    played: Played, stores_episodes: bool, most_steps_ahead: int, has_priorities: bool
+    played: ExperienceChunk, stores_episodes: bool, most_steps_ahead: int, has_priorities: bool
 ) -> Iterator[str]:
     steps, lengths = played.steps, played.episode_lengths
     rows = 0 if played.columns is None else len(played.columns)
@@ -68,8 +76,8 @@ def _unmet_by_counts(
         yield f"episodes of {str(lengths)[:40]} steps in {rows} rows"
     if stores_episodes and rows and not sum(lengths) == rows == steps:
         yield f"{steps} steps, and {sum(lengths)} in whole episodes of {rows} rows"
-    if len(played.stretches) not in (0, len(lengths)):
-        yield f"{len(played.stretches)} places of {len(lengths)} episodes"
+    if len(played.segment_starts) not in (0, len(lengths)):
+        yield f"{len(played.segment_starts)} places of {len(lengths)} episodes"
     priorities, expected = 0 if played.priorities is None else len(played.priorities), rows if has_priorities else 0
     if priorities != expected:
         yield f"{priorities} priorities, the agent takes {expected}"

@@ -1,0 +1,42 @@
+"""Rows of weight 0 that fill a batch up to a size for which there is a compiled step."""
+
+from __future__ import annotations
+
+import numpy as np
+
+SMALLEST_BUCKET = 32
+
+
+def pad(columns: dict[str, np.ndarray], rows: int) -> dict[str, np.ndarray]:
+    """The columns with rows of zeros, and so of weight 0, added up to ``rows``; compiled steps have fixed sizes."""
+    missing = rows - len(columns["weights"])
+    if not missing:
+        return columns
+    return {
+        name: np.concatenate([column, np.zeros((missing, *column.shape[1:]), column.dtype)])
+        for name, column in columns.items()
+    }
+
+
+def padded(columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The columns with rows of weight 0 added, up to a power of two, so that few lengths have to be compiled."""
+    return pad(columns, padded_length(len(columns["weights"])))
+
+
+def padded_length(rows: int) -> int:
+    """The rows that ``padded`` makes of so many."""
+    return max(SMALLEST_BUCKET, 1 << (rows - 1).bit_length())
+
+
+def padded_sequences(sequences: list[dict[str, np.ndarray]]) -> tuple[dict[str, np.ndarray], int]:
+    """Sequences as columns of one batch, each with rows of weight 0 added up to one length, and sequences of weight 0
+    added; lengths and numbers are powers of two.
+
+    :param sequences: columns [T, ...] each
+    :return: the columns, and the rows of each sequence
+    """
+    longest = max(len(columns["weights"]) for columns in sequences)
+    length = 1 << (longest - 1).bit_length()
+    equal = [pad(columns, length) for columns in sequences]
+    together = {name: np.concatenate([columns[name] for columns in equal]) for name in equal[0]}
+    return pad(together, length << (len(sequences) - 1).bit_length()), length
