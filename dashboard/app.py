@@ -28,6 +28,7 @@ from .media import MediaHandler
 from .page import Page
 from .protection import known_hosts, origins, protect
 from .store import Store
+from .view import TABS
 
 DEFAULT_PORT = 12345
 _PORTS_TRIED = 100
@@ -45,6 +46,7 @@ def arguments(command_line: Sequence[str] | None = None, program: str = "dashboa
     parser.add_argument(
         "-f", "--experiment_files", metavar="CSV", nargs="+", default=[], help="show only these signal CSVs"
     )
+    parser.add_argument("--tab", choices=TABS, default="", metavar="TAB", help=f"open on {', '.join(TABS)}")
     parser.add_argument("-p", "--port", type=int, default=None, help=f"(default: {DEFAULT_PORT}, or the next free one)")
     parser.add_argument(
         "--host", default="127.0.0.1", help="the address to listen on (default: 127.0.0.1, this machine only)"
@@ -81,6 +83,7 @@ def main(command_line: Sequence[str] | None = None, program: str = "dashboard") 
             options.host,
             options.port,
             show=options.open,
+            tab=options.tab,
             cached=not options.no_cache,
             while_process=options.while_process,
             allowed=options.allow_host,
@@ -110,6 +113,7 @@ def serve(
     host: str = "127.0.0.1",
     port: int | None = None,
     show: bool = False,
+    tab: str = "",
     cached: bool = True,
     while_process: int | None = None,
     allowed: Sequence[str] = (),
@@ -120,6 +124,7 @@ def serve(
     :param files: only these CSVs, if any are named
     :param port: the port; None is the default. If the port is in use, the next free one is used and printed
     :param show: open a browser
+    :param tab: the tab of the page to open; empty for the first
     :param cached: keep parsed columns in the user's cache directory
     :param allowed: more host names that it answers to, as well as those of this machine
     :param editable: whether pages may name, tag, archive and delete runs
@@ -131,6 +136,7 @@ def serve(
     _stop_on_sigterm(server)
     _keep_quiet_about_closed_tabs(server)
     address = f"http://{'localhost' if host in ('127.0.0.1', '0.0.0.0', '::') else host}:{port}/"
+    address += f"?tab={tab}" if tab else ""
     print(f"The dashboard of {root} is at {address} (Ctrl+C ends it)", flush=True)
     if show:
         server.io_loop.add_callback(webbrowser.open, address)

@@ -10,10 +10,11 @@ from typing import Callable, Container, Mapping, Sequence
 
 import numpy as np
 
+from rl_coach.runs.mean_curve import mean_of
 from rl_coach.runs.workers import RunSignals
 
 from .colours import DASHES
-from .curves import Curve, line_of, mean_of, smooth, x_values
+from .curves import Curve, line_of, smooth, x_values
 from .runs_table import detail_of, group_of
 from .store import Run
 from .view import X_AXES, View

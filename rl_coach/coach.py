@@ -88,6 +88,7 @@ class CoachInterface(CoachLauncher):
         render: bool = False,
         dump_gifs: bool = False,
         dump_mp4: bool = False,
+        track: str | None = None,
         tensorboard: bool = False,
         open_dashboard: bool = False,
         print_networks_summary: bool = False,

@@ -95,8 +95,15 @@ class CoachLauncher:
             if given[:1] == [command_line.DATASET]:
                 self.serve_data_set(given[1:])
                 return
+            if given[:1] == [command_line.COMPARE]:
+                self.compare(given[1:])
+                return
             if given[:1] == [command_line.DASHBOARD]:
                 self.serve_dashboard_and_exit(given[1:])
+        if given[:1] == [command_line.SWEEP]:
+            self.sweep_and_exit(given[1:])
+        if given[:1] == [command_line.TUNE]:
+            self.tune_and_exit(given[1:])
         if given[:1] == [command_line.EVALUATE]:
             evaluated, flags = command_line.evaluation_arguments(given[1:])
             if len(evaluated) > 1 or is_group(evaluated[0]):
@@ -154,11 +161,38 @@ class CoachLauncher:
 
         dataset.run(arguments, self)
 
+    def compare(self, arguments: Sequence[str]) -> None:
+        """``coach compare``: write a report on runs side by side.
+
+        :raises CoachError: for bad input
+        """
+        from rl_coach.command_line import compare
+
+        compare.run(arguments)
+
     def serve_dashboard_and_exit(self, arguments: Sequence[str]) -> NoReturn:
         """``coach dashboard``: serve the dashboard until interrupted, and exit with its exit code."""
         from rl_coach.dashboard import app
 
         sys.exit(app.main(arguments, "coach dashboard"))
+
+    def sweep_and_exit(self, arguments: Sequence[str]) -> NoReturn:
+        """``coach sweep``: train with many settings side by side, and exit.
+
+        :raises CoachError: for bad input
+        """
+        from rl_coach.command_line import sweep
+
+        sys.exit(sweep.run(arguments, self))
+
+    def tune_and_exit(self, arguments: Sequence[str]) -> NoReturn:
+        """``coach tune``: search for good settings, and exit.
+
+        :raises CoachError: for bad input
+        """
+        from rl_coach.command_line import tune
+
+        sys.exit(tune.run(arguments, self))
 
     def train_several_and_exit(self, args: argparse.Namespace, parser: argparse.ArgumentParser) -> NoReturn:
         """``coach -p PRESET --seeds SEEDS``, or ``--resume`` of what that left: train side by side, and exit.

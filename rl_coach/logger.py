@@ -498,6 +498,7 @@ class Logger(BaseLogger):
     """The signals of an agent: a row for each episode, in ``worker_0.<graph>.<level>.<agent>_0.csv``.
 
     :param index_name: the first column
+    :ivar listener: is called with each row that was written; None for nobody
     """
 
     def __init__(self, index_name: str = "Episode #"):
@@ -506,6 +507,7 @@ class Logger(BaseLogger):
         self._settings: Any = {}
         self._board_directory: str | None = None
         self._board: EventFile | None = None
+        self.listener: Callable[[dict[str, Any]], None] | None = None
 
     def set_index_name(self, index_name: str) -> None:
         """Name the first column."""
@@ -575,9 +577,13 @@ class Logger(BaseLogger):
         rows = [(index, self._rows[index]) for index in indices]
         super()._write_rows(indices)
         for index, row in rows:
-            if self._board_directory is not None and index not in self._rows:  # those that wait for room come again
+            if index in self._rows:  # it waits for room, and comes again
+                continue
+            if self._board_directory is not None:
                 with self._board_may_fail():
                     self._write_events(index, row)
+            if self.listener is not None:
+                self.listener({self.index_name: index, **row})
 
     def _write_events(self, index: int, row: dict[str, Any]) -> None:
         """Write a row's numbers against the environment steps at its end; rows without them against their index."""

@@ -252,6 +252,9 @@ OF_EXTRAS: dict[str, tuple[str, ...]] = {
     "minari": ("coach", "dataset", "record", "-p", "CartPole_DQN", "--steps", "50", "-o", "minari:cartpole/random-v0"),
     "doom": ("coach", "-p", "Doom_Basic_DQN", "-cp", SMALL_MEMORY),
     "control": ("coach", "-p", "ControlSuite_DDPG", "-lvl", "cartpole:swingup", "-cp", SHORT),
+    "tune": ("coach", "tune", "-p", "CartPole_DQN", "--trials", "1", "--steps", "100", "--space", "discount=0.9,0.99"),
+    "wandb": ("coach", "-p", "CartPole_DQN", "--track", "wandb", "-cp", SHORT),
+    "mlflow": ("coach", "-p", "CartPole_DQN", "--track", "mlflow", "-cp", SHORT),
     "distributed": ("coach", "-p", "CartPole_ClippedPPO", "-dc", "-n", "1", "-cp", SHORT),
     "robosuite": ("python", "-c", STEP_ROBOSUITE),
     # neither game is a package: pysc2's own stand-in for it is stepped, and CARLA's client asks for a server

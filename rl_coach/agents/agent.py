@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, Iterable, SupportsFloat
+from typing import Any, Callable, Iterable, SupportsFloat
 
 import numpy as np
 
@@ -313,6 +313,9 @@ class Agent(CoachNames, AgentInterface):
     ) -> Signal:
         """A signal for the CSV: statistics over each episode, or its value at each step in the in-episode CSV."""
         return self.signals.register(signal_name, dump_one_value_per_episode, dump_one_value_per_step)
+
+    def listen_to_rows(self, listener: Callable[[dict[str, Any]], None]) -> None:
+        self.signals.logger.listener = listener
 
     def setup_logger(self) -> None:
         """Open the CSVs."""

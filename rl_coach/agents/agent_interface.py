@@ -242,6 +242,9 @@ class AgentInterface:
     def set_session(self, sess: Any) -> None:
         """Do nothing: there are no sessions of TensorFlow 1. A user's agent may override it. :param sess: anything"""
 
+    def listen_to_rows(self, listener: Callable[[dict[str, Any]], None]) -> None:
+        """Call this with each row of signals that is written from now on; an agent that writes none never does."""
+
     def close(self) -> None:
         """Write what has not been written yet. May be called more than once."""
 

@@ -2,6 +2,7 @@
 
 from rl_coach.callbacks.callback import Callback, RunView
 from rl_coach.callbacks.ready_made import FilmEvaluations, NotebookProgress, SaveEvery, StopOnPlateau, StopOnReward
+from rl_coach.callbacks.tracking import TrackMlflow, TrackWandb
 
 __all__ = [
     "Callback",
@@ -11,4 +12,6 @@ __all__ = [
     "SaveEvery",
     "StopOnPlateau",
     "StopOnReward",
+    "TrackMlflow",
+    "TrackWandb",
 ]

@@ -29,6 +29,8 @@ class Run(Protocol):
     @property
     def last_checkpoint_path(self) -> str | None: ...
 
+    def export_policy(self, directory: str) -> None: ...
+
 
 class RunView:
     """A run as callbacks see it. They can read it, and ask for something. What they ask for is done between two steps.
@@ -36,12 +38,15 @@ class RunView:
     :param run: the graph manager
 
     :ivar episode_reward: the total reward of the episode that ended last, in whatever phase; None before the first
+    :ivar row: the signals of the row that was written last, by their names; those of several agents begin with the
+        agent's name
     :ivar stop_reason: why a callback wants the run to stop; None if none does
     """
 
     def __init__(self, run: Run):
         self._run = run
         self.episode_reward: float | None = None
+        self.row: Mapping[str, Any] = {}
         self.stop_reason: str | None = None
         self.wants_evaluation = self.wants_checkpoint = False
         self.logged: list[tuple[str, float]] = []
@@ -101,6 +106,13 @@ class RunView:
         """The run's seed."""
         return self._run.seed
 
+    def export_policy(self, directory: str) -> None:
+        """Write the policy of the newest checkpoint into a new folder, as ``coach export`` does.
+
+        :raises CoachError: there is no checkpoint, there are several agents, or the folder is not empty
+        """
+        self._run.export_policy(directory)
+
     def stop(self, reason: str = "") -> None:
         """End training after the present step, with an evaluation, a checkpoint and a summary as always.
 
@@ -158,6 +170,9 @@ class Callback:
 
     def on_evaluation_end(self, run: RunView) -> None:
         """Called after each evaluation; ``run.evaluation_rewards`` are those of its episodes."""
+
+    def on_row(self, run: RunView) -> None:
+        """Called when a row of the CSV is complete, which is after the end of the next episode; ``run.row`` has it."""
 
     def on_new_best(self, run: RunView) -> None:
         """Called after ``on_evaluation_end``, if no evaluation before was as good; also after the first one."""

@@ -37,6 +37,9 @@ CHECK_ENVIRONMENT = "check-env"
 DASHBOARD = "dashboard"
 DATASET = "dataset"
 EVALUATE = "evaluate"
+SWEEP = "sweep"
+COMPARE = "compare"
+TUNE = "tune"
 
 EXPORT_EXAMPLES = """\
 examples:
@@ -85,11 +88,59 @@ examples:
     coach evaluate experiments/my_seeds/01_02_2026-10_00
 """
 
+SWEEP_EXAMPLES = """\
+settings:
+  path=value,value; path=value,value    each combination is trained
+  a path is that of -cp, or its end where that is unique: learning_rate
+  a value is that of -cp; with --random also uniform(low, high),
+  log_uniform(low, high), integers(low, high), log_integers(low, high)
+  a file has such settings in each line; lines are not combined
+
+examples:
+  four settings, three seeds each, two runs at the same time:
+    coach sweep -p CartPole_DQN "learning_rate=1e-4,3e-4; discount=0.9,0.99" \\
+      --seeds 3 --parallel 2 -cp "improve_steps=EnvironmentSteps(20000)"
+  20 settings drawn at random:
+    coach sweep -p CartPole_DQN "learning_rate=log_uniform(1e-5, 1e-2)" \\
+      --random 20
+  go on with a sweep that was stopped or killed:
+    coach --resume experiments/CartPole_DQN/01_02_2026-10_00
+"""
+
+COMPARE_EXAMPLES = """\
+examples:
+  two experiments, each with its seeds:
+    coach compare experiments/CartPole_DQN experiments/CartPole_PG
+  the settings of a sweep:
+    coach compare experiments/CartPole_DQN/01_02_2026-10_00 -o my_report
+
+Each directory is compared with the first. Of a sweep each setting is compared,
+of a single directory each experiment below it.
+"""
+
+TUNE_EXAMPLES = """\
+space (--space), as text or as a file with a setting in each line:
+  path=value,value                     one of these; a path is that of -cp
+  path=log_uniform(1e-5, 1e-2)         also uniform, integers, log_integers
+  path=LinearSchedule(1, 0.1, integers(1000, 20000))
+Without it, the settings of the agent's family are searched.
+
+examples:
+  40 trials of 20,000 steps:
+    coach tune -p CartPole_DQN --trials 40 --steps 20000
+  go on after Ctrl-C or a crash, with more trials:
+    coach tune --resume experiments/CartPole_DQN/01_02_2026-10_00 --trials 80
+  several processes or machines in one study, each with this command:
+    coach tune -p CartPole_DQN --trials 200 --steps 20000 \\
+      --storage mysql://user@host/optuna --study cartpole
+"""
+
 INFO, CONVERT, RECORD = "info", "convert", "record"
 RANDOM, EXPLORING, DEPLOYED = POLICIES = "random", "exploring", "deployed"
 _NARROWEST = 80  # columns of the help
 NEGATABLE = ("checkpoint_memory",)
 MOST_SEEDS = 1000
+DEFAULT_TRIALS = 50
 FRAMEWORKS = ("tensorflow", "jax", "mxnet")
 ORCHESTRATOR, TRAINER, ROLLOUT_WORKER = RUN_TYPES = ("orchestrator", "trainer", "rollout-worker")
 _NO_KEYWORDS = {"help", "list", "version", "seeds", "at_once", "run_directory"}
@@ -227,7 +278,10 @@ _FLAGS = {
         _flag("-r --render", "show the environment in a window", action="store_true"),
         _flag("-dg --dump_gifs", "write each new best episode as GIF", action="store_true"),
         _flag("-dm --dump_mp4", "write each new best episode as MP4", action="store_true"),
-        _flag("-tb --tensorboard", "write TensorBoard event files", action="store_true"),
+        _flag("--track",
+              "send signals, settings, evaluations, videos and the policy to: tensorboard, wandb, mlflow; several are"
+              " separated by commas", metavar="SERVICES"),
+        _flag("-tb --tensorboard", "write TensorBoard event files, as --track tensorboard does", action="store_true"),
         _flag("-d --open_dashboard", "open the dashboard with this experiment", action="store_true"),
         _flag("--print_networks_summary", "print the layers of each network", action="store_true"),
         _flag("-ns --no_summary", "print no summary at the end", action="store_true"),
@@ -311,6 +365,9 @@ def get_argument_parser() -> Parser:
         "Train, evaluate and play reinforcement-learning agents from presets.",
         EXAMPLES,
         usage="coach -p PRESET [flags]\n"
+        "       coach sweep -p PRESET SETTINGS [flags]\n"
+        "       coach tune -p PRESET --trials N [flags]\n"
+        "       coach compare DIR ...\n"
         "       coach evaluate EXPERIMENT ... [flags]\n"
         "       coach export EXPERIMENT -o DIR\n"
         "       coach check-env LEVEL\n"
@@ -322,8 +379,74 @@ def get_argument_parser() -> Parser:
         group = parser.add_argument_group(title)
         for names, options in flags:
             group.add_argument(*names, **options)
+    _set_defaults(parser)
+    return parser
+
+
+def _set_defaults(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(checkpoint_save_dir=None)  # for launchers; below the experiment's directory if they set none
     parser.set_defaults(evaluated=None)  # the run that an evaluation is of; said by --resume
+
+
+def _add_flags_of_coach(parser: argparse.ArgumentParser, shown: Sequence[str]) -> None:
+    """Add all flags of ``coach``; the help shows these alone."""
+    for names, options in (flag for flags in _FLAGS.values() for flag in flags):
+        is_shown = any(name in shown for name in names)
+        parser.add_argument(*names, **(options if is_shown else {**options, "help": argparse.SUPPRESS}))
+    _set_defaults(parser)
+
+
+def get_compare_parser() -> Parser:
+    """The parser of ``coach compare``."""
+    about = "Compare runs: a report in Markdown and HTML, with figures."
+    parser = Parser(f"coach {COMPARE}", about, COMPARE_EXAMPLES)
+    parser.add_argument("directory", metavar="DIR", nargs="+", type=_directory, help="runs are found below it")
+    parser.add_argument("-o", "--output", metavar="DIR", default="comparison", help="(default: ./comparison)")
+    which = "the evaluation that is a run's score: last (default) or best"
+    parser.add_argument("--score", choices=("last", "best"), default="last", help=which)
+    scale = (
+        "the scores that count as 0 and 1 in measures over several environments (default: the lowest and the highest "
+        "of all runs); may be given for each environment"
+    )
+    parser.add_argument("--range", metavar="ENVIRONMENT=LOW,HIGH", action="append", help=scale)
+    return parser
+
+
+def get_tune_parser() -> Parser:
+    """The parser of ``coach tune``, which knows the flags of ``coach``, too."""
+    usage = f"coach {TUNE} -p PRESET --trials N [flags]"
+    about = "Search for the best settings of a preset with Optuna, and write them as a preset."
+    parser = Parser(f"coach {TUNE}", about, TUNE_EXAMPLES, usage)
+    number = f"trials of the study in all (default: {DEFAULT_TRIALS})"
+    parser.add_argument("--trials", type=_from(1), metavar="N", help=number)
+    length = "environment steps of a trial, with 20 evaluations (default: the preset's schedule)"
+    parser.add_argument("--steps", type=_from(1), metavar="N", help=length)
+    parser.add_argument("--space", metavar="SPACE", help="what to search, as text or as a file; see below")
+    place = "URL of a database that holds the study (default: a file in the experiment's directory)"
+    parser.add_argument("--storage", metavar="URL", help=place)
+    parser.add_argument("--study", metavar="NAME", help="the study's name (default: the experiment's name)")
+    how = "tpe (default) learns from earlier trials"
+    parser.add_argument("--sampler", choices=("tpe", "random"), default="tpe", help=how)
+    ends = "when a trial is given up: median (default), hyperband, or none"
+    parser.add_argument("--pruner", choices=("median", "hyperband", "none"), default="median", help=ends)
+    parser.add_argument("--parallel", type=_from(1), metavar="N", help="trials at the same time (default: one a core)")
+    _add_flags_of_coach(parser, ("--preset", "--custom_parameter", "--experiment_name", "--seed", "--resume"))
+    parser.epilog = f"All other flags of coach can be given, too (coach --help).\n\n{parser.epilog}"
+    return parser
+
+
+def get_sweep_parser() -> Parser:
+    """The parser of ``coach sweep``, which knows the flags of ``coach``, too."""
+    usage = f'coach {SWEEP} -p PRESET "path=value,value; ..." [flags]'
+    about = "Train a preset with many settings at the same time, and compare them."
+    parser = Parser(f"coach {SWEEP}", about, SWEEP_EXAMPLES, usage)
+    what = "what to vary, or a file with settings in each line; see below"
+    parser.add_argument("settings", metavar="SETTINGS", nargs="?", help=what)
+    drawn = "train with N of the combinations, drawn at random (default: with all)"
+    parser.add_argument("--random", type=_from(1), metavar="N", help=drawn)
+    parser.add_argument("--parallel", type=_from(1), metavar="N", help="runs at the same time (default: one a core)")
+    _add_flags_of_coach(parser, ("--preset", "--seeds", "--custom_parameter", "--experiment_name"))
+    parser.epilog = f"All other flags of coach can be given, too (coach --help).\n\n{parser.epilog}"
     return parser
 
 

@@ -124,7 +124,7 @@ def apply_settings(graph_manager: Any, settings: Mapping[str, Any]) -> list[str]
     said: list[str] = []
     try:
         for name, value in settings.items():
-            found = _places(graph_manager, name)
+            found = places(graph_manager, name)
             if len(found) > 1:
                 said.append(f"'{name}' is set in {' and '.join(found)}")
             for place in found:
@@ -138,8 +138,11 @@ def apply_settings(graph_manager: Any, settings: Mapping[str, Any]) -> list[str]
     return said
 
 
-def _places(graph_manager: Any, name: str) -> list[str]:
-    """The paths that a setting's name means."""
+def places(graph_manager: Any, name: str) -> list[str]:
+    """The paths that a setting's name means: its own, that below ``agent_params``, or those that end with it.
+
+    :raises CoachError: there is none, or several that differ in more than the network or the input they belong to
+    """
     for root in ("", "agent_params."):
         try:
             _Target.find(graph_manager, _parsed_path(f"{root}{name}"))
@@ -231,7 +234,7 @@ def _value(node: ast.expr) -> Any:
     if isinstance(node, ast.Dict):
         return _dictionary(node)
     if isinstance(node, ast.UnaryOp) and type(node.op) in _UNARY:
-        return _UNARY[type(node.op)](_number(node.operand))
+        return _UNARY[type(node.op)](number(node.operand))
     if isinstance(node, ast.BinOp) and type(node.op) in _BINARY:
         return _arithmetic(node)
     if isinstance(node, ast.Call):
@@ -251,7 +254,11 @@ def _dictionary(node: ast.Dict) -> dict:
     return dict(zip(keys, [_value(value) for value in node.values]))
 
 
-def _number(node: ast.expr) -> Any:
+def number(node: ast.expr) -> Any:
+    """The number that an expression is.
+
+    :raises CoachError: it is none
+    """
     value = _value(node)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise CoachError(f"-cp: '{_source(node)}' is not a number; arithmetic needs numbers")
@@ -259,7 +266,7 @@ def _number(node: ast.expr) -> Any:
 
 
 def _arithmetic(node: ast.BinOp) -> Any:
-    left, right = _number(node.left), _number(node.right)
+    left, right = number(node.left), number(node.right)
     if isinstance(node.op, ast.Pow) and abs(right) > _LARGEST_EXPONENT:
         raise CoachError(f"-cp: '{_source(node)}': an exponent may be at most {_LARGEST_EXPONENT}")
     try:
@@ -309,10 +316,10 @@ def literal_arguments(what: str, text: str) -> dict[str, Any]:
 
 def _whole_steps(steps: StepMethod, node: ast.Call) -> StepMethod:
     """``steps`` with its number as an int, so that ``EnvironmentSteps(1e6)`` may be written."""
-    number: Any = steps.num_steps
-    if isinstance(number, bool) or not isinstance(number, (int, float)) or number < 0 or number != number // 1:
+    count: Any = steps.num_steps
+    if isinstance(count, bool) or not isinstance(count, (int, float)) or count < 0 or count != count // 1:
         raise CoachError(f"-cp: '{_source(node)}' needs a whole number, 0 or more")
-    return type(steps)(int(number))
+    return type(steps)(int(count))
 
 
 def _constructor(name: str) -> Any:

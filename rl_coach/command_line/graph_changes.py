@@ -11,6 +11,7 @@ from rl_coach.utils import CoachError
 if TYPE_CHECKING:
     from rl_coach.graph_managers.graph_manager import GraphManager
 
+TENSORBOARD = "tensorboard"
 _STEPS_PER_SECOND = 30  # at most, for a person who plays
 
 
@@ -33,6 +34,8 @@ def apply_flags(graph_manager: Any, args: argparse.Namespace) -> None:
     _set_visualization(graph_manager, args)
     if args.callback:
         graph_manager.callbacks = [*graph_manager.callbacks, *user_classes.make_callbacks(args.callback)]
+    if args.track:
+        _track(graph_manager, args.track)
     if args.custom_parameter:
         from rl_coach.command_line.custom_parameters import apply_custom_parameters
 
@@ -74,6 +77,20 @@ def _hand_over_to_human(graph_manager: Any) -> None:
     visualization = graph_manager.visualization_parameters
     if visualization.max_fps_for_human_control == VisualizationParameters().max_fps_for_human_control:
         visualization.max_fps_for_human_control = _STEPS_PER_SECOND
+
+
+def _track(graph_manager: GraphManager, text: str) -> None:
+    """Have the run tracked by what --track names, each once, with what the preset says of it."""
+    from rl_coach.callbacks.tracking import TRACKERS
+
+    for name in (part.strip().lower() for part in text.split(",")):
+        if name == TENSORBOARD:
+            graph_manager.visualization_parameters.tensorboard = True
+        elif name not in TRACKERS:
+            known = ", ".join((TENSORBOARD, *TRACKERS))
+            raise CoachError(f"--track: there is no '{name}'; there are {known}, and several are separated by commas")
+        elif not any(isinstance(one, TRACKERS[name]) for one in graph_manager.callbacks):
+            graph_manager.callbacks = [*graph_manager.callbacks, TRACKERS[name]()]
 
 
 def _set_visualization(graph_manager: GraphManager, args: argparse.Namespace) -> None:

@@ -1,17 +1,22 @@
-"""Several runs of ``coach`` side by side: the seeds of a preset, and evaluations of several runs."""
+"""Several runs of ``coach`` side by side: the seeds of a preset, with one or several settings, and evaluations of
+several runs."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import pathlib
+import shutil
 from collections import Counter
 from dataclasses import asdict
 from typing import Any, Iterable, Sequence
 
 from rl_coach.command_line import arguments as command_line
+from rl_coach.command_line.search_space import Setting
 from rl_coach.runs import record, run_group
+from rl_coach.runs.comparison import table_of_scores
 from rl_coach.runs.evaluation import RunStatistics
+from rl_coach.runs.lock import lock, unlock
 from rl_coach.runs.progress import duration
 from rl_coach.runs.side_by_side import Job, Outcome, SideBySide, evaluation_of, num_cores
 from rl_coach.runs.status import FINISHED, read_status
@@ -20,25 +25,26 @@ from rl_coach.utilities.files import refusing_unwritable
 from rl_coach.utilities.system import shell_command, shown
 from rl_coach.utils import CoachError
 
-_OF_THE_GROUP = ("seed", "seeds", "at_once", "run_directory", "experiment_name", "experiment_path", "open_dashboard",
+OF_THE_GROUP = ("seed", "seeds", "at_once", "run_directory", "experiment_name", "experiment_path", "open_dashboard",
                  "resume")  # fmt: skip
 _OF_THE_TASK = ("preset", "level", "framework", "environment_type", "exploration_policy_type", "custom_parameter")
 _CHECKPOINTS = "checkpoint"
 DONE, FAILED, BAD_INPUT = 0, 1, 2
 
 
-def train(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+def train(args: argparse.Namespace, parser: argparse.ArgumentParser, settings: Sequence[Setting] = ()) -> int:
     """Train with each of the seeds, side by side, and say what came of them.
 
+    :param settings: trained with one after the other, each with all seeds; none trains with those of the preset
     :return: the exit code: that of the first that failed, 0 if none did
     :raises CoachError: for input that is bad for all of them
     """
     _check(args, parser)
-    directory = _make_directory(args)
-    flags = _given(args, parser, _OF_THE_GROUP)
-    runs = [{"name": f"seed_{seed}", "seed": seed} for seed in args.seeds]
-    group = _Group(directory, {"arguments": _lasting(flags), "runs": runs}, args)
-    return group.run([_first_run(directory, flags, run) for run in runs])
+    directory = make_directory(args)
+    flags = given(args, parser, OF_THE_GROUP)
+    runs = _swept(settings, args.seeds) if settings else [{"name": f"seed_{n}", "seed": n} for n in args.seeds]
+    group = _Group(directory, {"arguments": lasting(flags), "runs": runs}, args)
+    return group.run([first_run(directory, flags, run) for run in runs])
 
 
 def resume(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
@@ -56,8 +62,8 @@ def resume(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         record.check_owner(args.resume, run_group.GROUP_FILE)
     document = run_group.read(directory)
     _check_trains(directory, document)
-    added = _given(args, parser, _OF_THE_GROUP)
-    jobs = [job for run in document["runs"] if (job := _next_run(directory, document["arguments"], added, run))]
+    added = given(args, parser, OF_THE_GROUP)
+    jobs = [job for run in document["runs"] if (job := next_run(directory, document["arguments"], added, run))]
     return _Group(directory, document, args, shares_input=False).run(jobs)
 
 
@@ -81,14 +87,16 @@ def evaluate(experiments: Sequence[str], flags: Sequence[str], parser: argparse.
             )
     recorded = [record.read(directory)["arguments"] for directory in directories]
     args.experiment_name = args.experiment_name or "evaluation"
-    directory = _make_directory(args)
+    directory = make_directory(args)
     runs = [
         {"name": name, "evaluated": os.path.abspath(one), "environment": task}
         for name, one, task in zip(_names(directories), directories, _tasks(args, recorded))
     ]
-    given = _given(args, parser, [name for name in _OF_THE_GROUP if name != "seed"])
-    jobs = [_job(directory, run["name"], {**given, "resume": run["evaluated"]}) for run in runs]
-    return _Group(directory, {"arguments": given, "runs": runs}, args, trains=False, shares_input=False).run(jobs)
+    flags_of_all = given(args, parser, [name for name in OF_THE_GROUP if name != "seed"])
+    jobs = [_job(directory, run["name"], {**flags_of_all, "resume": run["evaluated"]}) for run in runs]
+    return _Group(directory, {"arguments": flags_of_all, "runs": runs}, args, trains=False, shares_input=False).run(
+        jobs
+    )
 
 
 class _Group:
@@ -115,6 +123,7 @@ class _Group:
         self._screen = screen
         self._directory, self._document, self._args = directory, document, args
         self._trains, self._shares_input = trains, shares_input
+        self._is_sweep = any("setting" in run for run in document["runs"])
 
     def run(self, jobs: Sequence[Job]) -> int:
         """Make the runs, those that are given: of the others, what they have come to is said. :return: the exit code"""
@@ -132,7 +141,10 @@ class _Group:
         outcomes = running.run()
         self._check_input(outcomes)
         self._note([*earlier, *outcomes])
-        self._say_statistics()
+        if self._is_sweep:
+            self._say_table()
+        else:
+            self._say_statistics()
         self._say_where(outcomes, running.stopped_by)
         if running.stopped_by is not None:
             return 128 + running.stopped_by
@@ -145,7 +157,7 @@ class _Group:
         below = [self._directory / run["name"] for run in self._document["runs"]]
         ended = [(one, read_status(one)) for one in below if one not in again]
         return [
-            Outcome(Job(_label(one.name), [], one), DONE, status)
+            Outcome(Job(label_of(one.name), [], one), DONE, status)
             for one, status in ended if status.get("state") == FINISHED
         ]  # fmt: skip
 
@@ -161,7 +173,7 @@ class _Group:
         refused = next((outcome for outcome in outcomes if self._is_bad_for_all(outcome)), None)
         if refused is None:
             return
-        _remove(self._directory)
+        remove(self._directory)
         raise CoachError(refused.error)
 
     def _say(self, outcome: Outcome) -> None:
@@ -211,8 +223,13 @@ class _Group:
         scored: dict[str, list[dict[str, Any]]] = {}
         for run in self._document["runs"]:
             if run.get("score") is not None:
-                scored.setdefault(run.get("environment", ""), []).append(run)
+                scored.setdefault(run.get("setting") or run.get("environment") or "", []).append(run)
         return scored
+
+    def _say_table(self) -> None:
+        scores = {setting: [run["score"] for run in runs] for setting, runs in self._scored().items()}
+        for line in table_of_scores(scores):
+            self._screen.print(line)
 
     def _say_statistics(self) -> None:
         if len(self._document["runs"]) < 2:
@@ -226,7 +243,7 @@ class _Group:
         self._screen.print(f"experiment: {directory}")
         if self._trains and stopped_by is not None:
             self._say_how_to_continue(directory, outcomes)
-        print_dashboard_command(self._directory, self._screen)
+        print_dashboard_command(self._directory, self._screen, compares=self._is_sweep)
 
     def _say_how_to_continue(self, directory: str, outcomes: Sequence[Outcome]) -> None:
         if any(_shares_weights(outcome.job.directory) for outcome in outcomes):
@@ -251,11 +268,28 @@ def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     ):
         if getattr(args, name) not in (None, "", False):
             parser.error(f"--seeds and --{name}: {reason}")
+    refuse_cluster(args)
+
+
+def refuse_cluster(args: argparse.Namespace) -> None:
+    """
+    :raises CoachError: the runs are to train on Kubernetes, where their results cannot be read from here
+    """
+    from rl_coach.orchestrators import distributed_settings
+
+    path = args.distributed_coach_config_path if args.distributed_coach else None
+    if path and distributed_settings.read(path).orchestrator == "kubernetes":
+        raise CoachError(
+            f"'{path}' names a cluster: several runs are trained on this machine only; start one at a time"
+        )
 
 
 def _check_trains(directory: pathlib.Path, document: dict[str, Any]) -> None:
     """:raises CoachError: the runs evaluate what others have trained, or do not say what their seeds are"""
     runs = document["runs"]
+    if run_group.TUNING in document:
+        again = shell_command("coach", command_line.TUNE, "--resume", shown(directory))
+        raise CoachError(f"'{shown(directory)}' holds the trials of a tuning; continue it: {again}")
     evaluated = [run["evaluated"] for run in runs if isinstance(run.get("evaluated"), str)]
     if evaluated:
         steps = document["arguments"].get("evaluate")
@@ -267,46 +301,72 @@ def _check_trains(directory: pathlib.Path, document: dict[str, Any]) -> None:
         raise CoachError(f"'{path}' is damaged; continue its runs one by one: --resume {directory}/…")
 
 
-def _make_directory(args: argparse.Namespace) -> pathlib.Path:
+def make_directory(args: argparse.Namespace) -> pathlib.Path:
     from rl_coach import logger
 
     return pathlib.Path(logger.make_free_directory(command_line.free_experiment_path(args)))
 
 
-def _given(args: argparse.Namespace, parser: argparse.ArgumentParser, without: Sequence[str]) -> dict[str, Any]:
+def given(args: argparse.Namespace, parser: argparse.ArgumentParser, without: Sequence[str]) -> dict[str, Any]:
     """The flags that say something else than they do by default, by their long names."""
     defaults = vars(parser.parse_args([]))
-    return {name: value for name, value in vars(args).items() if value != defaults.get(name) and name not in without}
+    flags = {name: value for name, value in vars(args).items() if name in defaults and name not in without}
+    return {name: value for name, value in flags.items() if value != defaults[name]}
 
 
-def _lasting(flags: dict[str, Any]) -> dict[str, Any]:
+def lasting(flags: dict[str, Any]) -> dict[str, Any]:
     """With whole paths, so that the flags mean the same in any directory."""
     return {name: record.lasting_path(value) if name in record.PATHS else value for name, value in flags.items()}
 
 
-def _first_run(directory: pathlib.Path, flags: dict[str, Any], run: dict[str, Any]) -> Job:
-    return _job(directory, run["name"], {**flags, "seed": run["seed"]})
+def _swept(settings: Sequence[Setting], seeds: Sequence[int]) -> list[dict[str, Any]]:
+    """The runs of a sweep, named by what differs. All settings have been tried once before the second seed is."""
+    return [
+        {
+            "name": ",".join(filter(None, (one.name, f"seed={seed}" if len(seeds) > 1 or not one.name else ""))),
+            "seed": seed,
+            "setting": one.name or "as given",
+            "custom_parameter": one.custom_parameter,
+        }
+        for seed in seeds
+        for one in settings
+    ]
 
 
-def _next_run(directory: pathlib.Path, flags: dict[str, Any], added: dict[str, Any], run: dict[str, Any]) -> Job | None:
-    """Job of a run that has not come to its end; None for one that has."""
+def first_run(directory: pathlib.Path, flags: dict[str, Any], run: dict[str, Any], added: str | None = None) -> Job:
+    settings = record.joined_settings(flags.get("custom_parameter"), run.get("custom_parameter"), added)
+    return _job(directory, run["name"], {**flags, "seed": run["seed"], "custom_parameter": settings or None})
+
+
+def next_run(directory: pathlib.Path, flags: dict[str, Any], added: dict[str, Any], run: dict[str, Any]) -> Job | None:
+    """Job of a run that has not come to its end; None for one that has. One that was killed before it had a checkpoint
+    begins anew.
+
+    :raises CoachError: it still runs
+    """
     below = directory / run["name"]
     status = read_status(below)
     if status.get("state") == FINISHED:
         return None
+    if status:
+        lock(below)  # refused where a run has outlived the process that began it, and still trains
+        unlock(below)
+    if status and not _has_checkpoint(below):
+        shutil.rmtree(below)
+        status = {}
     if not status:
-        settings = record.joined_settings(flags.get("custom_parameter"), added.get("custom_parameter"))
-        return _first_run(directory, {**flags, **added, "custom_parameter": settings or None}, run)
-    return Job(_label(run["name"]), command_line.arguments_from_keywords({**added, "resume": str(below)}), below)
+        return first_run(directory, {**flags, **added, "custom_parameter": flags.get("custom_parameter")}, run,
+                          added.get("custom_parameter"))  # fmt: skip
+    return Job(label_of(run["name"]), command_line.arguments_from_keywords({**added, "resume": str(below)}), below)
 
 
 def _job(directory: pathlib.Path, name: str, flags: dict[str, Any]) -> Job:
     below = directory / name
-    return Job(_label(name), command_line.arguments_from_keywords({**flags, "run_directory": str(below)}), below)
+    return Job(label_of(name), command_line.arguments_from_keywords({**flags, "run_directory": str(below)}), below)
 
 
-def _label(name: str) -> str:
-    return name.replace("_", " ") if name.startswith("seed_") else name
+def label_of(name: str) -> str:
+    return name.replace("_", " ") if name.startswith(("seed_", "trial_")) else name
 
 
 def _names(directories: Sequence[str]) -> list[str]:
@@ -368,10 +428,8 @@ def _shares_weights(directory: pathlib.Path) -> bool:
     return has_workers and not given.get("distributed_coach", False)
 
 
-def _remove(directory: pathlib.Path) -> None:
+def remove(directory: pathlib.Path) -> None:
     """Take away a directory in which no run has begun, and that of its experiment if it held nothing else."""
-    import shutil
-
     shutil.rmtree(directory, ignore_errors=True)
     for above in (directory.parent, directory.parent.parent):
         if above.is_dir() and not any(above.iterdir()):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import dataclasses
+import functools
 import time
 from typing import Any, Callable, Iterator, Sequence
 
@@ -197,6 +198,23 @@ class GraphManager(CoachNames, Constrained):
     @property
     def _first_agent(self) -> Any:
         return next(iter(self.level_managers[0].agents.values()))
+
+    def _let_callbacks_have_rows(self) -> None:
+        agents = [(name, agent) for level in self.level_managers for name, agent in level.agents.items()]
+        for name, agent in agents if self._run_callbacks.exist else ():
+            prefix = f"{name}/" if len(agents) > 1 else ""
+            agent.listen_to_rows(functools.partial(self._run_callbacks.row_written, prefix))
+
+    def export_policy(self, directory: str) -> None:
+        """Write the policy of the newest checkpoint into a new folder, as ``coach export`` does.
+
+        :raises CoachError: there is no checkpoint, there are several agents, or the folder is not empty
+        """
+        from rl_coach.policy import export
+
+        if self.last_checkpoint_path is None:
+            raise CoachError("there is no checkpoint yet, so there is no policy to export")
+        export.export(self.last_checkpoint_path, directory)
 
     def use_callbacks(self, callbacks: Sequence[Callback]) -> None:
         """Have other callbacks called from now on, also where the graph has been created."""
@@ -641,6 +659,7 @@ class GraphManager(CoachNames, Constrained):
         with self._ending_cleanly(checkpoint):
             self.sync()
             self._run_callbacks.view.stop_reason = None
+            self._let_callbacks_have_rows()
             self._run_callbacks.call("on_run_start")
             self._heat_up_and_begin()
             screen.announce(f"Starting to improve {self.name} task index {self.task_parameters.task_index or 0}")
@@ -687,9 +706,9 @@ class GraphManager(CoachNames, Constrained):
         is_training = self.improvement.end is not None
         self.improvement.clear_end()
         self.phase = RunPhase.UNDEFINED
+        self.flush()
         if is_training:
             self._run_callbacks.end()
-        self.flush()
 
     def _heat_up_and_begin(self) -> None:
         """Heatup, or what is left of it where a run goes on."""

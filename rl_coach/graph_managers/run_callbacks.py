@@ -51,13 +51,24 @@ class RunCallbacks:
         self.view.episode_reward = reward
         self.call("on_episode_end")
 
+    def row_written(self, prefix: str, row: dict[str, Any]) -> None:
+        """A row of signals has been written. :param prefix: begins their names, where there are several agents"""
+        self.view.row = {f"{prefix}{name}": value for name, value in row.items()} if prefix else row
+        if self.view.phase is RunPhase.UNDEFINED:  # the last rows come when the run has ended
+            self._call_at_end("on_row")
+        else:
+            self.call("on_row")
+
     def end(self) -> None:
         """The run has ended. Nothing is lost any more, so that one that fails here changes nothing but the screen."""
+        self._call_at_end("on_run_end")
+
+    def _call_at_end(self, hook: str) -> None:
         for callback in self._callbacks:
             try:
-                callback.on_run_end(self.view)
+                getattr(callback, hook)(self.view)
             except Exception as error:
-                screen.warning(_failure(callback, "on_run_end", error))
+                screen.warning(_failure(callback, hook, error))
 
     def carry_out(self, evaluate: Callable[[], Any], save: Callable[[], Any]) -> None:
         """Do what was asked for, between two steps of training."""

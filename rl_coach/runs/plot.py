@@ -1,4 +1,4 @@
-"""Plots of signals that a notebook shows by itself, as plain SVG."""
+"""Plots that a notebook shows by itself and that reports contain, as plain SVG."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ _COLOURS = ("#128de3", "#e1706a", "#0d5212", "#92088f", "#ac8806", "#5043d1", "#
 _SVG = '<svg xmlns="http://www.w3.org/2000/svg" font-size="11" font-family="sans-serif"'
 _WIDTH, _HEIGHT = 640, 240
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 12, 12, 40
+_ROW = 24
 _MOST_POINTS = 600
 _LEGEND_LINE = 14
 
@@ -98,10 +99,70 @@ class _Axes:
             frame,
             _text(_LEFT - 6, bottom, f"{self.low_y:.4g}", anchor="end"),
             _text(_LEFT - 6, _TOP + 8, f"{self.high_y:.4g}", anchor="end"),
-            _text(_LEFT, bottom + 16, f"{self.low_x:,.0f}"),
-            _text(right, bottom + 16, f"{self.high_x:,.0f}", anchor="end"),
+            _text(_LEFT, bottom + 16, _end(self.low_x, self.high_x - self.low_x)),
+            _text(right, bottom + 16, _end(self.high_x, self.high_x - self.low_x), anchor="end"),
             _text((_LEFT + right) / 2, bottom + 30, x_label, anchor="middle"),
         ]
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A value with its interval.
+
+    :param label: what it is of
+    :param colour: its place among the colours of lines
+    """
+
+    label: str
+    value: float
+    low: float
+    high: float
+    colour: int = 0
+
+
+@dataclass(frozen=True)
+class IntervalPlot:
+    """Values with their intervals, a line each.
+
+    :param intervals: from the top
+    :param x_label: what the values are
+    :param ends: the values at both ends of the axis
+    :param mark: a value at which a dashed line stands; None for none
+    """
+
+    intervals: Sequence[Interval]
+    x_label: str
+    ends: tuple[float, float]
+    mark: float | None = None
+
+    def _repr_svg_(self) -> str:
+        low, high = self.ends
+        left = _LEFT + 6 * max(len(one.label) for one in self.intervals)
+        bottom = _TOP + _ROW * len(self.intervals)
+
+        def place(value: float) -> float:
+            return left + (value - low) / (high - low) * (_WIDTH - left - 2 * _RIGHT)
+
+        parts = [
+            f'<path d="M{left} {bottom}H{_WIDTH - _RIGHT}" fill="none" stroke="currentColor" opacity="0.5"/>',
+            _text(left, bottom + 16, f"{low:.4g}"),
+            _text(_WIDTH - 2 * _RIGHT, bottom + 16, f"{high:.4g}", anchor="end"),
+            _text((left + _WIDTH) / 2, bottom + 30, self.x_label, anchor="middle"),
+        ]
+        if self.mark is not None:
+            x = place(self.mark)
+            parts.append(
+                f'<path d="M{x:.1f} {_TOP}V{bottom}" stroke="currentColor" opacity="0.5" stroke-dasharray="4 3"/>'
+            )
+        for number, one in enumerate(self.intervals):
+            colour, y = _COLOURS[one.colour % len(_COLOURS)], _TOP + _ROW * (number + 0.5)
+            parts.append(_text(left - 10, y + 4, one.label, colour, anchor="end"))
+            parts.append(
+                f'<path d="M{place(one.low):.1f} {y}H{place(one.high):.1f}" stroke="{colour}" stroke-width="6"'
+                ' opacity="0.35"/>'
+            )
+            parts.append(f'<circle cx="{place(one.value):.1f}" cy="{y}" r="4" fill="{colour}"/>')
+        return f'{_SVG} width="{_WIDTH}" height="{bottom + _BOTTOM}">{"".join(parts)}</svg>'
 
 
 def line(label: str, x: np.ndarray, y: np.ndarray) -> Line:
@@ -114,6 +175,11 @@ def line(label: str, x: np.ndarray, y: np.ndarray) -> Line:
 def _range(values: Sequence[np.ndarray]) -> tuple[float, float]:
     low, high = min(float(array.min()) for array in values), max(float(array.max()) for array in values)
     return (low, high) if high > low else (low - 0.5, high + 0.5)
+
+
+def _end(value: float, span: float) -> str:
+    """A number at the end of an axis; a short axis needs digits."""
+    return f"{value:,.0f}" if span >= 10 else f"{value:.4g}"
 
 
 def _text(x: float, y: float, text: str, colour: str = "currentColor", anchor: str = "start") -> str:

@@ -14,6 +14,8 @@ from rl_coach.utilities.errors import CoachError
 from rl_coach.utilities.safe_reading import read_json
 
 GROUP_FILE = "runs.json"
+TUNING = "tuning"
+"""The key of what ``coach tune`` has to know to go on."""
 
 
 def is_group(directory: str | os.PathLike[str]) -> bool:

@@ -175,6 +175,7 @@ class SideBySide:
     :param at_once: number of runs at the same time
     :param ends_all: tells of the outcome of a run that none of the others need be tried; they are ended then
     :param say: called with the outcome of each run as it ends
+    :param more: gives a further run when there is room for one; None if there is none, for now or for good
     :ivar stopped_by: the number of the first signal that came; None for none
     """
 
@@ -185,6 +186,7 @@ class SideBySide:
         say: Callable[[Outcome], None],
         ends_all: Callable[[Outcome], bool] = lambda outcome: False,
         screen_logger: ScreenLogger = screen,
+        more: Callable[[], Job | None] = lambda: None,
     ):
         self.stopped_by: int | None = None
         self._jobs = list(jobs)
@@ -192,7 +194,7 @@ class SideBySide:
         self._running: list[_Running] = []
         self._outcomes: dict[pathlib.Path, Outcome] = {}
         self._at_once = at_once
-        self._say, self._ends_all = say, ends_all
+        self._say, self._ends_all, self._more = say, ends_all, more
         self._signals: deque[int] = deque()
         self._display = display_on(screen_logger)
         self._shows_waiting = screen_logger.is_live
@@ -200,14 +202,16 @@ class SideBySide:
     def run(self) -> list[Outcome]:
         """Run all to their ends.
 
-        :return: an outcome for each job, in their order
+        :return: an outcome for each job, in their order, those of ``more`` last
         """
         stop_signals.stop_if_asked()
         with handling(SIGNALS, self._hear), contextlib.closing(self._display):
             try:
-                while self._waiting or self._running:
+                while True:
                     self._pass_signals_on()
                     self._begin()
+                    if not self._running:
+                        break
                     self._collect()
                     states = [(one.job, one.read_status(), one.began) for one in self._running]
                     self._display.show_table(_columns(states, len(self._waiting) if self._shows_waiting else 0))
@@ -226,22 +230,33 @@ class SideBySide:
                 self.stopped_by = number
                 if number == signal.SIGHUP:
                     leave_lost_terminal()
-                self._waiting.clear()
+                self._take_no_more()
                 screen.warning("stopping: each run saves a checkpoint; a second Ctrl-C ends them without checkpoints")
             for one in self._running:
                 one.send(number)
 
     def _begin(self) -> None:
-        while self._waiting and len(self._running) < self._at_once:
+        while len(self._running) < self._at_once and (job := self._next()) is not None:
             taken = {one.place for one in self._running}
             place = next(place for place in range(self._at_once) if place not in taken)
-            job = self._waiting.popleft()
             try:
                 self._running.append(self._start(job, place))
             except OSError as error:  # no room for its log: no reason to end the others
                 why = f"coach: '{job.log}' cannot be written: {error.strerror or error}"
                 outcome = self._outcomes[job.directory] = Outcome(job, _FAILED, {}, why)
                 self._say(outcome)
+
+    def _next(self) -> Job | None:
+        if self._waiting:
+            return self._waiting.popleft()
+        job = self._more()
+        if job is not None:
+            self._jobs.append(job)
+        return job
+
+    def _take_no_more(self) -> None:
+        self._waiting.clear()
+        self._more = lambda: None
 
     def _start(self, job: Job, place: int) -> _Running:
         job.directory.parent.mkdir(parents=True, exist_ok=True)
@@ -265,7 +280,7 @@ class SideBySide:
             outcome = self._outcomes[one.job.directory] = one.outcome()
             self._say(outcome)
             if self._ends_all(outcome):
-                self._waiting.clear()
+                self._take_no_more()
                 self._end_all()
                 return
 

@@ -1,4 +1,5 @@
-"""Means over runs that say how sure they are: the interquartile mean and its stratified bootstrap interval.
+"""Statistics over runs that say how sure they are: the interquartile mean, the optimality gap, performance profiles,
+the probability of improvement, and stratified bootstrap intervals.
 
 After Agarwal et al., "Deep Reinforcement Learning at the Edge of the Statistical Precipice", NeurIPS 2021 (rliable).
 """
@@ -29,6 +30,88 @@ def iqm(values: np.ndarray, axis: int = 0) -> np.ndarray:
     middle = (rank >= cut) & (rank < count - cut)
     total = np.where(middle, ordered, 0.0).sum(axis=0)
     return np.divide(total, count - 2 * cut, out=np.full(total.shape, np.nan), where=count > 0)
+
+
+def optimality_gap(values: np.ndarray, axis: int = 0, target: float = 1.0) -> np.ndarray:
+    """The amount by which runs fall short of a target on the mean. Scores above the target do not make up for others.
+
+    :param values: scores [runs, ...]
+    :param target: the score from which on a run lacks nothing
+    :return: values without that axis; 0 is the best
+    """
+    return target - np.minimum(np.asarray(values, np.float64), target).mean(axis=axis)
+
+
+def performance_profile(strata: Sequence[np.ndarray], thresholds: np.ndarray) -> np.ndarray:
+    """The share of runs that score more than a threshold, as the mean of the environments' shares.
+
+    :param strata: for each environment the scores of its runs [runs]
+    :param thresholds: [points]
+    :return: shares, 0 to 1 [points]
+    """
+    return np.mean([(np.asarray(one)[:, None] > thresholds).mean(axis=0) for one in strata], axis=0)
+
+
+def profile_interval(
+    strata: Sequence[np.ndarray], thresholds: np.ndarray, confidence: float = 0.95, resamples: int = RESAMPLES
+) -> tuple[np.ndarray, np.ndarray]:
+    """The pointwise percentile interval of ``performance_profile`` by a bootstrap that is stratified by environment.
+
+    :param strata: as for ``performance_profile``
+    :param thresholds: [points]
+    :param confidence: the share of resamples within the interval
+    :return: the lower and the upper end [points]
+    """
+    generator = np.random.default_rng(0)
+    shares = np.zeros((resamples, len(thresholds)))
+    for one in strata:
+        drawn = np.sort(np.asarray(one)[generator.integers(len(one), size=(resamples, len(one)))], axis=1)
+        for row, scores in zip(shares, drawn):
+            row += 1.0 - np.searchsorted(scores, thresholds, side="right") / len(one)
+    tail = 50.0 * (1.0 - confidence)
+    low, high = np.percentile(shares / len(strata), [tail, 100.0 - tail], axis=0)
+    return low, high
+
+
+def probability_of_improvement(better: Sequence[np.ndarray], worse: Sequence[np.ndarray]) -> float:
+    """The probability that a run of one algorithm scores more than a run of another in the same environment; equal
+    scores count half. The mean over environments of the Mann-Whitney statistic, divided by the number of pairs.
+
+    :param better: for each environment the scores of its runs [runs]
+    :param worse: those of the other algorithm, of the same environments in the same order [other runs]
+    :return: 0 to 1; 0.5 says that there is no difference
+    """
+    return float(np.mean([_wins(np.asarray(a)[:, None], np.asarray(b)[:, None]) for a, b in zip(better, worse)]))
+
+
+def improvement_interval(
+    better: Sequence[np.ndarray],
+    worse: Sequence[np.ndarray],
+    confidence: float = 0.95,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> tuple[float, float]:
+    """The percentile interval of ``probability_of_improvement`` by a bootstrap that is stratified by environment.
+
+    :param better: as for ``probability_of_improvement``
+    :param worse: as for ``probability_of_improvement``
+    :param confidence: the share of resamples within the interval
+    """
+    generator = np.random.default_rng(seed)
+
+    def drawn(values: np.ndarray) -> np.ndarray:
+        return np.asarray(values)[generator.integers(len(values), size=(len(values), resamples))]
+
+    means = np.mean([_wins(drawn(a), drawn(b)) for a, b in zip(better, worse)], axis=0)
+    tail = 50.0 * (1.0 - confidence)
+    low, high = np.percentile(means, [tail, 100.0 - tail])
+    return float(low), float(high)
+
+
+def _wins(better: np.ndarray, worse: np.ndarray) -> np.ndarray:
+    """The share of pairs in which the first is better: [runs, resamples] and [other runs, resamples] to [resamples]."""
+    one, other = better[:, None], worse[None]
+    return ((one > other) + 0.5 * (one == other)).mean(axis=(0, 1))
 
 
 def bootstrap_interval(

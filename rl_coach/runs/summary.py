@@ -94,11 +94,19 @@ def print_what_can_be_done(experiment_path: str, has_tensorboard: bool, playback
     print_dashboard_command(experiment_path, screen)
 
 
-def print_dashboard_command(experiment_path: str | os.PathLike[str], where: ScreenLogger) -> None:
-    """Print the command that shows a run, or runs that were started together, next to the other experiments."""
+def print_dashboard_command(
+    experiment_path: str | os.PathLike[str], where: ScreenLogger, compares: bool = False
+) -> None:
+    """Print the command that shows a run, or runs that were started together, next to the other experiments.
+
+    :param compares: it shows these runs alone, and how their results depend on their settings
+    """
     if not is_installed("panel"):
         return
     directory = pathlib.Path(experiment_path).absolute()
+    if compares:
+        where.print(f"compare: {shell_command('coach', 'dashboard', '-d', shown(directory), '--tab', 'compare')}")
+        return
     # A directory that was named in another way may lie among anything.
     experiments = shown(directory.parent.parent if experiment_name(directory) else directory)
     flags = [] if experiments == "experiments" else ["-d", experiments]

@@ -23,6 +23,7 @@ def test_flags():
     options = arguments(["-d", "runs", "-f", "a.csv", "b.csv", "--port", "80", "--host", "0.0.0.0", "--no-open"])
     assert (options.experiment_dir, options.experiment_files) == ("runs", ["a.csv", "b.csv"])
     assert (options.host, options.port, options.open) == ("0.0.0.0", 80, False)
+    assert arguments([]).tab == "" and arguments(["--tab", "compare"]).tab == "compare"
 
 
 def test_only_this_machine_may_edit_unless_told_otherwise():

@@ -11,8 +11,9 @@ pytest.importorskip("panel")
 from bokeh.document import Document
 from bokeh.document.models import DocumentModelManager
 
-from rl_coach.dashboard.curves import Curve, bounds, extremes, line_of, mean_of, smooth, thin
+from rl_coach.dashboard.curves import Curve, bounds, extremes, line_of, smooth, thin
 from rl_coach.dashboard.plot import SignalPlot
+from rl_coach.runs.mean_curve import mean_of
 
 values = arrays(np.float64, st.integers(0, 400), elements=st.floats(-1e6, 1e6))
 

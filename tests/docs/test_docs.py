@@ -11,7 +11,7 @@ import pytest
 
 from rl_coach.coach import CoachLauncher, main
 from rl_coach.command_line import arguments as command_line
-from rl_coach.command_line import custom_parameters, preset_catalogue
+from rl_coach.command_line import custom_parameters, preset_catalogue, search_space, tune
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "algorithms").glob("*.md")])
@@ -63,6 +63,20 @@ def test_command_lines_are_understood(page, tmp_path):
             continue
         if words[1:2] == [command_line.CHECK_ENVIRONMENT]:
             command_line.get_check_environment_parser().parse_args(words[2:])
+            continue
+        if words[1:2] == [command_line.COMPARE]:
+            command_line.get_compare_parser().parse_args(words[2:])
+            continue
+        if words[1:2] == [command_line.TUNE]:
+            given = command_line.get_tune_parser().parse_args(words[2:])
+            assert given.resume or tune.space_of(launcher.get_graph_manager_from_args(given), given.space, 10_000)
+            continue
+        if words[1:2] == [command_line.SWEEP]:
+            given = command_line.get_sweep_parser().parse_args(words[2:])
+            dimensions = search_space.parse(given.settings, "sweep")
+            drawn = search_space.draw(dimensions, given.random or 10)
+            graph_manager = launcher.get_graph_manager_from_args(given)
+            assert search_space.settings(graph_manager, [(dimensions, values) for values in drawn])
             continue
         if words[1:2] == [command_line.DATASET]:
             args, words[1:] = command_line.get_dataset_parser().parse_known_args(words[2:])
@@ -138,7 +152,7 @@ def test_the_readmes_runs_end_by_themselves():
     launcher = CoachLauncher()
     for line in "".join(blocks(ROOT / "README.md", "bash")).splitlines():
         words = shlex.split(line, comments=True)
-        if words[:1] == ["coach"]:
+        if words[:1] == ["coach"] and words[1] not in (command_line.SWEEP, command_line.TUNE):
             args = launcher.get_config_args(launcher.get_argument_parser(), words[1:])
             if args.list is not None:
                 continue

@@ -1,0 +1,66 @@
+"""The callback of a run that is a trial of ``coach tune``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rl_coach.callbacks.callback import Callback, RunView
+
+PRUNED = "pruned"
+"""The attribute of a trial that was given up."""
+
+
+class ReportTrial(Callback):
+    """Reports evaluations to a study of Optuna's, and stops the run if the study's pruner gives it up.
+
+    :param storage: the URL of the storage that the study lies in
+    :param study: its name
+    :param trial: the trial's id in the storage
+    :param pruner: one of ``coach tune --pruner``
+    :param evaluations: number of evaluations of a whole trial
+    :param window: a report is the mean of so many evaluations, the last ones; 1 reports each as it is
+    """
+
+    def __init__(self, storage: str, study: str, trial: int, pruner: str, evaluations: int, window: int = 3):
+        import optuna
+
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        loaded = optuna.load_study(study_name=study, storage=storage, pruner=pruner_of(pruner, evaluations))
+        self._trial = optuna.trial.Trial(loaded, trial)
+        self._window = window
+        self._rewards: list[float] = []
+        self._is_pruned = False
+
+    def on_evaluation_end(self, run: RunView) -> None:
+        if self._is_pruned or run.last_evaluation is None:  # the evaluation at the end of a run that was given up
+            return
+        self._rewards.append(run.last_evaluation)
+        last = self._rewards[-self._window :]
+        mean = sum(last) / len(last)
+        # by their number: pruners compare reports of equal steps, and evaluations wait for the ends of episodes
+        self._trial.report(mean, len(self._rewards))
+        if self._trial.should_prune():
+            self._is_pruned = True
+            self._trial.set_user_attr(PRUNED, True)
+            run.stop(f"the trial is given up: other trials were better after {run.steps:,} steps than {mean:,.6g}")
+
+    def get_state(self) -> dict[str, Any]:
+        return {"rewards": self._rewards, "is_pruned": self._is_pruned}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        self._rewards, self._is_pruned = state["rewards"], state["is_pruned"]
+
+
+def pruner_of(name: str, evaluations: int) -> Any:
+    """A pruner of Optuna's.
+
+    :param name: ``median``, ``hyperband`` or ``none``
+    :param evaluations: number of evaluations of a whole trial; a fifth of them is left to each trial
+    """
+    from optuna import pruners
+
+    if name == "median":
+        return pruners.MedianPruner(n_startup_trials=5, n_warmup_steps=evaluations // 5)
+    if name == "hyperband":
+        return pruners.HyperbandPruner(min_resource=max(1, evaluations // 9), max_resource=evaluations)
+    return pruners.NopPruner()

@@ -1,0 +1,52 @@
+"""``coach compare``: a report on runs side by side."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import pathlib
+from typing import Sequence
+
+from rl_coach.command_line import arguments as command_line
+from rl_coach.utils import CoachError
+
+
+def run(arguments: Sequence[str]) -> None:
+    """Do what ``coach compare`` is asked for.
+
+    :param arguments: those after ``compare``
+    :raises CoachError: for bad input
+    """
+    args = command_line.get_compare_parser().parse_args(arguments)
+    from rl_coach.runs import comparison as comparisons  # after --help has answered
+    from rl_coach.runs import report
+    from rl_coach.utilities.system import shown
+
+    comparison = comparisons.compare(args.directory, args.score, _ranges(args))
+    for task in comparison.ranges:
+        print(task)
+        scores = {side.name: side.scores[task].tolist() for side in comparison.sides}
+        print("\n".join(comparisons.table_of_scores(scores)))
+    for note in comparison.notes:
+        print(f"note: {note}")
+    directory = pathlib.Path(args.output).absolute()
+    try:
+        written = report.write(comparison, directory)
+    except OSError as error:
+        raise CoachError(f"-o: '{args.output}' cannot be written: {error.strerror}") from None
+    print("report: " + ", ".join(shown(path) for path in written))
+
+
+def _ranges(args: argparse.Namespace) -> dict[str, tuple[float, float]]:
+    """The ends of scales, by environment, that ``--range ENVIRONMENT=LOW,HIGH`` gives."""
+    found = {}
+    for text in args.range or ():
+        task, equals, ends = text.rpartition("=")
+        try:
+            low, high = (float(end) for end in ends.split(","))
+        except ValueError:
+            low = high = math.nan
+        if not equals or not low < high:
+            raise CoachError(f"--range: '{text}' does not have the form ENVIRONMENT=LOW,HIGH, with LOW below HIGH")
+        found[task] = (low, high)
+    return found

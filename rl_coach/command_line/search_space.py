@@ -1,0 +1,335 @@
+"""Settings that vary: ``"learning_rate=1e-4,3e-4; discount=uniform(0.9, 0.999)"``.
+
+The text has the form of ``-cp``, and each value may be several, separated by commas. Within a value ``choice(...)``,
+``uniform(low, high)``, ``log_uniform(low, high)``, ``integers(low, high)`` and ``log_integers(low, high)`` stand for
+what varies, so that ``LinearSchedule(1, uniform(0.01, 0.1), integers(1000, 20000))`` varies a schedule's numbers.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import itertools
+import math
+import random
+import re
+from dataclasses import dataclass
+from typing import Any, Iterable, Iterator, Mapping, Sequence, Union
+
+from rl_coach.command_line import custom_parameters
+from rl_coach.utils import CoachError
+
+Values = Mapping[str, Any]
+"""Values that are drawn, by the names of their distributions."""
+
+_RANGES = {
+    "uniform": (False, False), "log_uniform": (True, False), "integers": (False, True), "log_integers": (True, True)
+}  # fmt: skip
+_CHOICE = "choice"
+_NOT_IN_NAMES = re.compile(r"[^\w.+-]+")
+_LONGEST_VALUE = 40
+_TRIES = 100
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A distribution over several values.
+
+    :param values: as they are written for ``-cp``
+    """
+
+    values: tuple[str, ...]
+
+    @property
+    def ends(self) -> tuple[str, ...]:
+        """Its values, all of which are worth a check."""
+        return self.values
+
+    def __str__(self) -> str:
+        return f"{_CHOICE}({', '.join(self.values)})"
+
+    def draw(self, generator: random.Random) -> str:
+        return generator.choice(self.values)
+
+
+@dataclass(frozen=True)
+class Range:
+    """A number between two, both included.
+
+    :param is_log: equal factors are equally likely; otherwise equal differences
+    :param is_whole: a whole number
+    """
+
+    low: float
+    high: float
+    is_log: bool = False
+    is_whole: bool = False
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The smallest and the largest value."""
+        return self.low, self.high
+
+    def __str__(self) -> str:
+        name = next(name for name, kind in _RANGES.items() if kind == (self.is_log, self.is_whole))
+        return f"{name}({self.low:g}, {self.high:g})"
+
+    def draw(self, generator: random.Random) -> float:
+        if self.is_whole and not self.is_log:
+            return generator.randint(int(self.low), int(self.high))
+        if not self.is_log:
+            return generator.uniform(self.low, self.high)
+        value = math.exp(generator.uniform(math.log(self.low), math.log(self.high)))
+        return round(value) if self.is_whole else value
+
+
+Distribution = Union[Choice, Range]
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """A setting that varies.
+
+    :param name: its path, as the user wrote it
+    :param value: its value, in which names stand for what is drawn
+    :param distributions: what is drawn, by those names
+    """
+
+    name: str
+    value: ast.expr
+    distributions: Mapping[str, Distribution]
+
+    def text(self, drawn: Values) -> str:
+        """The value that these values make, as it is written for ``-cp``."""
+        if isinstance(self.value, ast.Name) and self.value.id in drawn:
+            return _written(drawn[self.value.id])
+        return ast.unparse(_Filled(drawn).visit(copy.deepcopy(self.value)))
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A point of the space.
+
+    :param name: what differs from the others, ``learning_rate=1e-4,discount=0.9``; it can name a file
+    :param custom_parameter: the settings for ``-cp``, with whole paths
+    """
+
+    name: str
+    custom_parameter: str
+
+
+def parse(text: str, what: str) -> list[Dimension]:
+    """The dimensions that a text describes.
+
+    :param what: begins the message of an error
+    :raises CoachError: it cannot be read, a range has no such ends, or a path stands in it twice
+    """
+    source = text.strip().strip(";").strip()
+    try:
+        statements = ast.parse(source).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise CoachError(
+            f"{what}: cannot read '{_shortened(source)}': write path=value,value; separate settings by semicolons"
+        ) from None
+    dimensions = [_dimension(statement, source, what) for statement in statements]
+    if not dimensions:
+        raise CoachError(f"{what}: there is no setting in it: write path=value,value")
+    names = [one.name for one in dimensions]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise CoachError(f"{what}: '{twice}' is there twice")
+    return dimensions
+
+
+def grid(dimensions: Sequence[Dimension], what: str) -> list[Values]:
+    """Every combination of values.
+
+    :raises CoachError: a setting has a range, of which there are too many values
+    """
+    distributions = _distributions(dimensions)
+    for name, one in distributions.items():
+        if isinstance(one, Range):
+            raise CoachError(f"{what}: '{name}' has a range: give --random N, which draws N settings")
+    values = [one.values for one in distributions.values() if isinstance(one, Choice)]
+    return [dict(zip(distributions, combination)) for combination in itertools.product(*values)]
+
+
+def draw(dimensions: Sequence[Dimension], number: int, seed: int = 0) -> list[Values]:
+    """So many combinations at random, each once; fewer if there are not as many. The same for the same seed."""
+    distributions = _distributions(dimensions)
+    generator = random.Random(seed)
+    if all(isinstance(one, Choice) for one in distributions.values()):
+        combinations = grid(dimensions, "")
+        return generator.sample(combinations, min(number, len(combinations)))
+    drawn: list[Values] = []
+    for _ in range(number * _TRIES):
+        values = {name: one.draw(generator) for name, one in distributions.items()}
+        if values not in drawn:
+            drawn.append(values)
+        if len(drawn) == number:
+            break
+    return drawn
+
+
+def settings(graph_manager: Any, combinations: Sequence[tuple[Sequence[Dimension], Values]]) -> list[Setting]:
+    """The settings of these combinations, each once, checked on the preset's graph manager, which stays as it is.
+
+    :param combinations: dimensions and the values that are drawn of them
+    :raises CoachError: there is no such setting, or it cannot have this value
+    """
+    written = [{one.name: one.text(drawn) for one in dimensions} for dimensions, drawn in combinations]
+    every = list(dict.fromkeys(name for one in written for name in one))
+    differ = [name for name in every if len({one.get(name) for one in written}) > 1]
+    shown = dict(zip(differ, _short_names(differ)))
+    found = {}
+    for (dimensions, drawn), texts in zip(combinations, written):
+        text = custom_parameter(graph_manager, dimensions, drawn)
+        if text not in found:
+            check(graph_manager, text)
+            name = ",".join(f"{shown[one]}={_in_a_name(value)}" for one, value in texts.items() if one in shown)
+            found[text] = Setting(name, text)
+    return _with_own_names(list(found.values()))
+
+
+def custom_parameter(graph_manager: Any, dimensions: Iterable[Dimension], drawn: Values) -> str:
+    """The settings that these values make, for ``-cp`` and with whole paths.
+
+    :raises CoachError: there is no such setting, or several that differ in kind
+    """
+    return "; ".join(
+        f"{place} = {one.text(drawn)}"
+        for one in dimensions
+        for place in custom_parameters.places(graph_manager, one.name)
+    )
+
+
+def check(graph_manager: Any, text: str) -> None:
+    """Try settings on a copy of the graph manager.
+
+    :raises CoachError: one of them may not have this value
+    """
+    from rl_coach.utilities.requirements import check as check_values
+
+    tried = copy.deepcopy(graph_manager)
+    custom_parameters.apply_custom_parameters(tried, text)
+    check_values(tried)
+
+
+def check_each_value(graph_manager: Any, dimensions: Sequence[Dimension]) -> None:
+    """Try each value of each dimension by itself, of a range its ends.
+
+    :raises CoachError: there is no such setting, or it may not have one of its values
+    """
+    for dimension in dimensions:
+        ends = {name: one.ends for name, one in dimension.distributions.items()}
+        first = {name: values[0] for name, values in ends.items()}
+        for name, values in ends.items():
+            for value in values:
+                check(graph_manager, custom_parameter(graph_manager, [dimension], {**first, name: value}))
+
+
+def _with_own_names(found: Sequence[Setting]) -> list[Setting]:
+    """With a number where the same is left of different values."""
+    names = [one.name for one in found]
+    return [
+        one if names.count(one.name) == 1 else Setting(f"{one.name}_{number}", one.custom_parameter)
+        for number, one in enumerate(found)
+    ]
+
+
+def _distributions(dimensions: Iterable[Dimension]) -> dict[str, Distribution]:
+    return {name: one for dimension in dimensions for name, one in dimension.distributions.items()}
+
+
+def _dimension(statement: ast.stmt, source: str, what: str) -> Dimension:
+    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+        raise CoachError(f"{what}: '{_shortened(ast.unparse(statement))}' does not have the form path=value,value")
+    name, value = ast.unparse(statement.targets[0]), statement.value
+    is_list = isinstance(value, ast.Tuple) and value.elts and value.col_offset == value.elts[0].col_offset
+    options = value.elts if is_list and isinstance(value, ast.Tuple) else [value]
+    if not is_list:
+        drawing = _Drawing(name, source, what)
+        filled = drawing.visit(copy.deepcopy(value))
+        if drawing.found:
+            return Dimension(name, filled, drawing.found)
+    texts = tuple(ast.get_source_segment(source, one) or ast.unparse(one) for one in options)
+    return Dimension(name, ast.Name(id=name), {name: _choice(texts, name, what)})
+
+
+def _choice(texts: Sequence[str], name: str, what: str) -> Choice:
+    for text in texts:
+        try:
+            custom_parameters.parse(f"value = {text}")
+        except CoachError as error:
+            raise CoachError(str(error).replace("-cp", f"{what}: {name}", 1)) from None
+    return Choice(tuple(dict.fromkeys(texts)))
+
+
+class _Drawing(ast.NodeTransformer):
+    """Puts names in the places of what is drawn."""
+
+    def __init__(self, name: str, source: str, what: str):
+        self._name, self._source, self._what = name, source, what
+        self.found: dict[str, Distribution] = {}
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        kind = node.func.id if isinstance(node.func, ast.Name) else ""
+        if kind != _CHOICE and kind not in _RANGES:
+            return self.generic_visit(node)
+        name = self._name if not self.found else f"{self._name}#{len(self.found) + 1}"
+        self.found[name] = self._distribution(kind, node)
+        return ast.Name(id=name)
+
+    def _distribution(self, kind: str, node: ast.Call) -> Distribution:
+        if kind == _CHOICE and node.args and not node.keywords:
+            texts = [ast.get_source_segment(self._source, one) or ast.unparse(one) for one in node.args]
+            return _choice(texts, self._name, self._what)
+        written = f"{self._what}: '{ast.unparse(node)}'"
+        try:
+            low, high = (custom_parameters.number(one) for one in node.args)
+        except (ValueError, CoachError):
+            raise CoachError(f"{written}: write {kind}(low, high) with two numbers") from None
+        is_log, is_whole = _RANGES[kind]
+        if not (low < high) or (is_log and low <= 0) or (is_whole and (low != int(low) or high != int(high))):
+            wanted = f"low < high{', both above 0' if is_log else ''}{', whole numbers' if is_whole else ''}"
+            raise CoachError(f"{written}: a range needs {wanted}")
+        return Range(low, high, is_log, is_whole)
+
+
+class _Filled(ast.NodeTransformer):
+    """Puts values in the places of the names that stand for them."""
+
+    def __init__(self, drawn: Values):
+        self._drawn = drawn
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        if node.id not in self._drawn:
+            return node
+        return ast.parse(_written(self._drawn[node.id]), mode="eval").body
+
+
+def _written(value: Any) -> str:
+    """A value for ``-cp``; a number that was drawn has as many digits as matter."""
+    return repr(float(f"{value:.4g}")) if isinstance(value, float) else str(value)
+
+
+def _short_names(names: Sequence[str]) -> list[str]:
+    """The last parts of paths; whole paths where those are alike."""
+    short = [name.rpartition(".")[2] for name in names]
+    return [one if short.count(one) == 1 else name for one, name in zip(short, names)]
+
+
+def _in_a_name(text: str) -> str:
+    return _NOT_IN_NAMES.sub("_", text).strip("_")[:_LONGEST_VALUE]
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def lines_of(text: str) -> Iterator[str]:
+    """The lines of a file that say something; ``#`` begins a comment."""
+    for line in text.splitlines():
+        said = line.partition("#")[0].strip()
+        if said:
+            yield said

@@ -1,0 +1,67 @@
+"""``coach sweep``: train a preset with many settings, each with all seeds, side by side."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Sequence
+
+from rl_coach.command_line import arguments as command_line
+from rl_coach.utils import CoachError
+
+SECONDS_BETWEEN_CHECKPOINTS = 300
+"""A run that is killed goes on from its last checkpoint."""
+_MOST_RUNS = 10_000
+_SAVES = ("checkpoint_save_secs", "checkpoint_save_steps", "checkpoint_save_episodes")
+
+
+def run(arguments: Sequence[str], launcher: Any) -> int:
+    """Do what ``coach sweep`` is asked for.
+
+    :param arguments: those after ``sweep``
+    :param launcher: a ``CoachLauncher``, which loads the preset
+    :return: the exit code, as that of ``coach --seeds``
+    :raises CoachError: for bad input
+    """
+    parser = command_line.get_sweep_parser()
+    args = parser.parse_args(arguments)
+    if not args.preset:
+        parser.error("no preset given; name one with -p, coach --list shows all")
+    if not args.settings:
+        parser.error('no settings given, such as "learning_rate=1e-4,3e-4; discount=0.9,0.99"')
+    args.at_once = args.parallel or args.at_once
+    if args.seeds is None:
+        args.seeds, args.seed = (args.seed or 0,), None
+    if not any(getattr(args, name) for name in _SAVES):
+        args.checkpoint_save_secs = SECONDS_BETWEEN_CHECKPOINTS
+    from rl_coach.command_line import search_space, several_runs  # after --help has answered
+
+    combinations = []
+    for text, what in texts_of(args.settings, "coach sweep"):
+        dimensions = search_space.parse(text, what)
+        number = args.random
+        drawn = search_space.grid(dimensions, what) if number is None else search_space.draw(dimensions, number)
+        combinations += [(dimensions, values) for values in drawn]
+    if len(combinations) * len(args.seeds) > _MOST_RUNS:
+        raise CoachError(f"these are {len(combinations) * len(args.seeds):,} runs: --random N draws N of the settings")
+    found = search_space.settings(launcher.get_graph_manager_from_args(args), combinations)
+    return several_runs.train(args, launcher.get_argument_parser(), found)
+
+
+def texts_of(given: str, what: str) -> list[tuple[str, str]]:
+    """The text of the command line, or each line of the file that it names, and how messages call it.
+
+    :param what: begins messages about the command line
+    :raises CoachError: it is neither, or the file is empty
+    """
+    if "=" in given and not os.path.exists(given):
+        return [(given, what)]
+    from rl_coach.command_line.search_space import lines_of
+    from rl_coach.utilities.safe_reading import read_text
+
+    try:
+        lines = list(lines_of(read_text(given)))
+    except FileNotFoundError:
+        raise CoachError(f"{what}: '{given}' is neither settings (path=value,value) nor a file of them") from None
+    if not lines:
+        raise CoachError(f"{what}: '{given}' has no settings: write path=value in each line")
+    return [(line, given) for line in lines]

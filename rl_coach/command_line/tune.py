@@ -1,0 +1,353 @@
+"""``coach tune``: search for a preset's best settings with Optuna. Each trial is a run of ``coach``."""
+
+from __future__ import annotations
+
+import argparse
+import pathlib
+from typing import Any, Mapping, Sequence
+
+from rl_coach.command_line import arguments as command_line
+from rl_coach.command_line import built_in_spaces, search_space, several_runs
+from rl_coach.command_line.best_preset import text_of
+from rl_coach.command_line.search_space import Choice, Dimension, Distribution
+from rl_coach.command_line.sweep import SECONDS_BETWEEN_CHECKPOINTS, texts_of
+from rl_coach.runs import record, run_group
+from rl_coach.runs.side_by_side import Job, Outcome, SideBySide, num_cores
+from rl_coach.runs.status import read_status
+from rl_coach.runs.summary import print_dashboard_command
+from rl_coach.utilities.files import refusing_unwritable, write_text
+from rl_coach.utilities.system import shell_command, shown
+from rl_coach.utils import CoachError
+
+BEST_FILE = "best.py"
+_STORAGE_FILE = "study.db"
+_ENDLESS = 10**9
+_EVALUATIONS = 20
+_OF_THE_TASK = ("level", "environment_type", "exploration_policy_type", "framework")
+
+
+def run(arguments: Sequence[str], launcher: Any) -> int:
+    """Do what ``coach tune`` is asked for.
+
+    :param arguments: those after ``tune``
+    :param launcher: a ``CoachLauncher``, which loads the preset
+    :return: the exit code, as that of ``coach --seeds``
+    :raises CoachError: for bad input
+    """
+    parser = command_line.get_tune_parser()
+    args = parser.parse_args(arguments)
+    if args.resume:
+        return _go_on(args, launcher)
+    if not args.preset:
+        parser.error("no preset given; name one with -p, coach --list shows all")
+    if args.seeds:
+        parser.error("--seeds: each trial has a seed of its own; train the best preset with --seeds afterwards")
+    several_runs.refuse_cluster(args)
+    graph_manager = launcher.get_graph_manager_from_args(args)
+    steps = args.steps or _steps_of(graph_manager)
+    space = args.space and "; ".join(text for text, _ in texts_of(args.space, "--space"))
+    space_of(graph_manager, space, steps)  # before anything is written
+    directory = several_runs.make_directory(args)
+    flags = several_runs.given(args, launcher.get_argument_parser(), several_runs.OF_THE_GROUP)
+    if not any(name.startswith("checkpoint_save") for name in flags):
+        flags["checkpoint_save_secs"] = SECONDS_BETWEEN_CHECKPOINTS
+    tuning = {
+        "trials": args.trials or command_line.DEFAULT_TRIALS,
+        "steps": steps,
+        "gives_schedule": args.steps is not None,
+        "evaluations": _EVALUATIONS if args.steps else _evaluations_of(graph_manager, steps),
+        "space": space,
+        "storage": args.storage or f"sqlite:///{directory / _STORAGE_FILE}",
+        "study": args.study or directory.parent.name,
+        "sampler": args.sampler,
+        "pruner": args.pruner,
+        "seed": args.seed,
+    }
+    document = {"arguments": several_runs.lasting(flags), "runs": [], run_group.TUNING: tuning}
+    return _Tuning(directory, document, graph_manager, args).run()
+
+
+def _go_on(args: argparse.Namespace, launcher: Any) -> int:
+    """``coach tune --resume DIR``: finish the trials that were interrupted, and make the others."""
+    directory = pathlib.Path(args.resume).absolute()
+    if not run_group.is_group(directory) or run_group.TUNING not in (document := run_group.read(directory)):
+        raise CoachError(f"there is no tuning in '{args.resume}': give the directory that coach tune has named")
+    if args.preset:
+        raise CoachError(f"--resume continues the tuning in '{args.resume}': leave out --preset")
+    if not args.trust:
+        record.check_owner(args.resume, run_group.GROUP_FILE)
+    document[run_group.TUNING]["trials"] = args.trials or document[run_group.TUNING]["trials"]
+    stored = vars(launcher.get_argument_parser().parse_args([])) | document["arguments"]
+    graph_manager = launcher.get_graph_manager_from_args(argparse.Namespace(**stored))
+    return _Tuning(directory, document, graph_manager, args).run()
+
+
+def _steps_of(graph_manager: Any) -> int:
+    from rl_coach.core_types import EnvironmentSteps
+
+    length = graph_manager.improve_steps
+    if isinstance(length, EnvironmentSteps) and length.num_steps < _ENDLESS:
+        return int(length.num_steps)
+    raise CoachError("--steps is missing: the preset does not say how many environment steps a run trains")
+
+
+def _evaluations_of(graph_manager: Any, steps: int) -> int:
+    """The number of evaluations in a run of the preset, as far as it is known."""
+    from rl_coach.core_types import EnvironmentSteps
+
+    between = graph_manager.steps_between_evaluation_periods
+    return max(1, steps // max(1, between.num_steps)) if isinstance(between, EnvironmentSteps) else _EVALUATIONS
+
+
+def space_of(graph_manager: Any, text: str | None, steps: int) -> list[Dimension]:
+    """The dimensions to search.
+
+    :param text: of --space; None for those of the agent's family
+    :param steps: environment steps of a trial
+    :raises CoachError: one of them does not fit the preset
+    """
+    if text is None:
+        return built_in_spaces.built_in_space(graph_manager, steps)
+    dimensions = search_space.parse(text, "--space")
+    search_space.check_each_value(graph_manager, dimensions)
+    return dimensions
+
+
+class _Tuning:
+    """A study of Optuna's whose trials are runs.
+
+    :param directory: theirs lie in it
+    :param document: what ``runs.json`` says: flags, trials so far, and the settings of the tuning
+    """
+
+    def __init__(self, directory: pathlib.Path, document: dict[str, Any], graph_manager: Any, args: argparse.Namespace):
+        from rl_coach.logger import screen
+
+        if args.nocolor:
+            screen.set_use_colors(False)
+        self._screen = screen
+        self._directory, self._document, self._settings = directory, document, document[run_group.TUNING]
+        self._is_new = not run_group.is_group(directory)
+        self._graph_manager = graph_manager
+        self._at_once = args.parallel or args.at_once or num_cores()
+        self._dimensions = space_of(graph_manager, self._settings["space"], self._settings["steps"])
+        self._trials: dict[pathlib.Path, Any] = {}
+        self._refused: str | None = None
+        self._study = self._open_study()
+
+    def run(self) -> int:
+        """Make the trials. :return: the exit code"""
+        with refusing_unwritable(self._directory):
+            run_group.write(self._directory, self._document)
+        self._say_what_is_searched()
+        running = SideBySide(self._interrupted(), self._at_once, self._end, self._is_bad_for_all, more=self._next)
+        running.run()
+        if self._refused is not None:
+            if self._is_new:
+                several_runs.remove(self._directory)
+            raise CoachError(self._refused)
+        self._say_best()
+        if running.stopped_by is not None:
+            again = shell_command("coach", command_line.TUNE, "--resume", shown(self._directory))
+            self._screen.print(f"continue the tuning: {again}")
+            return 128 + running.stopped_by
+        return several_runs.DONE if self._values() else several_runs.FAILED
+
+    def _open_study(self) -> Any:
+        import optuna
+
+        from rl_coach.callbacks.tuning import pruner_of
+        from rl_coach.utilities.user_code import in_one_line
+
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        storage, study = self._settings["storage"], self._settings["study"]
+        pruner = pruner_of(self._settings["pruner"], self._settings["evaluations"])
+        try:
+            opened = optuna.create_study(
+                storage=storage, study_name=study, pruner=pruner, direction="maximize", load_if_exists=True
+            )
+            opened.sampler = self._sampler(len(opened.get_trials(deepcopy=False)))
+        except Exception as error:  # whatever the database's client raises
+            if self._is_new:
+                several_runs.remove(self._directory)
+            raise CoachError(f"--storage {storage}: {in_one_line(error)}") from error
+        return opened
+
+    def _sampler(self, trials: int) -> Any:
+        """A new one each time that the tuning goes on, which does not draw the same again."""
+        from optuna import samplers
+
+        seed = None if self._settings["seed"] is None else self._settings["seed"] + trials
+        if self._settings["sampler"] == "tpe":
+            return samplers.TPESampler(seed=seed, multivariate=True, constant_liar=self._at_once > 1)
+        return samplers.RandomSampler(seed=seed)
+
+    def _interrupted(self) -> list[Job]:
+        """Trials of this directory that have not come to their end. Those that have, while nobody looked, are told."""
+        jobs = []
+        for run in self._document["runs"]:
+            directory = self._directory / run["name"]
+            trial = self._study.trials[run["trial"]]
+            if trial.state.is_finished():
+                continue
+            self._trials[directory] = self._trial(trial._trial_id)
+            job = several_runs.next_run(self._directory, self._flags(self._trials[directory]), {}, run)
+            if job is None:
+                done = Job(several_runs.label_of(run["name"]), [], directory)
+                self._end(Outcome(done, several_runs.DONE, read_status(directory)))
+            else:
+                jobs.append(job)
+        return jobs
+
+    def _trial(self, trial_id: int) -> Any:
+        import optuna
+
+        return optuna.trial.Trial(self._study, trial_id)
+
+    def _next(self) -> Job | None:
+        """A new trial, unless there are enough."""
+        if len(self._study.get_trials(deepcopy=False)) >= self._settings["trials"]:
+            return None
+        try:
+            trial = self._study.ask(fixed_distributions=_distributions(self._dimensions))
+        except ValueError as error:  # earlier trials of the study have searched something else
+            raise CoachError(f"study '{self._settings['study']}' has another space: {error}; give --study") from error
+        name, seed = f"trial_{trial.number}", (self._settings["seed"] or 0) + trial.number
+        run = {
+            "name": name,
+            "seed": seed,
+            "trial": trial.number,
+            "custom_parameter": self._custom_parameter(trial.params),
+        }
+        self._document["runs"].append(run)
+        run_group.write(self._directory, self._document)
+        directory = self._directory / name
+        self._trials[directory] = trial
+        return several_runs.first_run(self._directory, self._flags(trial), run)
+
+    def _custom_parameter(self, values: Mapping[str, Any]) -> str:
+        found = search_space.custom_parameter(self._graph_manager, self._dimensions, values)
+        return record.joined_settings(self._schedule(), found)
+
+    def _schedule(self) -> str:
+        """Settings of the length of a trial and of its evaluations, if --steps gives it."""
+        if not self._settings["gives_schedule"]:
+            return ""
+        steps = self._settings["steps"]
+        return (
+            f"improve_steps = EnvironmentSteps({steps}); steps_between_evaluation_periods = "
+            f"EnvironmentSteps({max(1, steps // _EVALUATIONS)}); evaluation_steps = EnvironmentEpisodes(5)"
+        )
+
+    def _flags(self, trial: Any) -> dict[str, Any]:
+        """The flags of a trial's run, which reports to the study."""
+        settings = self._settings
+        own = (
+            f"rl_coach.callbacks.tuning:ReportTrial(storage={settings['storage']!r}, study={settings['study']!r}, "
+            f"trial={trial._trial_id}, pruner={settings['pruner']!r}, evaluations={settings['evaluations']})"
+        )
+        flags = self._document["arguments"]
+        return {**flags, "callback": "; ".join(filter(None, (flags.get("callback"), own)))}
+
+    def _end(self, outcome: Outcome) -> None:
+        """A trial has ended: tell the study, and say it."""
+        from optuna.trial import TrialState
+
+        from rl_coach.callbacks.tuning import PRUNED
+
+        trial = self._trials.pop(outcome.job.directory, None)
+        if trial is None or outcome.was_stopped or outcome.code is None:
+            return  # it goes on with --resume
+        value = _value_of(self._study.trials[trial.number], outcome)
+        name, took = outcome.job.name, f"{outcome.progress.get('steps', 0):,} steps"
+        if not outcome.has_finished or value is None:
+            self._study.tell(trial, state=TrialState.FAIL)
+            why = "there was no reward" if outcome.has_finished else outcome.error
+            if not self._is_bad_for_all(outcome):
+                self._screen.error(f"{name} failed: {why} (its output: {shown(outcome.job.log)})", crash=False)
+            return
+        if self._study.trials[trial.number].user_attrs.get(PRUNED):
+            self._study.tell(trial, state=TrialState.PRUNED)
+            self._screen.print(f"{name}: given up after {took} at {value:.5g}")
+            return
+        self._study.tell(trial, value)
+        best = self._study.best_trial
+        self._screen.print(f"{name}: {value:.5g} after {took} (best: trial {best.number}, {best.value:.5g})")
+        self._write_best()
+
+    def _is_bad_for_all(self, outcome: Outcome) -> bool:
+        """True if the first trial is refused for its input: then all would be."""
+        if outcome.code == several_runs.BAD_INPUT and not read_status(outcome.job.directory) and not self._values():
+            self._refused = outcome.error
+            return True
+        return False
+
+    def _values(self) -> list[float]:
+        """The values of all trials that came to their end."""
+        return [one.value for one in self._study.get_trials(deepcopy=False) if one.state.name == "COMPLETE"]
+
+    def _say_what_is_searched(self) -> None:
+        settings = self._settings
+        place = "" if settings["storage"].endswith(_STORAGE_FILE) else f" in {settings['storage']}"
+        about = f"up to {settings['trials']} trials of {settings['steps']:,} steps"
+        self._screen.print(f"study '{settings['study']}'{place}: {about}")
+        for dimension in self._dimensions:
+            drawn = {name: str(one) for name, one in dimension.distributions.items()}
+            self._screen.print(f"  {_shown_name(dimension)} = {dimension.text(drawn)}")
+
+    def _write_best(self) -> pathlib.Path:
+        best = self._study.best_trial
+        trials = len(self._study.get_trials(deepcopy=False))
+        preset = self._document["arguments"]["preset"]
+        given = self._document["arguments"].get("custom_parameter")
+        about = (
+            f"{preset}, tuned: trial {best.number} of {trials}; its last evaluations had a mean of {best.value:.5g}."
+        )
+        settings = record.joined_settings(given, self._custom_parameter(best.params))
+        path = self._directory / BEST_FILE
+        write_text(path, text_of(preset, settings, about))
+        return path
+
+    def _say_best(self) -> None:
+        if not self._values():
+            self._screen.print(f"no trial has a result yet: {shown(self._directory)}")
+            return
+        best = self._study.best_trial
+        counts = dict.fromkeys(("COMPLETE", "PRUNED", "FAIL"), 0)
+        for one in self._study.get_trials(deepcopy=False):
+            counts[one.state.name] = counts.get(one.state.name, 0) + 1
+        told = f"{counts['COMPLETE']} complete, {counts['PRUNED']} given up, {counts['FAIL']} failed"
+        self._screen.success(f"best: trial {best.number}, mean reward {best.value:.5g} ({told})")
+        for dimension in self._dimensions:
+            self._screen.print(f"  {_shown_name(dimension)} = {dimension.text(best.params)}")
+        path = self._write_best()
+        flags = [f"--{name}={value}" for name in _OF_THE_TASK if (value := self._document["arguments"].get(name))]
+        self._screen.print(f"preset: {shown(path)}")
+        self._screen.print(f"train with it: {shell_command('coach', '-p', shown(path), *flags, '--seeds', '5')}")
+        print_dashboard_command(self._directory, self._screen, compares=True)
+
+
+def _value_of(trial: Any, outcome: Outcome) -> float | None:
+    """The last report of a trial; without evaluations, the mean reward of its last episodes of training."""
+    if trial.intermediate_values:
+        return float(trial.intermediate_values[max(trial.intermediate_values)])
+    return outcome.score
+
+
+def _distributions(dimensions: Sequence[Dimension]) -> dict[str, Any]:
+    return {name: _of_optuna(one) for dimension in dimensions for name, one in dimension.distributions.items()}
+
+
+def _of_optuna(distribution: Distribution) -> Any:
+    from optuna import distributions
+
+    if isinstance(distribution, Choice):
+        return distributions.CategoricalDistribution(distribution.values)
+    low, high = distribution.low, distribution.high
+    if distribution.is_whole:
+        return distributions.IntDistribution(int(low), int(high), log=distribution.is_log)
+    return distributions.FloatDistribution(low, high, log=distribution.is_log)
+
+
+def _shown_name(dimension: Dimension) -> str:
+    return dimension.name.removeprefix("agent_params.").removeprefix("algorithm.")

@@ -1,0 +1,234 @@
+"""Comparisons of runs: what their scores say of the settings or algorithms that they were made with.
+
+The measures are those of Agarwal et al., "Deep Reinforcement Learning at the Edge of the Statistical Precipice",
+NeurIPS 2021.
+"""
+
+from __future__ import annotations
+
+import pathlib
+from dataclasses import dataclass, field
+from typing import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from rl_coach.runs import run_group
+from rl_coach.runs.evaluation import RunStatistics
+from rl_coach.runs.experiments import EVALUATION_REWARD, TRAINING_REWARD, Experiments, load
+from rl_coach.runs.signal_file import TOTAL_STEPS
+from rl_coach.runs.statistics import (
+    bootstrap_interval,
+    improvement_interval,
+    iqm,
+    optimality_gap,
+    performance_profile,
+    probability_of_improvement,
+    profile_interval,
+)
+from rl_coach.runs.status import FINISHED
+from rl_coach.utils import CoachError
+
+LAST, BEST = SCORES = "last", "best"
+"""The evaluation of a run that is its score."""
+_EPISODES_IN_SCORE = 100
+_PROFILE_POINTS = 101
+_GAP = "  "
+
+Measure = tuple[float, float, float]
+"""A value and its 95% interval."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """Runs that are compared with others.
+
+    :param name: what they have in common: an experiment, or settings
+    :param scores: of its runs, by environment [runs]
+    :param curves: environment steps and evaluation rewards of its runs, by environment
+    """
+
+    name: str
+    scores: Mapping[str, np.ndarray]
+    curves: Mapping[str, Sequence[tuple[np.ndarray, np.ndarray]]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Sides that were run in the same environments.
+
+    :param sides: the first is what others are compared with
+    :param ranges: for each environment the scores that count as 0 and as 1
+    :param notes: what else a reader should know
+    """
+
+    sides: Sequence[Side]
+    ranges: Mapping[str, tuple[float, float]]
+    notes: Sequence[str] = ()
+
+    def strata(self, side: Side) -> list[np.ndarray]:
+        """Scores of a side on the scale of 0 to 1, by environment [runs]."""
+        return [(side.scores[task] - low) / (high - low) for task, (low, high) in self.ranges.items()]
+
+    def aggregates(self, side: Side) -> dict[str, Measure]:
+        """Measures over all environments."""
+        strata = self.strata(side)
+        measures = {"IQM": iqm, "mean": lambda values: values.mean(axis=0), "optimality gap": optimality_gap}
+        found: dict[str, Measure] = {}
+        for name, measure in measures.items():
+            low, high = bootstrap_interval(strata, measure)
+            found[name] = float(measure(np.concatenate(strata))), float(low), float(high)
+        return found
+
+    def improvement(self, side: Side, over: Side) -> Measure:
+        """The probability that a run of one side scores more than one of another, over all environments."""
+        pair = self._raw(side), self._raw(over)
+        return (probability_of_improvement(*pair), *improvement_interval(*pair))
+
+    def _raw(self, side: Side) -> list[np.ndarray]:
+        return [side.scores[task] for task in self.ranges]
+
+    def profiles(self) -> tuple[np.ndarray, dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]]:
+        """Thresholds on the scale of 0 to 1, and the performance profile of each side with its band [points]."""
+        every = np.concatenate([scores for side in self.sides for scores in self.strata(side)])
+        thresholds = np.linspace(min(0.0, every.min()), max(1.0, every.max()), _PROFILE_POINTS)
+        return thresholds, {
+            side.name: (
+                performance_profile(self.strata(side), thresholds),
+                *profile_interval(self.strata(side), thresholds),
+            )
+            for side in self.sides
+        }
+
+
+def compare(
+    directories: Sequence[str], score: str = LAST, ranges: Mapping[str, tuple[float, float]] | None = None
+) -> Comparison:
+    """Compare the runs below these directories.
+
+    Each directory is a side. Of a sweep, each setting is one; of a single directory with several experiments, each
+    experiment.
+
+    :param score: ``last`` or ``best``: which evaluation of a run is its score
+    :param ranges: for environments the scores that count as 0 and as 1; otherwise the lowest and highest of all runs
+    :raises CoachError: there are no runs, or nothing to compare them in
+    """
+    notes: list[str] = []
+    sides: list[Side] = []
+    for name, directory in zip(_names(directories), directories):
+        sides += _sides_of(name, directory, score, len(directories) == 1, notes)
+    tasks = [task for task in sides[0].scores if all(task in side.scores for side in sides)]
+    if not tasks:
+        lists = "; ".join(f"{side.name}: {', '.join(side.scores) or 'no scores'}" for side in sides)
+        raise CoachError(f"there is no environment in which all have runs with scores ({lists})")
+    unknown = next((task for task in ranges or {} if task not in tasks), None)
+    if unknown is not None:
+        raise CoachError(f"there is no environment '{unknown}' to give a range for; there are {', '.join(tasks)}")
+    left_out = {task for side in sides for task in side.scores} - set(tasks)
+    if left_out:
+        notes.append(f"not compared, because not all have runs in it: {', '.join(sorted(left_out))}")
+    found = {task: (ranges or {}).get(task) or _range_of([side.scores[task] for side in sides]) for task in tasks}
+    return Comparison(sides, found, notes)
+
+
+def _sides_of(name: str, directory: str, score: str, is_alone: bool, notes: list[str]) -> list[Side]:
+    experiments = load(directory)
+    runs = experiments.runs[experiments.runs["kind"] == "training"]
+    if runs.empty:
+        raise CoachError(f"there are only evaluations in '{directory}': give the runs that were trained")
+    unfinished = int((runs["state"] != FINISHED).sum())
+    if unfinished:
+        notes.append(f"{name}: {unfinished} of {len(runs)} runs have not finished; they count with what they have")
+    settings = _settings_of(directory)
+    if settings:
+        key = pd.Series([settings.get(pathlib.Path(path).parent.name, "") for path in runs["path"]], runs.index)
+        names = key if is_alone else f"{name}: " + key
+    else:
+        names = runs["experiment"] if is_alone else pd.Series(name, runs.index)
+    return [_side(experiments, of_side, str(one), score, notes) for one, of_side in runs.groupby(names, sort=False)]
+
+
+def _settings_of(directory: str) -> dict[str, str]:
+    """The settings of a sweep by its runs' directories; empty for anything else."""
+    if not run_group.is_group(directory):
+        return {}
+    return {run["name"]: run["setting"] for run in run_group.read(directory)["runs"] if "setting" in run}
+
+
+def _side(experiments: Experiments, runs: pd.DataFrame, name: str, score: str, notes: list[str]) -> Side:
+    scores: dict[str, list[float]] = {}
+    curves: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {}
+    without = 0
+    for run, row in runs.iterrows():
+        signals = experiments.signals[experiments.signals["run"] == run]
+        value = _score(row, signals, score)
+        if not np.isfinite(value):
+            without += 1
+            continue
+        task = str(row["environment"]).rpartition("/")[2]
+        scores.setdefault(task, []).append(value)
+        curves.setdefault(task, []).append(_curve(signals))
+    if without:
+        notes.append(f"{name}: {without} of {len(runs)} runs have no score yet and do not count")
+    return Side(name, {task: np.array(values) for task, values in scores.items()}, curves)
+
+
+def _score(run: pd.Series, signals: pd.DataFrame, score: str) -> float:
+    """Mean reward of the last or best evaluation or, without any, of the last hundred episodes of training."""
+    evaluated = float(run[f"{score}_evaluation_reward"])
+    if np.isfinite(evaluated) or TRAINING_REWARD not in signals:
+        return evaluated
+    return float(signals[TRAINING_REWARD].dropna().tail(_EPISODES_IN_SCORE).mean())
+
+
+def _curve(signals: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+    if EVALUATION_REWARD not in signals or TOTAL_STEPS not in signals:
+        return np.empty(0), np.empty(0)
+    rows = signals[[TOTAL_STEPS, EVALUATION_REWARD]].dropna()
+    return rows[TOTAL_STEPS].to_numpy(np.float64), rows[EVALUATION_REWARD].to_numpy(np.float64)
+
+
+def _range_of(scores: Sequence[np.ndarray]) -> tuple[float, float]:
+    low, high = float(min(map(np.min, scores))), float(max(map(np.max, scores)))
+    return (low, high) if high > low else (low - 1.0, high)
+
+
+def _names(directories: Sequence[str]) -> list[str]:
+    """The shortest ends of paths that tell them apart."""
+    parts = [pathlib.Path(directory).resolve().parts for directory in directories]
+    for length in range(1, max(map(len, parts))):
+        names = ["/".join(one[-length:]) for one in parts]
+        if len(set(names)) == len(names):
+            return names
+    raise CoachError(f"the same directory is given twice: {', '.join(map(repr, directories))}")
+
+
+def table_of_scores(scores: Mapping[str, Sequence[float]]) -> list[str]:
+    """A table with a line for each setting, the best mean first; empty without any.
+
+    Its last column is the probability that a run of the best setting scores more than one of this.
+
+    :param scores: of the runs of each setting
+    """
+    if not scores:
+        return []
+    rows = rows_of_scores(scores)
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    return [
+        _GAP.join([row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:]))]).rstrip()
+        for row in rows
+    ]
+
+
+def rows_of_scores(scores: Mapping[str, Sequence[float] | np.ndarray]) -> list[list[str]]:
+    """The cells of ``table_of_scores``, names of the columns first."""
+    statistics = {name: RunStatistics.of([float(one) for one in values]) for name, values in scores.items()}
+    order = sorted(statistics, key=lambda name: -statistics[name].mean)
+    rows = [["", "runs", "mean", "IQM", "95% interval", "P(best > this)"]]
+    for name in order:
+        one = statistics[name]
+        interval = "-" if one.low is None else f"{one.low:.5g} to {one.high:.5g}"
+        wins = probability_of_improvement([np.asarray(scores[order[0]])], [np.asarray(scores[name])])
+        last = "" if name == order[0] else f"{wins:.2f}"
+        rows.append([name, str(one.runs), f"{one.mean:.5g}", f"{one.interquartile_mean:.5g}", interval, last])
+    return rows

@@ -1,0 +1,73 @@
+"""Mean curves over runs, with the band that says how sure they are."""
+
+from __future__ import annotations
+
+import math
+from typing import Sequence
+
+import numpy as np
+
+from rl_coach.runs.statistics import bootstrap_interval, iqm
+from rl_coach.utilities.students_t import t_95
+
+POINTS_OF_A_GROUP = 600
+_NEARLY_TOGETHER = 0.05
+
+
+def mean_of(
+    lines: Sequence[tuple[np.ndarray, np.ndarray]], band: str, log_x: bool = False, strata: Sequence[str] = ()
+) -> dict[str, np.ndarray]:
+    """The mean over runs and its band, on a grid that all runs share; the runs' lines are interpolated onto it.
+
+    At each x, the mean is over the runs that begin before it and end after it; if runs begin or end almost together,
+    the mean begins or ends with all of them. ``std`` draws mean ± the sample
+    standard deviation, ``confidence`` the 95% interval of the mean by Student's t; a single run has no band. ``iqm``
+    draws the interquartile mean and its 95% interval by a stratified bootstrap.
+
+    :param lines: x and y of each run, x ascending
+    :param strata: for ``iqm`` the environment of each run; without it they are of one
+    :return: x, y, low, high and count, each [points]
+    """
+    strata = [stratum for stratum, (x, _) in zip(strata or [""] * len(lines), lines) if x.size]
+    lines = [(x, y) for x, y in lines if x.size]
+    if not lines:
+        return {name: np.empty(0) for name in ("x", "y", "low", "high", "count")}
+    grid = _grid([x for x, _ in lines], log_x)
+    values = np.stack([np.interp(grid, x, y, left=np.nan, right=np.nan) for x, y in lines])
+    count = np.isfinite(values).sum(axis=0)
+    grid, values, count = grid[count > 0], values[:, count > 0], count[count > 0]
+    if band == "iqm":
+        low, high = bootstrap_interval([values[np.equal(strata, one)] for one in dict.fromkeys(strata)])
+        return {"x": grid, "y": iqm(values), "low": low, "high": high, "count": count.astype(float)}
+    mean = np.nansum(values, axis=0) / count
+    variance = np.nansum((values - mean) ** 2, axis=0) / np.maximum(count - 1, 1)
+    spread = np.sqrt(variance)
+    if band == "confidence":
+        spread *= np.array([t_95(int(n) - 1) for n in count]) / np.sqrt(count)
+    return {"x": grid, "y": mean, "low": mean - spread, "high": mean + spread, "count": count.astype(float)}
+
+
+def _grid(xs: Sequence[np.ndarray], log_x: bool) -> np.ndarray:
+    first, last = _ends(xs, log_x)
+    longest = max(xs, key=len)
+    if longest.size <= POINTS_OF_A_GROUP:
+        inside = longest[(longest >= first) & (longest <= last)]
+        return np.unique(np.concatenate([inside, [first, last]]))
+    if log_x:
+        return np.geomspace(first, last, POINTS_OF_A_GROUP)
+    return np.linspace(first, last, POINTS_OF_A_GROUP)
+
+
+def _ends(xs: Sequence[np.ndarray], log_x: bool) -> tuple[float, float]:
+    """Begin and end of a mean over runs. Over a mere fraction of the axis, in which some runs have not begun or
+    are through, it would only jump from run to run."""
+    starts, ends = [float(x[0]) for x in xs], [float(x[-1]) for x in xs]
+    first, common_first, common_last, last = min(starts), max(starts), min(ends), max(ends)
+    if common_first >= common_last:
+        return first, last
+    place = math.log if log_x else float
+    near = (place(last) - place(first)) * _NEARLY_TOGETHER
+    return (
+        common_first if place(common_first) - place(first) <= near else first,
+        common_last if place(last) - place(common_last) <= near else last,
+    )

@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import json
+import re
+import xml.etree.ElementTree as xml
+
+import numpy as np
+import pytest
+
+pytest.importorskip("pyarrow")
+
+from rl_coach.coach import main
+from rl_coach.runs import report
+from rl_coach.runs.comparison import compare
+from rl_coach.utils import CoachError
+from tests.dashboard.runs import write_run
+
+
+@pytest.fixture
+def experiments(tmp_path, monkeypatch):
+    """Three seeds of two algorithms on CartPole, and of the first also on Acrobot."""
+    monkeypatch.chdir(tmp_path)
+    for experiment, best in (("CartPole_DQN", 200.0), ("CartPole_PG", 150.0), ("Acrobot_DQN", 90.0)):
+        for seed in range(3):
+            status = {"state": "finished"}
+            write_run(tmp_path, experiment, f"0{seed + 1}_02_2026-10_00", seed=seed, best=best, status=status)
+    return tmp_path
+
+
+def last_evaluation(path):
+    lines = [line.split(",") for line in next(path.glob("*.csv")).read_text().splitlines()]
+    column = lines[0].index("Evaluation Reward")
+    return float([line[column] for line in lines[1:] if line[column]][-1])
+
+
+def test_sides_are_directories_and_scores_last_evaluations(experiments):
+    found = compare(["CartPole_DQN", "CartPole_PG"])
+    assert [side.name for side in found.sides] == ["CartPole_DQN", "CartPole_PG"]
+    scores = [last_evaluation(path) for path in sorted((experiments / "CartPole_DQN").iterdir())]
+    np.testing.assert_allclose(sorted(found.sides[0].scores["CartPole-v1"]), sorted(scores))
+    every = [*found.sides[0].scores["CartPole-v1"], *found.sides[1].scores["CartPole-v1"]]
+    assert found.ranges == {"CartPole-v1": (min(every), max(every))} and not found.notes
+    assert found.improvement(found.sides[1], found.sides[0])[0] == 0.0
+    best = compare(["CartPole_DQN", "CartPole_PG"], "best").sides[0].scores["CartPole-v1"]
+    assert sum(best) > sum(scores)
+
+
+def test_measures_are_on_the_scale_that_is_given(experiments):
+    found = compare(["CartPole_DQN", "CartPole_PG"], ranges={"CartPole-v1": (0.0, 400.0)})
+    scores = found.sides[0].scores["CartPole-v1"]
+    measures = found.aggregates(found.sides[0])
+    assert measures["mean"][0] == pytest.approx(scores.mean() / 400)
+    assert measures["optimality gap"][0] == pytest.approx(1 - scores.mean() / 400)
+    assert measures["IQM"][1] <= measures["IQM"][0] <= measures["IQM"][2]
+    thresholds, profiles = found.profiles()
+    share, low, high = profiles["CartPole_DQN"]
+    assert share[0] == 1 and share[-1] == 0 and np.all(low <= share) and np.all(share <= high)
+    assert share[np.searchsorted(thresholds, scores.min() / 400)] < 1
+
+
+def test_only_environments_that_all_have_are_compared(experiments):
+    (experiments / "both").mkdir()
+    for name in ("CartPole_DQN", "Acrobot_DQN"):
+        (experiments / name).rename(experiments / "both" / name)
+    found = compare(["both", "CartPole_PG"])
+    assert list(found.ranges) == ["CartPole-v1"]
+    assert found.notes == ["not compared, because not all have runs in it: Acrobot-v1"]
+    with pytest.raises(CoachError, match="no environment in which all have runs"):
+        compare(["both/Acrobot_DQN", "CartPole_PG"])
+    assert [side.name for side in compare(["CartPole_PG"]).sides] == ["CartPole_PG"]
+
+
+def test_a_sweep_is_compared_by_its_settings(experiments):
+    runs = []
+    for number, path in enumerate(sorted((experiments / "CartPole_DQN").iterdir())):
+        path.rename(path.with_name(f"run_{number}"))
+        runs.append({"name": f"run_{number}", "setting": f"discount=0.{number // 2}"})
+    (experiments / "CartPole_DQN" / "runs.json").write_text(json.dumps({"arguments": {}, "runs": runs}))
+    sides = compare(["CartPole_DQN"]).sides
+    assert [(side.name, len(side.scores["CartPole-v1"])) for side in sides] == [
+        ("discount=0.0", 2),
+        ("discount=0.1", 1),
+    ]
+    assert [side.name for side in compare(["CartPole_PG", "CartPole_DQN"]).sides][1:] == [
+        "CartPole_DQN: discount=0.0", "CartPole_DQN: discount=0.1"
+    ]  # fmt: skip
+
+
+def test_runs_without_a_score_or_an_end_are_told_of(experiments):
+    run = sorted((experiments / "CartPole_DQN").iterdir())[0]
+    csv = next(run.glob("*.csv"))
+    csv.write_text(csv.read_text().splitlines()[0] + "\n")
+    (run / "status.json").write_text(json.dumps({"state": "stopped"}))
+    found = compare(["CartPole_DQN", "CartPole_PG"])
+    assert found.notes == [
+        "CartPole_DQN: 1 of 3 runs have not finished; they count with what they have",
+        "CartPole_DQN: 1 of 3 runs have no score yet and do not count",
+    ]
+
+
+def test_the_command_prints_a_table_and_writes_a_report(experiments, capsys):
+    assert main(["compare", "CartPole_DQN", "CartPole_PG", "--range", "CartPole-v1=0,200", "-o", "out"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "CartPole-v1" and lines[2].startswith("CartPole_DQN  ") and lines[3].endswith("1.00")
+    assert lines[-1] == "report: out/report.md, out/report.html"
+    text = (experiments / "out" / report.MARKDOWN_FILE).read_text()
+    assert "CartPole-v1: 0 is 0, 200 is 1" in text and "| CartPole_PG | 3 |" in text
+    figures = re.findall(r"!\[.*?\]\((\S+)\)", text)
+    assert len(figures) == 5
+    for figure in figures:
+        drawn = xml.parse(experiments / "out" / figure).getroot()
+        assert "CartPole_PG" in "".join(drawn.itertext())
+    page = (experiments / "out" / report.HTML_FILE).read_text()
+    assert page.count("<svg") == 5 and "<td>CartPole_PG</td>" in page
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["nowhere"], "no file or directory 'nowhere'"),
+        (["CartPole_DQN", "CartPole_DQN"], "the same directory is given twice"),
+        (["CartPole_DQN", "--range", "CartPole-v1"], "does not have the form ENVIRONMENT=LOW,HIGH"),
+        (["CartPole_DQN", "--range", "CartPole-v1=2,1"], "with LOW below HIGH"),
+        (["CartPole_DQN", "--range", "Pong=1,2"], "there is no environment 'Pong' to give a range for"),
+        (["CartPole_DQN", "-o", "CartPole_DQN/01_02_2026-10_00/status.json"], "cannot be written"),
+    ],
+)
+def test_bad_input_is_one_line(experiments, capsys, given, said):
+    assert main(["compare", *given]) == 2
+    error = capsys.readouterr().err
+    assert said in error and error.count("\n") == 1

@@ -1,0 +1,130 @@
+"""``coach sweep`` as a person starts and ends it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+
+import pytest
+
+from rl_coach.runs.comparison import table_of_scores
+from rl_coach.runs.lock import lock, unlock
+from tests.runs.test_several_runs import COACH, ENDLESS, coach, group_of, place, record_of  # noqa: F401
+from tests.terminal import terminal
+
+
+def finished(score):
+    progress = {"steps": 100, "seconds": 1.0, "last_evaluation": score, "best_evaluation": score}
+    return {"state": "finished", "pid": 1, "updated": 1.0, "progress": progress}
+
+
+def test_a_table_of_settings_the_best_first():
+    assert table_of_scores({"a=1,b=2": [1.0, 3.0], "a=2": [4.0, 2.0, 6.0], "c": [0.0]}) == [
+        "         runs  mean  IQM  95% interval  P(best > this)",
+        "a=2         3     4    4        2 to 6",
+        "a=1,b=2     2     2    2        1 to 3            0.83",
+        "c           1     0    0             -            1.00",
+    ]
+    assert table_of_scores({}) == []
+
+
+def test_the_end_of_a_sweep_compares_settings_and_says_how_to_look_at_it(tmp_path):
+    group = tmp_path / "group"
+    runs = []
+    for setting, seed, score in (("discount=0.9", 0, 1.0), ("discount=0.9", 1, 2.0), ("discount=0.5", 0, 0.5)):
+        run = {"name": f"{setting},seed={seed}", "seed": seed, "setting": setting, "custom_parameter": "a = 1"}
+        runs.append(run)
+        (group / run["name"]).mkdir(parents=True)
+        (group / run["name"] / "status.json").write_text(json.dumps(finished(score)))
+    (group / "runs.json").write_text(json.dumps({"arguments": {"preset": "CartPole_DQN"}, "runs": runs}))
+    done = coach(tmp_path, "--resume", group)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert "discount=0.9,seed=1: evaluation 2 (best 2), 100 steps in 0:01" in lines
+    assert [re.split("  +", line)[:3] for line in lines[3:6]] == [
+        ["", "runs", "mean"], ["discount=0.9", "2", "1.5"], ["discount=0.5", "1", "0.5"]
+    ]  # fmt: skip
+    assert re.search(r"^compare: \S*coach dashboard -d group --tab compare$", lines[-1])
+    assert record_of(group)["statistics"]["discount=0.9"]["mean"] == 1.5
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["discount=0.9"], "no preset given"),
+        (["-p", "CartPole_DQN"], "no settings given"),
+        (["-p", "CartPole_DQN", "settings.txt"], "'settings.txt' is neither settings (path=value,value) nor a file"),
+        (["-p", "CartPole_DQN", "empty.txt"], "'empty.txt' has no settings"),
+        (["-p", "CartPole_DQN", "lines.txt"], "lines.txt: 'discount' has a range: give --random N"),
+        (["-p", "CartPole_DQN", "discont=0.9"], "did you mean 'discount'"),
+        (["-p", "CartPole_DQN", "discount=0.9", "--seed", "1", "--seeds", "2"], "give only one of them"),
+        (["-p", "CartPole_DQN", "discount=0.9", "--parallell", "2"], "did you mean '--parallel'"),
+    ],
+)
+def test_bad_input_is_one_line(tmp_path, monkeypatch, capsys, given, said):
+    from rl_coach.coach import main
+
+    (tmp_path / "empty.txt").write_text("# nothing\n\n")
+    (tmp_path / "lines.txt").write_text("discount=0.9  # one\ndiscount=uniform(0, 1)\n")
+    monkeypatch.chdir(tmp_path)
+    assert main(["sweep", *given]) == 2
+    error = capsys.readouterr().err
+    assert said in error and error.count("\n") == 1
+    assert not (tmp_path / "experiments").exists()
+
+
+def test_a_run_that_outlived_a_killed_sweep_is_not_begun_a_second_time(tmp_path):
+    run = {"name": "discount=0.9", "seed": 0, "setting": "discount=0.9", "custom_parameter": "a = 1"}
+    directory = tmp_path / "group" / run["name"]
+    directory.mkdir(parents=True)
+    (directory / "status.json").write_text(json.dumps({"state": "running", "pid": os.getpid()}))
+    document = {"arguments": {"preset": "CartPole_DQN"}, "runs": [run]}
+    (tmp_path / "group" / "runs.json").write_text(json.dumps(document))
+    lock(directory)
+    try:
+        done = coach(tmp_path, "--resume", tmp_path / "group")
+    finally:
+        unlock(directory)
+    assert done.returncode == 2 and f"another run (process {os.getpid()}) writes to" in done.stderr
+    assert done.stderr.count("\n") == 1 and (directory / "status.json").exists()
+
+
+@pytest.mark.slow
+def test_a_sweep_that_was_stopped_or_killed_goes_on(place):  # noqa: F811
+    (place / "settings.txt").write_text("learning_rate=1e-4,3e-3; discount=0.5\ndiscount=0.9\n")
+    command = [*COACH, "sweep", "-p", "guess.py", "settings.txt", "--parallel", "2", "-cp", ENDLESS]
+    with terminal(command, 100, place) as shown:
+        assert shown.watch(300, until="Training"), shown.lines()
+        shown.send(signal.SIGINT)
+        shown.watch(120)
+        assert shown.return_code == 130, shown.lines()
+        assert re.search(r"^continue all of them: \S*coach --resume experiments/guess/\S+$", "\n".join(shown.lines()),
+                         re.MULTILINE)  # fmt: skip
+    group = group_of(place)
+    names = ["learning_rate=1e-4,discount=0.5", "learning_rate=3e-3,discount=0.5", "discount=0.9"]
+    assert [run["name"] for run in record_of(group)["runs"]] == names
+    # one was killed so early that it has no checkpoint
+    killed = group / names[1]
+    subprocess.run(["rm", "-r", killed / "checkpoint"], check=True)
+    (killed / "status.json").write_text(json.dumps({"state": "running", "pid": 2**22 + 1}))
+    short = "improve_steps=EnvironmentSteps(200); evaluation_steps=EnvironmentEpisodes(1)"
+    done = subprocess.run([*COACH, "--resume", str(group), "-cp", short], cwd=place, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+    assert [run["state"] for run in record_of(group)["runs"]] == ["finished"] * 3
+    assert all(re.search(rf"^{name} +1 ", done.stdout, re.MULTILINE) for name in names)
+
+
+@pytest.mark.parametrize("command", [["sweep", "discount=0.9"], ["--seeds", "2"], ["tune", "--steps", "100"]])
+def test_a_cluster_is_refused(tmp_path, monkeypatch, capsys, command):
+    from rl_coach.coach import main
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "cluster.ini").write_text(
+        "[coach]\norchestrator = kubernetes\nimage = coach\ndata_store = nfs\nnfs_claim = data\n"
+    )
+    assert main([*command, "-p", "CartPole_DQN", "-dc", "-dcp", "cluster.ini"]) == 2
+    assert "'cluster.ini' names a cluster" in capsys.readouterr().err
+    assert not (tmp_path / "experiments").exists()
