@@ -45,7 +45,7 @@ goals_space, subgoals = goals_within(thresholds), goals_within(np.array([0.2, 1.
 # Schedule
 schedule_params = ScheduleParameters()
 schedule_params.heatup_steps = EnvironmentSteps(0)
-schedule_params.improve_steps = EnvironmentSteps(400_000)
+schedule_params.improve_steps = EnvironmentSteps(200_000)
 schedule_params.steps_between_evaluation_periods = EnvironmentSteps(20_000)
 schedule_params.evaluation_steps = EnvironmentEpisodes(20)
 
