@@ -139,6 +139,7 @@ ON_REQUEST: dict[str, Callable[[Any], Any]] = {
         {"observation": np.eye(2, dtype=np.float32)}, QActionStateValue
     ),
     "get_state_embedding": lambda agent: agent.get_state_embedding({"observation": np.zeros(2, np.float32)}),
+    "listen_to_rows": lambda agent: agent.listen_to_rows(print),
     "log_to_screen": lambda agent: agent.log_to_screen(),
     "remember_probabilities": lambda agent: agent.remember_probabilities(),
     "players_of_stream": lambda agent: agent.players_of_stream(""),
