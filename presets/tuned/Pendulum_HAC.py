@@ -20,7 +20,7 @@ from rl_coach.memories.episodic.episodic_hrl_hindsight_experience_replay import 
 )
 from rl_coach.memories.memory import MemoryGranularity
 from rl_coach.presets.tuned._networks import as_pytorch
-from rl_coach.schedules import ConstantSchedule
+from rl_coach.schedules import ConstantSchedule, LinearSchedule
 from rl_coach.spaces import GoalsSpace, ReachingGoal
 
 time_limit = 1000
@@ -50,8 +50,12 @@ schedule_params.steps_between_evaluation_periods = EnvironmentSteps(20_000)
 schedule_params.evaluation_steps = EnvironmentEpisodes(20)
 
 
-def set_level(agent: AgentParameters, noise: float) -> None:
-    """What both levels have in common. :param noise: the standard deviation of exploration, as a share of the range"""
+def set_level(agent: AgentParameters, noise: float, updates: int) -> None:
+    """What both levels have in common.
+
+    :param noise: the standard deviation of exploration, as a share of the range
+    :param updates: those of the whole run, while the learning rate falls: with a constant one it loses the task again
+    """
     for name, inputs in (
         ("actor", ("observation", "desired_goal")),
         ("critic", ("observation", "action", "desired_goal")),
@@ -61,7 +65,7 @@ def set_level(agent: AgentParameters, noise: float) -> None:
             each: InputEmbedderParameters(scheme=EmbedderScheme.Empty) for each in inputs
         }
         network.middleware_parameters.scheme = [Dense(64)] * 3
-        as_pytorch(network, learning_rate=0.001, batch_size=256)
+        as_pytorch(network, learning_rate=LinearSchedule(0.001, 0.0001, updates), batch_size=256)
     agent.network_wrappers["critic"].embedding_merger_type = EmbeddingMergerType.Concat
     agent.memory.max_size = (MemoryGranularity.Transitions, 1_000_000)
     agent.memory.hindsight_transitions_per_regular_transition = 4
@@ -81,7 +85,7 @@ def set_level(agent: AgentParameters, noise: float) -> None:
 # Top level
 top_agent_params = HACDDPGAgentParameters()
 top_agent_params.memory = EpisodicHRLHindsightExperienceReplayParameters()
-set_level(top_agent_params, noise=0.05)
+set_level(top_agent_params, noise=0.05, updates=20_000)
 top_agent_params.algorithm.sub_goal_testing_rate = 0.3
 top_agent_params.algorithm.num_consecutive_playing_steps = EnvironmentEpisodes(1)
 top_agent_params.algorithm.num_consecutive_training_steps = 100
@@ -89,7 +93,7 @@ top_agent_params.algorithm.num_consecutive_training_steps = 100
 # Bottom level
 bottom_agent_params = HACDDPGAgentParameters()
 bottom_agent_params.memory = EpisodicHindsightExperienceReplayParameters()
-set_level(bottom_agent_params, noise=0.1)
+set_level(bottom_agent_params, noise=0.1, updates=90_000)
 bottom_agent_params.algorithm.in_action_space = bottom_agent_params.memory.goals_space = subgoals
 bottom_agent_params.algorithm.num_consecutive_playing_steps = EnvironmentEpisodes(10)
 bottom_agent_params.algorithm.num_consecutive_training_steps = 100
