@@ -35,12 +35,15 @@ def test_each_says_what_it_is():
 
 def test_rates_fall_for_as_long_as_training_goes_on():
     """They go by updates, those of PPO by training phases; neither need be as many as there are steps. IMPALA makes an
-    update of the segments of all copies of the environment."""
+    update of the segments of all copies of the environment. Agents that train once per episode (those of HAC) are left
+    out: how many updates they make depends on how long their episodes last."""
     fall, last = {}, {}
     for name in TUNED:
         manager = preset_catalogue.load(name)
         for agent in agents_parameters(manager):
             algorithm = agent.algorithm
+            if isinstance(algorithm.num_consecutive_playing_steps, EnvironmentEpisodes):
+                continue
             steps = algorithm.num_consecutive_playing_steps.num_steps
             if hasattr(algorithm, "segments_per_update"):
                 steps = algorithm.num_steps_between_gradient_updates * manager.env_params.num_environments
