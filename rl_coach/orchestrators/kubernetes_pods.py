@@ -92,6 +92,12 @@ def end(pod: Manifest) -> End | None:
     return End(None, status.get("reason", ""))
 
 
+def termination_message(pod: Manifest) -> str:
+    """What the pod's container left in its termination message; empty if nothing."""
+    ended = (container.get("state", {}).get("terminated") for container in _container_statuses(pod))
+    return next((one["message"] for one in ended if one and one.get("message")), "")
+
+
 def condition(job: Manifest, name: str) -> Manifest | None:
     """A condition of a Job if it is true, otherwise None."""
     conditions = job.get("status", {}).get("conditions") or []
