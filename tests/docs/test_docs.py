@@ -160,7 +160,7 @@ def test_the_readmes_runs_end_by_themselves():
     launcher = CoachLauncher()
     for line in "".join(blocks(ROOT / "README.md", "bash")).splitlines():
         words = shlex.split(line, comments=True)
-        if words[:1] == ["coach"] and words[1] not in (command_line.SWEEP, command_line.TUNE):
+        if words[:1] == ["coach"] and words[1] not in (command_line.SWEEP, command_line.TUNE, command_line.FETCH):
             args = launcher.get_config_args(launcher.get_argument_parser(), words[1:])
             if args.list is not None:
                 continue
