@@ -12,6 +12,7 @@ from rl_coach.installation import is_installed, missing_package
 
 FEWEST_RUNS = 8
 _TREES = 300
+_MOST_SETTINGS = 40
 _MOST_OF_IT = 0.5
 _CAUTION = (
     "A random forest's share of each setting in what it explains. It knows only these runs, tells nothing of cause, "
@@ -75,10 +76,10 @@ def codes(values: Sequence[Any]) -> np.ndarray:
 
 
 def _distinct(columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Those columns that differ, the first of each that sort the runs alike."""
+    """Those columns that differ, the first of each that sort the runs alike, as many as a forest reads quickly."""
     found: dict[bytes, str] = {}
     for name, values in columns.items():
         order = np.unique(values, return_inverse=True)[1]
         if order.max(initial=0) > 0:
             found.setdefault(order.astype(np.int64).tobytes(), name)
-    return {name: columns[name] for name in found.values()}
+    return {name: columns[name] for name in list(found.values())[:_MOST_SETTINGS]}
