@@ -33,6 +33,8 @@ OF_THE_GROUP = ("seed", "seeds", "at_once", "run_directory", "experiment_name", 
 _OF_THE_TASK = ("preset", "level", "framework", "environment_type", "exploration_policy_type", "custom_parameter")
 _OF_THE_CLUSTER = ("distributed_coach", "distributed_coach_config_path")
 _OF_ONE_RUN_ON_A_CLUSTER = ("dry_run", "attach", "keep", "dump_worker_logs", "num_workers")
+_JOBS_AT_ONCE = 50
+"""A cluster has a queue of its own, but a process follows each Job from here."""
 _CHECKPOINTS = "checkpoint"
 DONE, FAILED, BAD_INPUT = 0, 1, 2
 
@@ -134,8 +136,7 @@ class _Group:
         """Make the runs, those that are given: of the others, what they have come to is said. :return: the exit code"""
         earlier = self._ended_earlier(jobs)
         is_on_cluster = cluster_settings(self._document["arguments"]) is not None
-        # a cluster has a queue of its own
-        at_once = self._args.at_once or (len(jobs) if is_on_cluster else min(len(jobs), num_cores()))
+        at_once = self._args.at_once or min(len(jobs), _JOBS_AT_ONCE if is_on_cluster else num_cores())
         with refusing_unwritable(self._directory):
             run_group.write(self._directory, self._document)
         if self._args.open_dashboard:
