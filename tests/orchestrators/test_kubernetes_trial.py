@@ -26,7 +26,7 @@ RUNS = ["discount=0.9", "discount=0.99"]
 def coach(tmp_path, cluster):  # noqa: F811
     """Starts ``coach`` with the settings of the cluster."""
     file = tmp_path / "cluster.ini"
-    file.write_text(SETTINGS.format(more=f"namespace = {cluster.namespace}"))
+    file.write_text(SETTINGS.format(more=f"namespace = {cluster.namespace}\nrestarts = 0"))
     started = []
 
     def start(*arguments: str) -> CoachOnCluster:
