@@ -22,7 +22,7 @@ _CAUTION = (
 
 @dataclass(frozen=True)
 class Importance:
-    """What a forest says of settings.
+    """Answer of a forest about settings.
 
     :param shares: of the settings in the result, which sum to 1, the largest first; empty if there is no answer
     :param text: how far they can be trusted, or why there is no answer

@@ -67,7 +67,7 @@ def policies_directory() -> pathlib.Path:
 
 
 def index() -> dict[str, dict[str, Any]]:
-    """What is known of each policy of a tuned preset, by the preset's name: the ``run`` that it comes from, its
+    """Facts about each policy of a tuned preset, by the preset's name: the ``run`` that it comes from, its
     ``mean_reward`` in so many ``episodes``, the ``sha256`` of its ``policy.json``, and for those on the Hub their
     ``repository`` and ``revision``."""
     found: dict[str, dict[str, Any]] = json.loads((policies_directory() / INDEX_FILE).read_text(encoding="utf-8"))

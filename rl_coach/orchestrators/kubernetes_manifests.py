@@ -26,7 +26,7 @@ DATA_DIRECTORY = "/coach"
 """The directory of experiments in trainer and workers: the shared volume of ``nfs``, the pod's own disk otherwise."""
 
 TERMINATION_MESSAGE = "/dev/termination-log"
-"""What a container writes here, the cluster keeps with the pod's status."""
+"""The file of a container whose content the cluster keeps with the pod's status."""
 
 REDIS_PORT = 6379
 RUN_ANNOTATION = "coach-rl/run"

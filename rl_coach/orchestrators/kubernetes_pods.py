@@ -93,7 +93,7 @@ def end(pod: Manifest) -> End | None:
 
 
 def termination_message(pod: Manifest) -> str:
-    """What the pod's container left in its termination message; empty if nothing."""
+    """The termination message that the pod's container left; empty if none."""
     ended = (container.get("state", {}).get("terminated") for container in _container_statuses(pod))
     return next((one["message"] for one in ended if one and one.get("message")), "")
 

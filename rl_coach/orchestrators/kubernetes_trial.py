@@ -182,7 +182,7 @@ class Trial:
 
 
 def _ended(outcome: Outcome) -> dict[str, Any]:
-    """What the cluster says of a run's end; it is right also where the run could not say it."""
+    """The end of a run as the cluster tells it, which is right also where the run could not say it."""
     return {"state": FAILED, "error": outcome.message} if outcome.message else {"state": FINISHED}
 
 
