@@ -7,7 +7,7 @@ import pathlib
 import threading
 from urllib.parse import parse_qs, urlencode
 
-LONGEST_QUERY = 500
+LONGEST_QUERY = 400
 """Characters of a view that stands in the address itself."""
 VIEWS_FILE = ".views"
 _NAME = "view"
