@@ -124,7 +124,7 @@ class Trial:
         except ClusterError as error:
             self._write({"state": FAILED, "error": str(error)})
             raise
-        except (KeyboardInterrupt, SystemExit):
+        except SystemExit:  # by a signal
             self._write({"state": STOPPED})
             raise
         return outcome
@@ -194,7 +194,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("flags", nargs="*", help="those of coach, after --")
     args = parser.parse_args(arguments)
     try:
-        with handling((signal.SIGTERM, signal.SIGHUP), terminate):
+        # SIGINT, too: a shell starts what runs in its background so that it ignores Ctrl-C
+        with handling((signal.SIGINT, signal.SIGTERM, signal.SIGHUP), terminate):
             Trial(distributed_settings.read(args.settings), args.directory, args.flags).run()
     except TrainingError as error:
         print(f"coach: {error}", file=sys.stderr)
@@ -202,8 +203,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except CoachError as error:
         print(f"coach: {error}", file=sys.stderr)
         return manifests.BAD_INPUT
-    except KeyboardInterrupt:
-        return 128 + signal.SIGINT
     return 0
 
 
