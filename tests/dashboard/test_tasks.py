@@ -537,7 +537,7 @@ def test_a_long_view_has_a_short_link_that_lasts(sweep, start_dashboard, open_pa
     page.wait_for_url("**/?view=*")
     query = page.url.partition("?")[2]
     assert len(query) < 30
-    press(page, "Episode")
+    press(page, "Iteration")
     page.wait_for_url(lambda url: query not in url)
     page.go_back()
     page.wait_for_url(f"**/?{query}")
