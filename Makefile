@@ -65,7 +65,7 @@ $(VENV)/.run-installed: $(BIN)/python $(METADATA)
 	@touch $@
 
 $(VENV)/.test-installed: $(BIN)/python $(METADATA)
-	$(INSTALL) '.[test,docs,tune,wandb,mlflow,jax,atari,nec,mujoco,multi-agent,minari,doom,control,distributed,ray]'
+	$(INSTALL) '.[test,docs,tune,wandb,mlflow,hub,jax,atari,nec,mujoco,multi-agent,minari,doom,control,distributed,ray]'
 	@touch $@ $(VENV)/.run-installed
 
 run: $(VENV)/.run-installed

@@ -65,10 +65,14 @@ export function render({ model }) {
   const tip = element("div", "tip", undefined, { hidden: true });
   const root = box("div", "compare", bar, plots, tip);
   let given = { runs: [], parameters: [], differing: [], results: [], which: "" };
+  let weighed = { result: "", shares: {}, text: "" };
 
-  const across = () => (given.parameters.includes(model.across) ? model.across : given.parameters[0]);
+  const across = () => (given.parameters.includes(model.across) ? model.across : ranked()[0] ?? given.parameters[0]);
   const result = () => (given.results.includes(model.result) ? model.result : given.results[0]);
-  const axes = () => (model.axes.length ? model.axes.filter((name) => given.parameters.includes(name)) : given.differing.slice(0, 5));
+  const shares = () => (weighed.result === result() ? weighed.shares : {});
+  // The most important first; what has no importance, such as the seed, stays in the order in which it was sent.
+  const ranked = () => [...given.differing].sort((a, b) => (shares()[b] ?? 0) - (shares()[a] ?? 0));
+  const axes = () => (model.axes.length ? model.axes.filter((name) => given.parameters.includes(name)) : ranked().slice(0, 5));
 
   function tell(event, run) {
     const facts = [...new Set([across(), ...axes(), result()])].filter(Boolean).map((name) => {
@@ -148,8 +152,21 @@ export function render({ model }) {
     return svg;
   }
 
+  function importance() {
+    const told = weighed.result === result();
+    const lines = Object.entries(shares()).slice(0, MOST_AXES).map(([name, share]) => {
+      const bar = element("i", "share");
+      bar.style.width = `${Math.round(100 * share)}%`;
+      const open = element("button", "weight", undefined, { title: `Draw ${name}` });
+      open.append(element("span", "", last(name)), box("span", "track", bar), element("b", "", `${Math.round(100 * share)}%`));
+      open.onclick = () => { model.across = name; };
+      return open;
+    });
+    return box("section", "importance", element("h3", "", `Importance for ${result().toLowerCase()}`), ...lines, element("p", "", told ? weighed.text : "Computing …"));
+  }
+
   function axisButtons() {
-    const lines = given.parameters.map((name) => {
+    const lines = [...ranked(), ...given.parameters.slice(given.differing.length)].map((name) => {
       const check = checkbox({ checked: axes().includes(name) });
       check.onchange = () => {
         const chosen = check.checked ? [...axes(), name] : axes().filter((other) => other !== name);
@@ -181,13 +198,19 @@ export function render({ model }) {
     plots.classList.toggle("beside", beside);
     const height = Math.max(220, beside ? plots.clientHeight - 12 : plots.clientHeight / 2 - 12);
     const width = Math.max(260, beside ? plots.clientWidth * 0.42 - 24 : plots.clientWidth - 24);
-    plots.replaceChildren(scatter(width, height), parallel(beside ? plots.clientWidth - width - 48 : width, height));
+    const weights = importance();
+    const right = box("div", "right", weights);
+    plots.replaceChildren(scatter(width, height), right);
+    const wide = beside ? plots.clientWidth - width - 48 : width;
+    right.append(parallel(wide, Math.max(200, beside ? height - weights.offsetHeight : height)));
   }
 
   model.on("sent", () => { given = JSON.parse(model.sent); draw(); });
   model.on(["across", "result", "axes"], draw);
   new ResizeObserver(draw).observe(plots);
+  model.on("importance", () => { weighed = JSON.parse(model.importance); draw(); });
   if (model.sent) given = JSON.parse(model.sent);
+  if (model.importance) weighed = JSON.parse(model.importance);
   draw();
   return root;
 }

@@ -89,12 +89,14 @@ class Comparison(JSComponent):
     """Parameters against results, in a scatter and in parallel coordinates.
 
     :param sent: JSON as ``runs_table.comparison`` makes it
+    :param importance: JSON of the ``result`` that settings are important for, their ``shares``, and a ``text``
     :param across: the scatter's parameter, empty for the first
     :param result: the scatter's result and the last of the parallel axes, empty for the first
     :param axes: the parallel axes' parameters, empty for those that differ
     """
 
     sent = param.String()
+    importance = param.String()
     across = param.String()
     result = param.String()
     axes = param.List()

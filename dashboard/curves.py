@@ -20,8 +20,11 @@ from rl_coach.runs.signal_file import (
 )
 from rl_coach.runs.workers import RunSignals
 
+from .view import LARGEST_WINDOW
+
 POINTS_OF_A_CURVE = 1600
 """About as many as a wide plot has pixels: the smallest and the largest value of every other pixel."""
+_PARTS_OF_A_LINE = 20
 AXIS_COLUMNS = {
     "episode": (EPISODE,),
     "iteration": (TRAINING_ITERATION,),
@@ -92,11 +95,12 @@ def line_of(x: np.ndarray, y: np.ndarray, log_x: bool = False, log_y: bool = Fal
 
 
 def smooth(y: np.ndarray, kind: str, window: int) -> np.ndarray:
-    """Smooth values without NaN [points] over ``window`` of them.
+    """Smooth values without NaN [points] over ``window`` of them, or over a twentieth of them where it is 0.
 
     ``window`` is the mean of the last ``window`` values (of fewer at the start); ``exponential`` weighs them by
     (1 - 2 / (window + 1))^age, normalised, so that it lags as much as the window does.
     """
+    window = window or min(LARGEST_WINDOW, y.size // _PARTS_OF_A_LINE)
     if kind == "none" or window <= 1 or y.size == 0:
         return y
     series = pd.Series(y)

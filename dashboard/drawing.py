@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import pathlib
-import re
 import time
 from dataclasses import dataclass
-from typing import Callable, Container, Mapping, Sequence
+from typing import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -15,13 +14,13 @@ from rl_coach.runs.workers import RunSignals
 
 from .colours import DASHES
 from .curves import Curve, line_of, smooth, x_values
-from .runs_table import detail_of, group_of
-from .store import Run
+from .runs_table import detail_of, group_of, plain_value, short_names
+from .store import Run, varied_parameters
 from .view import X_AXES, View
 
 _NUM_PARTS = 5
-_SETTING_PATH = re.compile(r"^[\w.\[\]'\"]*\.(?=\w+\s*=)")
-"""The path to an assigned setting: ``agent_params.algorithm.`` of ``agent_params.algorithm.discount=1``."""
+_MOST_SETTINGS = 4
+"""In the name of a run."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +37,9 @@ class Drawing:
 def labels_of(runs: Sequence[Run]) -> dict[str, str]:
     """A short unique name for each run: its experiment, and other properties if needed, such as the settings that
     differ."""
-    common = set.intersection(*(_settings(run) for run in runs)) if len(runs) > 1 else set()
-    parts = {run.id: _parts(run, common) for run in runs}
+    varied = varied_parameters([run.description for run in runs])[:_MOST_SETTINGS]
+    settings = dict(zip(varied, short_names(varied)))
+    parts = {run.id: _parts(run, settings) for run in runs}
     if len(runs) > 1:
         for place in range(_NUM_PARTS):
             if len({part[place] for part in parts.values()}) == 1:
@@ -57,17 +57,15 @@ def labels_of(runs: Sequence[Run]) -> dict[str, str]:
     return {run_id: label if label and unique else run_id for run_id, label in labels.items()}
 
 
-def _parts(run: Run, common: Container[str]) -> list[str]:
-    """Properties that may tell a run from others. :param common: assignments of ``-cp`` that all of them have"""
+def _parts(run: Run, varied: Mapping[str, str]) -> list[str]:
+    """Properties that may tell a run from others. :param varied: short names of the settings that differ"""
     about = run.description
-    settings = [_SETTING_PATH.sub("", one) for one in sorted(_settings(run)) if one not in common]
+    known = {short: plain_value(about.parameters.get(name)) for name, short in varied.items()}
+    settings = [f"{short}={value:g}" if isinstance(value, float) else f"{short}={value}"
+                for short, value in known.items() if value is not None]  # fmt: skip
     seed = f"seed {about.seed}" if about.seed is not None else ""
     start = time.strftime("%d %b %H:%M", time.localtime(about.start)) if about.start is not None else ""
     return [run.title, ", ".join(settings), seed, detail_of(run), start]
-
-
-def _settings(run: Run) -> set[str]:
-    return {one.strip() for one in run.description.settings.split(";") if one.strip()}
 
 
 def draw(
@@ -180,16 +178,38 @@ def groups_of(runs: Sequence[Run], by: str) -> dict[str, list[Run]]:
 
     :param by: as ``View.group``
     """
+    return _grouped(runs, lambda run: group_of(run, by) if by else "All runs")
+
+
+def _grouped(runs: Sequence[Run], name_of: Callable[[Run], str]) -> dict[str, list[Run]]:
     sources: dict[pathlib.Path, set[str]] = {}
     for run in runs:
         sources.setdefault(run.description.path.parent, set()).add(run.description.source)
     groups: dict[str, list[Run]] = {}
     for run in runs:
         about = run.description
-        name = group_of(run, by) if by else "All runs"
         agent = about.source.rpartition(".")[2] if len(sources[about.path.parent]) > 1 else ""
-        groups.setdefault(" · ".join(part for part in (name, agent) if part), []).append(run)
+        groups.setdefault(" · ".join(part for part in (name_of(run), agent) if part), []).append(run)
     return groups
+
+
+def sides_of(runs: Sequence[Run], by: str) -> dict[str, list[Run]]:
+    """Runs that are compared as one, by a name for them: groups or, without groups, runs that differ in nothing but
+    their seeds.
+
+    :param by: as ``View.group``
+    """
+    if by:
+        return groups_of(runs, by)
+    varied = varied_parameters([run.description for run in runs])
+    settings = dict(zip(varied, short_names(varied)))
+    have_one_title = len({run.title for run in runs}) == 1
+
+    def name_of(run: Run) -> str:
+        title, setting, *_ = _parts(run, settings)
+        return setting if have_one_title and setting else " · ".join(filter(None, (title, setting)))
+
+    return _grouped(runs, name_of)
 
 
 def _label(label: str, signal: str, signals: int) -> str:

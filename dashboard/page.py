@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import io
 import json
@@ -9,7 +10,7 @@ import logging
 import math
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import fields, replace
 from functools import partial
@@ -20,7 +21,9 @@ from urllib.parse import parse_qsl
 import numpy as np
 import panel as pn
 
+from rl_coach.runs import report
 from rl_coach.runs.annotations import TRASH, take_back
+from rl_coach.runs.comparison import compare_groups
 from rl_coach.runs.experiments import EVALUATION_REWARD, episode_files
 from rl_coach.runs.run_group import is_group
 from rl_coach.runs.signal_file import MOST_ROWS, TIME_COLUMNS, TOTAL_STEPS, SignalFile
@@ -31,10 +34,11 @@ from rl_coach.utils import CoachError
 from .colours import line_colour, lowest_free
 from .components import Bar, Comparison, PictureButtons, SignalPicker, Wall
 from .curves import AXIS_COLUMNS, Curve, thin
-from .drawing import Drawing, draw, groups_of, labels_of
+from .drawing import Drawing, draw, groups_of, labels_of, sides_of
+from .importance import importance
 from .panels import message, no_experiments, parameters_table, video_gallery
 from .plot import MOST_CURVES, STYLE, SignalPlot
-from .runs_table import RunsTable, comparison, group_options, offered_columns, rows_of
+from .runs_table import RunsTable, comparison, group_options, offered_columns, rows_of, shown_columns
 from .signals import by_use
 from .store import Run, Store
 from .view import LARGEST_WINDOW, TABS, USUAL_COLUMNS, X_AXES, View, from_query, to_query
@@ -73,7 +77,9 @@ class Page:
 
     def __init__(self, store: Store, query: str):
         self.store = store
-        self.view = from_query(query)
+        whole = store.addresses.whole(query)
+        self.view = from_query(whole or "")
+        self._is_lost = whole is None
         self.warning = ""
         self._first_look = True
         self._seen_version = -1
@@ -89,8 +95,9 @@ class Page:
         self._drawn_runs: list[Run] = []
         self._wall_version = 0
         self._wall_shows: tuple[Any, ...] = ()
+        self._weighed: tuple[Any, ...] = ()
         self._moved: list[tuple[Path, Path]] = []
-        self._asked_for = {name for name, _ in parse_qsl(query.lstrip("?"))}
+        self._asked_for = {name for name, _ in parse_qsl((whole or "").lstrip("?"))}
         self._loaded = False
         self._closed = False
         self._document = pn.state.curdoc
@@ -142,7 +149,8 @@ class Page:
         self.right = SignalPicker(title="Signals on the right axis", **own)
         self.x = _segments({"Episode": "episode", "Iteration": "iteration", "Steps": "steps", "Time": "time"}, common)
         self.smoothing = _segments({"None": "none", "Window": "window", "Exponential": "exponential"}, common)
-        self.window = pn.widgets.IntSlider(label="Rows smoothed over", start=1, end=LARGEST_WINDOW, **common)
+        label = "Rows smoothed over (0: a twentieth)"
+        self.window = pn.widgets.IntSlider(label=label, start=0, end=LARGEST_WINDOW, **common)
         self.raw = _switch("Keep the raw line, faintly", **common)
         self.group = pn.widgets.Select(label="Group runs by", **common)
         drawings = {"Each run": "runs", "Mean ± std": "std", "Mean, 95%": "confidence", "IQM, 95%": "iqm"}
@@ -176,11 +184,16 @@ class Page:
             callback=self._export_csv, filename="signals.csv", label="CSV", width=52, color="default", **style
         )
         self.exports = pn.Row(self.pictures, self.csv, margin=0)
+        self.report = pn.widgets.FileDownload(
+            callback=self._export_report, filename="report.html", label="Report", width=66, color="default",
+            visible=False, **style,
+        )  # fmt: skip
         self.tabs = pn.Row(
             self.tab,
             pn.Spacer(sizing_mode="stretch_width"),
             self.warned,
             self.exports,
+            self.report,
             sizing_mode="stretch_width",
             margin=0,
             height=44,
@@ -255,7 +268,7 @@ class Page:
         self.in_order(partial(self.change, **{field: value}))
 
     def _on_query(self, event: Any) -> None:
-        if event.new != to_query(self.view):
+        if event.new != self._address():
             self.in_order(partial(self.visit, event.new))
 
     def _on_own_component(self, *events: Any) -> None:
@@ -276,10 +289,14 @@ class Page:
 
     def visit(self, query: str) -> None:
         """Show the view of an address: the user has gone back or forward in the browser's history."""
-        if query != to_query(self.view):
-            view = from_query(query)
+        whole = self.store.addresses.whole(query)
+        if whole is not None and whole != to_query(self.view):
+            view = from_query(whole)
             self._colours.update(zip(view.runs, view.colours))
             self._go_to(view)
+
+    def _address(self) -> str:
+        return self.store.addresses.shortened(to_query(self.view))
 
     def _go_to(self, view: View) -> None:
         old, self.view = self.view, view
@@ -314,7 +331,7 @@ class Page:
         """Show the view after these fields have changed."""
         changed = set(changed)
         self._write_widgets()
-        self.bar.query = to_query(self.view)
+        self.bar.query = self._address()
         if "theme" in changed:
             self._plot.set_theme(self.theme)
             if self.episodes is not None:
@@ -331,7 +348,7 @@ class Page:
             self._settings += 1
             self.redraw()
             self._fill_wall()
-        if changed & {"tab", "runs", "theme", "episode", "steps"}:
+        if changed & {"tab", "runs", "theme", "episode", "steps", "result"}:
             self._show_tab()
 
     def _write_widgets(self) -> None:
@@ -351,7 +368,6 @@ class Page:
                 regex=self.view.regex,
                 sort=self.view.sort,
                 grouped=grouped,
-                columns=list(self.view.columns),
                 archived=self.view.archived,
             )
             view = self.view
@@ -404,7 +420,7 @@ class Page:
             view = replace(view, x="episode")
         self.view = view
         self._keep_colours()
-        self.bar.query = to_query(self.view)
+        self.bar.query = self._address()
         self._plot.set_zoom(view.zoom)
         self._show_tab()
 
@@ -431,7 +447,8 @@ class Page:
         text = f"Not below this directory: {gone[0]}" if gone else ""
         if len(gone) > 1:
             text += f" and {len(gone) - 1} more"
-        self._warn(self.store.trouble or text or self._too_many())
+        lost = "This link's view is not known here: it was made by another dashboard." if self._is_lost else ""
+        self._warn(self.store.trouble or lost or text or self._too_many())
 
     def _too_many(self) -> str:
         curves = len(self._drawn.curves) if self._drawn else 0
@@ -462,7 +479,17 @@ class Page:
             for run_id, colour in colours.items()
             if run_id in runs and self.store.scanned.is_set()
         }
-        self.table.show_rows(rows_of(runs, self.view.group, shown, self.view.columns))
+        columns, varied = self.view.columns, self.store.varied_parameters
+        rows = rows_of(runs, self.view.group, shown, shown_columns(columns, varied))
+        self._set_columns(shown_columns(columns, varied, rows))
+        self.table.show_rows(rows)
+
+    def _set_columns(self, columns: Sequence[str]) -> None:
+        self._writing_widgets = True
+        try:
+            self.table.columns = list(columns)
+        finally:
+            self._writing_widgets = False
 
     def _offer_signals(self) -> None:
         runs = self.store.runs
@@ -474,12 +501,14 @@ class Page:
 
     def _offer_columns(self) -> None:
         others = sorted({name for run in self.chosen() for name in run.description.parameters})
-        offered = offered_columns(self.store.differing_parameters, others, self.view.columns)
+        store = self.store
+        differing = list(dict.fromkeys([*store.varied_parameters, *store.differing_parameters]))
+        offered = offered_columns(differing, others, self.view.columns)
         self.table.offered = json.dumps(offered)
 
     def _offer_groups(self) -> None:
         asked = self.view.group
-        options = group_options(self.store.differing_parameters, asked)
+        options = group_options(self.store.varied_parameters, self.store.differing_parameters, asked)
         if self.group.options != options:
             self._writing_widgets = True
             self.group.param.update(options=options, value=asked)
@@ -498,7 +527,7 @@ class Page:
         self.compare_tab.visible = tab == "compare"
         self.videos_tab.visible = tab == "videos"
         self.parameters_tab.visible = tab == "parameters"
-        self.exports.visible = tab == "plot"
+        self.exports.visible, self.report.visible = tab == "plot", tab == "compare"
         if tab == "videos":
             self._set(self.videos, video_gallery(self.chosen(), self.store.root))
         if tab == "parameters":
@@ -617,7 +646,8 @@ class Page:
         for signal in signals:
             curves = draw(replace(view, left=(signal,), right=()), runs, files, self._colour_of).curves[:MOST_CURVES]
             charts[signal] = [_line_of_chart(curve, self.theme) for curve in curves]
-        return json.dumps({"stale": False, "charts": charts, "version": version})
+        legend = {line["label"]: line["colour"] for lines in charts.values() for line in lines}
+        return json.dumps({"stale": False, "charts": charts, "legend": list(legend.items()), "version": version})
 
     def _show_charts(self, future: Future) -> None:
         sent = self._result_of(future)
@@ -642,16 +672,40 @@ class Page:
             self.change(left=(signal,), right=(), tab="plot")
 
     def _show_comparison(self) -> None:
-        runs, which = self.chosen(), "selected runs"
+        runs, are_chosen = self._compared_runs()
+        which = "selected runs"
         colour_of = {run.id: self._colours.get(run.id, 0) for run in runs}
-        if len(runs) < 2:
-            runs = [run for run in self.store.runs.values() if not run.annotation.archived]
+        if not are_chosen:
             which = "runs in the colours of their experiments; select some to compare only them"
             experiments = list(dict.fromkeys(run.description.experiment for run in runs))
             colour_of = {run.id: experiments.index(run.description.experiment) for run in runs}
         colours = {run_id: line_colour(colour, self.theme) for run_id, colour in colour_of.items()}
         data = comparison(runs, labels_of(runs), colours, f"{len(runs)} {which}")
         self.compared.sent = json.dumps(data)
+        self._weigh(data)
+
+    def _compared_runs(self) -> tuple[list[Run], bool]:
+        """The selected runs, or all if fewer than two are selected; and whether they are the selected ones."""
+        chosen = self.chosen()
+        if len(chosen) > 1:
+            return chosen, True
+        return [run for run in self.store.runs.values() if not run.annotation.archived], False
+
+    def _weigh(self, data: Mapping[str, Any]) -> None:
+        """Find how important each setting is for the result, off the page's thread, unless it has been found."""
+        result = self.view.result if self.view.result in data["results"] else data["results"][0]
+        values = [run["values"] for run in data["runs"]]
+        weighed = result, [[run.get(name) for name in (*data["settings"], result)] for run in values]
+        if weighed == self._weighed:
+            return
+        self._weighed = weighed
+        future = self._pool.submit(importance, values, data["settings"], result)
+        future.add_done_callback(lambda future: self.in_order(partial(self._show_importance, future, weighed)))
+
+    def _show_importance(self, future: Future, weighed: tuple[Any, ...]) -> None:
+        found = self._result_of(future)
+        if found is not None and weighed is self._weighed and not self._closed:
+            self.compared.importance = json.dumps({"result": weighed[0], "shares": found.shares, "text": found.text})
 
     # What the user does with runs
 
@@ -716,6 +770,12 @@ class Page:
     def _export_csv(self) -> io.BytesIO:
         curves = self._drawn.curves if self._drawn else ()
         return io.BytesIO(curves_as_csv(curves, X_AXES[self.view.x], self.view.zoom).encode())
+
+    async def _export_report(self) -> io.BytesIO:
+        """The report of ``coach compare`` on the runs that are compared."""
+        sides = sides_of(self._compared_runs()[0], self.view.group)
+        groups = {name: [csv.path for run in runs for csv in run.csvs] for name, runs in sides.items()}
+        return io.BytesIO((await asyncio.wrap_future(self._pool.submit(_report_on, groups))).encode())
 
     def close(self) -> None:
         """The tab was closed."""
@@ -876,6 +936,15 @@ def _labels_of_csvs(runs: list[Run]) -> dict[str, str]:
         for run in runs
         for csv in run.csvs
     }
+
+
+def _report_on(groups: Mapping[str, Sequence[str]]) -> str:
+    """The report on groups of runs as HTML, or the reason why there is none."""
+    try:
+        sections = report.sections_of(compare_groups(groups))
+    except CoachError as error:
+        sections = [report.Section("Comparison of runs", str(error))]
+    return report.as_html(sections)
 
 
 def _counted(runs: int) -> str:

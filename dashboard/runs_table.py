@@ -16,7 +16,8 @@ from rl_coach.runs.experiments import Summary
 from rl_coach.runs.status import RUNNING
 
 from .components import script, style
-from .store import Run, is_administrative, ranked_by_difference
+from .store import NO_SETTING, Run, is_administrative, ranked_by_difference
+from .view import USUAL_COLUMNS
 
 GROUPINGS = {
     "experiment": "Experiment",
@@ -51,6 +52,8 @@ RESULTS = {
     "Steps per second": lambda summary: summary.steps_per_second,
     "Minutes": lambda summary: summary.minutes,
 }
+MOST_SETTINGS = 6
+"""Columns of settings that differ, unless the user chooses others."""
 PARAMETER = "parameter:"
 """Before the name of a parameter whose column is in the table."""
 
@@ -201,18 +204,51 @@ def offered_columns(
     ]
 
 
-def group_options(differing: Sequence[str], asked: str) -> dict[str, str]:
-    """Names that runs can be grouped by, by their titles: first the settings that differ, without names of classes.
+def group_options(varied: Sequence[str], differing: Sequence[str], asked: str) -> dict[str, str]:
+    """Names that runs can be grouped by, by their titles: first the settings that users varied, under short names.
 
+    :param varied: as ``store.varied_parameters`` finds them
     :param differing: the parameters that are not the same in all runs
     :param asked: what they are grouped by now; it is always there
     """
-    names = [name for name in differing if name not in GROUPINGS and not name.endswith("__class__")]
-    if asked and asked not in GROUPINGS and asked not in names:
-        names.append(asked)
-    settings = {name: name for name in names if not is_administrative(name)}
-    others = {name: name for name in names if is_administrative(name)}
-    return {"Nothing": "", **settings, **{title: name for name, title in GROUPINGS.items()}, **others}
+    settings = dict(zip(short_names(varied), varied))
+    offered = {*varied, *GROUPINGS}
+    others = [name for name in differing if name not in offered and not name.endswith("__class__")]
+    if asked and asked not in offered and asked not in others:
+        others.append(asked)
+    titles = {title: name for name, title in GROUPINGS.items()}
+    return {"Nothing": "", **settings, **titles, **{name: name for name in others}}
+
+
+def short_names(names: Sequence[str]) -> list[str]:
+    """The last parts of dotted names, as many of them as tell the names apart."""
+    parts = [name.split(".") for name in names]
+    shortest = []
+    for one in parts:
+        length = next((n for n in range(1, len(one)) if [other[-n:] for other in parts].count(one[-n:]) == 1), len(one))
+        shortest.append(".".join(one[-length:]))
+    return shortest
+
+
+def shown_columns(
+    columns: Sequence[str], varied: Sequence[str], rows: Sequence[Mapping[str, Any]] | None = None
+) -> tuple[str, ...]:
+    """The columns of the table: those that the user chose or, if these are the usual ones, also the settings that
+    differ.
+
+    :param rows: those of the table; of the usual columns, those that are empty in all of them are left out
+    """
+    if tuple(columns) != USUAL_COLUMNS:
+        return tuple(columns)
+    place = USUAL_COLUMNS.index("seed")
+    settings = [f"{PARAMETER}{name}" for name in varied[:MOST_SETTINGS]]
+    every = (*USUAL_COLUMNS[:place], *settings, *USUAL_COLUMNS[place:])
+    return tuple(column for column in every if not rows or any(_has(row, column) for row in rows))
+
+
+def _has(row: Mapping[str, Any], column: str) -> bool:
+    name = column.removeprefix(PARAMETER)
+    return (row["values"].get(name) if name != column else row[column]) not in (None, "")
 
 
 def comparison(
@@ -236,6 +272,7 @@ def comparison(
         "runs": points,
         "parameters": ordered,
         "differing": differing,
+        "settings": [name for name in differing if not is_administrative(name) and not name.endswith(NO_SETTING)],
         "results": list(RESULTS),
         "which": which,
     }

@@ -34,6 +34,7 @@ from rl_coach.runs.status import FINISHED, RUNNING, STALLED, STATUS_FILE, read_s
 from rl_coach.runs.workers import RunSignals
 from rl_coach.utils import CoachError
 
+from .addresses import VIEWS_FILE, Addresses
 from .cache import ColumnCache
 
 SCAN_EVERY_SECONDS = 1.5
@@ -54,6 +55,7 @@ _LONGEST_REST_SECONDS = 1.0
 _SHOW_FOUND_EVERY_SECONDS = 0.4
 _KEEP_SUMMARIES_EVERY_SECONDS = 30.0
 _ADMINISTRATIVE = ("run.", "task.", "agent.task_parameters.", "visualization.", "agent.visualization.", "graph.")
+NO_SETTING = ("__class__", ".current_value")
 _ALWAYS_DIFFERENT = {"start_time", "command_line", "experiment_path", "checkpoint_save_dir", "checkpoint_restore_path"}
 
 
@@ -167,6 +169,8 @@ class Store:
     :ivar runs: by their ids
     :ivar version: grows with every change of ``runs``
     :ivar differing_parameters: the names of those parameters that are not the same in all runs
+    :ivar varied_parameters: those of them that users varied, as ``varied_parameters`` finds them
+    :ivar addresses: the views that are too long for an address
     :ivar scanned: set once every run has been looked at
     :ivar trouble: a line about the failure of the last look; empty if there was none
 
@@ -189,7 +193,9 @@ class Store:
         self.editable = editable
         self.runs: dict[str, Run] = {}
         self._csvs: dict[str, Run] = {}
+        self.addresses = Addresses(self.root / VIEWS_FILE if editable else None)
         self.differing_parameters: list[str] = []
+        self.varied_parameters: list[str] = []
         self._compared: list[RunDescription] = []
         self.version = 0
         self.scanned = threading.Event()
@@ -280,6 +286,7 @@ class Store:
     def _compare(self, descriptions: list[RunDescription]) -> None:
         if len(descriptions) != len(self._compared) or any(map(operator.is_not, descriptions, self._compared)):
             self.differing_parameters = differing_parameters(descriptions)
+            self.varied_parameters = varied_parameters(descriptions)
             self._compared = descriptions
 
     def _publish(self, csvs: dict[str, Run], compares: bool = False) -> None:
@@ -610,6 +617,18 @@ def ranked_by_difference(descriptions: Sequence[RunDescription]) -> list[str]:
         return is_administrative(name), most_common - number, len(values) - number, name
 
     return sorted(differing_parameters(descriptions), key=rank)
+
+
+def varied_parameters(descriptions: Sequence[RunDescription]) -> list[str]:
+    """The settings that differ between runs of one preset and agent in one environment, those in which most runs differ
+    first. Names of classes, and what belongs neither to the agent nor to its environment, are no settings.
+    """
+    alike: dict[tuple[str, str, str, str], list[RunDescription]] = {}
+    for about in descriptions:
+        if about.parameters:
+            alike.setdefault((about.preset, about.agent, about.environment, about.source), []).append(about)
+    ranked = (name for several in alike.values() for name in ranked_by_difference(several))
+    return [name for name in dict.fromkeys(ranked) if not is_administrative(name) and not name.endswith(NO_SETTING)]
 
 
 def is_administrative(name: str) -> bool:

@@ -36,7 +36,7 @@ class View:
     :param right: the signals on the right axis
     :param x: a key of ``X_AXES``
     :param smoothing: one of ``SMOOTHINGS``
-    :param window: number of rows that are smoothed over; 1 does not smooth
+    :param window: number of rows that are smoothed over; 1 does not smooth, 0 is a twentieth of each line's rows
     :param raw: whether the raw line stays, faintly, behind a smoothed one
     :param group: what runs are grouped by: empty for nothing, a column of the table, or a parameter's dotted name
     :param draw: ``runs`` draws each run; ``std`` and ``confidence`` draw each group's mean in a band, ``iqm`` its
@@ -59,7 +59,7 @@ class View:
     right: tuple[str, ...] = ()
     x: str = "steps"
     smoothing: str = "none"
-    window: int = 20
+    window: int = 0
     raw: bool = True
     group: str = ""
     draw: str = "runs"
@@ -136,7 +136,7 @@ def _read(name: str, default: Any, texts: list[str]) -> Any:
     if isinstance(default, bool):
         return text in ("1", "true", "True")
     if isinstance(default, int):
-        return min(max(int(text), 1), LARGEST_WINDOW) if name == "window" else int(text)
+        return min(max(int(text), 0), LARGEST_WINDOW) if name == "window" else int(text)
     if name in _CHOICES and text not in _CHOICES[name]:
         raise ValueError(name)
     return text

@@ -2,6 +2,7 @@
 const PIN = '<svg viewBox="0 0 16 16" aria-hidden="true"><path d="M8 1.8l1.9 3.9 4.3.6-3.1 3 .7 4.3L8 11.6l-3.8 2 .7-4.3-3.1-3 4.3-.6z"/></svg>';
 const LEFT = 46, RIGHT = 10, TOP = 8, BOTTOM = 20;
 const MOST_CHARTS = 500;
+const MOST_NAMES = 24;
 
 const exact = new Intl.NumberFormat("en", { maximumSignificantDigits: 6 });
 
@@ -144,7 +145,8 @@ export function render({ model }) {
   const search = finder("find", "Find charts");
   const told = element("span", "told", "", { role: "status" });
   const grid = element("div", "grid");
-  const root = box("div", "wall", box("div", "bar", search, told), grid);
+  const legend = element("div", "legend", undefined, { role: "list", "aria-label": "Legend" });
+  const root = box("div", "wall", box("div", "bar", search, told), legend, grid);
   const charts = new Map();
   const inSight = new Set();
 
@@ -196,12 +198,24 @@ export function render({ model }) {
     ask();
   }
 
+  // One for all charts: the same runs have the same colours in each.
+  function showLegend(names) {
+    const shown = names.slice(0, MOST_NAMES).map(([label, colour]) => {
+      const name = box("span", "", swatch(colour), label);
+      name.setAttribute("role", "listitem");
+      return name;
+    });
+    if (names.length > MOST_NAMES) shown.push(element("span", "", `and ${names.length - MOST_NAMES} more`));
+    legend.replaceChildren(...shown);
+  }
+
   search.oninput = arrange;
   model.on(["names", "pins"], arrange);
   model.on(["log_x", "log_y"], () => charts.forEach((chart) => chart.show(null)));
   model.on("sent", () => {
-    const { stale, charts: sent } = JSON.parse(model.sent);
+    const { stale, charts: sent, legend: names } = JSON.parse(model.sent);
     if (stale) charts.forEach((chart) => chart.show(null));
+    else showLegend(names);
     for (const [name, lines] of Object.entries(sent)) charts.get(name)?.show(lines);
   });
   new MutationObserver(() => charts.forEach((chart) => chart.draw())).observe(document.documentElement, { attributeFilter: ["data-theme"] });

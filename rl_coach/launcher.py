@@ -90,6 +90,12 @@ class CoachLauncher:
             if given[:1] == [command_line.EXPORT]:
                 self.export(given[1:])
                 return
+            if given[:1] == [command_line.FETCH]:
+                self.fetch(given[1:])
+                return
+            if given[:1] == [command_line.PUSH]:
+                self.push(given[1:])
+                return
             if given[:1] == [command_line.CHECK_ENVIRONMENT]:
                 self.check_environment_and_exit(given[1:])
             if given[:1] == [command_line.DATASET]:
@@ -136,6 +142,24 @@ class CoachLauncher:
         as_frozen_graph = args.format == command_line.FROZEN_GRAPH
         policy_export.export(args.experiment, args.output, args.agent, as_frozen_graph=as_frozen_graph)
         print(f"exported to {args.output}; {os.path.join(args.output, policy_export.README_FILE)} shows how to use it")
+
+    def fetch(self, arguments: Sequence[str]) -> None:
+        """``coach fetch``: get a trained policy.
+
+        :raises CoachError: for bad input
+        """
+        from rl_coach.command_line import trained_policies
+
+        trained_policies.fetch(arguments)
+
+    def push(self, arguments: Sequence[str]) -> None:
+        """``coach push``: upload a trained policy.
+
+        :raises CoachError: for bad input
+        """
+        from rl_coach.command_line import trained_policies
+
+        trained_policies.push(arguments)
 
     def check_environment_and_exit(self, arguments: Sequence[str]) -> NoReturn:
         """``coach check-env``: print what is wrong with an environment, a line each, and exit: with 1 if anything is.

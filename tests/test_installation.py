@@ -252,6 +252,16 @@ code = subprocess.call([coach, "-p", "CartPole_ClippedPPO", "-dc", "-dcp", "ray.
 cluster.shutdown()
 sys.exit(code)
 """
+PUSH_AND_FETCH = """
+import os, pathlib, subprocess, sys
+from rl_coach.command_line.trained_policies import policies_directory
+from tests.zoo.hub import running_hub
+coach, policy = pathlib.Path(sys.executable).with_name("coach"), policies_directory() / "CartPole_PPO"
+with running_hub() as hub:
+    settings = {"HF_ENDPOINT": hub.address, "HF_TOKEN": "hf_right", "HF_HOME": "cache", "HF_HUB_DISABLE_XET": "1"}
+    for command in (["push", policy, "me/pole"], ["fetch", "me/pole"]):
+        subprocess.run([coach, *command], env={**os.environ, **settings}, check=True)
+"""
 OF_EXTRAS: dict[str, tuple[str, ...]] = {
     "jax": ("coach", "-p", "CartPole_DQN", "-f", "jax", "-cp", SHORT),
     "mxnet": ("coach", "-p", "CartPole_DQN", "-f", "mxnet", "-cp", SHORT),
@@ -265,6 +275,7 @@ OF_EXTRAS: dict[str, tuple[str, ...]] = {
     "tune": ("coach", "tune", "-p", "CartPole_DQN", "--trials", "1", "--steps", "100", "--space", "discount=0.9,0.99"),
     "wandb": ("coach", "-p", "CartPole_DQN", "--track", "wandb", "-cp", SHORT),
     "mlflow": ("coach", "-p", "CartPole_DQN", "--track", "mlflow", "-cp", SHORT),
+    "hub": ("python", "-c", PUSH_AND_FETCH),
     "distributed": ("coach", "-p", "CartPole_ClippedPPO", "-dc", "-n", "1", "-cp", SHORT),
     "ray": ("python", "-c", TRAIN_ON_RAY),
     "robosuite": ("python", "-c", STEP_ROBOSUITE),

@@ -40,6 +40,8 @@ EVALUATE = "evaluate"
 SWEEP = "sweep"
 COMPARE = "compare"
 TUNE = "tune"
+FETCH = "fetch"
+PUSH = "push"
 
 EXPORT_EXAMPLES = """\
 examples:
@@ -133,6 +135,28 @@ examples:
   several processes or machines in one study, each with this command:
     coach tune -p CartPole_DQN --trials 200 --steps 20000 \\
       --storage mysql://user@host/optuna --study cartpole
+"""
+
+FETCH_EXAMPLES = """\
+examples:
+  the trained policies that there are:
+    coach fetch
+  that of a tuned preset, into the folder CartPole_PPO_policy:
+    coach fetch tuned/CartPole_PPO
+  one that somebody has uploaded to the Hugging Face Hub:
+    coach fetch OWNER/NAME -o my_policy
+
+Those of tuned presets come with Coach, or from the Hub if they are large.
+"""
+
+PUSH_EXAMPLES = """\
+examples:
+  the newest checkpoint's policy of an experiment:
+    coach push experiments/my_run/01_02_2026-10_00 OWNER/NAME
+  a folder that coach export has written, for yourself alone:
+    coach push my_policy OWNER/NAME --private
+
+It needs a token of huggingface.co: hf auth login, or HF_TOKEN.
 """
 
 INFO, CONVERT, RECORD = "info", "convert", "record"
@@ -370,6 +394,8 @@ def get_argument_parser() -> Parser:
         "       coach compare DIR ...\n"
         "       coach evaluate EXPERIMENT ... [flags]\n"
         "       coach export EXPERIMENT -o DIR\n"
+        "       coach fetch [NAME]\n"
+        "       coach push DIR REPO\n"
         "       coach check-env LEVEL\n"
         "       coach dataset info|convert|record ...\n"
         "       coach dashboard [flags]",
@@ -460,6 +486,25 @@ def get_export_parser() -> Parser:
     parser.add_argument("--agent", metavar="LEVEL.AGENT", help="which agent, if the run has several")
     forms = f"{POLICY} (default), or {FROZEN_GRAPH}: TensorFlow's, with the tensor names of Coach 1.0.1"
     parser.add_argument("--format", choices=(POLICY, FROZEN_GRAPH), default=POLICY, help=forms)
+    return parser
+
+
+def get_fetch_parser() -> Parser:
+    """The parser of ``coach fetch``."""
+    parser = Parser(f"coach {FETCH}", "Get a trained policy: NumPy and ONNX Runtime can use it.", FETCH_EXAMPLES)
+    what = "a tuned preset, or OWNER/NAME of the Hugging Face Hub (default: list those of presets)"
+    parser.add_argument("name", metavar="NAME", nargs="?", help=what)
+    parser.add_argument("-o", "--output", metavar="DIR", help="the new folder to write (default: ./NAME_policy)")
+    return parser
+
+
+def get_push_parser() -> Parser:
+    """The parser of ``coach push``."""
+    parser = Parser(f"coach {PUSH}", "Upload a trained policy to the Hugging Face Hub.", PUSH_EXAMPLES)
+    what = "an experiment, EXPERIMENT/best, a checkpoint, or a policy's folder"
+    parser.add_argument("policy", metavar="DIR", help=what)
+    parser.add_argument("repository", metavar="REPO", help="OWNER/NAME; made if it does not exist")
+    parser.add_argument("--private", action="store_true", help="make the repository for yourself alone")
     return parser
 
 

@@ -195,7 +195,7 @@ def _run_on_kubernetes(
 ) -> None:
     from rl_coach.orchestrators import kubernetes_orchestrator as kubernetes
 
-    _check_flags(args, defaults)
+    check_flags(args, defaults)
     with contextlib.redirect_stdout(sys.stderr):  # what a dry run prints are manifests
         make_graph(args)
     experiment, directory = _place(args)
@@ -217,7 +217,7 @@ def _place(args: argparse.Namespace) -> tuple[str, str]:
     return os.path.basename(above), directory
 
 
-def _check_flags(args: argparse.Namespace, defaults: dict[str, Any]) -> None:
+def check_flags(args: argparse.Namespace, defaults: dict[str, Any]) -> None:
     """Refuse flags that mean something on this machine alone, and presets that the image cannot hold."""
     for name in _OF_THIS_MACHINE:
         if getattr(args, name) != defaults[name]:

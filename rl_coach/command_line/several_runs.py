@@ -9,7 +9,7 @@ import pathlib
 import shutil
 from collections import Counter
 from dataclasses import asdict
-from typing import Any, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Iterable, Mapping, Sequence
 
 from rl_coach.command_line import arguments as command_line
 from rl_coach.command_line.search_space import Setting
@@ -25,9 +25,16 @@ from rl_coach.utilities.files import refusing_unwritable
 from rl_coach.utilities.system import shell_command, shown
 from rl_coach.utils import CoachError
 
+if TYPE_CHECKING:
+    from rl_coach.orchestrators.distributed_settings import DistributedSettings
+
 OF_THE_GROUP = ("seed", "seeds", "at_once", "run_directory", "experiment_name", "experiment_path", "open_dashboard",
                  "resume")  # fmt: skip
 _OF_THE_TASK = ("preset", "level", "framework", "environment_type", "exploration_policy_type", "custom_parameter")
+_OF_THE_CLUSTER = ("distributed_coach", "distributed_coach_config_path")
+_OF_ONE_RUN_ON_A_CLUSTER = ("dry_run", "attach", "keep", "dump_worker_logs", "num_workers")
+_JOBS_AT_ONCE = 50
+"""A cluster has a queue of its own, but a process follows each Job from here."""
 _CHECKPOINTS = "checkpoint"
 DONE, FAILED, BAD_INPUT = 0, 1, 2
 
@@ -128,7 +135,8 @@ class _Group:
     def run(self, jobs: Sequence[Job]) -> int:
         """Make the runs, those that are given: of the others, what they have come to is said. :return: the exit code"""
         earlier = self._ended_earlier(jobs)
-        at_once = self._args.at_once or min(len(jobs), num_cores())
+        is_on_cluster = cluster_settings(self._document["arguments"]) is not None
+        at_once = self._args.at_once or min(len(jobs), _JOBS_AT_ONCE if is_on_cluster else num_cores())
         with refusing_unwritable(self._directory):
             run_group.write(self._directory, self._document)
         if self._args.open_dashboard:
@@ -268,19 +276,31 @@ def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     ):
         if getattr(args, name) not in (None, "", False):
             parser.error(f"--seeds and --{name}: {reason}")
-    refuse_cluster(args)
+    settings = cluster_settings(vars(args))
+    if settings is not None:
+        _check_cluster(args, parser, settings)
+
+
+def _check_cluster(args: argparse.Namespace, parser: argparse.ArgumentParser, settings: DistributedSettings) -> None:
+    from rl_coach.command_line import distribution
+    from rl_coach.orchestrators import kubernetes_trial
+
+    kubernetes_trial.check(settings)
+    defaults = vars(parser.parse_args([]))
+    refused = next((name for name in _OF_ONE_RUN_ON_A_CLUSTER if getattr(args, name) != defaults[name]), None)
+    if refused is not None:
+        raise CoachError(f"--{refused}: each of several runs on a cluster is one Job, without workers: leave it out")
+    distribution.check_flags(args, defaults)
 
 
 def refuse_cluster(args: argparse.Namespace) -> None:
     """
-    :raises CoachError: the runs are to train on Kubernetes, where their results cannot be read from here
+    :raises CoachError: the trials of a tuning are to train on Kubernetes, where they cannot report to the study
     """
-    from rl_coach.orchestrators import distributed_settings
-
-    path = args.distributed_coach_config_path if args.distributed_coach else None
-    if path and distributed_settings.read(path).orchestrator == "kubernetes":
+    if cluster_settings(vars(args)) is not None:
         raise CoachError(
-            f"'{path}' names a cluster: several runs are trained on this machine only; start one at a time"
+            f"'{args.distributed_coach_config_path}' names a cluster: a tuning trains on this machine only; to tune on "
+            "several machines, start it on each with the same --storage"
         )
 
 
@@ -316,7 +336,9 @@ def given(args: argparse.Namespace, parser: argparse.ArgumentParser, without: Se
 
 def lasting(flags: dict[str, Any]) -> dict[str, Any]:
     """With whole paths, so that the flags mean the same in any directory."""
-    return {name: record.lasting_path(value) if name in record.PATHS else value for name, value in flags.items()}
+    made = {name: record.lasting_path(value) if name in record.PATHS else value for name, value in flags.items()}
+    path = flags.get("distributed_coach_config_path")
+    return made | ({"distributed_coach_config_path": os.path.abspath(path)} if path else {})
 
 
 def _swept(settings: Sequence[Setting], seeds: Sequence[int]) -> list[dict[str, Any]]:
@@ -335,7 +357,10 @@ def _swept(settings: Sequence[Setting], seeds: Sequence[int]) -> list[dict[str, 
 
 def first_run(directory: pathlib.Path, flags: dict[str, Any], run: dict[str, Any], added: str | None = None) -> Job:
     settings = record.joined_settings(flags.get("custom_parameter"), run.get("custom_parameter"), added)
-    return _job(directory, run["name"], {**flags, "seed": run["seed"], "custom_parameter": settings or None})
+    flags = {**flags, "seed": run["seed"], "custom_parameter": settings or None}
+    if cluster_settings(flags) is not None:
+        return _job_on_cluster(directory / run["name"], flags)
+    return _job(directory, run["name"], flags)
 
 
 def next_run(directory: pathlib.Path, flags: dict[str, Any], added: dict[str, Any], run: dict[str, Any]) -> Job | None:
@@ -363,6 +388,27 @@ def next_run(directory: pathlib.Path, flags: dict[str, Any], added: dict[str, An
 def _job(directory: pathlib.Path, name: str, flags: dict[str, Any]) -> Job:
     below = directory / name
     return Job(label_of(name), command_line.arguments_from_keywords({**flags, "run_directory": str(below)}), below)
+
+
+def _job_on_cluster(directory: pathlib.Path, flags: dict[str, Any]) -> Job:
+    from rl_coach.orchestrators import kubernetes_trial
+
+    of_coach = {name: value for name, value in flags.items() if name not in _OF_THE_CLUSTER}
+    given = ["--settings", flags["distributed_coach_config_path"], "--directory", str(directory), "--"]
+    flags_of_coach = command_line.arguments_from_keywords(of_coach)
+    return Job(label_of(directory.name), [*given, *flags_of_coach], directory, kubernetes_trial.PROGRAM)
+
+
+def cluster_settings(flags: Mapping[str, Any]) -> DistributedSettings | None:
+    """The settings of ``-dcp`` if they name a cluster.
+
+    :raises CoachError: the file cannot be read
+    """
+    from rl_coach.orchestrators import distributed_settings
+
+    path = flags.get("distributed_coach_config_path") if flags.get("distributed_coach") else None
+    settings = distributed_settings.read(path) if path else None
+    return settings if settings is not None and settings.orchestrator == "kubernetes" else None
 
 
 def label_of(name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import pathlib
 from typing import Any, Mapping, Sequence
 
@@ -21,6 +22,7 @@ from rl_coach.utils import CoachError
 
 BEST_FILE = "best.py"
 _STORAGE_FILE = "study.db"
+_SQLITE = "sqlite:///"
 _ENDLESS = 10**9
 _EVALUATIONS = 20
 _OF_THE_TASK = ("level", "environment_type", "exploration_policy_type", "framework")
@@ -57,7 +59,7 @@ def run(arguments: Sequence[str], launcher: Any) -> int:
         "gives_schedule": args.steps is not None,
         "evaluations": _EVALUATIONS if args.steps else _evaluations_of(graph_manager, steps),
         "space": space,
-        "storage": args.storage or f"sqlite:///{directory / _STORAGE_FILE}",
+        "storage": lasting(args.storage or f"{_SQLITE}{directory / _STORAGE_FILE}"),
         "study": args.study or directory.parent.name,
         "sampler": args.sampler,
         "pruner": args.pruner,
@@ -80,6 +82,12 @@ def _go_on(args: argparse.Namespace, launcher: Any) -> int:
     stored = vars(launcher.get_argument_parser().parse_args([])) | document["arguments"]
     graph_manager = launcher.get_graph_manager_from_args(argparse.Namespace(**stored))
     return _Tuning(directory, document, graph_manager, args).run()
+
+
+def lasting(storage: str) -> str:
+    """The URL of a storage, of a file of SQLite with its whole path: --resume finds it from any directory."""
+    path = storage.removeprefix(_SQLITE)
+    return storage if path == storage else f"{_SQLITE}{os.path.abspath(path)}"
 
 
 def _steps_of(graph_manager: Any) -> int:
@@ -184,10 +192,13 @@ class _Tuning:
 
     def _interrupted(self) -> list[Job]:
         """Trials of this directory that have not come to their end. Those that have, while nobody looked, are told."""
-        jobs = []
+        jobs, known = [], self._study.trials
         for run in self._document["runs"]:
             directory = self._directory / run["name"]
-            trial = self._study.trials[run["trial"]]
+            if run["trial"] >= len(known):
+                storage = self._settings["storage"]
+                raise CoachError(f"study '{self._settings['study']}' in {storage} has no trial {run['trial']} any more")
+            trial = known[run["trial"]]
             if trial.state.is_finished():
                 continue
             self._trials[directory] = self._trial(trial._trial_id)

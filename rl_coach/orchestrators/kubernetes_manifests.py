@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Mapping, Sequence
 
 from rl_coach.data_stores import nfs_volume
+from rl_coach.runs.status import STATUS_COPY
 
 Manifest = dict[str, Any]
 
@@ -23,6 +24,9 @@ PASSWORD_FILE = f"{REDIS_DIRECTORY}/password"
 S3_CREDENTIALS_FILE = f"{S3_DIRECTORY}/credentials"
 DATA_DIRECTORY = "/coach"
 """The directory of experiments in trainer and workers: the shared volume of ``nfs``, the pod's own disk otherwise."""
+
+TERMINATION_MESSAGE = "/dev/termination-log"
+"""The file of a container whose content the cluster keeps with the pod's status."""
 
 REDIS_PORT = 6379
 RUN_ANNOTATION = "coach-rl/run"
@@ -236,6 +240,7 @@ def _pod_template(run: KubernetesRun, component: str, container: Container) -> M
         "PYTHONUNBUFFERED": "1",
         "PYTHONDONTWRITEBYTECODE": "1",
         "COACH_COMPILATION_CACHE": "/tmp/compiled",
+        STATUS_COPY: TERMINATION_MESSAGE,
     }
     body = {
         **_container(component, container),

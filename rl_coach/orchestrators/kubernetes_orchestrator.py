@@ -400,6 +400,12 @@ def _container(part: RunTypeParameters, gpu_resource: str) -> Container:
     return Container(part.image, (*part.command, *part.arguments), requests, limits)
 
 
+def resources_of(pod: PodSettings, gpu_resource: str) -> tuple[dict[str, str], dict[str, str]]:
+    """Requests and limits of a pod."""
+    requests, limits = _resources(vars(pod))
+    return requests, limits | ({gpu_resource: str(pod.gpus)} if pod.gpus else {})
+
+
 def _redis(pod: PodSettings) -> Container:
     return Container(pod.image, (), *_resources(vars(pod)))
 
@@ -457,7 +463,7 @@ def run(
     :raises TrainingError: training failed
     """
     orchestrator = Kubernetes(params)
-    with stop_signals.ending_at_once(), handling((signal.SIGTERM, signal.SIGHUP), _terminate):
+    with stop_signals.ending_at_once(), handling((signal.SIGTERM, signal.SIGHUP), terminate):
         if attaches:
             outcome = _attach(orchestrator)
             _end(orchestrator, keeps, worker_logs)
@@ -519,7 +525,7 @@ def _remove(orchestrator: Kubernetes, keeps: bool) -> None:
             f" -l {manifests.INSTANCE_LABEL}={orchestrator.name}")  # fmt: skip
 
 
-def _terminate(number: int, frame: Any) -> NoReturn:
+def terminate(number: int, frame: Any) -> NoReturn:
     """Handle SIGTERM, and SIGHUP of a terminal that closes: what has begun is ended in order."""
     sys.exit(128 + number)
 

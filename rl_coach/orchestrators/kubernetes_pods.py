@@ -92,6 +92,12 @@ def end(pod: Manifest) -> End | None:
     return End(None, status.get("reason", ""))
 
 
+def termination_message(pod: Manifest) -> str:
+    """The termination message that the pod's container left; empty if none."""
+    ended = (container.get("state", {}).get("terminated") for container in _container_statuses(pod))
+    return next((one["message"] for one in ended if one and one.get("message")), "")
+
+
 def condition(job: Manifest, name: str) -> Manifest | None:
     """A condition of a Job if it is true, otherwise None."""
     conditions = job.get("status", {}).get("conditions") or []

@@ -244,7 +244,7 @@ def _import_ray() -> Any:
 
 
 def _resources(wanted: PodSettings, default_cpus: float) -> dict[str, float]:
-    """What a process reserves, by Ray's names; memory in bytes."""
+    """Resources that a process reserves, by Ray's names; memory in bytes."""
     found = {
         "CPU": float(quantity(wanted.cpu)) if wanted.cpu else default_cpus,
         "GPU": float(wanted.gpus),

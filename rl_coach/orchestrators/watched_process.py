@@ -73,7 +73,7 @@ class WatchedProcess(abc.ABC):
 
     @abc.abstractmethod
     def log(self) -> str:
-        """What it has written so far; empty if that is shown."""
+        """Text that it has written so far; empty if that is shown."""
 
     def last_words(self) -> str:
         """The last line of its output."""

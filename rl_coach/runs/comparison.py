@@ -117,17 +117,36 @@ def compare(
     sides: list[Side] = []
     for name, directory in zip(_names(directories), directories):
         sides += _sides_of(name, directory, score, len(directories) == 1, notes)
+    return _comparison(sides, ranges or {}, notes)
+
+
+def compare_groups(groups: Mapping[str, Sequence[str]], score: str = LAST) -> Comparison:
+    """Compare groups of runs.
+
+    :param groups: CSVs of the runs of each side, by its name
+    :param score: as that of ``compare``
+    :raises CoachError: there are no runs, or nothing to compare them in
+    """
+    notes: list[str] = []
+    sides = []
+    for name, files in groups.items():
+        experiments = load(files)
+        sides.append(_side(experiments, experiments.runs, name, score, notes))
+    return _comparison(sides, {}, notes)
+
+
+def _comparison(sides: Sequence[Side], ranges: Mapping[str, tuple[float, float]], notes: list[str]) -> Comparison:
     tasks = [task for task in sides[0].scores if all(task in side.scores for side in sides)]
     if not tasks:
         lists = "; ".join(f"{side.name}: {', '.join(side.scores) or 'no scores'}" for side in sides)
         raise CoachError(f"there is no environment in which all have runs with scores ({lists})")
-    unknown = next((task for task in ranges or {} if task not in tasks), None)
+    unknown = next((task for task in ranges if task not in tasks), None)
     if unknown is not None:
         raise CoachError(f"there is no environment '{unknown}' to give a range for; there are {', '.join(tasks)}")
     left_out = {task for side in sides for task in side.scores} - set(tasks)
     if left_out:
         notes.append(f"not compared, because not all have runs in it: {', '.join(sorted(left_out))}")
-    found = {task: (ranges or {}).get(task) or _range_of([side.scores[task] for side in sides]) for task in tasks}
+    found = {task: ranges.get(task) or _range_of([side.scores[task] for side in sides]) for task in tasks}
     return Comparison(sides, found, notes)
 
 

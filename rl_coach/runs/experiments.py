@@ -232,10 +232,12 @@ def _preset(record: Mapping[str, Any], parameters: Mapping[str, Any]) -> str:
 def _flag(record: Mapping[str, Any], *names: str) -> str:
     """Value of a flag on the recorded command line; empty if it was not given."""
     words = record.get("command_line")
-    if isinstance(words, list):
-        for flag, value in itertools.pairwise(map(str, words)):
-            if flag in names:
-                return value
+    if not isinstance(words, list):
+        return ""
+    for word, following in itertools.pairwise([*map(str, words), ""]):
+        flag, equals, value = word.partition("=")
+        if flag in names:
+            return value if equals else following
     return ""
 
 

@@ -36,13 +36,15 @@ class Job:
     """A run that is to be made.
 
     :param name: what it is called on the display
-    :param flags: those of the ``coach`` that runs it
+    :param flags: those of the program that runs it
     :param directory: where it writes its ``status.json``
+    :param program: the module that runs it
     """
 
     name: str
     flags: Sequence[str]
     directory: pathlib.Path
+    program: str = "rl_coach"
 
     @property
     def log(self) -> pathlib.Path:
@@ -264,7 +266,7 @@ class SideBySide:
         with open(job.log, "ab") as log, held_back():
             # a session of its own: Ctrl-C reaches it through this process alone, and so only once
             process = subprocess.Popen(
-                [sys.executable, "-m", "rl_coach", *job.flags],
+                [sys.executable, "-m", job.program, *job.flags],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
             )  # fmt: skip
         share = _cores()[place :: self._at_once]

@@ -26,6 +26,8 @@ RUNNING, FINISHED, FAILED, STOPPED, STALLED = "running", "finished", "failed", "
 STATES = (RUNNING, FINISHED, FAILED, STOPPED, STALLED)
 
 STATUS_FILE = "status.json"
+STATUS_COPY = "COACH_STATUS_COPY"
+"""An environment variable that names a file for a copy of the status, such as a container's termination message."""
 SECONDS_BETWEEN_UPDATES = 2.0
 STALLED_AFTER_SECONDS = 300.0
 """A run that says it is running but has written nothing for so long is stalled."""
@@ -68,6 +70,8 @@ class RunStatus:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             # Lost with the machine's power, it says that a process runs which has gone: that is as good.
             files.write_text(self._path, text + "\n", synced=False)
+            if copy := os.environ.get(STATUS_COPY):
+                pathlib.Path(copy).write_text(text, encoding="utf-8")  # where no file can be renamed to it
         except OSError as trouble:
             self._overwrite(text)
             if not self._has_warned:

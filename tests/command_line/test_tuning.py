@@ -10,7 +10,7 @@ import subprocess
 import pytest
 
 from rl_coach.coach import main
-from rl_coach.command_line import preset_catalogue
+from rl_coach.command_line import preset_catalogue, tune
 from rl_coach.command_line.best_preset import text_of
 from rl_coach.command_line.built_in_spaces import built_in_space
 from rl_coach.command_line.custom_parameters import apply_custom_parameters
@@ -160,6 +160,30 @@ def test_a_storage_that_is_gone_takes_no_trials_with_it(tmp_path, monkeypatch, c
     error = capsys.readouterr().err
     assert error.startswith("coach: --storage sqlite:////nowhere/study.db: ") and error.count("\n") == 1
     assert (group / "trial_0").is_dir()
+
+
+def test_a_study_that_has_lost_its_trials_is_one_line(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    storage = f"sqlite:///{tmp_path / 'study.db'}"
+    runs = [{"name": "trial_3", "seed": 3, "trial": 3, "custom_parameter": "a = 1"}]
+    document = {"arguments": {"preset": "CartPole_DQN"}, "runs": runs, "tuning": tuning_in(storage)}
+    (tmp_path / "group").mkdir()
+    (tmp_path / "group" / "runs.json").write_text(json.dumps(document))
+    assert main(["tune", "--resume", "group"]) == 2
+    assert f"study 's' in {storage} has no trial 3 any more" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("given", "lasting"),
+    [
+        ("sqlite:///study.db", "sqlite:///{here}/study.db"),
+        ("sqlite:////data/study.db", "sqlite:////data/study.db"),
+        ("mysql://user@host/optuna", "mysql://user@host/optuna"),
+    ],
+)
+def test_the_file_of_a_study_is_found_from_any_directory(tmp_path, monkeypatch, given, lasting):
+    monkeypatch.chdir(tmp_path)
+    assert tune.lasting(given) == lasting.format(here=tmp_path)
 
 
 def test_trials_that_ended_while_nobody_looked_are_told(tmp_path, monkeypatch, capsys):

@@ -13,6 +13,7 @@ from bokeh.document.models import DocumentModelManager
 
 from rl_coach.dashboard.curves import Curve, bounds, extremes, line_of, smooth, thin
 from rl_coach.dashboard.plot import SignalPlot
+from rl_coach.dashboard.view import LARGEST_WINDOW
 from rl_coach.runs.mean_curve import mean_of
 
 values = arrays(np.float64, st.integers(0, 400), elements=st.floats(-1e6, 1e6))
@@ -32,6 +33,14 @@ def test_exponential_weighs_by_age():
     np.testing.assert_allclose(
         smooth(np.array([4.0, 2.0, 6.0]), "exponential", 3), [4, (2 + 2) / 1.5, (6 + 1 + 1) / 1.75]
     )
+
+
+def test_a_window_that_is_not_given_is_a_twentieth_of_the_values():
+    y = np.arange(60.0)
+    np.testing.assert_array_equal(smooth(y, "window", 0), smooth(y, "window", 3))
+    few, many = np.arange(39.0), np.arange(100_000.0)
+    np.testing.assert_array_equal(smooth(few, "exponential", 0), few)
+    np.testing.assert_array_equal(smooth(many, "window", 0), smooth(many, "window", LARGEST_WINDOW))
 
 
 @pytest.mark.parametrize("kind", ["none", "window", "exponential"])

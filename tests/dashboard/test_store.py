@@ -13,13 +13,13 @@ pytest.importorskip("panel")
 from rl_coach.dashboard import cache as cache_module
 from rl_coach.dashboard import store as store_module
 from rl_coach.dashboard.cache import ColumnCache
-from rl_coach.dashboard.drawing import draw, groups_of, labels_of
+from rl_coach.dashboard.drawing import draw, groups_of, labels_of, sides_of
 from rl_coach.dashboard.media import is_media, url_of
 from rl_coach.dashboard.page import _age_of
 from rl_coach.dashboard.panels import no_experiments, parameters_table, video_gallery
-from rl_coach.dashboard.runs_table import group_of, group_options, rows_of
-from rl_coach.dashboard.store import Store, ranked_by_difference
-from rl_coach.dashboard.view import View
+from rl_coach.dashboard.runs_table import group_of, group_options, rows_of, shown_columns
+from rl_coach.dashboard.store import Store, ranked_by_difference, varied_parameters
+from rl_coach.dashboard.view import USUAL_COLUMNS, View
 from rl_coach.runs import signal_file
 from rl_coach.runs.experiments import RunDescription, SignalFile
 from rl_coach.runs.status import FAILED, FINISHED, RUNNING, RunStatus
@@ -198,11 +198,13 @@ def test_labels_say_what_tells_runs_apart(root):
 
 
 def test_labels_name_the_settings_that_differ(root):
-    same, runs = "heatup_steps=EnvironmentSteps(100)", []
-    for run, discount, seed in zip(scanned(root).runs.values(), ("0.9", "0.99", "0.99"), (0, 0, 1)):
-        settings = f"{same}; agent_params.algorithm.discount={discount}"
-        about = replace(run.description, settings=settings, seed=seed)
-        runs.append(replace(run, description=about, annotation=replace(run.annotation, name="one")))
+    dqn = [run for run in scanned(root).runs.values() if run.description.preset == "CartPole_DQN"]
+    first = dqn[0].description
+    runs = []
+    for number, (discount, seed) in enumerate(((0.9, 0), (0.99, 0), (0.99, 1))):
+        changed = {"agent.algorithm.discount": discount, "agent.__class__": f"Kind{number}", "seed": seed}
+        about = replace(first, id=str(number), seed=seed, parameters={**first.parameters, **changed})
+        runs.append(replace(dqn[0], description=about, annotation=replace(dqn[0].annotation, name="one")))
     assert list(labels_of(runs[:2]).values()) == ["discount=0.9", "discount=0.99"]
     assert list(labels_of(runs).values()) == [
         "discount=0.9 · seed 0",
@@ -211,12 +213,46 @@ def test_labels_name_the_settings_that_differ(root):
     ]
 
 
+def test_runs_that_differ_in_nothing_but_seeds_are_one_side_of_a_report(root):
+    runs = [run for run in scanned(root).runs.values() if run.description.preset == "CartPole_DQN"]
+    assert list(sides_of(runs, "")) == ["CartPole_DQN"]
+    about = runs[0].description
+    changed = replace(about, id="b", parameters={**about.parameters, "agent.algorithm.discount": 0.5})
+    sides = sides_of([*runs, replace(runs[0], description=changed)], "")
+    assert {name: len(of_side) for name, of_side in sides.items()} == {"discount=0.99": len(runs), "discount=0.5": 1}
+    assert {name: len(of_side) for name, of_side in sides_of(runs, "seed").items()} == {"0": 1, "1": 1}
+
+
 def test_runs_are_grouped_by_settings_that_differ_first():
-    differing = ["agent.algorithm.__class__", "agent.algorithm.discount", "task.seed"]
-    options = list(group_options(differing, ""))
-    assert options[:3] == ["Nothing", "agent.algorithm.discount", "Experiment"] and options[-1] == "task.seed"
-    assert "agent.algorithm.__class__" not in options
-    assert group_options(differing, "agent.gone")["agent.gone"] == "agent.gone"
+    varied = ["agent.algorithm.discount", "agent.a.learning_rate", "agent.b.learning_rate"]
+    differing = ["agent.algorithm.__class__", *varied, "agent.other", "task.seed"]
+    options = group_options(varied, differing, "")
+    assert list(options)[:5] == ["Nothing", "discount", "a.learning_rate", "b.learning_rate", "Experiment"]
+    assert list(options)[-2:] == ["agent.other", "task.seed"]
+    assert options["discount"] == "agent.algorithm.discount" and "agent.algorithm.__class__" not in options
+    assert group_options(varied, differing, "agent.gone")["agent.gone"] == "agent.gone"
+
+
+def test_settings_that_differ_are_columns_at_once_and_empty_columns_are_hidden(root):
+    store = scanned(root)
+    run = next(iter(store.runs.values()))
+    varied = ["agent.algorithm.discount", "agent.gone"]
+    columns = shown_columns(USUAL_COLUMNS, varied)
+    assert columns.index("parameter:agent.algorithm.discount") == columns.index("environment") + 1
+    rows = [{**row, "agent": ""} for row in rows_of({run.id: run}, "", {}, columns)]
+    shown = shown_columns(USUAL_COLUMNS, varied, rows)
+    assert "parameter:agent.algorithm.discount" in shown
+    assert not {"agent", "parameter:agent.gone"} & set(shown)
+    assert shown_columns(("agent",), varied, rows) == ("agent",)
+
+
+def test_varied_settings_are_those_that_differ_within_a_preset(root):
+    runs = [run.description for run in scanned(root).runs.values()]
+    assert len({about.preset for about in runs}) > 1
+    assert varied_parameters(runs) == []
+    first = runs[0]
+    other = replace(first, parameters={**first.parameters, "agent.algorithm.discount": 0.5, "task.note": 1, "seed": 9})
+    assert varied_parameters([*runs, other]) == ["agent.algorithm.discount"]
 
 
 def test_a_run_in_progress_is_newer_than_those_that_ended(root):

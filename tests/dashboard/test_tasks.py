@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import io
+import itertools
 import json
 import re
 import time
@@ -236,7 +238,7 @@ def test_columns_are_chosen_and_kept_in_the_address(root, start_dashboard, open_
     assert presets == ["CartPole_DQN"] * 4
     page.get_by_role("button", name="Columns").click()
     dialog = page.locator("dialog")
-    for name in ("Framework", "-cp", "agent.network.learning_rate"):
+    for name in ("Framework", "-cp"):
         dialog.locator("label.choice", has=page.get_by_text(name, exact=True)).first.click()
     dialog.get_by_placeholder("Find a column").fill("agent preset")
     dialog.get_by_placeholder("Find a column").fill("steps/s")
@@ -247,7 +249,7 @@ def test_columns_are_chosen_and_kept_in_the_address(root, start_dashboard, open_
     first = rows(page).first
     playwright.expect(first).to_contain_text("tensorflow")
     playwright.expect(first).to_contain_text("a.b=3")
-    playwright.expect(first).to_contain_text("0.0001")
+    playwright.expect(first).to_contain_text("0.0001")  # the setting that differs has been a column from the start
     assert page.locator(".title", has_text="Steps/s").count() == 0
     again = open_page(page.url)
     playwright.expect(rows(again).first).to_contain_text("a.b=3")
@@ -346,8 +348,11 @@ def test_the_wall_shows_every_signal_and_finds_pins_and_opens_them(root, start_d
     page.locator(".find").fill("")
     playwright.expect(charts.nth(1)).to_have_attribute("data-name", "Loss/Mean")
     screenshot(page)
+    names = page.locator(".wall .legend span")
+    playwright.expect(names).to_have_text(["learning_rate=0.0001", "learning_rate=0.1", "learning_rate=0.01"])
     press(page, "IQM, 95%")
     page.locator('.chart[data-name="Loss/Mean"][data-lines="1"]').wait_for()
+    playwright.expect(names).to_have_text(["All runs (3)"])
     page.get_by_title("Show Loss/Mean large").click()
     page.wait_for_url("**left=Loss/Mean**")
     plot_when(page, "(plot) => Object.values(plot.lines)[0]?.band && plot.label === 'Environment steps'")
@@ -447,3 +452,98 @@ def test_no_run_is_left_out_of_parallel_coordinates(root, start_dashboard, open_
     assert len(same) == 1 and len({colour for _, colour in drawn.values()}) == 6
     assert page.locator(".scatter circle").count() == 8
     screenshot(page)
+
+
+@pytest.fixture
+def sweep(tmp_path):
+    """A sweep of three learning rates and two discounts with two seeds each; the learning rate decides the reward."""
+    directory = tmp_path / "sweep"
+    for number, (rate, discount, seed) in enumerate(itertools.product((1e-4, 1e-3, 1e-2), (0.9, 0.99), (0, 1))):
+        write_run(
+            directory,
+            "CartPole_DQN",
+            f"21_11_2026-1{number // 10}_0{number % 10}",
+            rows=60,
+            seed=seed,
+            best={1e-4: 60.0, 1e-3: 200.0, 1e-2: 120.0}[rate],
+            parameters={"network": {"learning_rate": rate}, "algorithm": {"discount": discount}},
+            status={"state": "finished"},
+        )
+    return directory
+
+
+def test_the_settings_of_a_sweep_are_columns_and_the_first_groups(sweep, start_dashboard, open_page, screenshot):  # noqa: F811
+    page = open_page(start_dashboard(sweep).address, x=None, left=None, width=1400, height=900)
+    wait_for_text(page, ".said", "^12 runs")
+    titles = page.locator(".head .title").all_text_contents()
+    assert {"learning_rate", "discount"} <= set(titles) and "Duration" in titles
+    offered = page.locator("aside select").first.locator("option").all_text_contents()
+    assert offered[:4] == ["Nothing", "learning_rate", "discount", "Experiment"]
+    page.locator("aside select").first.select_option("learning_rate")
+    press(page, "IQM, 95%")
+    page.get_by_title("Select every run shown").click()
+    shown = plot_when(page, want=3)
+    assert set(shown["lines"]) == {"0.0001 (4)", "0.001 (4)", "0.01 (4)"}
+    screenshot(page)
+
+
+def test_an_empty_column_is_hidden_until_it_has_values(sweep, start_dashboard, open_page):  # noqa: F811
+    for path in sweep.rglob("*.csv"):
+        lines = path.read_text().splitlines()
+        path.write_text("\n".join(lines[:6]) + "\n")  # the first evaluation is after ten episodes
+    page = open_page(start_dashboard(sweep).address, x=None, left=None, width=1400, height=900)
+    wait_for_text(page, ".said", "^12 runs")
+    titles = page.locator(".head .title")
+    playwright.expect(titles.filter(has_text="eval")).to_have_count(0)
+    path.write_text("\n".join(lines) + "\n")
+    playwright.expect(titles.filter(has_text="eval")).to_have_text(["Last eval", "Best eval"])
+
+
+def test_the_importance_of_settings_ranks_the_axes(sweep, start_dashboard, open_page, screenshot):  # noqa: F811
+    pytest.importorskip("sklearn")
+    page = open_page(start_dashboard(sweep).address, tab="compare", width=1400, height=900)
+    weights = page.locator(".weight")
+    playwright.expect(weights).to_have_count(2)
+    assert "learning_rate" in weights.first.text_content() and "discount" in weights.last.text_content()
+    assert int(weights.first.locator("b").text_content().rstrip("%")) > 80
+    playwright.expect(page.locator(".importance p")).to_contain_text("tells nothing of cause")
+    titles = page.locator(".parallel .title title")
+    playwright.expect(titles.first).to_have_text("agent.network.learning_rate")
+    page.locator(".scatter .title", has_text="network.learning_rate").wait_for()
+    screenshot(page)
+    weights.last.click()
+    page.wait_for_url("**across=agent.algorithm.discount**")
+    page.get_by_label("Result").select_option("Minutes")
+    playwright.expect(page.locator(".importance h3")).to_have_text("Importance for minutes")
+
+
+def test_a_report_on_the_runs_is_saved(sweep, start_dashboard, open_page, tmp_path):  # noqa: F811
+    page = open_page(start_dashboard(sweep).address, tab="compare", group="agent.network.learning_rate")
+    playwright.expect(page.locator(".scatter circle")).to_have_count(12)
+    with page.expect_download() as download:
+        page.get_by_text("Report", exact=True).click()
+    download.value.save_as(tmp_path / "report.html")
+    text = (tmp_path / "report.html").read_text()
+    assert "<h2>Scores in CartPole-v1</h2>" in text and "<svg" in text
+    table = pd.read_html(io.StringIO(text))[0]
+    assert table.iloc[:, 0].tolist() == [0.001, 0.01, 0.0001] and table["runs"].tolist() == [4, 4, 4]
+
+
+def test_a_long_view_has_a_short_link_that_lasts(sweep, start_dashboard, open_page):  # noqa: F811
+    runs = [path.parent.relative_to(sweep).as_posix() for path in sorted(sweep.rglob("*.csv"))]
+    dashboard = start_dashboard(sweep)
+    page = open_page(dashboard.address, runs=runs, log_y="1")
+    plot_when(page, want=12)
+    page.wait_for_url("**/?view=*")
+    query = page.url.partition("?")[2]
+    assert len(query) < 30
+    press(page, "Iteration")
+    page.wait_for_url(lambda url: query not in url)
+    page.go_back()
+    page.wait_for_url(f"**/?{query}")
+    plot_when(page, want=12)
+    dashboard.stop()
+    again = open_page(f"{start_dashboard(sweep).address}?{query}")
+    plot_when(again, want=12)
+    elsewhere = open_page(f"{start_dashboard(sweep, '--no-edit').address}?view=unknown")
+    wait_for_text(elsewhere, ".warning", "This link's view is not known here")

@@ -29,7 +29,7 @@ views = st.builds(
     right=names,
     x=st.sampled_from(list(X_AXES)),
     smoothing=st.sampled_from(SMOOTHINGS),
-    window=st.integers(1, LARGEST_WINDOW),
+    window=st.integers(0, LARGEST_WINDOW),
     raw=st.booleans(),
     group=st.text(max_size=8),
     draw=st.sampled_from(DRAWINGS),
@@ -92,4 +92,4 @@ def test_no_address_is_an_error(query):
 
 def test_a_window_is_kept_within_its_limits():
     assert from_query("?window=100000").window == LARGEST_WINDOW
-    assert from_query("?window=-3").window == 1
+    assert from_query("?window=-3").window == 0

@@ -11,7 +11,7 @@ import pytest
 
 from rl_coach.coach import CoachLauncher, main
 from rl_coach.command_line import arguments as command_line
-from rl_coach.command_line import custom_parameters, preset_catalogue, search_space, tune
+from rl_coach.command_line import custom_parameters, preset_catalogue, search_space, trained_policies, tune
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "algorithms").glob("*.md")])
@@ -35,6 +35,7 @@ def write_files(page: pathlib.Path, directory: pathlib.Path) -> None:
 @pytest.fixture(autouse=True)
 def in_a_directory_of_its_own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("WANDB_MODE", "offline")
     monkeypatch.syspath_prepend(str(tmp_path))
 
 
@@ -60,6 +61,13 @@ def test_command_lines_are_understood(page, tmp_path):
             continue
         if words[1:2] == [command_line.EXPORT]:
             command_line.get_export_parser().parse_args(words[2:])
+            continue
+        if words[1:2] == [command_line.FETCH]:
+            name = command_line.get_fetch_parser().parse_args(words[2:]).name
+            assert name in (None, "OWNER/NAME", *trained_policies.index())
+            continue
+        if words[1:2] == [command_line.PUSH]:
+            command_line.get_push_parser().parse_args(words[2:])
             continue
         if words[1:2] == [command_line.CHECK_ENVIRONMENT]:
             command_line.get_check_environment_parser().parse_args(words[2:])
@@ -152,7 +160,7 @@ def test_the_readmes_runs_end_by_themselves():
     launcher = CoachLauncher()
     for line in "".join(blocks(ROOT / "README.md", "bash")).splitlines():
         words = shlex.split(line, comments=True)
-        if words[:1] == ["coach"] and words[1] not in (command_line.SWEEP, command_line.TUNE):
+        if words[:1] == ["coach"] and words[1] not in (command_line.SWEEP, command_line.TUNE, command_line.FETCH):
             args = launcher.get_config_args(launcher.get_argument_parser(), words[1:])
             if args.list is not None:
                 continue

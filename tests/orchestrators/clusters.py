@@ -72,8 +72,10 @@ class ClusterOfTest:
         condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
         self.core.patch_namespaced_pod_status(pod, self.namespace, {"status": {"conditions": [condition]}})
 
-    def end(self, pod: str, exit_code: int = 0, reason: str = "Completed") -> None:
+    def end(self, pod: str, exit_code: int = 0, reason: str = "Completed", message: str = "") -> None:
         terminated = {"exitCode": exit_code, "reason": reason, "startedAt": None, "finishedAt": None}
+        if message:
+            terminated["message"] = message
         self._set(pod, "Failed" if exit_code else "Succeeded", {"terminated": terminated})
 
     def _set(self, pod: str, phase: str, state: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ pytest.importorskip("pyarrow")
 
 from rl_coach.coach import main
 from rl_coach.runs import report
-from rl_coach.runs.comparison import compare
+from rl_coach.runs.comparison import compare, compare_groups
 from rl_coach.utils import CoachError
 from tests.dashboard.runs import write_run
 
@@ -43,6 +43,18 @@ def test_sides_are_directories_and_scores_last_evaluations(experiments):
     assert found.improvement(found.sides[1], found.sides[0])[0] == 0.0
     best = compare(["CartPole_DQN", "CartPole_PG"], "best").sides[0].scores["CartPole-v1"]
     assert sum(best) > sum(scores)
+
+
+def test_groups_of_runs_are_compared_as_directories_are(experiments):
+    groups = {name: [str(path) for path in sorted((experiments / name).rglob("*.csv"))]
+              for name in ("CartPole_DQN", "CartPole_PG")}  # fmt: skip
+    found, expected = compare_groups(groups), compare(["CartPole_DQN", "CartPole_PG"])
+    assert [side.name for side in found.sides] == ["CartPole_DQN", "CartPole_PG"] and found.ranges == expected.ranges
+    for side, other in zip(found.sides, expected.sides):
+        np.testing.assert_array_equal(np.sort(side.scores["CartPole-v1"]), np.sort(other.scores["CartPole-v1"]))
+    acrobot = [str(path) for path in (experiments / "Acrobot_DQN").rglob("*.csv")]
+    with pytest.raises(CoachError, match="no environment in which all have runs"):
+        compare_groups({"one": groups["CartPole_PG"], "other": acrobot})
 
 
 def test_measures_are_on_the_scale_that_is_given(experiments):

@@ -346,6 +346,12 @@ def test_a_preset_has_one_name_however_it_was_asked_for(tmp_path, asked):
     assert (about.preset, about.settings) == ("CartPole_DQN", "a=1; b=2")
 
 
+def test_flags_are_read_as_runs_side_by_side_are_given_them(tmp_path):
+    command_line = ["coach", "--preset=CartPole_DQN", "--custom_parameter=a=1; b=2", "--seed=0"]
+    about = describe(write_run(tmp_path, "x", "21_11_2026-10_30", command_line=command_line), tmp_path, "id")
+    assert (about.preset, about.settings) == ("CartPole_DQN", "a=1; b=2")
+
+
 def test_a_run_that_only_evaluates_says_so(tmp_path):
     task = {"framework_type": "Frameworks.jax", "evaluate_only": 1000}
     about = describe(write_run(tmp_path, "x", "21_11_2026-10_30", task=task), tmp_path, "id")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -188,3 +189,16 @@ def test_bad_input_while_running_has_failed(tmp_path):
     with pytest.raises(CoachError):
         graph.run()
     assert read_status(tmp_path)["error"] == "no such thing"
+
+
+def test_a_copy_of_the_status_is_written_where_the_environment_says(tmp_path, monkeypatch):
+    """A container's termination message: a file that is there already and that no other can take the place of."""
+    copy = tmp_path / "message"
+    copy.write_text("x" * 5000)
+    monkeypatch.setenv(run_status.STATUS_COPY, str(copy))
+    status = RunStatus(tmp_path / "run", lambda: {"steps": 7})
+    status.set(RUNNING)
+    inode = copy.stat().st_ino
+    status.set(FAILED, "out of paper")
+    assert json.loads(copy.read_text()) == read_status(tmp_path / "run") and copy.stat().st_ino == inode
+    assert read_status(tmp_path / "run")["error"] == "out of paper"

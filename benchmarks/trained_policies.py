@@ -1,0 +1,143 @@
+"""The trained policies that come with Coach: taken from finished runs, played, and put on the pages.
+
+    python -m benchmarks.trained_policies EXPERIMENT ...
+
+writes the policy of each run's newest checkpoint to ``presets/policies``, plays 100 episodes with it, and notes in
+``policies.json`` the run that it comes from and the mean reward. A policy of more than 200 kB gets weights of half
+precision; one that is still larger belongs on a repository of the Hub (``coach push``). Then the tables on the pages of
+algorithms are written anew; ``--table`` does only that.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import hashlib
+import json
+import pathlib
+import shutil
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import onnx
+from onnx import numpy_helper
+
+from benchmarks.pages import ALGORITHMS, REPOSITORY, write_on_pages
+from rl_coach.command_line import preset_catalogue
+from rl_coach.command_line.trained_policies import INDEX_FILE
+from rl_coach.policy import Policy, find_policy
+from rl_coach.policy import files as policy_files
+from rl_coach.runs import record
+
+DIRECTORY = REPOSITORY / "presets" / "policies"
+LARGEST = 200_000
+EPISODES = 100
+FIRST_SEED = 10_000
+BEGIN, END = "<!-- trained policies -->", "<!-- end of trained policies -->"
+HEADER = "| trained policy | mean reward | run |\n|---|---|---|"
+
+
+def main() -> None:
+    """Take the policies of these runs, and write the tables."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.trained_policies", description=__doc__)
+    parser.add_argument("experiments", metavar="EXPERIMENT", nargs="*", type=pathlib.Path, help="finished runs")
+    parser.add_argument("--table", action="store_true", help="only write the tables")
+    options = parser.parse_args()
+    known = read_index()
+    for experiment in options.experiments if not options.table else ():
+        name, entry = ship(experiment)
+        known[name] = entry
+        print(f"{name}: {entry}")
+    text = json.dumps(dict(sorted(known.items())), indent=2)
+    (DIRECTORY / INDEX_FILE).write_text(f"{text}\n", encoding="utf-8")
+    write_on_pages(ALGORITHMS, BEGIN, END, lambda named: table({name: known[name] for name in known if name in named}))
+
+
+def read_index() -> dict[str, dict[str, Any]]:
+    """What is known of each policy, by its preset; empty before the first."""
+    path = DIRECTORY / INDEX_FILE
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+
+def ship(experiment: pathlib.Path) -> tuple[str, dict[str, Any]]:
+    """Write the policy of a run, and play with it.
+
+    :return: the name of its preset, and what is to be noted
+    :raises SystemExit: it is too large, or its run is not one of a tuned preset
+    """
+    arguments = record.read(str(experiment))["arguments"]
+    name = str(arguments["preset"])
+    if name not in preset_catalogue.list_tuned_presets():
+        raise SystemExit(f"'{experiment}' trained {name}, which is no tuned preset")
+    document, model = policy_files.read(find_policy(experiment))
+    size = lambda model: sum(map(len, policy_files.as_files(document, model).values()))  # noqa: E731
+    model = model if size(model) <= LARGEST else in_half_precision(model)
+    if size(model) > LARGEST:
+        raise SystemExit(f"the policy of {name} has {size(model):,} bytes: upload it with coach push")
+    folder = DIRECTORY / name.rpartition("/")[2]
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for file, data in policy_files.as_files(document, model).items():
+        (folder / file).write_bytes(data)
+    about, seed = document["about"], int(arguments.get("seed") or 0)
+    started = datetime.datetime.fromtimestamp((experiment / record.RECORD_FILE).stat().st_mtime)
+    return name, {
+        "mean_reward": round(mean_reward(folder, name), 2),
+        "episodes": EPISODES,
+        "run": {
+            "command": f"coach -p {name} -f {about['framework']} --seed {seed}",
+            "day": started.date().isoformat(),
+            "steps": about["steps"],
+            "versions": about["versions"],
+        },
+        "sha256": hashlib.sha256((folder / policy_files.POLICY_FILE).read_bytes()).hexdigest(),
+    }
+
+
+def in_half_precision(model: bytes) -> bytes:
+    """An ONNX model that keeps its weights as float16 and computes in float32."""
+    parsed = onnx.load_from_string(model)
+    casts = []
+    for weight in parsed.graph.initializer:
+        values = numpy_helper.to_array(weight)
+        if values.dtype != np.float32 or values.ndim < 2:
+            continue
+        name = weight.name
+        weight.CopyFrom(numpy_helper.from_array(values.astype(np.float16), f"{name}_half"))
+        casts.append(onnx.helper.make_node("Cast", [weight.name], [name], to=onnx.TensorProto.FLOAT))
+    nodes = [*casts, *parsed.graph.node]
+    del parsed.graph.node[:]
+    parsed.graph.node.extend(nodes)
+    onnx.checker.check_model(parsed)
+    return parsed.SerializeToString()
+
+
+def mean_reward(folder: pathlib.Path, preset: str, episodes: int = EPISODES) -> float:
+    """Mean return of a policy in its preset's environment of Gymnasium, with the best action in each step."""
+    policy, environment = Policy.load(folder), gym.make(preset_catalogue.load(preset).env_params.level)
+    returns = []
+    for episode in range(episodes):
+        observation, _ = environment.reset(seed=FIRST_SEED + episode)
+        policy.reset()
+        total, is_over = 0.0, False
+        while not is_over:
+            observation, reward, is_terminated, is_truncated, _ = environment.step(policy.act(observation))
+            total, is_over = total + float(reward), is_terminated or is_truncated
+        returns.append(total)
+    environment.close()
+    return float(np.mean(returns))
+
+
+def table(known: dict[str, dict[str, Any]]) -> str:
+    """A row for each policy; empty without any."""
+    rows = [
+        f"| `coach fetch {name}` | {entry['mean_reward']:,.6g} in {entry['episodes']} episodes "
+        f"| `{entry['run']['command']}`, {entry['run']['day']} |"
+        for name, entry in known.items()
+    ]
+    return "\n".join([HEADER, *rows]) if rows else ""
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+"""The importance of settings for a result: how much a random forest that predicts the result relies on each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from rl_coach.installation import is_installed, missing_package
+
+FEWEST_RUNS = 8
+_TREES = 300
+_MOST_SETTINGS = 40
+_MOST_OF_IT = 0.5
+_CAUTION = (
+    "A random forest's share of each setting in what it explains. It knows only these runs, tells nothing of cause, "
+    "and settings that changed together share their importance."
+)
+
+
+@dataclass(frozen=True)
+class Importance:
+    """Answer of a forest about settings.
+
+    :param shares: of the settings in the result, which sum to 1, the largest first; empty if there is no answer
+    :param text: how far they can be trusted, or why there is no answer
+    """
+
+    shares: Mapping[str, float] = field(default_factory=dict)
+    text: str = ""
+
+
+def importance(runs: Sequence[Mapping[str, Any]], names: Sequence[str], result: str) -> Importance:
+    """The importance of settings for a result.
+
+    :param runs: values by the name of the setting or result; numbers, words, or None for what is not set
+    :param names: the settings; of those that tell the same runs apart, only the first is asked for
+    :param result: runs without a number for it do not count
+    """
+    if not is_installed("sklearn"):
+        return Importance(text=f"No importance: {missing_package(ModuleNotFoundError(name='sklearn'))}")
+    known = [run for run in runs if isinstance(run.get(result), (int, float))]
+    if len(known) < FEWEST_RUNS:
+        return Importance(text=f"Importance needs {FEWEST_RUNS} runs with this result; there are {len(known)}.")
+    columns = _distinct({name: codes([run.get(name) for run in known]) for name in names})
+    scores = np.array([float(run[result]) for run in known])
+    if not columns or np.ptp(scores) == 0:
+        return Importance(text="These runs differ in no setting, or not in this result.")
+    from sklearn.ensemble import RandomForestRegressor  # takes a second
+
+    forest = RandomForestRegressor(_TREES, random_state=0, oob_score=True, min_samples_leaf=2)
+    forest.fit(np.stack(list(columns.values()), axis=1), scores)
+    shares = dict(zip(columns, map(float, forest.feature_importances_)))
+    ranked = dict(sorted(shares.items(), key=lambda item: -item[1]))
+    return Importance(ranked, f"{_trust(float(forest.oob_score_), len(known))} {_CAUTION}")
+
+
+def _trust(explained: float, runs: int) -> str:
+    """:param explained: share of the variance that is predicted for runs that a tree has not seen; below 0 for none"""
+    if explained <= 0:
+        return f"Do not trust this: by {runs} runs, these settings do not predict the result."
+    weak = "" if explained >= _MOST_OF_IT else " Most of the result comes from something else, such as the seed."
+    return f"By {runs} runs, these settings predict {explained:.0%} of the result's variance.{weak}"
+
+
+def codes(values: Sequence[Any]) -> np.ndarray:
+    """Values as float64 [runs]: numbers as they are, words in the order of the alphabet, what is not set below all."""
+    there = [value for value in values if value is not None]
+    if all(isinstance(value, (int, float)) for value in there):
+        lowest = min(map(float, there), default=0.0) - 1.0
+        return np.array([lowest if value is None else float(value) for value in values])
+    place = {word: float(number) for number, word in enumerate(sorted({str(value) for value in there}))}
+    return np.array([-1.0 if value is None else place[str(value)] for value in values])
+
+
+def _distinct(columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Those columns that differ, the first of each that sort the runs alike, as many as a forest reads quickly."""
+    found: dict[bytes, str] = {}
+    for name, values in columns.items():
+        order = np.unique(values, return_inverse=True)[1]
+        if order.max(initial=0) > 0:
+            found.setdefault(order.astype(np.int64).tobytes(), name)
+    return {name: columns[name] for name in list(found.values())[:_MOST_SETTINGS]}

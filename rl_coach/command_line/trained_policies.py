@@ -1,0 +1,164 @@
+"""``coach fetch`` and ``coach push``: trained policies that come with Coach, and those on the Hugging Face Hub."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import pathlib
+import re
+import tempfile
+from typing import Any, Callable, Sequence, TypeVar
+
+from rl_coach.command_line import arguments as command_line
+from rl_coach.command_line import preset_catalogue
+from rl_coach.installation import is_installed, missing_package
+from rl_coach.policy import export as policy_export
+from rl_coach.policy import files as policy_files
+from rl_coach.utilities.user_code import in_one_line
+from rl_coach.utils import CoachError, did_you_mean
+
+INDEX_FILE = "policies.json"
+_ON_THE_HUB = re.compile(r"[\w.-]+/[\w.-]+")
+_FILES = (policy_files.POLICY_FILE, policy_files.ARRAYS_FILE, policy_files.MODEL_FILE)
+_PACKAGE = "huggingface_hub"
+_T = TypeVar("_T")
+
+
+def fetch(arguments: Sequence[str]) -> None:
+    """``coach fetch``: write a trained policy into a folder of its own, or list those that there are.
+
+    :param arguments: those after ``fetch``
+    :raises CoachError: there is no such policy, it is damaged, or the folder cannot be written
+    """
+    args = command_line.get_fetch_parser().parse_args(arguments)
+    known = index()
+    if not args.name:
+        print("\n".join(_lines(known)))
+        return
+    name = next((one for one in known if one.lower() == args.name.lower()), args.name)
+    source, about = _source(name, known)
+    output = args.output or f"{name.rpartition('/')[2]}_policy"
+    policy_export.export(source, output)
+    print(f"{name}: {about}")
+    print(f"written to {output}; {output}/{policy_export.README_FILE} shows how to use it")
+
+
+def push(arguments: Sequence[str]) -> None:
+    """``coach push``: upload a trained policy to a repository of the Hub, with a model card.
+
+    :param arguments: those after ``push``
+    :raises CoachError: there is no policy, it is damaged, or the Hub refuses it
+    """
+    args = command_line.get_push_parser().parse_args(arguments)
+    if not _ON_THE_HUB.fullmatch(args.repository):
+        raise CoachError(f"'{args.repository}' is no repository of the Hub: it has the form OWNER/NAME")
+    _require_package()
+    with tempfile.TemporaryDirectory() as directory:
+        folder = policy_export.export(args.policy, pathlib.Path(directory) / args.repository.rpartition("/")[2])
+        (folder / policy_export.README_FILE).write_text(model_card(folder), encoding="utf-8")
+        url = _asking_the_hub(lambda: _upload(folder, args.repository, args.private))
+    print(f"uploaded to {url}")
+    print(f"get it with: coach fetch {args.repository}")
+
+
+def policies_directory() -> pathlib.Path:
+    """The directory of the policies that come with Coach: ``policies.json``, and a folder for each."""
+    return preset_catalogue.preset_directory() / "policies"
+
+
+def index() -> dict[str, dict[str, Any]]:
+    """Facts about each policy of a tuned preset, by the preset's name: the ``run`` that it comes from, its
+    ``mean_reward`` in so many ``episodes``, the ``sha256`` of its ``policy.json``, and for those on the Hub their
+    ``repository`` and ``revision``."""
+    found: dict[str, dict[str, Any]] = json.loads((policies_directory() / INDEX_FILE).read_text(encoding="utf-8"))
+    return found
+
+
+def _lines(known: dict[str, dict[str, Any]]) -> list[str]:
+    width = max(map(len, known))
+    return [f"{name:<{width}}  {_about(entry)}" for name, entry in known.items()]
+
+
+def _about(entry: dict[str, Any]) -> str:
+    return (
+        f"mean reward {entry['mean_reward']:,.5g} in {entry['episodes']} episodes, trained by {entry['run']['command']}"
+    )
+
+
+def _source(name: str, known: dict[str, dict[str, Any]]) -> tuple[pathlib.Path, str]:
+    """The folder of a policy, and a line about it."""
+    if name in known:
+        return _folder_of(name, known[name]), _about(known[name])
+    if name in (*preset_catalogue.list_tuned_presets(), *preset_catalogue.list_all_presets()):
+        raise CoachError(
+            f"no trained policy of {name} is published (coach fetch lists those that are); train one: coach -p {name}"
+        )
+    if _ON_THE_HUB.fullmatch(name) and not name.startswith("tuned/"):
+        return _download(name, None), f"from https://huggingface.co/{name}"
+    raise CoachError(f"there is no trained policy '{name}'{did_you_mean(name, known)} (coach fetch lists all)")
+
+
+def _folder_of(name: str, entry: dict[str, Any]) -> pathlib.Path:
+    if "repository" in entry:
+        folder = _download(entry["repository"], entry["revision"])
+    else:
+        folder = policies_directory() / name.rpartition("/")[2]
+    digest = hashlib.sha256((folder / policy_files.POLICY_FILE).read_bytes()).hexdigest()
+    if digest != entry["sha256"]:
+        raise CoachError(f"the policy of {name} in '{folder}' is not the one that was published: delete it, try again")
+    return folder
+
+
+def _download(repository: str, revision: str | None) -> pathlib.Path:
+    """The folder of a repository in the Hub's cache."""
+    _require_package()
+    from huggingface_hub import snapshot_download
+
+    return pathlib.Path(
+        _asking_the_hub(lambda: snapshot_download(repository, revision=revision, allow_patterns=list(_FILES)))
+    )
+
+
+def _upload(folder: pathlib.Path, repository: str, is_private: bool) -> str:
+    from huggingface_hub import HfApi
+
+    hub = HfApi()
+    url = hub.create_repo(repository, private=is_private, exist_ok=True)
+    hub.upload_folder(repo_id=repository, folder_path=folder, commit_message="Upload a policy trained with Coach")
+    return str(url)
+
+
+def model_card(folder: pathlib.Path) -> str:
+    """The README of a policy's exported folder as a model card, with what the Hub's search reads."""
+    from huggingface_hub import EvalResult, ModelCardData
+
+    document, _ = policy_files.read(folder)
+    about, name = document["about"], folder.name
+    preset, reward = str(about.get("preset") or "unknown"), about.get("evaluation_reward")
+    result = EvalResult(
+        task_type="reinforcement-learning", dataset_type=preset, dataset_name=preset, metric_type="mean_reward",
+        metric_value=reward,
+    )  # fmt: skip
+    data = ModelCardData(
+        library_name="coach",
+        tags=["reinforcement-learning", "coach", preset],
+        model_name=name,
+        eval_results=None if reward is None else [result],
+    )
+    text = (folder / policy_export.README_FILE).read_text(encoding="utf-8")
+    return f"---\n{data.to_yaml()}\n---\n{text}"
+
+
+def _require_package() -> None:
+    if not is_installed(_PACKAGE):
+        raise CoachError(missing_package(ModuleNotFoundError(name=_PACKAGE)))
+
+
+def _asking_the_hub(ask: Callable[[], _T]) -> _T:
+    """
+    :raises CoachError: whatever the Hub's client raises: no network, no such repository, no right to write
+    """
+    try:
+        return ask()
+    except Exception as error:
+        raise CoachError(f"Hugging Face Hub: {in_one_line(error)}") from error

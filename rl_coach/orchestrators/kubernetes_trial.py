@@ -1,0 +1,210 @@
+"""A run of a sweep as a Job on a cluster: it is created, followed and removed, and its last status is written here.
+
+``python -m rl_coach.orchestrators.kubernetes_trial --settings FILE --directory DIR -- FLAGS`` is the process on this
+machine. The Job runs ``coach FLAGS`` in the trainer's image, without workers and Redis. Its pod copies ``status.json``
+to the container's termination message, which the cluster keeps with the pod.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import pathlib
+import re
+import signal
+import socket
+import sys
+import time
+from typing import Any, Sequence
+
+from rl_coach.orchestrators import distributed_settings
+from rl_coach.orchestrators import kubernetes_manifests as manifests
+from rl_coach.orchestrators import kubernetes_pods as pods
+from rl_coach.orchestrators.distributed_settings import DistributedSettings
+from rl_coach.orchestrators.kubernetes_following import Follower, Outcome, wait_until_gone
+from rl_coach.orchestrators.kubernetes_manifests import Container, KubernetesRun, Manifest
+from rl_coach.orchestrators.kubernetes_orchestrator import raise_failure, resources_of, say, show, terminate
+from rl_coach.runs.status import FAILED, FINISHED, RUNNING, STATUS_FILE, STOPPED
+from rl_coach.utilities import files
+from rl_coach.utilities.kubernetes_cluster import CONFLICT, Cluster, ClusterError
+from rl_coach.utilities.system import handling
+from rl_coach.utils import CoachError, TrainingError
+
+PROGRAM = __name__
+_REMOVAL_SLACK = 30  # seconds, beyond what pods have to end
+_DIGITS = 8
+
+
+def check(settings: DistributedSettings) -> None:
+    """
+    :raises CoachError: the settings say what the Jobs of a sweep cannot do
+    """
+    if settings.data_store != "redis":
+        raise CoachError(
+            f"data_store = {settings.data_store} does not work with several runs on a cluster, which keeps only their "
+            "scores: leave it out, and send the signals of the runs to a service with --track"
+        )
+
+
+def name_of(directory: pathlib.Path) -> str:
+    """The name of a trial in the cluster: that of its directory, and a digest of the whole path, always the same."""
+    words = re.sub(r"[^a-z0-9]+", "-", f"coach-{directory.name}".lower())
+    digest = hashlib.sha256(str(directory).encode()).hexdigest()[:_DIGITS]
+    return f"{words[: manifests.MAX_NAME - _DIGITS - 1].strip('-')}-{digest}"
+
+
+def describe(settings: DistributedSettings, directory: pathlib.Path, flags: Sequence[str]) -> KubernetesRun:
+    """The description of a trial for its manifests.
+
+    :param directory: its directory on this machine, an absolute path
+    :param flags: those of ``coach``
+    """
+    pod = settings.trainer
+    place = f"{manifests.DATA_DIRECTORY}/{directory.name}"
+    command = ("python", "-m", "rl_coach", *flags, f"--run_directory={place}")
+    container = Container(pod.image or settings.image, command, *resources_of(pod, settings.gpu_resource))
+    return KubernetesRun(
+        name=name_of(directory),
+        namespace=settings.namespace,
+        run=str(directory),
+        trainer=container,
+        worker=container,
+        num_workers=0,
+        redis=None,
+        service_account=settings.service_account,
+        image_pull_secret=settings.image_pull_secret,
+        keep_seconds=settings.keep_seconds,
+        stop_seconds=settings.stop_seconds,
+        restarts=settings.restarts,
+    )
+
+
+class Trial:
+    """A trial on a cluster.
+
+    :raises CoachError: no cluster can be reached
+    """
+
+    def __init__(self, settings: DistributedSettings, directory: pathlib.Path, flags: Sequence[str]):
+        self._settings, self._directory = settings, directory
+        self.cluster = Cluster(settings.namespace, settings.kubeconfig, settings.context)
+        self.description = describe(settings, directory, flags)
+
+    @property
+    def _job(self) -> str:
+        return manifests.owner_name(self.description.name)
+
+    def run(self) -> None:
+        """Create the Job, or take up the one that is there already, follow it to its end, and remove it.
+
+        If the cluster no longer answers, the Job stays: a process that does the same later takes it up.
+
+        :raises CoachError: the cluster refuses, or the run failed for its input
+        :raises TrainingError: training failed
+        """
+        try:
+            self._create()
+            self._write({"state": RUNNING, "progress": {"phase": "on cluster"}})
+            outcome = self._follow()
+        except ClusterError:
+            raise
+        except BaseException:
+            self._remove()
+            raise
+        self._remove()
+        raise_failure(outcome)
+
+    def _follow(self) -> Outcome:
+        follower = Follower(self.cluster, self.description.name, 0, self._settings.start_seconds, say, show)
+        try:
+            outcome = follower.follow()
+            self._write(self._last_status() | _ended(outcome))
+        except ClusterError as error:
+            self._write({"state": FAILED, "error": str(error)})
+            raise
+        except SystemExit:  # by a signal
+            self._write({"state": STOPPED})
+            raise
+        return outcome
+
+    def _create(self) -> None:
+        try:
+            owner = self.cluster.create(manifests.suspended(manifests.trainer_job(self.description)))
+            say(f"job '{self._job}' in namespace '{self.cluster.namespace}'")
+        except ClusterError as error:
+            if error.status != CONFLICT:
+                raise
+            owner = self._job_that_is_there()
+            say(f"took up job '{self._job}' in namespace '{self.cluster.namespace}'")
+        for manifest in manifests.dependents(self.description):
+            self._create_unless_there(manifests.owned(manifest, owner))
+        self.cluster.patch("Job", self._job, {"spec": {"suspend": False}})
+
+    def _job_that_is_there(self) -> Manifest:
+        found = self.cluster.read("Job", self._job)
+        if found is None or found["metadata"].get("deletionTimestamp"):
+            raise CoachError(f"job '{self._job}' of an earlier run is still being removed: try again in a minute")
+        return found
+
+    def _create_unless_there(self, manifest: Manifest) -> None:
+        try:
+            self.cluster.create(manifest)
+        except ClusterError as error:
+            if error.status != CONFLICT:
+                raise
+
+    def _last_status(self) -> dict[str, Any]:
+        """The last status that a pod of the trial wrote; empty without any."""
+        chosen = f"{manifests.selector(self.description.name)},{manifests.COMPONENT_LABEL}={manifests.TRAINER}"
+        found, _ = self.cluster.find("Pod", label_selector=chosen)
+        found.sort(key=lambda pod: pod["metadata"].get("creationTimestamp") or "")
+        messages = [message for pod in found if (message := pods.termination_message(pod))]
+        try:
+            status = json.loads(messages[-1]) if messages else {}
+        except json.JSONDecodeError:  # the end of a log, which some clusters put there
+            return {}
+        return status if isinstance(status, dict) else {}
+
+    def _remove(self) -> None:
+        owner = self.cluster.read("Job", self._job)
+        if owner is None:
+            return
+        self.cluster.delete("Job", self._job)
+        seconds = self._settings.stop_seconds + _REMOVAL_SLACK
+        wait_until_gone(self.cluster, "Job", self._job, owner["metadata"]["uid"], seconds)
+
+    def _write(self, status: dict[str, Any]) -> None:
+        self._directory.mkdir(parents=True, exist_ok=True)
+        here = {"pid": os.getpid(), "host": socket.gethostname(), "updated": time.time()}
+        files.write_json(self._directory / STATUS_FILE, status | here, synced=False)
+
+
+def _ended(outcome: Outcome) -> dict[str, Any]:
+    """The end of a run as the cluster tells it, which is right also where the run could not say it."""
+    return {"state": FAILED, "error": outcome.message} if outcome.message else {"state": FINISHED}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a trial. :return: the exit code, as that of ``coach``"""
+    parser = argparse.ArgumentParser(prog=f"python -m {PROGRAM}", description=__doc__)
+    parser.add_argument("--settings", required=True, metavar="FILE", help="the file of -dcp")
+    parser.add_argument("--directory", required=True, type=pathlib.Path, help="of the trial, on this machine")
+    parser.add_argument("flags", nargs="*", help="those of coach, after --")
+    args = parser.parse_args(arguments)
+    try:
+        # SIGINT, too: a shell starts what runs in its background so that it ignores Ctrl-C
+        with handling((signal.SIGINT, signal.SIGTERM, signal.SIGHUP), terminate):
+            Trial(distributed_settings.read(args.settings), args.directory, args.flags).run()
+    except TrainingError as error:
+        print(f"coach: {error}", file=sys.stderr)
+        return manifests.TRAINING_FAILED
+    except CoachError as error:
+        print(f"coach: {error}", file=sys.stderr)
+        return manifests.BAD_INPUT
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
