@@ -1,7 +1,7 @@
 # make run     trains CartPole_DQN until it holds its pole up
 # make test    lint, type check, import contracts, unit tests: those of agents on JAX, all others on TensorFlow
 # make faults  kills, stops, starves and deceives runs and their parts in every way, with Redis 6.2 and 7 (ten minutes)
-# make soak    interrupts, resumes and damages runs in every way; the tests of agents on TensorFlow (an hour)
+# make soak    interrupts and resumes runs in every way; all slow tests; the tests of agents on TensorFlow (an hour)
 # make golden  trains every preset that has a reward to reach (hours)
 # make golden-table  trains them with three seeds each and writes the tables in docs; goes on if interrupted
 # make mxnet   runs the tests of networks and agents on MXNet, in an environment of its own (Python 3.10 to 3.12)
@@ -65,7 +65,7 @@ $(VENV)/.run-installed: $(BIN)/python $(METADATA)
 	@touch $@
 
 $(VENV)/.test-installed: $(BIN)/python $(METADATA)
-	$(INSTALL) '.[test,docs,tune,wandb,mlflow,jax,gymnax,atari,nec,mujoco,multi-agent,minari,doom,control,distributed]'
+	$(INSTALL) '.[test,docs,tune,wandb,mlflow,jax,gymnax,atari,nec,mujoco,multi-agent,minari,doom,control,distributed,ray]'
 	@touch $@ $(VENV)/.run-installed
 
 run: $(VENV)/.run-installed
@@ -94,9 +94,14 @@ test: style
 	echo "on TensorFlow:"; $(TESTS) $(QUICK) $(OTHERS) $(AGENTS); on_tensorflow=$$?; \
 	wait $$typing; typed=$$?; cat "$$log"; exit $$(( on_jax || on_tensorflow || typed ))
 
+# TensorFlow keeps what XLA compiled until its process ends, 10 to 300 MB for each agent: each part has processes of its
+# own.
 soak: $(VENV)/.test-installed
-	$(TESTS) -m "resume or faults or slow"
-	$(TESTS) $(QUICK) $(ON_JAX)
+	$(TESTS) -m resume
+	$(TESTS) -m "slow and not resume and not faults" $(ON_JAX)
+	$(TESTS) -m "slow and not resume and not faults" $(OTHERS)
+	$(TESTS) $(QUICK) tests/agents
+	$(TESTS) $(QUICK) $(filter-out tests/agents,$(ON_JAX))
 
 # Faults are waited for more than they are computed: more of them go on than there are cores. Their processes share
 # what they compile, in haste, for they make a few updates each. Four processes that read all other tests to leave them

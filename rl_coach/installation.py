@@ -18,7 +18,7 @@ _PACKAGES_OF_EXTRAS = {
     "jax": ("jax",), "mxnet": ("mxnet",), "atari": ("ale_py",), "mujoco": ("mujoco", "gymnasium_robotics"),
     "doom": ("vizdoom",), "minari": ("minari",), "multi-agent": ("pettingzoo", "mpe2", "pymunk"),
     "control": ("dm_control",), "carla": ("carla",), "starcraft": ("pysc2",), "robosuite": ("robosuite",),
-    "tune": ("optuna",), "wandb": ("wandb",), "mlflow": ("mlflow",),
+    "ray": ("ray",), "tune": ("optuna",), "wandb": ("wandb",), "mlflow": ("mlflow",),
     "distributed": ("redis", "kubernetes", "boto3", "botocore"),
 }  # fmt: skip
 """Import names of what each extra brings; other packages are called as their distributions are."""

@@ -242,6 +242,16 @@ def test_the_thin_environment_with_jax_trains(clone, tmp_path):
 
 SHORT = "heatup_steps=EnvironmentSteps(20); improve_steps=EnvironmentSteps(20); evaluation_steps=EnvironmentSteps(20)"
 SMALL_MEMORY = f"agent_params.memory.max_size=(MemoryGranularity.Transitions, 100); {SHORT}"
+TRAIN_ON_RAY = f"""
+import pathlib, subprocess, sys
+from ray.cluster_utils import Cluster
+cluster = Cluster(initialize_head=True, head_node_args={{"num_cpus": 1}})
+pathlib.Path("ray.ini").write_text(f"[coach]\\norchestrator = ray\\nray_address = {{cluster.address}}\\n")
+coach = pathlib.Path(sys.executable).with_name("coach")
+code = subprocess.call([coach, "-p", "CartPole_ClippedPPO", "-dc", "-dcp", "ray.ini", "-cp", "{SHORT}"])
+cluster.shutdown()
+sys.exit(code)
+"""
 OF_EXTRAS: dict[str, tuple[str, ...]] = {
     "jax": ("coach", "-p", "CartPole_DQN", "-f", "jax", "-cp", SHORT),
     "gymnax": ("coach", "-p", "CartPole_DQN", "-lvl", "gymnax:CartPole-v1", "-f", "jax", "-cp", SHORT),
@@ -259,12 +269,14 @@ OF_EXTRAS: dict[str, tuple[str, ...]] = {
     "wandb": ("coach", "-p", "CartPole_DQN", "--track", "wandb", "-cp", SHORT),
     "mlflow": ("coach", "-p", "CartPole_DQN", "--track", "mlflow", "-cp", SHORT),
     "distributed": ("coach", "-p", "CartPole_ClippedPPO", "-dc", "-n", "1", "-cp", SHORT),
+    "ray": ("python", "-c", TRAIN_ON_RAY),
     "robosuite": ("python", "-c", STEP_ROBOSUITE),
     # neither game is a package: pysc2's own stand-in for it is stepped, and CARLA's client asks for a server
     "starcraft": ("python", "-c", WITH_PYSC2),
     "carla": ("coach", "-p", "CARLA_DDPG", "-cp", SHORT),
 }
 _WITHOUT_AN_ENVIRONMENT = {"all", "test", "docs", "bench"}
+_BESIDE = {"ray": "distributed,ray"}
 _NOT_ON_PYTHON_3_13 = {"mxnet", "control", "carla"}
 
 
@@ -282,7 +294,9 @@ def test_an_extra_in_an_empty_environment_steps_one_of_its_environments(extra, c
     environment = tmp_path / "environment"
     try:
         venv.create(environment, with_pip=True)
-        installed = run(environment / "bin" / "pip", "install", "--quiet", f"{clone}[{extra}]", cwd=tmp_path)
+        installed = run(
+            environment / "bin" / "pip", "install", "--quiet", f"{clone}[{_BESIDE.get(extra, extra)}]", cwd=tmp_path
+        )
         assert installed.returncode == 0, installed.stderr
         program, *words = OF_EXTRAS[extra]
         more = {"PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION": "python"} if extra == "starcraft" else {}

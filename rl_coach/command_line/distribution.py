@@ -27,6 +27,7 @@ from rl_coach.utils import CoachError
 if TYPE_CHECKING:
     from rl_coach.data_stores.data_store import DataStore
     from rl_coach.memories.backend.memory import MemoryBackendParameters
+    from rl_coach.orchestrators.local_orchestrator import LocalOrchestrator
 
 _OF_THIS_MACHINE = (
     "resume", "evaluated", "render", "open_dashboard", "checkpoint_restore_dir", "checkpoint_restore_file",
@@ -58,8 +59,6 @@ def run(args: argparse.Namespace, defaults: dict[str, Any], make_graph: MakeGrap
 
 
 def _run_here(args: argparse.Namespace, defaults: dict[str, Any], settings: DistributedSettings) -> int:
-    from rl_coach.orchestrators.local_orchestrator import LocalOrchestrator
-
     with _password_file(settings) as password_file:
         order = RunOrder(
             run=new_run_id(),
@@ -73,7 +72,17 @@ def _run_here(args: argparse.Namespace, defaults: dict[str, Any], settings: Dist
             command_line=sys.argv,
             config_path=args.distributed_coach_config_path,
         )
-        return LocalOrchestrator(order, args.dump_worker_logs).run()
+        return _orchestrator(order, settings, args.dump_worker_logs).run()
+
+
+def _orchestrator(order: RunOrder, settings: DistributedSettings, keeps_logs: bool) -> LocalOrchestrator:
+    if settings.orchestrator == "ray":
+        from rl_coach.orchestrators.ray_orchestrator import RayOrchestrator
+
+        return RayOrchestrator(order, settings, keeps_logs)
+    from rl_coach.orchestrators.local_orchestrator import LocalOrchestrator
+
+    return LocalOrchestrator(order, keeps_logs)
 
 
 def take_part(args: argparse.Namespace, defaults: dict[str, Any]) -> NoReturn:

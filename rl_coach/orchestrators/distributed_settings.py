@@ -17,7 +17,7 @@ from rl_coach.checkpoint import CHECKPOINT_DIRECTORY
 from rl_coach.orchestrators.run_order import DataStoreOrder
 from rl_coach.utilities.errors import CoachError, CoachErrors, did_you_mean
 
-Orchestrator = Literal["local", "kubernetes"]
+Orchestrator = Literal["local", "ray", "kubernetes"]
 StoreType = Literal["redis", "nfs", "s3"]
 
 REDIS_IMAGE = "redis:7.4.1-alpine"
@@ -55,6 +55,7 @@ class DistributedSettings:
     :param image: image of trainer and workers if their sections have none
     :param memory_backend: the transport of experience; ``redispubsub`` of Coach 1.0.1 means ``redis`` too
     :param data_store: place of policies and checkpoints
+    :param ray_address: the Ray cluster; ``auto`` is the one that this machine is a node of
     :param redis_url: address of an existing Redis, without its password; empty starts one for the run
     :param redis_password: its password; None for one without
     :param s3_end_point: URL of the service; empty is Amazon's
@@ -72,7 +73,8 @@ class DistributedSettings:
     :param image_pull_secret: a Secret with the registry's credentials
     :param gpu_resource: name of the GPUs in the cluster
     :param keep_seconds: time after which the cluster itself removes a run that has ended
-    :param start_seconds: time for the trainer's pod to start, including finding a node and pulling images
+    :param start_seconds: time for the trainer's pod to start, including finding a node and pulling images; with Ray,
+        time to find room
     :param stop_seconds: time for a pod to save and end after it was told to stop
     :param restarts: number of times that the trainer, and each worker, is restarted after a failure
     """
@@ -81,6 +83,7 @@ class DistributedSettings:
     image: str = ""
     memory_backend: Literal["redis"] = "redis"
     data_store: StoreType = "redis"
+    ray_address: str = "auto"
     redis_url: str = ""
     redis_password: str | None = field(default=None, repr=False)
     s3_end_point: str = ""
@@ -260,10 +263,15 @@ _POD_KEYS = {
 }
 _KEYS: Mapping[str, Mapping[str, _Kind]] = {
     "coach": {
-        "orchestrator": _one_of("local", "kubernetes"),
+        "orchestrator": _one_of("local", "ray", "kubernetes"),
         "image": _IMAGE,
         "memory_backend": _one_of("redis", "redispubsub"),
         "data_store": _one_of("redis", "nfs", "s3"),
+        "ray_address": _matching(
+            r"auto|[\w.\-]+:\d+",
+            "allowed: auto, or host:port of a cluster that this machine is a node of; from another machine, submit the "
+            "command with: ray job submit",
+        ),
         "redis_url": _Kind(_redis_url, "allowed: redis://host:port/database, or rediss:// for TLS"),
         "redis_password_file": _FILE,
         "s3_end_point": _Kind(_url, "allowed: a host, or a URL such as https://s3.example.com:9000"),

@@ -1,4 +1,4 @@
-"""A redis-server of a run's own: on this machine alone, with a password, and nothing of it stays."""
+"""A redis-server of a run's own: with a password, and nothing of it stays."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ import subprocess
 from typing import Callable
 
 from rl_coach.installation import install_command
+from rl_coach.orchestrators.private_directory import write_secret
 from rl_coach.utils import CoachError
 
+LOOPBACK = "127.0.0.1"
 _SECONDS_TO_END = 2.0
 
 
@@ -36,34 +38,40 @@ def find_redis_server() -> str:
 
 
 class EmbeddedRedis:
-    """Redis-server that listens on the loopback interface, stores nothing on disk and evicts nothing.
+    """Redis-server that stores nothing on disk and evicts nothing.
 
     :param directory: a temporary directory for its log and its password
     :param before_start: function that is called in the new process before the program starts
+    :param host: the address that it listens on; the loopback interface is reached from this machine alone
 
     :ivar port: the port that it listens on
     :ivar password_file: the file with the password
     """
 
-    def __init__(self, directory: str | os.PathLike[str], before_start: Callable[[], None] | None = None):
+    def __init__(
+        self,
+        directory: str | os.PathLike[str],
+        before_start: Callable[[], None] | None = None,
+        host: str = LOOPBACK,
+    ):
         self._program = find_redis_server()
         self._directory = pathlib.Path(directory)
         self._before_start = before_start
-        self.port = _free_port()
+        self.host, self.port = host, _free_port(host)
         self.password = secrets.token_urlsafe(24)
         self.password_file = self._directory / "redis-password"
-        _write_secret(self.password_file, self.password + "\n")
+        write_secret(self.password_file, self.password + "\n")
         self.process: subprocess.Popen | None = None
 
     @property
     def url(self) -> str:
         """Its address, without the password."""
-        return f"redis://127.0.0.1:{self.port}/0"
+        return f"redis://{self.host}:{self.port}/0"
 
     def start(self) -> None:
         """Start it, or restart it, empty, on the same port."""
         settings = {
-            "port": self.port, "bind": "127.0.0.1", "protected-mode": "yes", "requirepass": self.password,
+            "port": self.port, "bind": self.host, "protected-mode": "yes", "requirepass": self.password,
             "save": '""', "appendonly": "no", "maxmemory-policy": "noeviction", "daemonize": "no",
             "dir": str(self._directory), "proto-max-bulk-len": "512mb", "loglevel": "warning",
         }  # fmt: skip
@@ -93,12 +101,7 @@ class EmbeddedRedis:
         self.process.wait(_SECONDS_TO_END)
 
 
-def _free_port() -> int:
+def _free_port(host: str) -> int:
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
+        probe.bind((host, 0))
         return probe.getsockname()[1]
-
-
-def _write_secret(path: pathlib.Path, text: str) -> None:
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-        file.write(text)

@@ -29,6 +29,12 @@ def private_directory() -> Iterator[pathlib.Path]:
         unlock(directory)
 
 
+def write_secret(path: pathlib.Path, text: str) -> None:
+    """Write a file that nobody else can read."""
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+        file.write(text)
+
+
 def _remove_those_of_the_dead() -> None:
     for directory in pathlib.Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         if not _is_ours(directory):

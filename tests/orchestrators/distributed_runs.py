@@ -60,9 +60,13 @@ class DistributedRun:
     :param directory: where everything is written
     :param arguments: of ``coach``, after the preset's
     :param agents: those that have streams of their own; one with an empty name has the only one
+    :param program: what runs the order
     """
 
-    def __init__(self, directory, *arguments, num_workers=2, redis=None, preset="CartPole_DQN", agents=("",), **limits):
+    def __init__(
+        self, directory, *arguments, num_workers=2, redis=None, preset="CartPole_DQN", agents=("",), program=PROGRAM,
+        **limits,
+    ):  # fmt: skip
         self.directory = directory
         self.redis = redis or EmbeddedRedis(directory)
         if self.redis.process is None:
@@ -82,7 +86,7 @@ class DistributedRun:
         settings = {"PYTHONPATH": f"{directory}:{ROOT}", "PYTHONUNBUFFERED": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
         with open(self.output, "w") as output:
             self.process = subprocess.Popen(
-                [sys.executable, "-c", PROGRAM, str(directory / "order.json")], stdout=output, stderr=output,
+                [sys.executable, "-c", program, str(directory / "order.json")], stdout=output, stderr=output,
                 cwd=directory, start_new_session=True, env={**os.environ, **settings},
             )  # fmt: skip
 

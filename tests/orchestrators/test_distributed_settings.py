@@ -38,6 +38,15 @@ def test_without_an_image_it_is_this_machine(tmp_path):
     assert read(tmp_path, "[coach]\nmemory_backend = redis\n").orchestrator == "local"
 
 
+def test_a_cluster_of_ray_is_one_that_this_machine_is_a_node_of(tmp_path):
+    settings = read(tmp_path, "[coach]\norchestrator = ray\nray_address = 10.0.0.5:6379\n[worker]\ncpu = 2\n")
+    assert (settings.orchestrator, settings.ray_address, settings.worker.cpu) == ("ray", "10.0.0.5:6379", "2")
+    assert read(tmp_path, "[coach]\norchestrator = ray\n").ray_address == "auto"
+    (line,) = mistakes(tmp_path, "[coach]\norchestrator = ray\nray_address = ray://10.0.0.5:10001\n")
+    assert line.startswith("[coach] ray_address = ray://10.0.0.5:10001: allowed: auto, or host:port")
+    assert line.endswith("ray job submit")
+
+
 def test_resources_are_those_of_their_pods(tmp_path):
     settings = read(
         tmp_path,
@@ -60,7 +69,7 @@ def test_the_password_of_a_redis_is_kept_apart_from_its_address(tmp_path):
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ("[coach]\norchestrator = swarm", "[coach] orchestrator = swarm: allowed: local, kubernetes"),
+        ("[coach]\norchestrator = swarm", "[coach] orchestrator = swarm: allowed: local, ray, kubernetes"),
         ("[coach]\ndata_store = ftp", "[coach] data_store = ftp: allowed: redis, nfs, s3"),
         ("[coach]\nnamspace = a", "[coach] namspace = a: no such key; did you mean 'namespace'?"),
         ("[coach]\nnamespace = A_b", "[coach] namespace = A_b: allowed: at most 63 characters of a-z, 0-9 and '-'"),

@@ -1,0 +1,171 @@
+"""Processes of a distributed run that are watched and started again when they die."""
+
+from __future__ import annotations
+
+import abc
+import collections
+import contextlib
+import ctypes
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+from typing import Callable
+
+from rl_coach.logger import screen
+from rl_coach.utilities.stop_signals import held_back
+
+DONE, FAILED, BAD_INPUT = 0, 1, 2
+"""Exit codes."""
+MOST_RESTARTS = 5
+"""A process that dies more often than this within ``_SECONDS_FOR_RESTARTS`` is not started again."""
+_SECONDS_FOR_RESTARTS = 60.0
+
+
+def find_death_signal(number: int = signal.SIGTERM) -> Callable[[], None] | None:
+    """A function for a new process that has the system send it a signal when its parent dies; None where there is no
+    such way. The signal comes once for each thread that the parent had."""
+    if not sys.platform.startswith("linux"):
+        return None
+    # Looked up before the fork: between fork and exec, only calls that need no locks are safe.
+    set_option, parent_death_signal = ctypes.CDLL(None, use_errno=True).prctl, 1
+
+    def end_with_parent() -> None:
+        set_option(parent_death_signal, number)
+
+    return end_with_parent
+
+
+class WatchedProcess(abc.ABC):
+    """A process of the run that is started again when it dies.
+
+    :param name: what it is called in messages
+    """
+
+    def __init__(self, name: str):
+        self.name = name
+        self._starts: collections.deque[float] = collections.deque(maxlen=MOST_RESTARTS + 1)
+        self._gone_at: float | None = None
+
+    def start(self) -> None:
+        """Start it, anew if it ran before."""
+        self._starts.append(time.monotonic())
+        self._gone_at = None
+        self._start()
+
+    @abc.abstractmethod
+    def _start(self) -> None: ...
+
+    @property
+    @abc.abstractmethod
+    def code(self) -> int | None:
+        """The exit code, None while it runs."""
+
+    @abc.abstractmethod
+    def signal(self, number: int) -> None:
+        """Send it a signal if it runs."""
+
+    @abc.abstractmethod
+    def wait(self, seconds: float) -> None:
+        """Give it time to end, then kill it."""
+
+    @abc.abstractmethod
+    def log(self) -> str:
+        """What it has written so far; empty if that is shown."""
+
+    def last_words(self) -> str:
+        """The last line of its output."""
+        lines = reversed(self.log().split("\n"))
+        return next((line.strip() for line in lines if line.strip()), "").removeprefix("coach: ")
+
+    def is_gone_for(self, seconds: float) -> bool:
+        """True if its end was noticed, by this question, at least so long ago."""
+        now = time.monotonic()
+        if self._gone_at is None:
+            self._gone_at = now
+        return now - self._gone_at >= seconds
+
+    def starts_again(self) -> bool:
+        """Start it again, and say so. :return: False if it died so often that this is of no use"""
+        how = _way_of_ending(self.code or 0)
+        if self.code == FAILED:
+            how += f" ({self.last_words()})"
+        if len(self._starts) == self._starts.maxlen and time.monotonic() - self._starts[0] < _SECONDS_FOR_RESTARTS:
+            screen.warning(f"{self.name} {how} {MOST_RESTARTS + 1} times within a minute: it is not restarted")
+            return False
+        screen.warning(f"{self.name} {how}: it is restarted")
+        self.start()
+        return True
+
+
+class LocalProcess(WatchedProcess):
+    """A process on this machine.
+
+    :param command: its command line
+    :param log: the file that its output goes to; None shows it
+    :param environment: variables that it has in addition
+    :param death_signal: sent to it when this process dies
+    :param holds_back: it hears signals by ``stop_signals``, and none before it listens
+    """
+
+    def __init__(
+        self,
+        name: str,
+        command: list[str],
+        log: pathlib.Path | None,
+        environment: dict[str, str],
+        death_signal: int = signal.SIGTERM,
+        holds_back: bool = False,
+    ):
+        super().__init__(name)
+        self._command, self._log = command, log
+        self._holding = held_back if holds_back else contextlib.nullcontext
+        self._environment = {**os.environ, **environment}
+        self._before_start = find_death_signal(death_signal)
+        self.process: subprocess.Popen | None = None
+
+    def _start(self) -> None:
+        with self._holding():
+            if self._log is None:
+                self._open(None)
+                return
+            with open(self._log, "ab") as log:
+                self._open(log)
+
+    def _open(self, output: object) -> None:
+        # a session of its own: Ctrl-C and the end of the terminal reach the orchestrator, which ends all in order
+        self.process = subprocess.Popen(
+            self._command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=self._environment,  # type: ignore[call-overload]
+            start_new_session=True, preexec_fn=self._before_start,
+        )  # fmt: skip
+
+    @property
+    def code(self) -> int | None:
+        return None if self.process is None else self.process.poll()
+
+    def signal(self, number: int) -> None:
+        if self.process is not None and self.process.poll() is None:
+            self.process.send_signal(number)
+
+    def wait(self, seconds: float) -> None:
+        if self.process is None:
+            return
+        try:
+            self.process.wait(max(0.0, seconds))
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+    def log(self) -> str:
+        return self._log.read_text(errors="replace") if self._log is not None and self._log.exists() else ""
+
+
+def _way_of_ending(code: int) -> str:
+    if code == DONE:
+        return "ended, though its trainer goes on"
+    if code < 0:
+        return f"was killed by {signal.Signals(-code).name}"
+    names = {128 + one: one.name for one in signal.Signals}  # a process that listens to it, as a shell reports it
+    return f"was ended by {names[code]}" if code in names else f"ended with exit code {code}"
