@@ -188,6 +188,7 @@ def test_it_resumes_exactly(cut, tmp_path):
     second = compiled(
         agent(), tmp_path / "first", checkpoint_save_steps=10**6, checkpoint_restore_path=path, resume=True
     )
+    assert isinstance(second.level_managers[0], CompiledLevelManager)
     second.train_and_act(EnvironmentSteps(400 - cut))
     one, other = (dict(leaves(manager.get_state()["levels"])) for manager in (whole, second))
     assert len(one) > 50

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from rl_coach.architectures.native_messages import quiet_native_code
-from rl_coach.environments.gym_spaces import ACTION_MASK
+from rl_coach.environments.gym_probe import ACTION_MASK
 from rl_coach.installation import install_command
 from rl_coach.utils import CoachError, did_you_mean
 

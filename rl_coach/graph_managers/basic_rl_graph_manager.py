@@ -99,7 +99,8 @@ class BasicRLGraphManager(GraphManager):
             screen.log(f"the loop is not compiled as a whole: {reason}")
             return None
         agent.seed(agent_seed)
-        screen.log(f"the loop is compiled as a whole, in {parameters.num_environments} environments at once")
+        copies = parameters.num_environments
+        screen.log(f"the loop is compiled as a whole, in {copies} environment{'s at once' if copies > 1 else ''}")
         return CompiledLevelManager(
             "main_level",
             agent,

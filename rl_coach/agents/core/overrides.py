@@ -39,7 +39,6 @@ REPLACED_BY: Mapping[str, tuple[str, ...]] = {
         "before_training",
         "behaviour_columns",
         "choose_action",
-        "columns_of_networks",
         "count_played",
         "cut_episode",
         "fill_advantages",
