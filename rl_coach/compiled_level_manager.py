@@ -235,6 +235,7 @@ class CompiledLevelManager(LevelManager):
 
     def set_state(self, state: dict[str, Any]) -> None:
         # the environment that tells the spaces is not played in, and of the ordinary loop there may be copies instead
+        assert self._simulator is not None
         environments = {**state["environments"], "training": self._simulator.get_state()}
         super().set_state({**state, "environments": environments})
         if self.agent.evaluates_only:
@@ -271,14 +272,20 @@ def why_not_compiled(agent: Any, environment: Any, parameters: Any, task: TaskPa
         return "steps are shown or written one by one"
     if parameters.frame_skip != 1:
         return f"env_params.frame_skip is {parameters.frame_skip}"
-    if not isinstance(agent, Agent) or is_replaced(agent, "make_compiled"):
-        return f"{type(agent).__name__} acts or learns in a way of its own"
+    if not isinstance(agent, Agent):
+        return f"{type(agent).__name__} has no compiled form"
     return (
         agent.why_not_compiled(parameters.num_environments, environment.action_space, heats_up)
+        or _why_not_overrides(agent)
         or _why_not_spaces(environment)
         or _why_not_filters(agent)
         or _why_not_algorithm(agent)
     )
+
+
+def _why_not_overrides(agent: Agent) -> str | None:
+    is_own = is_replaced(agent, "make_compiled")
+    return f"{type(agent).__name__} acts or learns in a way of its own" if is_own else None
 
 
 def _why_not_spaces(environment: Any) -> str | None:

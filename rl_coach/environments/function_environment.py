@@ -147,7 +147,7 @@ class BoardGame(FunctionEnvironment):
     def __init__(self, name: str, game: Any):
         self._game = game
         shape, actions = tuple(game.observation_shape), int(game.num_actions)
-        observations = {
+        observations: dict[str, gymnasium.Space] = {
             "observation": gymnasium.spaces.Box(-np.inf, np.inf, shape, np.float32),
             ACTION_MASK: gymnasium.spaces.Box(0, 1, (actions,), np.int8),
         }

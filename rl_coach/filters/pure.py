@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Callable
+from typing import Any, Callable, TypeVar
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from rl_coach.utilities.overrides import OverrideTable
 OVERRIDES = OverrideTable({"pure": ("filter", "filter_batch")})
 
 Arrays = dict[str, Any]
+Form = TypeVar("Form")
 
 
 @dataclass(frozen=True)
@@ -44,11 +45,11 @@ class PureFilters:
     """
 
     def __init__(self, chain: InputFilter, ops: Any):
-        self._filters = {
-            name: {key: member.pure(ops) for key, member in filters.items()}
+        self._filters: dict[str, dict[str, PureFilter]] = {
+            name: {key: _found(member.pure(ops)) for key, member in filters.items()}
             for name, filters in chain.observation_filters.items()
         }
-        self._reward_filters = [member.pure(ops) for member in chain.reward_filters.values()]
+        self._reward_filters = [_found(member.pure(ops)) for member in chain.reward_filters.values()]
 
     def state(self) -> dict[str, dict[str, Arrays]]:
         """The filters' statistics: for each observation the state of each filter."""
@@ -80,7 +81,7 @@ class PureFilters:
         return rewards
 
     def _filtered(self, state: Any, observations: Arrays, updates: bool) -> tuple[Arrays, Any]:
-        filtered, after = dict(observations), {}
+        filtered, after = dict(observations), dict[str, dict[str, Arrays]]()
         for name, own in self._filters.items():
             after[name] = {}
             for key, one in own.items():
@@ -90,10 +91,16 @@ class PureFilters:
         return filtered, after
 
 
+def _found(form: Form | None) -> Form:
+    assert form is not None
+    return form
+
+
 def without_pure_form(chain: InputFilter) -> str | None:
     """The class of the first filter that has no pure form, or overrides what it does; None if there is none."""
     observations = [one for filters in chain.observation_filters.values() for one in filters.values()]
-    for one in (*observations, *chain.reward_filters.values()):
+    members: list[Any] = [*observations, *chain.reward_filters.values()]
+    for one in members:
         if OVERRIDES.is_replaced(one, "pure") or one.pure(np) is None:
             return type(one).__name__
     return None
