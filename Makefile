@@ -65,7 +65,9 @@ $(VENV)/.run-installed: $(BIN)/python $(METADATA)
 	@touch $@
 
 $(VENV)/.test-installed: $(BIN)/python $(METADATA)
-	$(INSTALL) '.[test,docs,tune,wandb,mlflow,jax,gymnax,atari,nec,mujoco,multi-agent,minari,doom,control,distributed,ray]'
+	$(INSTALL) '.[test,docs,tune,wandb,mlflow,jax,atari,nec,mujoco,multi-agent,minari,doom,control,distributed,ray]'
+	# gymnax asks for a Gymnasium below 1.4, of which it needs the spaces alone
+	$(BIN)/python -m pip install --quiet flax six matplotlib && $(BIN)/python -m pip install --quiet --no-deps 'gymnax>=1.0.1'
 	@touch $@ $(VENV)/.run-installed
 
 run: $(VENV)/.run-installed
