@@ -40,24 +40,34 @@ def actions_of(state: dict[str, Any]) -> list[Any]:
     actions = state["actions"]
     if state["are_integers"]:
         return [int(action) for action in actions]
+    if state.get("are_lists"):
+        return [action.tolist() for action in actions]
     ends = np.cumsum([count for _, count in state["types"]])
     stretches = np.split(actions, ends[:-1])
     return [action for (type_, _), stretch in zip(state["types"], stretches) for action in stretch.astype(type_)]
 
 
 def _plain_actions(actions: list[Any]) -> dict[str, Any] | None:
-    """Integers as one array, arrays of one shape and kind as one of the widest type, dicts of these by player, anything
-    else not. The first ones of an episode may be of another type: heatup draws 64 bits, many a network acts in 32."""
+    """Integers as one array, arrays of one shape and kind as one of the widest type, so lists of numbers too (of a
+    discretization), dicts of these by player, anything else not. The first ones of an episode may be of another type:
+    heatup draws 64 bits, many a network acts in 32."""
     if actions and all(isinstance(action, dict) for action in actions):
         return _plain_actions_of_players(actions)
     if all(isinstance(action, (int, np.integer)) for action in actions):
         return {"actions": np.asarray(actions, np.int64), "are_integers": True}
+    if actions and all(map(_is_list_of_numbers, actions)):
+        numbers = _plain_actions([np.asarray(action) for action in actions])
+        return None if numbers is None else {**numbers, "are_lists": True}
     if not all(isinstance(action, np.ndarray) and action.dtype.kind in "biuf" for action in actions):
         return None
     if len({(action.dtype.kind, action.shape) for action in actions}) > 1:
         return None
     types = [[name, len(list(group))] for name, group in itertools.groupby(action.dtype.str for action in actions)]
     return {"actions": np.stack(actions), "are_integers": False, "types": types}
+
+
+def _is_list_of_numbers(action: Any) -> bool:
+    return isinstance(action, list) and all(isinstance(number, (int, float, np.number)) for number in action)
 
 
 def _plain_actions_of_players(actions: list[dict[str, Any]]) -> dict[str, Any] | None:

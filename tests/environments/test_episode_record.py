@@ -55,6 +55,24 @@ def test_actions_keep_their_type_where_heatup_ends_within_the_episode(tmp_path):
     assert [(a.dtype, a.tobytes()) for a in restored] == [(a.dtype, a.tobytes()) for a in record.actions]
 
 
+@pytest.mark.parametrize("actions", [[[0.5, -1.0], [0.25, 1.0]], [[1, 2], [3, 4]]], ids=["numbers", "integers"])
+def test_lists_of_numbers_stay_lists(tmp_path, actions):
+    record = EpisodeRecord()
+    record.begin({}, False, RunPhase.TRAIN)
+    record.actions = actions
+    path = save_checkpoint(tmp_path, "0_Step-0.ckpt", {"record": record.get_state()}, {})
+    restored = actions_of(load_checkpoint(path)[0]["record"])
+    assert restored == actions and type(restored[0]) is list and type(restored[0][0]) is type(actions[0][0])
+
+
+@pytest.mark.parametrize("action", [["left"], [[1.0], [1.0, 2.0]], "left", None])
+def test_what_is_no_action_of_numbers_is_not_saved(action):
+    record = EpisodeRecord()
+    record.begin({}, False, RunPhase.TRAIN)
+    record.actions = [action]
+    assert record.get_state() is None
+
+
 def test_an_atari_game_goes_on_from_the_middle_of_its_second_life():
     pytest.importorskip("ale_py")
     environment = make("BreakoutDeterministic-v4")
