@@ -768,7 +768,8 @@ class Agent(CoachNames, AgentInterface):
 
         :return: the loss; reading it waits for the updates
         """
-        self.begin_training_if_due()
+        if not self.training_has_begun:
+            self.begin_training_if_due()
         if not self.should_train():
             return 0.0
         loss = self.learning.learn(self.updates_left)

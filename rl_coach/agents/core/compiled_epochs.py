@@ -210,7 +210,7 @@ class CompiledEpochs:
             result = self._learner.result_of(self._stages, outputs[m], count)
             result.wait()
             self._update_loop.record(result)
-            log_minibatches(result, self._settings.epochs, self._update_loop.learning_rate(clock.updates))
+            log_minibatches(result, self._settings.epochs, self._update_loop.optimizer.learning_rate(clock.updates))
             clock.updates += 1
             self._update_loop.close_phase()
 

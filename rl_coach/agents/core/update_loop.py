@@ -176,6 +176,11 @@ class UpdateLoop:
     def _draws_together(self) -> bool:
         return self._batches.gives_many_at_once and not self._rules.learns_one_by_one
 
+    @cached_property
+    def optimizer(self) -> Any:
+        """That of the first network, whose learning rate is recorded."""
+        return next(iter(self._networks.values())).optimizer
+
     def learn(self, updates: int) -> SupportsFloat:
         """Make updates on batches from the source, in calls of as many as can be made together.
 
@@ -346,14 +351,10 @@ class UpdateLoop:
         for name in self._targets:
             self._networks[name].update_target_network(self._settings.algorithm.rate_for_copying_weights_to_target)
 
-    def learning_rate(self, training_step: int) -> float:
-        """That of the first network in a training step, from 0 on."""
-        return next(iter(self._networks.values())).optimizer.learning_rate(training_step)
-
     def close_phase(self) -> None:
         """Record the learning rate; and the updates so far, if the phase follows an episode that has just ended."""
         updates = self._clock.updates
-        self._signals.learning_rate.add_sample(self.learning_rate(updates))
+        self._signals.learning_rate.add_sample(self.optimizer.learning_rate(updates))
         if self._signals.is_row_open:
             self._signals.note_updates(updates)
 
