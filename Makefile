@@ -59,13 +59,16 @@ $(BIN)/python:
 	echo "making $(VENV) with $$($$python --version)"; \
 	$$python -m venv $(VENV) && $(BIN)/python -m pip install --quiet --upgrade pip
 
-# A stamp is newer than the metadata it was installed from, so a second make does nothing.
+# A stamp is newer than the metadata it was installed from, so a second make does nothing. gymnax asks for a Gymnasium
+# below 1.4, of which it needs the spaces alone.
 $(VENV)/.run-installed: $(BIN)/python $(METADATA)
 	$(INSTALL) .
 	@touch $@
 
 $(VENV)/.test-installed: $(BIN)/python $(METADATA)
 	$(INSTALL) '.[test,docs,tune,wandb,mlflow,hub,jax,atari,nec,mujoco,multi-agent,minari,doom,control,distributed,ray]'
+	$(BIN)/python -m pip install --quiet flax six matplotlib
+	$(BIN)/python -m pip install --quiet --no-deps 'gymnax>=1.0.1'
 	@touch $@ $(VENV)/.run-installed
 
 run: $(VENV)/.run-installed
@@ -79,7 +82,7 @@ QUICK := -m "not golden and not slow and not install and not cluster"
 # The tests of a file stay together while all processes have work: they share fixtures and what is compiled.
 TESTS := $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal -q
 ON_JAX := tests/agents tests/exploration_policies tests/graph_managers tests/own_loop tests/test_rollout_worker.py \
-  tests/test_vector_level_manager.py
+  tests/test_vector_level_manager.py tests/test_compiled_level_manager.py tests/test_compiled_replay.py
 LEARNERS := $(addprefix tests/architectures/test_,update.py learner.py agreement.py)
 AGENTS := $(addprefix tests/agents/test_,learning.py toy_agent.py drq.py::test_several_updates_are_those_of_the_paper \
   simba_v2.py::test_several_updates_are_those_of_the_paper \

@@ -10,7 +10,16 @@ from typing import Any, Callable, Mapping, Union, cast
 import numpy as np
 
 from rl_coach.agents.agent_interface import AgentInterface
-from rl_coach.core_types import ActionInfo, ActionType, Directive, EnvironmentSteps, EnvResponse, RunPhase, Transition
+from rl_coach.core_types import (
+    ActionInfo,
+    ActionType,
+    Directive,
+    EnvironmentSteps,
+    EnvResponse,
+    RunPhase,
+    StepMethod,
+    Transition,
+)
 from rl_coach.environments.environment_interface import EnvironmentInterface
 from rl_coach.environments.environment_protocols import SimulatedEnvironment, Simulator, SteppedEnvironment
 from rl_coach.saver import SaverCollection
@@ -61,6 +70,8 @@ class LevelManager(EnvironmentInterface):
         counted yet
     :cvar is_fed: other processes play, and what they send is taken in
     :ivar training_steps: environment steps of heatup and training, told before each evaluation
+    :ivar left: by the class of a ``StepMethod``, how far the next step may go at most, None for no bound; for a level
+        that makes many environment steps in one
     """
 
     is_fed = False
@@ -95,6 +106,7 @@ class LevelManager(EnvironmentInterface):
         self.training_steps = 0
         self.episode_over = True
         self.ended_rewards: list[float] = []
+        self.left: Callable[[type[StepMethod]], int | None] = lambda unit: 1
         self._observation_due = True
         self._reset_due = False
         self._is_closed = False  # the agent's episode ended with a directive, before the environment's
@@ -404,7 +416,7 @@ class LevelManager(EnvironmentInterface):
         :return: False if it was not saved, or the simulator does not repeat it; a new one must begin then
         """
         episode = state["episode"]
-        if episode is None:
+        if episode is None or "episode" not in episode:  # or it is one of a level that was compiled
             return False
         simulator = self._simulator
         if simulator is not None and not simulator.set_episode_state(episode["environment"]):

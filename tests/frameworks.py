@@ -7,6 +7,7 @@ import os
 import pathlib
 import subprocess
 import sys
+from typing import Any, Container, Iterable
 
 import pytest
 
@@ -18,6 +19,35 @@ FRAMEWORK = Frameworks[os.environ.get("COACH_TEST_FRAMEWORK", "tensorflow")]
 starts_another_framework = pytest.mark.skipif(
     FRAMEWORK is not Frameworks.tensorflow, reason="runs with TensorFlow and starts the other framework itself"
 )
+
+
+def not_on_mxnet(reason: str) -> pytest.MarkDecorator:
+    """Mark of tests of what MXNet does not have, or has in another form."""
+    return pytest.mark.skipif(FRAMEWORK is Frameworks.mxnet, reason=f"on MXNet, {reason}")
+
+
+NOT_ON_MXNET = {
+    "drq": "networks share no convolutions",
+    "simba_v2": "networks keep no weights on a sphere",
+    "trpo": "there are no second derivatives",
+}
+"""Why an agent does not learn there, by its name in the zoo."""
+
+in_layers_of_keras = not_on_mxnet("a network's layers lie in another order; the rule is the same function")
+
+
+def agents_of_zoo(names: Iterable[str], slow: Container[str] = ()) -> list[Any]:
+    """Parameters of a test of many agents, which leaves out on MXNet those that do not learn there."""
+    return [
+        pytest.param(
+            name,
+            marks=[
+                *([pytest.mark.slow] if name in slow else []),
+                *([not_on_mxnet(NOT_ON_MXNET[name])] if name in NOT_ON_MXNET else []),
+            ],
+        )
+        for name in names
+    ]
 
 
 def where_installed(framework: str) -> pytest.MarkDecorator:

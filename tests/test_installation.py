@@ -264,6 +264,9 @@ with running_hub() as hub:
 """
 OF_EXTRAS: dict[str, tuple[str, ...]] = {
     "jax": ("coach", "-p", "CartPole_DQN", "-f", "jax", "-cp", SHORT),
+    "gymnax": ("coach", "-p", "CartPole_DQN", "-lvl", "gymnax:CartPole-v1", "-f", "jax", "-cp", SHORT),
+    "playground": ("coach", "-p", "Mujoco_DDPG", "-lvl", "playground:CartpoleBalance", "-f", "jax", "-cp", SHORT),
+    "pgx": ("coach", "-p", "CartPole_DQN", "-lvl", "pgx:tic_tac_toe", "-f", "jax", "-cp", SHORT),
     "mxnet": ("coach", "-p", "CartPole_DQN", "-f", "mxnet", "-cp", SHORT),
     "atari": ("coach", "-p", "Atari_DQN", "-lvl", "pong", "-cp", SMALL_MEMORY),
     "nec": ("coach", "-p", "CartPole_NEC", "-cp", f"agent_params.algorithm.dnd_size=100; {SHORT}"),

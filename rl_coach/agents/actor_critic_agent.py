@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, Callable
 
 import numpy as np
 
 from rl_coach.agents.core.requirements import POLICY, NetworkRequirement, V, unknown_rescaler
 from rl_coach.agents.core.segments import Segment, SegmentLearning, SegmentSettings, outputs_of
 from rl_coach.agents.policy_optimization_agent import PolicyAgent, PolicyOptimizationAgent
-from rl_coach.agents.rules.advantages import PolicyGradientRescaler, generalized_advantages, n_step_advantages
+from rl_coach.agents.rules.advantages import (
+    PolicyGradientRescaler,
+    generalized_advantages,
+    generalized_advantages_of_copies,
+    n_step_advantages,
+    n_step_advantages_of_copies,
+)
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import PolicyHeadParameters, VHeadParameters
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
@@ -148,6 +155,23 @@ class AdvantageAgent(PolicyAgent):
         if algorithm.estimate_state_value_using_gae:
             return advantages, targets
         return advantages, n_step_advantages(rewards, values, algorithm.discount)[1]
+
+    def estimates_of_copies(self, ops: Any) -> Callable[..., tuple[Any, Any]]:
+        """``_advantages_and_returns`` for several environments at once, as a pure function. See
+        ``generalized_advantages_of_copies`` for its arguments.
+
+        :param ops: array operations with the names of ``keras.ops``
+        """
+        algorithm = self.ap.algorithm
+        n_step = partial(n_step_advantages_of_copies, ops, discount=algorithm.discount)
+        if algorithm.policy_gradient_rescaler == PolicyGradientRescaler.A_VALUE:
+            return n_step
+        generalized = partial(
+            generalized_advantages_of_copies, ops, discount=algorithm.discount, gae_lambda=algorithm.gae_lambda
+        )
+        if algorithm.estimate_state_value_using_gae:
+            return generalized
+        return lambda *arrays: (generalized(*arrays)[0], n_step(*arrays)[1])
 
 
 class ActorCriticAgent(AdvantageAgent, PolicyOptimizationAgent):

@@ -24,6 +24,7 @@ from rl_coach.agents.core.requirements import requirements_of, unmet_by_recurren
 from rl_coach.agents.core.signals import RowUnit, Signals
 from rl_coach.agents.core.transport import FILTERS, policy_of, take_policy
 from rl_coach.agents.core.update_loop import BatchLearning, DataSetLearning, Outcome, UpdateLoop, UpdateSettings
+from rl_coach.architectures.compiled_loop import CompiledAgent
 from rl_coach.architectures.network_wrapper import NetworkWrapper, predictions_of
 from rl_coach.architectures.update import Stages, UpdateRule
 from rl_coach.base_parameters import AgentParameters
@@ -44,7 +45,7 @@ from rl_coach.logger import screen
 from rl_coach.memories.memory import receives_episodes
 from rl_coach.runs.event_lines import log_episode
 from rl_coach.saver import SaverCollection
-from rl_coach.spaces import GoalsSpace, SpacesDefinition
+from rl_coach.spaces import ActionSpace, GoalsSpace, SpacesDefinition
 from rl_coach.utilities.errors import refuse
 from rl_coach.utilities.requirements import check
 from rl_coach.utils import CoachError, Signal, dynamic_import_and_instantiate_module_from_params
@@ -767,8 +768,7 @@ class Agent(CoachNames, AgentInterface):
 
         :return: the loss; reading it waits for the updates
         """
-        if not self.training_has_begun and self.can_train and self._phase is RunPhase.TRAIN:
-            self._begin_training()
+        self.begin_training_if_due()
         if not self.should_train():
             return 0.0
         loss = self.learning.learn(self.updates_left)
@@ -777,7 +777,10 @@ class Agent(CoachNames, AgentInterface):
             self._write_row_if_due()
         return loss
 
-    def _begin_training(self) -> None:
+    def begin_training_if_due(self) -> None:
+        """Call ``before_training`` at the beginning of training."""
+        if self.training_has_begun or not self.can_train or self._phase is not RunPhase.TRAIN:
+            return
         before = self.clock.updates
         self.before_training()
         self.training_has_begun = True
@@ -826,6 +829,33 @@ class Agent(CoachNames, AgentInterface):
 
     def post_training_commands(self) -> None:
         """Called after a training phase; nothing is to be done by default."""
+
+    # loops that are compiled as a whole
+
+    def why_not_compiled(self, num_copies: int, actions: ActionSpace, heats_up: bool) -> str | None:
+        """The reason why the agent cannot take part in a compiled loop, None if it can. Asked before it has networks.
+
+        :param num_copies: of the environment
+        :param actions: the environment's
+        :param heats_up: the run begins with a heatup
+        """
+        return f"{type(self).__name__} has no compiled form"
+
+    def make_compiled(self, random: Any, num_copies: int) -> CompiledAgent:
+        """The agent's part in a compiled loop, for an agent that can take part in one.
+
+        :param random: the framework's random numbers, with the names of ``jax.random``
+        :param num_copies: of the environment
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no compiled form")
+
+    def record_played(self, report: EpisodeReport, discounted_return: float) -> None:
+        """Record an episode that a compiled loop has played; its steps have been counted."""
+        self.signals.discounted_return.add_sample(discounted_return)
+        self.clock.episodes += 1
+        self._write_episode(report)
+        if screen.is_read_by_programs and self.ap.is_a_highest_level_agent:
+            self._print_episode(report)
 
     # other processes
 

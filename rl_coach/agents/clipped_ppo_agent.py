@@ -6,6 +6,7 @@ from typing import Any, Iterator
 
 import numpy as np
 
+from rl_coach.agents.core.compiled_epochs import CompiledEpochs, EpochSettings, why_epochs_are_not_compiled
 from rl_coach.agents.core.requirements import PPO_POLICY, NetworkRequirement, V
 from rl_coach.agents.proximal_policy import ProximalPolicyAgent
 from rl_coach.agents.rules.advantages import PolicyGradientRescaler
@@ -18,9 +19,10 @@ from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, Netwo
 from rl_coach.core_types import EnvironmentSteps, RunPhase
 from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
 from rl_coach.exploration_policies.categorical import CategoricalParameters
+from rl_coach.filters.pure import PureFilters
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
 from rl_coach.schedules import ConstantSchedule
-from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace
+from rl_coach.spaces import ActionSpace, BoxActionSpace, DiscreteActionSpace
 from rl_coach.utilities.requirements import FRACTION, flags, member, number, optional, schedule, whole
 
 
@@ -136,6 +138,40 @@ class ClippedPPOAgent(ProximalPolicyAgent):
 
     def learning_scalars(self) -> dict[str, float]:
         return {"clipping_decay": self.ap.algorithm.clipping_decay_schedule.current_value}
+
+    def _learning_scalars_after(self, steps: int) -> dict[str, float]:
+        schedule = self.ap.algorithm.clipping_decay_schedule
+        return {"clipping_decay": schedule.value_at(schedule.num_steps + steps)}
+
+    def why_not_compiled(self, num_copies: int, actions: ActionSpace, heats_up: bool) -> str | None:
+        return "there is a heatup" if heats_up else why_epochs_are_not_compiled(self.ap, num_copies, actions)
+
+    def make_compiled(self, random: Any, num_copies: int) -> CompiledEpochs:
+        algorithm, ops = self.ap.algorithm, self.update_loop.learner.ops
+        clips_values = algorithm.clip_value_using_epsilon is not None
+
+        def behaviour(values: Any, log_probs: Any) -> dict[str, Any]:
+            columns = {"extra/behaviour_log_probs": log_probs}
+            return columns | {"extra/behaviour_values": values} if clips_values else columns
+
+        return CompiledEpochs(
+            random,
+            self.update_loop,
+            self.clock,
+            EpochSettings(
+                algorithm.num_consecutive_playing_steps.num_steps // num_copies,
+                algorithm.optimization_epochs,
+                self.update_loop.batch_size,
+                algorithm.rate_for_copying_weights_to_target,
+            ),
+            num_copies,
+            self.spaces.action_mask_name,
+            PureFilters(self.pre_network_filter, ops),
+            self.estimates_of_copies(ops),
+            behaviour,
+            self._learning_scalars_after,
+            {"values": self.state_values, "advantages": self.action_advantages, "targets": self.value_targets},
+        )
 
     def behaviour_columns(
         self, values: np.ndarray, log_probs: np.ndarray, policy: list[np.ndarray]

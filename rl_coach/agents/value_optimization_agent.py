@@ -8,12 +8,22 @@ import numpy as np
 
 from rl_coach.agents.agent import Agent
 from rl_coach.agents.core.batches import BatchSource
+from rl_coach.agents.core.compiled_replay import (
+    CompiledReplay,
+    epsilon_greedy,
+    replay_settings,
+    why_replay_is_not_compiled,
+)
 from rl_coach.agents.core.overrides import is_replaced
 from rl_coach.agents.core.sequence_replay import SequenceReplay
-from rl_coach.core_types import ActionInfo, Batch, StateType
-from rl_coach.exploration_policies.exploration_policy import deployed_choice
+from rl_coach.architectures.update import NetworkView
+from rl_coach.core_types import ActionInfo, Batch, RunPhase, StateType
+from rl_coach.exploration_policies.e_greedy import EGreedyParameters
+from rl_coach.exploration_policies.exploration_policy import deployed_choice, fitting_exploration
+from rl_coach.filters.pure import PureFilters
 from rl_coach.logger import screen
 from rl_coach.policy.action_choice import PolicyDescription
+from rl_coach.spaces import ActionSpace
 from rl_coach.utils import Signal
 
 
@@ -148,6 +158,41 @@ class ValueOptimizationAgent(Agent):
         outputs = self.networks["main"].outputs_named("q")
         choice = deployed_choice(self.exploration_policy)
         return None if len(outputs) != 1 or choice is None else PolicyDescription("main", outputs, choice)
+
+    def why_not_compiled(self, num_copies: int, actions: ActionSpace, heats_up: bool) -> str | None:
+        if type(exploration := fitting_exploration(self.ap.exploration, actions)) is not EGreedyParameters:
+            return f"{type(exploration).__name__} has no compiled form"
+        if self.learns_one_by_one:
+            return f"{type(self).__name__} selects actions before each update"
+        return why_replay_is_not_compiled(self.ap, num_copies)
+
+    def make_compiled(self, random: Any, num_copies: int) -> CompiledReplay:
+        ops, mask_name = self.update_loop.learner.ops, self.spaces.action_mask_name
+
+        def values(networks: dict[str, NetworkView], states: dict[str, Any]) -> Any:
+            return networks["main"].online(states, training=False)[0]["q"]
+
+        return CompiledReplay(
+            random,
+            self.update_loop,
+            self.clock,
+            replay_settings(self.ap, num_copies),
+            num_copies,
+            PureFilters(self.pre_network_filter, ops),
+            epsilon_greedy(ops, random, values, mask_name),
+            lambda steps: self._epsilons(steps, num_copies),
+        )
+
+    def _epsilons(self, steps: int, num_copies: int) -> np.ndarray:
+        """[steps, num_copies] float32, epsilon in the next steps."""
+        if not self.acts_by_networks:
+            return np.ones((steps, num_copies), np.float32)
+        schedule = self.exploration_policy.epsilon_schedule
+        if self._phase is not RunPhase.TRAIN:
+            return np.full((steps, num_copies), schedule.current_value, np.float32)
+        first = schedule.num_steps
+        values = [schedule.value_at(number) for number in range(first, first + steps * num_copies)]
+        return np.asarray(values, np.float32).reshape(steps, num_copies)
 
     def choose_action(self, curr_state: StateType) -> ActionInfo:
         policy, mask_name = self.exploration_policy, self.spaces.action_mask_name

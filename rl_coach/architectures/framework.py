@@ -26,9 +26,11 @@ class Framework:
         between training phases, whose new weights are read after each
     :param export_network: gives a network as an ONNX graph with weights as inputs. Raises CoachError if it uses an
         operation that cannot be exported.
+    :param compiled_loop: the class of loops that are compiled as a whole, None if the framework has none
     """
 
     make_function: Callable[[NetworkParameters, SpacesDefinition, str, np.random.Generator], NetworkFunction]
     hold: Callable[[NetworkFunction, bool], Any]
     make_learner: Callable[[TrainingStep, dict[str, Any], tuple[str, ...]], Learner]
     export_network: Callable[[NetworkFunction], ExportedNetwork]
+    compiled_loop: Any = None

@@ -13,6 +13,7 @@ from rl_coach.architectures.native_messages import quiet_native_code
 from rl_coach.architectures.update import (
     LearningBatch,
     Move,
+    NetworkView,
     Stage,
     Stages,
     TrainingStep,
@@ -99,30 +100,38 @@ class Packing:
 
 
 @dataclass(frozen=True)
-class StepLayout:
-    """The batches and settings that one compiled step is made for.
+class UpdateLayout:
+    """The settings that updates are compiled for.
 
     :param stages: the parts of the update that are made
-    :param packing: layout of packed batches
-    :param batch_size: B, the rows of each update
-    :param is_indexed: rows are chosen by indices, otherwise update k takes the k-th of K equal parts
     :param target_rates: after each update these networks' targets move towards them at these rates
     :param scalar_names: the agent's numbers, in order
     :param learning: networks that some updates may leave out
     :param moving: networks whose targets some updates may leave where they are
     :param sequence_length: rows of each sequence that recurrent networks get; None if all are one
-    :param changes_weights: False for a step that only gives gradients
     """
 
     stages: Stages
-    packing: Packing
-    batch_size: int
-    is_indexed: bool
     target_rates: dict[str, float]
     scalar_names: tuple[str, ...]
     learning: tuple[str, ...] = ()
     moving: tuple[str, ...] = ()
     sequence_length: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepLayout(UpdateLayout):
+    """The batches and settings that one compiled step is made for.
+
+    :param packing: layout of packed batches
+    :param batch_size: B, the rows of each update
+    :param is_indexed: rows are chosen by indices, otherwise update k takes the k-th of K equal parts
+    :param changes_weights: False for a step that only gives gradients
+    """
+
+    packing: Packing
+    batch_size: int
+    is_indexed: bool
     changes_weights: bool = True
 
 
@@ -340,8 +349,8 @@ class Learner:
             self.num_compilations += 1
             batch_size = len(next(iter(columns.values()))) // num_updates if indices is None else indices.shape[1]
             made_for = StepLayout(
-                stages, packing, batch_size, indices is not None, target_rates, tuple(scalars),
-                tuple(learning), tuple(moving), sequence_length,
+                stages, target_rates, tuple(scalars), tuple(learning), tuple(moving), sequence_length,
+                packing=packing, batch_size=batch_size, is_indexed=indices is not None,
             )  # fmt: skip
             self._compiled[key] = packing, self._compile(made_for, self.all_updates)
         packing, compiled = self._compiled[key]
@@ -351,18 +360,32 @@ class Learner:
             network.finish()  # a failure stops the run before another update is made of it
         with _first_call() if is_new else contextlib.nullcontext():
             (outputs,) = compiled(vector, [columns[name] for name in packing.large], indices)
-        names = self._output_names[stages]
-        for name in names.losses:
-            self.networks[name].updates += int(np.sum(learning[name][:count])) if name in learning else count
-        updates = {name: self.networks[name].updates for name in names.losses}
-        result = LearningResult(
-            partial(self._read, names, outputs, count, updates),
-            names.signals,
-            self.explain and partial(self.explain, columns),
-        )
+        result = self.result_of(stages, outputs, count, learning, columns)
         for network in self.networks.values():
             network.is_changed_by(result.wait)
         return result
+
+    def result_of(
+        self,
+        stages: Stages,
+        outputs: Any,
+        count: int,
+        learning: Masks | None = None,
+        columns: Mapping[str, np.ndarray] | None = None,
+    ) -> LearningResult:
+        """The result of updates that a compiled call has made, which are counted.
+
+        :param outputs: [K, outputs], as ``updates_within`` gives them
+        :param count: number of updates that were made
+        :param learning: as for ``train``
+        :param columns: what was learned from, to explain a loss that is not finite
+        """
+        names, learning = self._output_names[stages], learning or {}
+        for name in names.losses:
+            self.networks[name].updates += int(np.sum(learning[name][:count])) if name in learning else count
+        updates = {name: self.networks[name].updates for name in names.losses}
+        explain = None if self.explain is None or columns is None else partial(self.explain, columns)
+        return LearningResult(partial(self._read, names, outputs, count, updates), names.signals, explain)
 
     def gradients(
         self,
@@ -387,8 +410,8 @@ class Learner:
             packing = Packing(columns, len(self.networks) * OPTIMIZER_SCALARS + len(scalars), 1)
             self.num_compilations += 1
             made_for = StepLayout(
-                stages, packing, packing.rows, False, {}, tuple(scalars),
-                sequence_length=sequence_length, changes_weights=False,
+                stages, {}, tuple(scalars), sequence_length=sequence_length,
+                packing=packing, batch_size=packing.rows, is_indexed=False, changes_weights=False,
             )  # fmt: skip
             self._compiled_gradients[key] = packing, self._compile(made_for, self.gradients_of_call)
         packing, compiled = self._compiled_gradients[key]
@@ -456,16 +479,56 @@ class Learner:
         scalars = packing.unpack_scalars(ops, vector)
         large_columns = dict(zip(packing.large, large))
 
-        def update(k: Any, state: dict) -> tuple[dict, Any]:
-            columns = self._columns(layout, rows, large_columns, k, indices)
-            return self._one_update(layout, state, columns, scalars[k])
-
-        if packing.num_updates > 1:
-            state, outputs = self._loop(update, state, packing.num_updates, ops.cast(vector[-1], "int32"))
-        else:
-            state, row = update(0, state)
-            outputs = row[None]
+        state, outputs = self.updates_within(
+            layout, state, lambda k: self._columns(layout, rows, large_columns, k, indices), scalars,
+            ops.cast(vector[-1], "int32"),
+        )  # fmt: skip
         return {name: network.layout.pack(ops, state[name]) for name, network in self.networks.items()}, [outputs]
+
+    def updates_within(
+        self,
+        layout: UpdateLayout,
+        state: dict,
+        columns: Callable[[Any], dict[str, Any]],
+        scalars: Any,
+        count: Any,
+    ) -> tuple[dict, Any]:
+        """Some updates one after the other as a pure function, for a compiled call that does more than these.
+
+        :param state: each network's groups of arrays
+        :param columns: gives the columns of update k's batch, as ``train`` takes them
+        :param scalars: [K, S], each update's numbers; see ``scalar_rows``
+        :param count: number of the K updates to make
+        :return: the new state, and [K, outputs] for ``result_of``
+        """
+
+        def update(k: Any, state: dict) -> tuple[dict, Any]:
+            return self._one_update(layout, state, columns(k), scalars[k])
+
+        if scalars.shape[0] > 1:
+            return self._loop(update, state, scalars.shape[0], count)
+        state, row = update(0, state)
+        return state, row[None]
+
+    def views(self, state: dict) -> dict[str, NetworkView]:
+        """The networks as rules see them. :param state: each network's groups of arrays"""
+        return self.step.views(self.ops, {name: groups["weights"] for name, groups in state.items()}, state)
+
+    def scalar_rows(
+        self, scalars: dict[str, float], count: int, training_step: int | None, updates_before: int
+    ) -> np.ndarray:
+        """[count, S] float32, the numbers of updates that teach all networks, for ``updates_within``.
+
+        :param scalars: the agent's numbers
+        :param training_step: the training step, from 0 on, that the updates are part of; None if each is one by itself
+        :param updates_before: number of updates that the same call makes before these
+        """
+        rows = [
+            optimizer.scalar_rows(self.networks[name].updates + 1 + updates_before, count, training_step)
+            for name, optimizer in self.step.optimizers.items()
+        ]
+        rows.append(np.broadcast_to(np.asarray(list(scalars.values())), (count, len(scalars))))
+        return np.concatenate(rows, axis=1).astype(np.float32)
 
     def gradients_of_call(
         self, layout: StepLayout, variables: Variables, vector: Any, large: list, indices: Any
@@ -535,7 +598,7 @@ class Learner:
         return np.asarray(rows, np.float32)
 
     def _one_update(
-        self, layout: StepLayout, state: dict, columns: dict[str, Any], scalar_row: Any
+        self, layout: UpdateLayout, state: dict, columns: dict[str, Any], scalar_row: Any
     ) -> tuple[dict, Any]:
         """:return: the new state, and losses, gradient norms, signals and errors in one vector"""
         ops = self.ops
@@ -637,7 +700,7 @@ class Learner:
         rows += [ops.cast(told.values[name], "float32") for name in names.values]
         return ops.concatenate([outputs, *rows]) if rows else outputs
 
-    def _batch(self, columns: dict[str, Any], scalar_row: Any, layout: StepLayout) -> LearningBatch:
+    def _batch(self, columns: dict[str, Any], scalar_row: Any, layout: UpdateLayout) -> LearningBatch:
         groups: dict[str, dict[str, Any]] = {"states": {}, "next_states": {}, "extra": {}}
         for path, column in columns.items():
             group, _, name = path.partition("/")

@@ -13,6 +13,8 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, Callable, Iterable, Protocol
 
+import numpy as np
+
 from rl_coach.architectures.network_function import NetworkFunction
 from rl_coach.base_parameters import NetworkParameters
 from rl_coach.core_types import GradientClippingMethod
@@ -267,6 +269,22 @@ class Optimizer:
         first, second = 1 - p.adam_optimizer_beta1**update, 1 - p.adam_optimizer_beta2**update
         return [self.learning_rate(update - 1 if training_step is None else training_step), 1 / first, 1 / second]
 
+    def scalar_rows(self, first_update: int, count: int, training_step: int | None = None) -> np.ndarray:
+        """[count, 3], the ``scalars`` of consecutive updates.
+
+        :param first_update: the number of the first, from 1 on
+        :param training_step: as for ``scalars``, of all of them
+        """
+        p, numbers = self.parameters, np.arange(first_update, first_update + count)
+        rows = np.empty((count, 3))
+        if training_step is None:
+            rows[:, 0] = [self.learning_rate(number - 1) for number in numbers.tolist()]
+        else:
+            rows[:, 0] = self.learning_rate(training_step)
+        rows[:, 1] = 1 / (1 - p.adam_optimizer_beta1**numbers)
+        rows[:, 2] = 1 / (1 - p.adam_optimizer_beta2**numbers)
+        return rows
+
     def learning_rate(self, training_step: int) -> float:
         """The step size in a training step, from 0 on: a schedule's, or decayed by a factor after each full period."""
         p = self.parameters
@@ -376,15 +394,22 @@ class TrainingStep:
 
         :param rule: a stage's
         """
-        views = {
-            name: NetworkView(
-                ops, function, weights[name], state[name]["buffers"], _target_of(state[name]), batch.sequence_length
-            )
-            for name, function in self.networks.items()
-        }
+        views = self.views(ops, weights, state, batch.sequence_length)
         update = rule(ops, views, batch)
         losses = {name: loss + self._l2(ops, name, weights[name]) for name, loss in update.losses.items()}
         return losses, update, {name: view.buffers for name, view in views.items()}
+
+    def views(
+        self, ops: Any, weights: dict[str, list], state: dict[str, dict], sequence_length: int | None = None
+    ) -> dict[str, NetworkView]:
+        """The networks as rules see them.
+
+        :param weights: of each network, which may differ from those in ``state``
+        """
+        return {
+            name: NetworkView(ops, function, weights[name], own["buffers"], _target_of(own), sequence_length)
+            for (name, function), own in zip(self.networks.items(), (state[name] for name in self.networks))
+        }
 
     def apply(
         self, ops: Any, state: dict, gradients: dict[str, list], buffers: dict, optimizer_scalars: dict[str, Any]

@@ -25,7 +25,7 @@ from rl_coach.utils import CoachError, TrainingError, did_you_mean, force_list
 VIDEO_FRAMES_PER_SECOND = 10
 MOST_ENVIRONMENTS = 100_000
 """More copies than this are a mistake: no machine has the memory."""
-_FULL_NAME = re.compile(r"[\w.:/-]+-v\d+|[\w.]+:[\w-]+/[\w-]+|[\w.]+:[A-Z]\w*|.+\.py:\w+")
+_FULL_NAME = re.compile(r"[\w.:/-]+-v\d+|[\w.]+:[\w-]+/[\w-]+|[\w.]+:[A-Z]\w*|.+\.py:\w+|pgx:.+")
 _EPISODE_ATTRIBUTES = (
     "state", "reward", "done", "truncated", "info", "goal", "last_action", "last_env_response",
     "total_reward_in_current_episode", "_record",

@@ -319,6 +319,11 @@ class GymEnvironment(Environment):
             self.reward_success_threshold = getattr(specification, "reward_threshold", None)
         self.reward_space = RewardSpace(1, reward_success_threshold=self.reward_success_threshold)
 
+    @property
+    def functions(self) -> Any:
+        """The environment as pure functions, a ``FunctionEnvironment``; None if it is another simulator."""
+        return getattr(self._simulator, "functions", None)
+
     def _take_action(self, action: ActionType) -> None:
         observation, self.reward, terminated, truncated, self.info = self._step_simulator(action)
         self.state = self._read_state(observation, self.info)

@@ -21,7 +21,7 @@ from types import ModuleType
 from typing import Any
 
 from rl_coach.environments.rendering import has_display
-from rl_coach.installation import install_command, pip_install
+from rl_coach.installation import install_command, is_installed, pip_install
 from rl_coach.utils import CoachError, did_you_mean, lower_under_to_upper, short_dynamic_import
 
 logger = logging.getLogger("rl_coach")
@@ -62,6 +62,7 @@ atari_no_frameskip_v4 = {name: f"{_camel(name)}NoFrameskip-v4" for name in gym_a
 _ARCADE_LEVEL = re.compile(r"(?P<game>[A-Z]\w*?)(?P<ram>-ram)?(?P<skip>Deterministic|NoFrameskip)?-v(?P<version>[04])")
 _ARCADE_GAMES = {_camel(name) for name in gym_atari_envs}
 _REGISTERED_LEVEL = re.compile(r"-v\d+$|/")
+_FUNCTION_LEVEL = re.compile(r"(gymnax|playground|brax|pgx):.+")
 
 # Which distribution registers the levels whose names begin so, and which extra of ours brings it.
 _PLUGINS = {
@@ -107,18 +108,29 @@ def make_simulator(level: str, parameters: dict[str, Any], frame_skip: int, rend
     """The Gymnasium environment of a level.
 
     :param level: a registered id (``CartPole-v1``, or ``module:MyLevel-v0`` if importing the module registers
-        it), ``module:Class`` or ``path/to/file.py:Class``
+        it), ``module:Class`` or ``path/to/file.py:Class``; ``gymnax:LEVEL``, and so with ``playground``, ``brax`` and
+        ``pgx``, or ``module:environment`` with gymnax' signatures, for environments that are pure functions on JAX
     :param parameters: keyword arguments for its constructor
     :param frame_skip: above 1, an Atari game steps single frames, because the caller skips frames
     :param render_mode: ``'rgb_array'``, ``'human'`` or None
     :raises CoachError: there is no such level, a package is missing, or the parameters do not fit
     """
+    if _FUNCTION_LEVEL.fullmatch(level):
+        return _make_of_functions(level, parameters)
     module, _, name = level.rpartition(":")
     if module and not _REGISTERED_LEVEL.search(name):
         return _make_from_class(level, parameters, render_mode)
     if module:
         _import(module, level)
     return _make_registered(name, parameters, frame_skip, render_mode)
+
+
+def _make_of_functions(level: str, parameters: dict[str, Any]) -> Any:
+    if not is_installed("jax"):
+        raise CoachError(f"level '{level}' needs JAX: {install_command('jax')}")
+    from rl_coach.environments.function_environment import FunctionSimulator, make_function_environment
+
+    return FunctionSimulator(make_function_environment(level, parameters))
 
 
 def _draw_without_display() -> None:
@@ -147,6 +159,8 @@ def _make_from_class(level: str, parameters: dict[str, Any], render_mode: str | 
         cls = short_dynamic_import(level)
     except ModuleNotFoundError as error:
         raise _missing_import(level, error) from error
+    if _is_function_environment(cls):
+        return _simulator_of(level, cls(**parameters) if inspect.isclass(cls) else cls)
     signature = inspect.signature(cls)
     if render_mode is not None and "render_mode" in signature.parameters:
         parameters = {"render_mode": render_mode, **parameters}
@@ -155,6 +169,41 @@ def _make_from_class(level: str, parameters: dict[str, Any], render_mode: str | 
     except TypeError as error:
         raise CoachError(_unfit_parameters(level, error)) from None
     return cls(**parameters)
+
+
+def is_function_level(level: str) -> bool:
+    """True if a level's environment consists of pure functions, told without making it.
+
+    :param level: see ``make_simulator``
+    :raises CoachError: it names a module or an attribute that does not exist
+    """
+    if _FUNCTION_LEVEL.fullmatch(level):
+        return True
+    module, _, name = level.rpartition(":")
+    if not module or _REGISTERED_LEVEL.search(name):
+        return False
+    try:
+        return _is_function_environment(short_dynamic_import(level))
+    except ModuleNotFoundError as error:
+        raise _missing_import(level, error) from error
+
+
+def _is_function_environment(made: Any) -> bool:
+    """True if an object, or a class, has gymnax' ``reset(key, params)`` and ``step(key, state, action, params)``."""
+    for name in ("reset", "step"):
+        function = getattr(made, name, None)
+        if not callable(function):
+            return False
+        names = [parameter for parameter in inspect.signature(function).parameters if parameter != "self"]
+        if names[:1] != ["key"]:
+            return False
+    return True
+
+
+def _simulator_of(level: str, made: Any) -> Any:
+    from rl_coach.environments.function_environment import FunctionSimulator, environment_of_user
+
+    return FunctionSimulator(environment_of_user(level, made))
 
 
 def _unfit_parameters(level: str, error: TypeError) -> str:

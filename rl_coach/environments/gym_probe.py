@@ -9,6 +9,8 @@ import numpy as np
 
 from rl_coach.environments.gym_wrappers import OldApiEnvironment
 
+ACTION_MASK = "action_mask"  # in an observation or an info
+
 
 class Probe(NamedTuple):
     """Environment with Gymnasium's current interface, and its answers to a reset and a step."""
@@ -40,7 +42,7 @@ def probe(simulator: Any, action: Any, seed: int | None) -> Probe:
 
 def action_mask_of(observation: Any, info: dict[str, Any]) -> Any:
     """The action mask that the environment gives for a state; None if it gives none."""
-    return info.get("action_mask", observation.get("action_mask") if isinstance(observation, dict) else None)
+    return info.get(ACTION_MASK, observation.get(ACTION_MASK) if isinstance(observation, dict) else None)
 
 
 def _arrays(observation: Any) -> Iterable[np.ndarray]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from rl_coach.core_types import StateType
 from rl_coach.environments.environment_checks import READABLE, Finding, form_finding, missing
+from rl_coach.environments.gym_probe import ACTION_MASK
 from rl_coach.environments.observation_space_type import ObservationSpaceType
 from rl_coach.spaces import (
     ActionMaskSpace,
@@ -30,7 +31,6 @@ from rl_coach.spaces import (
 from rl_coach.utils import CoachError, did_you_mean
 
 MAX_NUM_COMBINED_ACTIONS = 4096
-ACTION_MASK = "action_mask"
 
 Convert = Callable[[Any], Any]
 

@@ -30,6 +30,16 @@ def draws_by_probabilities(policy: ExplorationPolicy) -> bool:
     return policy.draws_by_probabilities and not OVERRIDES.is_replaced(policy, "draws_by_probabilities")
 
 
+def fitting_exploration(parameters: Any, action_space: ActionSpace) -> Any:
+    """Those of an agent's ``ExplorationParameters`` that are for an action space; None if none are.
+
+    :param parameters: ``ExplorationParameters``, or a dict of them by the class of the action space
+    """
+    if not isinstance(parameters, dict):
+        return parameters
+    return next((one for space, one in parameters.items() if isinstance(action_space, space)), None)
+
+
 def make_exploration_policy(parameters: Any, action_space: ActionSpace, agent: str) -> Any:
     """The exploration policy of an agent.
 
@@ -37,15 +47,13 @@ def make_exploration_policy(parameters: Any, action_space: ActionSpace, agent: s
     :param agent: its name, for messages
     :raises CoachError: none of them is for this action space
     """
-    if isinstance(parameters, dict):
-        fitting = [one for space, one in parameters.items() if isinstance(action_space, space)]
-        if not fitting:
-            known = ", ".join(space.__name__ for space in parameters)
-            raise CoachError(
-                f"agent '{agent}' has exploration for {known}, not for {type(action_space).__name__}: "
-                f"choose another agent, or an output filter that maps the actions"
-            )
-        parameters = fitting[0]
+    given, parameters = parameters, fitting_exploration(parameters, action_space)
+    if parameters is None:
+        known = ", ".join(space.__name__ for space in given)
+        raise CoachError(
+            f"agent '{agent}' has exploration for {known}, not for {type(action_space).__name__}: "
+            f"choose another agent, or an output filter that maps the actions"
+        )
     parameters.action_space = action_space
     policy = dynamic_import_and_instantiate_module_from_params(parameters)
     parameters.action_space = None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from rl_coach.agents.agent_interface import AgentInterface
 from rl_coach.base_parameters import (
     AgentParameters,
@@ -11,6 +13,9 @@ from rl_coach.base_parameters import (
     TaskParameters,
     VisualizationParameters,
 )
+from rl_coach.compiled_level_manager import CompiledLevelManager, why_not_compiled
+from rl_coach.environments.gym_environment import GymEnvironmentParameters
+from rl_coach.environments.gym_levels import is_function_level
 from rl_coach.graph_managers.building import (
     agent_of_graph,
     as_int,
@@ -21,6 +26,7 @@ from rl_coach.graph_managers.building import (
 )
 from rl_coach.graph_managers.graph_manager import GraphManager, ScheduleParameters
 from rl_coach.level_manager import LevelManager
+from rl_coach.logger import screen
 from rl_coach.remote_level_manager import RemoteLevelManager
 from rl_coach.vector_level_manager import VectorLevelManager
 
@@ -57,6 +63,10 @@ class BasicRLGraphManager(GraphManager):
         # all seeds are drawn before anything is built, in this order, so that they do not depend on what is built when
         environment_seed, evaluation_seed, agent_seed = self.spawn_seed(), self.spawn_seed(), self.spawn_seed()
         parameters = self.env_params = environment_of_graph(self.env_params, task_parameters, environment_seed)
+        if task_parameters.role.acts and self._may_be_compiled(parameters):
+            level = self._create_compiled_level(task_parameters, evaluation_seed, agent_seed)
+            if level is not None:
+                return [level], [level.environment]
         level_class: type[LevelManager]
         if task_parameters.role.acts and getattr(parameters, "num_environments", 1) > 1:
             level_class, environment = VectorLevelManager, make_copies(parameters, self.visualization_parameters)
@@ -72,6 +82,33 @@ class BasicRLGraphManager(GraphManager):
             evaluation_environment_factory=lambda: self._create_environment(as_int(evaluation_seed)),
         )
         return [level], [environment]
+
+    @staticmethod
+    def _may_be_compiled(parameters: Any) -> bool:
+        """True if the environment consists of pure functions; one that is fed by a user's loop does not."""
+        is_plain = getattr(parameters, "path", None) == GymEnvironmentParameters().path
+        return is_plain and parameters.level is not None and is_function_level(str(parameters.level))
+
+    def _create_compiled_level(self, task: TaskParameters, evaluation_seed: Any, agent_seed: Any) -> Any:
+        """The level with a loop that is compiled as a whole; None, and a line that says why, if it cannot be."""
+        parameters = self.env_params
+        environment, agent = self._create_environment(parameters.seed), self._create_agent(task)
+        reason = why_not_compiled(agent, environment, parameters, task, self.heatup_steps.num_steps > 0)
+        if reason is not None:
+            environment.close()
+            screen.log(f"the loop is not compiled as a whole: {reason}")
+            return None
+        agent.seed(agent_seed)
+        copies = parameters.num_environments
+        screen.log(f"the loop is compiled as a whole, in {copies} environment{'s at once' if copies > 1 else ''}")
+        return CompiledLevelManager(
+            "main_level",
+            agent,
+            environment,
+            parameters.num_environments,
+            as_int(np.random.SeedSequence([parameters.seed, as_int(agent_seed)])),
+            evaluation_environment_factory=lambda: self._create_environment(as_int(evaluation_seed)),
+        )
 
     def _create_environment(self, seed: int) -> Any:
         return make_environment(self.env_params, seed, self.visualization_parameters)

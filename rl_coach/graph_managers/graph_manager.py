@@ -404,9 +404,25 @@ class GraphManager(CoachNames, Constrained):
         counts, unit = self._counts, type(steps)
         end = counts[unit] + steps.num_steps
         waits = wait_for_full_episodes and self.top_level_manager.has_one_episode
+        self._bound_steps([unit(end)])
         while counts[unit] < end or (waits and not self.reset_required and not self._is_episode_endless()):
             self._step()
             self.stop_signals.stop_if_asked()
+
+    def _bound_steps(self, ends: Sequence[StepMethod], until_checkpoint: bool = False) -> None:
+        """Let the next steps go no further than to the first of some counts of the present phase.
+
+        :param until_checkpoint: nor past the count at which a checkpoint is due
+        """
+        counts, schedule = self._counts, self.checkpoints.schedule
+
+        def left(unit: type[StepMethod]) -> int | None:
+            at = [end.num_steps for end in ends if type(end) is unit]
+            if until_checkpoint and (due := schedule.next_count(unit)) is not None:
+                at.append(due)
+            return min(at) - counts[unit] if at else None
+
+        self.top_level_manager.left = left
 
     def _is_episode_endless(self) -> bool:
         return self.level_managers[-1].active_environment.current_episode_steps_counter >= ENDLESS_EPISODE
@@ -532,6 +548,8 @@ class GraphManager(CoachNames, Constrained):
         last = self.improvement.end or unit(end)
         last_unit, last_end = type(last), last.num_steps
         saves, signals, callbacks = self.checkpoints.schedule.is_regular, self.stop_signals, self._run_callbacks
+        ends = [unit(end), last]
+        self._bound_steps(ends, until_checkpoint=True)
         while counts[unit] < end and counts[last_unit] < last_end:
             self._step()
             self.train()
@@ -541,6 +559,7 @@ class GraphManager(CoachNames, Constrained):
                 signals.stop_if_asked()
             if callbacks.exist:
                 callbacks.carry_out(lambda: self.evaluate(self.evaluation_steps), self.save_checkpoint)
+                self._bound_steps(ends, until_checkpoint=True)  # an evaluation has bounds of its own
                 if callbacks.wants_stop:
                     return
 

@@ -6,7 +6,7 @@ import math
 import time
 from typing import Any
 
-from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, TotalStepsCounter
+from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, StepMethod, TotalStepsCounter
 
 # in the middle of an episode a checkpoint is larger, and some simulators do not repeat: one that is due by the clock
 # waits for an episode's end, but not for ever
@@ -49,6 +49,10 @@ class CheckpointSchedule:
         """Count anew: a checkpoint has just been saved, or a run begins."""
         self._due_at = math.inf if self._seconds is None else time.monotonic() + self._seconds
         self._due = {unit: (self._counts[unit] // period + 1) * period for unit, period in self._periods.items()}
+
+    def next_count(self, unit: type[StepMethod]) -> int | None:
+        """The training count of a unit at which the next checkpoint is due; None if none is by this unit."""
+        return self._due.get(unit)
 
     def is_due(self, is_between_episodes: bool = True) -> bool:
         """True if a checkpoint is to be saved now; asked after every step."""

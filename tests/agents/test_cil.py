@@ -18,6 +18,7 @@ from rl_coach.schedules import ConstantSchedule
 from rl_coach.spaces import ActionSpace, BoxActionSpace, DiscreteActionSpace, VectorObservationSpace
 from rl_coach.utils import CoachError
 from tests.agents.numpy_gradients import adam_of, assert_equal, dense, float64, gradient, one_update, recorded_columns
+from tests.frameworks import in_layers_of_keras
 from tests.zoo.environments import SmallEnvironment
 from tests.zoo.graphs import graph, schedule
 from tests.zoo.states import weights_of
@@ -92,6 +93,7 @@ def branch(weights: list[np.ndarray], states: np.ndarray, command: int) -> np.nd
     return dense(weights, 1 + COMMANDS + command, np.tanh(dense(weights, 1 + command, hidden)))
 
 
+@in_layers_of_keras
 def test_several_updates_are_those_of_the_paper(tmp_path):
     path = recorded(tmp_path)
     agent, fresh = (graph(imitating(path), Crossroads, tmp_path).get_agent() for _ in range(2))
@@ -112,6 +114,7 @@ def test_several_updates_are_those_of_the_paper(tmp_path):
     assert_equal(agent.networks["main"].state.arrays("weights"), weights)
 
 
+@in_layers_of_keras
 def test_only_the_branches_of_the_commands_in_a_batch_learn(tmp_path):
     agent = graph(imitating(recorded(tmp_path)), Crossroads, tmp_path).get_agent()
     before = [np.array(array) for array in agent.networks["main"].state.arrays("weights")]

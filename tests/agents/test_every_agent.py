@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from rl_coach.core_types import EnvironmentSteps
+from tests.frameworks import agents_of_zoo
 from tests.zoo.runs import AGENTS, created
 from tests.zoo.states import weights_of
 
@@ -15,7 +16,7 @@ ONE_OF_EACH_CLASS = {make().path: name for name, (make, *_) in reversed(AGENTS.i
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(ONE_OF_EACH_CLASS.values()))
+@pytest.mark.parametrize("name", agents_of_zoo(sorted(ONE_OF_EACH_CLASS.values())))
 def test_every_agent_makes_an_update(name, tmp_path):
     manager = created(name, 1000, tmp_path)
     manager.heatup(EnvironmentSteps(60))

@@ -24,7 +24,7 @@ from tests.agents.numpy_gradients import (
     one_update,
     recorded_columns,
 )
-from tests.frameworks import FRAMEWORK
+from tests.frameworks import FRAMEWORK, in_layers_of_keras
 from tests.zoo.environments import SmallEnvironmentParameters, Target
 from tests.zoo.graphs import graph, schedule
 
@@ -112,6 +112,7 @@ def reference(agent: Any, columns: dict[str, np.ndarray]) -> dict[str, Any]:
     return {**weights, "target": target, "largest": largest}
 
 
+@in_layers_of_keras
 @pytest.mark.parametrize("expectile, beta", [(0.7, 3.0), (0.9, 40.0)])
 def test_several_updates_are_those_of_the_paper(expectile, beta, tmp_path):
     agent, fresh = (built(tiny(expectile, beta), tmp_path / str(number)) for number in range(2))

@@ -15,6 +15,7 @@ from rl_coach.architectures.layers import Dense
 from rl_coach.architectures.middleware_parameters import LSTMMiddlewareParameters
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, TrainingSteps, Transition
 from rl_coach.utils import CoachError
+from tests.frameworks import agents_of_zoo
 from tests.zoo.environments import Bandit, Lottery, Target
 from tests.zoo.graphs import graph, schedule
 from tests.zoo.parameters import (
@@ -36,9 +37,7 @@ STATM = pathlib.Path("/proc/self/statm")
 LONG = ("rainbow", "redq", "droq", "crossq", "tqc", "maximum_entropy with gSDE")
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] if name in LONG else ()) for name in PROBLEMS]
-)
+@pytest.mark.parametrize("name", agents_of_zoo(PROBLEMS, slow=LONG))
 def test_agents_learn_and_their_seed_decides_what(name, tmp_path):
     parameters, problem, steps, reward = PROBLEMS[name]
     one, same, other = (graph(parameters(), problem, tmp_path, schedule(steps, heatup=40), seed) for seed in (1, 1, 2))

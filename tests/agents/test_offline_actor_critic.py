@@ -25,7 +25,7 @@ from tests.agents.numpy_gradients import (
     one_update,
     recorded_columns,
 )
-from tests.frameworks import FRAMEWORK
+from tests.frameworks import FRAMEWORK, in_layers_of_keras
 from tests.zoo.environments import SmallEnvironmentParameters, Target
 from tests.zoo.graphs import graph, schedule
 
@@ -91,6 +91,7 @@ def conservative(alpha: float = 2.0, count: int = 3) -> AgentParameters:
     return agent
 
 
+@in_layers_of_keras
 def test_conservative_updates_are_those_of_the_paper(tmp_path):
     """Kumar et al. 2020, equation 4 and appendix F, with the policy and the temperature of Haarnoja et al. 2018b."""
     agent, fresh, columns = learned(conservative, tmp_path)
@@ -155,6 +156,7 @@ def weighted(temperature: float = 0.05) -> AgentParameters:
     return agent
 
 
+@in_layers_of_keras
 def test_advantage_weighted_updates_are_those_of_the_paper(tmp_path):
     """Nair et al. 2020, equations 9 and 13, with the counts of a batch divided by their mean."""
     agent, fresh, columns = learned(weighted, tmp_path)

@@ -12,10 +12,12 @@ from rl_coach.architectures.layers import Dense
 from rl_coach.base_parameters import AgentParameters, MiddlewareScheme
 from rl_coach.utils import CoachError
 from tests.agents.numpy_gradients import Weights, dense, float64, gradient
-from tests.frameworks import FRAMEWORK
+from tests.frameworks import FRAMEWORK, NOT_ON_MXNET, not_on_mxnet
 from tests.zoo.environments import Bandit, Lottery, MaskedChain, SmallEnvironment, Target
 from tests.zoo.graphs import graph, schedule
 from tests.zoo.parameters import trpo
+
+twice_differentiable = not_on_mxnet(NOT_ON_MXNET["trpo"])
 
 DAMPING, LIMIT = 0.01, 0.02
 Columns = dict[str, np.ndarray]
@@ -127,6 +129,7 @@ def surrogate(policy: Any, weights: Weights, columns: Columns, old: np.ndarray) 
     return float((ratio * columns["extra/advantages"]).mean())
 
 
+@twice_differentiable
 @pytest.mark.parametrize("problem, policy", [(Lottery, log_policy), (MaskedChain, log_policy), (Target, gaussian)])
 def test_a_step_is_the_natural_gradient_within_the_limit(problem, policy, tmp_path):
     steps, is_discrete = Steps(tiny(), problem, tmp_path), policy is log_policy
@@ -154,6 +157,7 @@ def test_a_step_is_the_natural_gradient_within_the_limit(problem, policy, tmp_pa
             assert not is_within or surrogate(policy, tried, columns, old) <= surrogate(policy, before, columns, old)
 
 
+@twice_differentiable
 def test_fewer_iterations_of_conjugate_gradients_go_another_way(tmp_path):
     """So the test above would notice a step along the gradient itself."""
     steps = Steps(tiny(iterations=1), Lottery, tmp_path, 100)
@@ -166,6 +170,7 @@ def test_fewer_iterations_of_conjugate_gradients_go_another_way(tmp_path):
     assert cosines[0] == pytest.approx(1, abs=1e-4) and cosines[1] < 0.99
 
 
+@twice_differentiable
 def test_a_step_that_is_too_long_is_not_made(tmp_path):
     parameters = tiny(limit=30.0)  # the quadratic divergence is far from the true one there
     parameters.algorithm.line_search_attempts, parameters.algorithm.conjugate_gradient_damping = 1, 1e-6
@@ -177,6 +182,7 @@ def test_a_step_that_is_too_long_is_not_made(tmp_path):
         assert signals["KL Divergence"] == signals["Surrogate Improvement"] == 0
 
 
+@twice_differentiable
 def test_the_critic_learns_returns_in_epochs_of_minibatches(tmp_path):
     parameters = trpo()
     parameters.algorithm.value_epochs, parameters.network_wrappers["critic"].batch_size = 3, 16
@@ -186,6 +192,7 @@ def test_the_critic_learns_returns_in_epochs_of_minibatches(tmp_path):
     assert (critic.updates, actor.updates) == (3 * 5, 1)  # 70 steps of whole episodes are five minibatches
 
 
+@twice_differentiable
 @pytest.mark.slow
 def test_a_recurrent_actor_steps_within_its_limit(tmp_path):
     from tests.zoo.parameters import recurrent_penalized_ppo

@@ -7,6 +7,7 @@ from typing import Any, Union
 from rl_coach.base_parameters import AgentParameters, Frameworks, TaskParameters, VisualizationParameters
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, TrainingSteps
 from rl_coach.environments.environment import EnvironmentParameters
+from rl_coach.environments.gym_environment import GymVectorEnvironment
 from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
 from rl_coach.graph_managers.graph_manager import ScheduleParameters
 from rl_coach.utilities.requirements import settings_below
@@ -62,6 +63,22 @@ def graph(
         agent, environment_parameters, schedule_parameters or schedule(100, heatup=40), visualization
     )
     return manager.create_graph(TaskParameters(framework, experiment_path=str(directory), seed=seed, **task))
+
+
+def compiled(
+    agent: AgentParameters,
+    directory: Any,
+    level: str = "walk",
+    copies: int = 4,
+    steps: ScheduleParameters | None = None,
+    **task: Any,
+) -> BasicRLGraphManager:
+    """A graph in an environment of ``function_environments``, whose loop is compiled if the agent's can be.
+
+    :param steps: None trains for 256 steps
+    """
+    environment = GymVectorEnvironment(f"tests.zoo.function_environments:{level}")
+    return graph(agent, environment, directory, steps or schedule(256), 3, copies=copies, writes_csv=True, **task)
 
 
 def agents_parameters(manager: Any) -> list[AgentParameters]:

@@ -72,6 +72,10 @@ class TrainingClock:
         # a setting may be a number of NumPy, which JSON does not take
         return int(updates if updates_left is None else min(updates, updates_left))
 
+    def take_phases(self, planned: TrainingClock) -> None:
+        """Take the times of the last phase and of the last update of the targets from a clock that went ahead."""
+        self.last_phase, self.last_target_update = planned.last_phase, planned.last_target_update
+
     @property
     def most_phases(self) -> int:
         """Number of training phases that can be due at once."""

@@ -9,6 +9,7 @@ import numpy as np
 from rl_coach.agents.core.learning import PhaseLearning, Phases
 from rl_coach.agents.core.sequences import Sequences, rows_of, stored_states
 from rl_coach.agents.core.update_loop import UpdateLoop
+from rl_coach.architectures.learner import LearningResult
 from rl_coach.architectures.network_wrapper import NetworkWrapper
 from rl_coach.architectures.padding import padded
 from rl_coach.core_types import Batch
@@ -93,9 +94,7 @@ class EpochLearning(PhaseLearning):
         if DIVERGENCE in result.signal_names:
             divergences = result.signals[DIVERGENCE]
             self.divergence = float(divergences[-(len(divergences) // epochs) :].mean())
-            if screen.is_read_by_programs:
-                signals = {line_name: result.signals[name] for line_name, name in _NAMES_IN_LINES.items()}
-                log_epochs(epochs, signals, self._policy.optimizer.learning_rate(self._phases.clock.updates))
+            log_minibatches(result, epochs, self._policy.optimizer.learning_rate(self._phases.clock.updates))
         return float(result.losses[alone.get("name", self._policy.name)].mean())
 
     def minibatches(self, columns: Columns, epochs: int, most: int, size: int) -> dict[str, Any]:
@@ -120,6 +119,13 @@ class EpochLearning(PhaseLearning):
             "count": epochs * per_epoch,
             "sequence_length": length if self._policy.is_recurrent else None,
         }
+
+
+def log_minibatches(result: LearningResult, epochs: int, learning_rate: float) -> None:
+    """Print the lines of a phase's epochs for programs, if one reads them. :param result: of all minibatches"""
+    if screen.is_read_by_programs:
+        signals = {line_name: result.signals[name] for line_name, name in _NAMES_IN_LINES.items()}
+        log_epochs(epochs, signals, learning_rate)
 
 
 def sequence_length_of(network: NetworkWrapper) -> int:

@@ -278,14 +278,21 @@ class UpdateLoop:
             }
         learner = self._shared_learner or self.learner
         result = learner.train(columns, self._rules.learning_scalars(), **how)
-        if result.signal_names:
-            self._signals.add_learning(result)
+        self.record(result, is_counted)
         if batch is not None and self._batches.wants_errors and result.errors is not None:
             self._batches.take_errors(batch, np.abs(result.errors).ravel()[: len(batch)])
+        return result
+
+    def record(self, result: LearningResult, is_counted: bool = False) -> None:
+        """Record losses, gradients, and what the rule wants logged.
+
+        :param is_counted: the loss and gradients are recorded by others
+        """
+        if result.signal_names:
+            self._signals.add_learning(result)
         if not is_counted:
             self._signals.loss.add_sample(LazyArray(lambda: sum(result.losses.values())))
             self._signals.gradients.add_sample(LazyArray(lambda: self._gradient_norms(result)))
-        return result
 
     def _gradient_norms(self, result: LearningResult) -> np.ndarray:
         """[K], of the network that the most updates teach; of several such, the first."""
@@ -329,15 +336,24 @@ class UpdateLoop:
                 self.update_targets()
             self._signals.note_target_update()
 
+    def note_target_update(self) -> None:
+        """Record that target networks have been updated, if there are any."""
+        if self._targets:
+            self._signals.note_target_update()
+
     def update_targets(self) -> None:
         """Move each target network towards its online network: Polyak averaging, or a copy at a rate of 1."""
         for name in self._targets:
             self._networks[name].update_target_network(self._settings.algorithm.rate_for_copying_weights_to_target)
 
+    def learning_rate(self, training_step: int) -> float:
+        """That of the first network in a training step, from 0 on."""
+        return next(iter(self._networks.values())).optimizer.learning_rate(training_step)
+
     def close_phase(self) -> None:
         """Record the learning rate; and the updates so far, if the phase follows an episode that has just ended."""
-        updates, network = self._clock.updates, next(iter(self._networks.values()))
-        self._signals.learning_rate.add_sample(network.optimizer.learning_rate(updates))
+        updates = self._clock.updates
+        self._signals.learning_rate.add_sample(self.learning_rate(updates))
         if self._signals.is_row_open:
             self._signals.note_updates(updates)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
+from typing import Any
 
 import numpy as np
 
@@ -42,3 +43,51 @@ def n_step_advantages(rewards: np.ndarray, values: np.ndarray, discount: float) 
     """R_t - V(s_t) and R_t = sum_k discount^k r_{t+k}, bootstrapped; see ``generalized_advantages``."""
     returns = n_step_returns(np.append(rewards, values[-1]), discount)[:-1]
     return returns - values[:-1], returns
+
+
+# The same as above for several environments at once, in the array operations of a framework. An episode that ends
+# within the segment cuts it: an estimate never reaches into the next one, and one that was truncated bootstraps.
+
+
+def generalized_advantages_of_copies(
+    ops: Any,
+    rewards: Any,
+    values: Any,
+    next_values: Any,
+    terminated: Any,
+    ended: Any,
+    discount: float,
+    gae_lambda: float,
+) -> tuple[Any, Any]:
+    """See ``generalized_advantages``.
+
+    :param rewards: [T, N]
+    :param values: [T, N], of the states
+    :param next_values: [T, N], of the states that the steps led to
+    :param terminated: [T, N] bool
+    :param ended: [T, N] bool, terminated or truncated
+    :return: advantages and targets of the critic, [T, N] each
+    """
+    deltas = rewards + discount * ops.where(terminated, 0.0, next_values) - values
+    advantages = _discounted_sums(ops, deltas, ops.where(ended, 0.0, discount * gae_lambda), ops.zeros_like(values[0]))
+    return advantages, advantages + values
+
+
+def n_step_advantages_of_copies(
+    ops: Any, rewards: Any, values: Any, next_values: Any, terminated: Any, ended: Any, discount: float
+) -> tuple[Any, Any]:
+    """See ``n_step_advantages``, and ``generalized_advantages_of_copies`` for the arguments."""
+    bootstrapped = rewards + discount * ops.where(ops.logical_and(ended, ~terminated), next_values, 0.0)
+    returns = _discounted_sums(ops, bootstrapped, ops.where(ended, 0.0, discount), next_values[-1])
+    return returns - values, returns
+
+
+def _discounted_sums(ops: Any, numbers: Any, discounts: Any, following: Any) -> Any:
+    """[T, N], x_t + d_t s_{t+1}. :param following: [N], the sum after the last"""
+
+    def add(later: Any, row: tuple[Any, Any]) -> tuple[Any, Any]:
+        number, discount = row
+        total = number + discount * later
+        return total, total
+
+    return ops.scan(add, following, (numbers, discounts), reverse=True)[1]

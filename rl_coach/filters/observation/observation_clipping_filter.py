@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from rl_coach.filters.observation.observation_filter import ObservationFilter, similar_space
+from rl_coach.filters.pure import PureFilter, stateless
 from rl_coach.spaces import ObservationSpace
 from rl_coach.utils import CoachError
 
@@ -34,6 +35,9 @@ class ObservationClippingFilter(ObservationFilter):
 
     def filter_batch(self, observations: Any, update_internal_state: bool = True) -> np.ndarray:
         return self.filter(observations)
+
+    def pure(self, ops: Any) -> PureFilter:
+        return stateless(lambda batch: ops.clip(batch, self.clipping_low, self.clipping_high))
 
     def get_filtered_observation_space(self, input_observation_space: ObservationSpace) -> ObservationSpace:
         low, high = self.filter(input_observation_space.low), self.filter(input_observation_space.high)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+from typing import TYPE_CHECKING, Any, Sequence
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from rl_coach.spaces import (
     VectorObservationSpace,
 )
 from rl_coach.utils import CoachError
+
+if TYPE_CHECKING:
+    from rl_coach.filters.pure import PureFilter
 
 
 class ObservationFilter(Filter):
@@ -38,6 +41,13 @@ class ObservationFilter(Filter):
         if self.supports_batching:
             return self.filter(list(observations), update_internal_state)
         return np.asarray([self.filter(observation, update_internal_state) for observation in observations])
+
+    def pure(self, ops: Any) -> PureFilter | None:
+        """The filter as pure functions, for a loop that is compiled as a whole; None if it has no such form.
+
+        :param ops: array operations with the names of ``keras.ops``
+        """
+        return None
 
     def validate_input_observation_space(self, input_observation_space: ObservationSpace) -> None:
         """Make sure that the filter can handle observations of a space.

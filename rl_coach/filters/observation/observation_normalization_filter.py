@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from rl_coach.filters.observation.observation_filter import ObservationFilter, similar_space
+from rl_coach.filters.pure import PureFilter
 from rl_coach.spaces import ObservationSpace
 from rl_coach.utilities.plain_data import State
 from rl_coach.utilities.shared_running_stats import NumpySharedRunningStats
@@ -47,6 +48,43 @@ class ObservationNormalizationFilter(ObservationFilter):
         if not self._shape_is_known:
             self._set_shape(observations.shape[1:])
         return self.filter(observations, update_internal_state)
+
+    def pure(self, ops: Any) -> PureFilter:
+        """The same statistics in 32 bits, which a loop on an accelerator computes with."""
+        statistics = self.running_observation_stats
+
+        def state() -> dict[str, Any]:
+            known = statistics.get_state()
+            return {
+                "count": np.int32(known["count"]),
+                "mean": known["mean"].astype(np.float32),
+                "squared_deviations": known["squared_deviations"].astype(np.float32),
+            }
+
+        def update(state: dict[str, Any], batch: Any) -> dict[str, Any]:
+            """See ``SharedRunningStats.push``."""
+            mean, size = ops.mean(batch, axis=0), batch.shape[0]
+            share = size / ops.cast(state["count"] + size, "float32")
+            difference = mean - state["mean"]
+            squared = ops.sum(ops.square(batch - mean), axis=0)
+            squared += state["squared_deviations"] + ops.square(difference) * (
+                ops.cast(state["count"], "float32") * share
+            )
+            count = state["count"] + size
+            return {"count": count, "mean": state["mean"] + difference * share, "squared_deviations": squared}
+
+        def apply(state: dict[str, Any], batch: Any) -> Any:
+            """See ``SharedRunningStats.normalize``."""
+            count = ops.cast(ops.maximum(state["count"], 1), "float32")
+            variance = ops.maximum(state["squared_deviations"] / count, statistics.epsilon)
+            variance = ops.where(state["count"] > 0, variance, 1.0)
+            return ops.clip((batch - state["mean"]) / ops.sqrt(variance), self.clip_min, self.clip_max)
+
+        def take(state: dict[str, Any]) -> None:
+            arrays = {name: np.asarray(state[name], np.float64) for name in ("mean", "squared_deviations")}
+            self.set_state({"count": int(state["count"]), **arrays})
+
+        return PureFilter(state, update, apply, take)
 
     def _set_shape(self, shape: tuple[int, ...]) -> None:
         self.running_observation_stats.set_params(shape, (self.clip_min, self.clip_max))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Callable
 
 import numpy as np
 
@@ -31,6 +31,9 @@ class RewardClippingFilter(RewardFilter):
         if isinstance(reward, np.ndarray) and reward.ndim:
             return np.clip(reward, self.clipping_low, self.clipping_high)
         return max(self.clipping_low, min(self.clipping_high, float(reward)))
+
+    def pure(self, ops: Any) -> Callable[[Any], Any]:
+        return lambda rewards: ops.clip(rewards, self.clipping_low, self.clipping_high)
 
     def get_filtered_reward_space(self, input_reward_space: RewardSpace) -> RewardSpace:
         space = input_reward_space

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Callable
 
 from rl_coach.filters.base_filter import Filter
 from rl_coach.spaces import RewardSpace
@@ -17,6 +17,14 @@ class RewardFilter(Filter):
     def filter(self, reward: Any, update_internal_state: bool = True) -> Any:
         """The reward changed: a number for a number, an array for an array."""
         raise NotImplementedError(f"{type(self).__name__} does not filter")
+
+    def pure(self, ops: Any) -> Callable[[Any], Any] | None:
+        """The filter as a pure function of rewards [B], for a loop that is compiled as a whole; None if it has no such
+        form.
+
+        :param ops: array operations with the names of ``keras.ops``
+        """
+        return None
 
     def get_filtered_reward_space(self, input_reward_space: RewardSpace) -> RewardSpace:
         """The space of the changed rewards; its success threshold stays that of unchanged ones."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Callable
 
 import numpy as np
 
@@ -25,6 +25,9 @@ class RewardRescaleFilter(RewardFilter):
 
     def filter(self, reward: Any, update_internal_state: bool = True) -> Any:
         return reward * self.rescale_factor
+
+    def pure(self, ops: Any) -> Callable[[Any], Any]:
+        return self.filter
 
     def get_filtered_reward_space(self, input_reward_space: RewardSpace) -> RewardSpace:
         space = input_reward_space

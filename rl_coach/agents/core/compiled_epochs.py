@@ -1,0 +1,241 @@
+"""PPO's part in a compiled loop: play with one policy, then make epochs of minibatches. See ``EpochLearning``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Callable
+
+import numpy as np
+
+from rl_coach.agents.core.clock import TrainingClock
+from rl_coach.agents.core.epochs import log_minibatches
+from rl_coach.agents.core.update_loop import UpdateLoop
+from rl_coach.architectures.compiled_loop import Learned, Phase, PlayedStep, State
+from rl_coach.architectures.learner import UpdateLayout
+from rl_coach.architectures.middleware_parameters import LSTMMiddlewareParameters
+from rl_coach.architectures.policies import log_probability, masked
+from rl_coach.architectures.update import NetworkView
+from rl_coach.base_parameters import AgentParameters
+from rl_coach.core_types import EnvironmentSteps
+from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
+from rl_coach.exploration_policies.categorical import CategoricalParameters
+from rl_coach.exploration_policies.exploration_policy import fitting_exploration
+from rl_coach.filters.pure import PureFilters
+from rl_coach.spaces import ActionSpace
+from rl_coach.utils import Signal
+
+Estimate = Callable[[Any, Any, Any, Any, Any], tuple[Any, Any]]
+"""Advantages and returns [T, N] of rewards, values, the values of next states, terminated and ended, each [T, N]."""
+
+
+@dataclass(frozen=True)
+class EpochSettings:
+    """The settings of PPO's phases.
+
+    :param steps: T, steps of each copy between two phases
+    :param epochs: passes over what was played
+    :param batch_size: rows of a minibatch
+    :param target_rate: the rate at which targets move, where there are any
+    """
+
+    steps: int
+    epochs: int
+    batch_size: int
+    target_rate: float
+
+
+class CompiledEpochs:
+    """See the module, and ``CompiledAgent``.
+
+    :param random: the framework's random numbers, with the names of ``jax.random``
+    :param update_loop: has the learner, and records
+    :param clock: the agent's
+    :param num_copies: N, of the environment
+    :param mask_name: the observation that says which actions are possible, None for none
+    :param filters: the pre-network filters
+    :param estimate: the advantages
+    :param behaviour: the columns of the rule that tell of the policy that played, from the critic's values [B] and the
+        log probabilities of the actions [B]
+    :param scalars: the rule's numbers after some more environment steps
+    :param signals: by name, what takes the critic's values, the advantages and the critic's targets
+    """
+
+    def __init__(
+        self,
+        random: Any,
+        update_loop: UpdateLoop,
+        clock: TrainingClock,
+        settings: EpochSettings,
+        num_copies: int,
+        mask_name: str | None,
+        filters: PureFilters,
+        estimate: Estimate,
+        behaviour: Callable[[Any, Any], dict[str, Any]],
+        scalars: Callable[[int], dict[str, float]],
+        signals: dict[str, Signal],
+    ):
+        self._random, self._update_loop, self._clock, self._settings = random, update_loop, clock, settings
+        self._learner = update_loop.learner
+        self._ops = self._learner.ops
+        self._input_names, self._mask_name, self._filters = update_loop.input_names, mask_name, filters
+        self._estimate, self._behaviour, self._scalars, self._signals = estimate, behaviour, scalars, signals
+        self._rows = settings.steps * num_copies
+        self._per_epoch = -(-self._rows // settings.batch_size)
+        self.updates_per_phase = settings.epochs * self._per_epoch
+        self._stages = self._learner.step.stages
+        self._layout = UpdateLayout(self._stages, {}, tuple(scalars(0)))
+
+    def levels(self, steps: int) -> np.ndarray:
+        """Nothing but the policy says how it explores."""
+        return np.zeros((steps, 0), np.float32)
+
+    def act(self, key: Any, networks: dict[str, NetworkView], states: dict[str, Any], level: Any) -> Any:
+        _, policy = self._outputs(networks, states)
+        if "log_probabilities" in policy:
+            return self._random.categorical(key, policy["log_probabilities"])
+        mean = policy["mean"]
+        return mean + policy["standard_deviation"] * self._random.normal(key, mean.shape)
+
+    def _outputs(self, networks: dict[str, NetworkView], states: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """The critic's values [B], and the policy among the actions that are possible."""
+        value, policy = networks["main"].online(states, training=False)
+        mask = None if self._mask_name is None else states[self._mask_name]
+        return value["v"], masked(self._ops, policy, mask)
+
+    def memory(self, example: PlayedStep) -> Any:
+        def column(array: Any) -> Any:
+            return self._ops.zeros((self._settings.steps, *array.shape), dtype=array.dtype)
+
+        states = {name: column(example.states[name]) for name in self._input_names}
+        following = {name: column(example.next_states[name]) for name in self._input_names}
+        rest = [column(array) for array in (example.actions, example.rewards, example.terminated, example.ended)]
+        names = ("actions", "rewards", "terminated", "ended")
+        position = self._ops.zeros((), dtype="int32")
+        return {"states": states, "next_states": following, **dict(zip(names, rest)), "position": position}
+
+    def remember(self, memory: Any, step: PlayedStep) -> Any:
+        def written(column: Any, row: Any) -> Any:
+            start = (memory["position"], *[0] * len(row.shape))
+            return self._ops.slice_update(column, start, row[None])
+
+        return {
+            "states": {name: written(column, step.states[name]) for name, column in memory["states"].items()},
+            "next_states": {n: written(column, step.next_states[n]) for n, column in memory["next_states"].items()},
+            "actions": written(memory["actions"], step.actions),
+            "rewards": written(memory["rewards"], step.rewards),
+            "terminated": written(memory["terminated"], step.terminated),
+            "ended": written(memory["ended"], step.ended),
+            "position": memory["position"] + 1,
+        }
+
+    def cut(self, memory: Any) -> Any:
+        is_last = self._ops.arange(self._settings.steps) == memory["position"] - 1
+        return {**memory, "ended": self._ops.logical_or(memory["ended"], is_last[:, None])}
+
+    def learn(self, key: Any, state: State, memory: Any, statistics: Any, phase: Phase) -> Learned:
+        columns, shown, statistics = self.columns(self._learner.views(state), memory, statistics)
+        state = self._with_moved_targets(state, phase)
+        indices = self._minibatches(key)
+
+        def batch(k: Any) -> dict[str, Any]:
+            present = self._ops.maximum(indices[k], 0)
+            taken = {name: self._ops.take(column, present, axis=0) for name, column in columns.items()}
+            return {**taken, "weights": self._ops.cast(indices[k] >= 0, "float32")}
+
+        state, outputs = self._learner.updates_within(self._layout, state, batch, phase.scalars, phase.count)
+        memory = {**memory, "position": self._ops.zeros_like(memory["position"])}
+        return Learned(state, memory, statistics, outputs, shown)
+
+    def columns(
+        self, networks: dict[str, NetworkView], memory: Any, statistics: Any
+    ) -> tuple[dict[str, Any], dict[str, Any], Any]:
+        """The columns [T N, ...] of what was played, as ``EpisodeColumns`` makes them, without weights.
+
+        :return: the columns; values, advantages and targets [T N] to log; the statistics of the pre-network filters
+        """
+        ops = self._ops
+
+        def flat(column: Any) -> Any:
+            return ops.reshape(column, (self._rows, *column.shape[2:]))
+
+        states = {name: flat(column) for name, column in memory["states"].items()}
+        states, statistics = self._filters.update_and_apply(statistics, states)
+        following = {name: flat(column) for name, column in memory["next_states"].items()}
+        following = self._filters.apply(statistics, following)
+        values, policy = self._outputs(networks, states)
+        shape = memory["rewards"].shape
+        next_values = ops.reshape(self._outputs(networks, following)[0], shape)
+        advantages, returns = self._estimate(
+            self._filters.rewards(memory["rewards"]), ops.reshape(values, shape), next_values,
+            memory["terminated"], memory["ended"],
+        )  # fmt: skip
+        advantages, returns, actions = flat(advantages), flat(returns), flat(memory["actions"])
+        normalized = (advantages - ops.mean(advantages)) / (ops.std(advantages) + 1e-8)
+        columns = {f"states/{name}": column for name, column in states.items()}
+        columns |= {"actions": actions, "extra/advantages": normalized, "extra/returns": returns}
+        columns |= self._behaviour(values, log_probability(ops, policy, actions))
+        return columns, {"values": values, "advantages": advantages, "targets": returns}, statistics
+
+    def _with_moved_targets(self, state: State, phase: Phase) -> State:
+        """Targets move before the updates, as in ``EpochLearning``."""
+        step, ops = self._learner.step, self._ops
+        rates = {name: self._settings.target_rate for name, own in state.items() if "target_weights" in own}
+        moving = dict.fromkeys(rates, ops.cast(phase.moves_targets, "float32"))
+        return step.keep_targets(ops, state, step.update_targets(state, rates), moving)
+
+    def _minibatches(self, key: Any) -> Any:
+        """[K, B] int32, the rows of each update; -1 fills up the last one of an epoch."""
+        settings, ops = self._settings, self._ops
+        missing = self._per_epoch * settings.batch_size - self._rows
+        keys = self._random.split(key, settings.epochs)
+        orders = [ops.cast(self._random.permutation(keys[epoch], self._rows), "int32") for epoch in range(len(keys))]
+        full = ops.pad(ops.stack(orders), ((0, 0), (0, missing)), constant_values=-1)
+        return ops.reshape(full, (self.updates_per_phase, settings.batch_size))
+
+    def plan(self, clock: TrainingClock, steps: int, updates_before: int, most: int | None) -> Phase:
+        clock.start_phases(most)
+        moves_targets, count = clock.targets_due(), self.updates_per_phase
+        scalars = self._learner.scalar_rows(self._scalars(steps), count, clock.updates, updates_before)
+        clock.updates += 1
+        return Phase(np.int32(count), scalars, np.bool_(moves_targets))
+
+    def record(self, phases: Phase, outputs: np.ndarray, shown: dict[str, np.ndarray]) -> None:
+        clock = self._clock
+        for m, count in enumerate(phases.count.tolist()):
+            for name, signal in self._signals.items():
+                signal.add_sample(shown[name][m])
+            if phases.moves_targets[m]:
+                self._update_loop.note_target_update()
+            clock.minibatches += count
+            result = self._learner.result_of(self._stages, outputs[m], count)
+            result.wait()
+            self._update_loop.record(result)
+            log_minibatches(result, self._settings.epochs, self._update_loop.learning_rate(clock.updates))
+            clock.updates += 1
+            self._update_loop.close_phase()
+
+
+def why_epochs_are_not_compiled(parameters: AgentParameters, num_copies: int, actions: ActionSpace) -> str | None:
+    """The reason why an agent's phases cannot be part of a compiled loop, None if they can.
+
+    :param parameters: the agent's
+    :param num_copies: of the environment
+    :param actions: the environment's
+    """
+    algorithm: Any = parameters.algorithm
+    period = algorithm.num_consecutive_playing_steps
+    if not isinstance(period, EnvironmentSteps):
+        return "num_consecutive_playing_steps is not in EnvironmentSteps"
+    if period.num_steps < 1 or period.num_steps % num_copies:
+        return f"num_consecutive_playing_steps ({period.num_steps}) is no multiple of {num_copies} environments"
+    if algorithm.num_consecutive_training_steps != 1:
+        return "num_consecutive_training_steps is not 1"
+    if getattr(algorithm, "target_kl_divergence", None) is not None:
+        return "target_kl_divergence ends the epochs of a phase early"
+    middlewares = [network.middleware_parameters for network in parameters.network_wrappers.values()]
+    if any(isinstance(one, LSTMMiddlewareParameters) for one in middlewares):
+        return "its network is recurrent"
+    exploration = fitting_exploration(parameters.exploration, actions)
+    if type(exploration) not in (CategoricalParameters, AdditiveNoiseParameters):
+        return f"{type(exploration).__name__} has no compiled form"
+    return None

@@ -1,0 +1,244 @@
+"""The part of agents that learn from uniform replay in a compiled loop: the memory is a ring of columns on the device.
+See ``BatchLearning`` and ``ExperienceReplay``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Callable, Iterator
+
+import numpy as np
+
+from rl_coach.agents.core.clock import TrainingClock
+from rl_coach.agents.core.update_loop import UpdateLoop
+from rl_coach.architectures.compiled_loop import Learned, Phase, PlayedStep, State
+from rl_coach.architectures.learner import UpdateLayout
+from rl_coach.architectures.middleware_parameters import LSTMMiddlewareParameters
+from rl_coach.architectures.update import NetworkView
+from rl_coach.base_parameters import AgentParameters
+from rl_coach.core_types import EnvironmentSteps, TrainingSteps
+from rl_coach.filters.pure import PureFilters
+from rl_coach.memories.non_episodic.experience_replay import ExperienceReplayParameters
+
+Act = Callable[[Any, dict[str, NetworkView], dict[str, Any], Any], Any]
+"""See ``CompiledAgent.act``."""
+
+
+@dataclass(frozen=True)
+class ReplaySettings:
+    """The settings of learning from replay.
+
+    :param capacity: steps of each copy that are kept
+    :param updates_per_phase: K, the most updates of a training phase
+    :param discount: of the agent
+    :param target_rate: the rate at which targets move
+    :param targets_period: the time between two updates of the targets
+    """
+
+    capacity: int
+    updates_per_phase: int
+    discount: float
+    target_rate: float
+    targets_period: Any
+
+
+class CompiledReplay:
+    """See the module, and ``CompiledAgent``.
+
+    :param random: the framework's random numbers, with the names of ``jax.random``
+    :param update_loop: has the learner, and records
+    :param clock: the agent's
+    :param num_copies: N, of the environment
+    :param filters: the pre-network filters
+    :param act: chooses actions
+    :param levels: how the agent explores in its next steps; see ``CompiledAgent.levels``
+    """
+
+    def __init__(
+        self,
+        random: Any,
+        update_loop: UpdateLoop,
+        clock: TrainingClock,
+        settings: ReplaySettings,
+        num_copies: int,
+        filters: PureFilters,
+        act: Act,
+        levels: Callable[[int], np.ndarray],
+    ):
+        self._random, self._update_loop, self._clock, self._settings = random, update_loop, clock, settings
+        self._learner = update_loop.learner
+        self._ops = self._learner.ops
+        self._num_copies, self._filters = num_copies, filters
+        self.act, self.levels = act, levels
+        self.updates_per_phase = settings.updates_per_phase
+        self._stages = self._learner.step.stages
+        targets = [name for name, one in self._learner.networks.items() if "target_weights" in one.groups()]
+        rates = dict.fromkeys(targets, settings.target_rate)
+        self._num_targets = len(targets)
+        self._layout = UpdateLayout(self._stages, rates, (), moving=tuple(targets))
+
+    def memory(self, example: PlayedStep) -> Any:
+        def column(array: Any) -> Any:
+            return self._ops.zeros((self._settings.capacity, *array.shape), dtype=array.dtype)
+
+        names = self._update_loop.input_names
+        return {
+            "states": {name: column(example.states[name]) for name in names},
+            "next_states": {name: column(example.next_states[name]) for name in names},
+            "actions": column(example.actions),
+            "rewards": column(example.rewards),
+            "terminated": column(example.terminated),
+            "stored": self._ops.zeros((), dtype="int32"),
+            "next": self._ops.zeros((), dtype="int32"),
+        }
+
+    def remember(self, memory: Any, step: PlayedStep) -> Any:
+        ops, capacity = self._ops, self._settings.capacity
+
+        def written(column: Any, row: Any) -> Any:
+            return ops.slice_update(column, (memory["next"], *[0] * len(row.shape)), row[None])
+
+        return {
+            "states": {name: written(column, step.states[name]) for name, column in memory["states"].items()},
+            "next_states": {n: written(column, step.next_states[n]) for n, column in memory["next_states"].items()},
+            "actions": written(memory["actions"], step.actions),
+            "rewards": written(memory["rewards"], step.rewards),
+            "terminated": written(memory["terminated"], step.terminated),
+            "stored": ops.minimum(memory["stored"] + 1, capacity),
+            "next": (memory["next"] + 1) % capacity,
+        }
+
+    def cut(self, memory: Any) -> Any:
+        """A transition has its own next state: nothing reaches into the episode after it."""
+        return memory
+
+    def learn(self, key: Any, state: State, memory: Any, statistics: Any, phase: Phase) -> Learned:
+        columns, statistics = self.columns(key, memory, statistics)
+
+        def batch(k: Any) -> dict[str, Any]:
+            return {name: column[k] for name, column in columns.items()}
+
+        state, outputs = self._learner.updates_within(self._layout, state, batch, phase.scalars, phase.count)
+        return Learned(state, memory, statistics, outputs, {})
+
+    def columns(self, key: Any, memory: Any, statistics: Any) -> tuple[dict[str, Any], Any]:
+        """Columns [K, B, ...] of rows that are drawn uniformly, as ``Agent.learning_columns`` makes them.
+
+        :return: the columns, and the statistics of the pre-network filters
+        """
+        ops, settings = self._ops, self._settings
+        size = (settings.updates_per_phase, self._update_loop.batch_size)
+        rows = self._random.randint(key, (size[0] * size[1],), 0, memory["stored"] * self._num_copies)
+
+        def drawn(column: Any) -> Any:
+            return ops.take(ops.reshape(column, (-1, *column.shape[2:])), rows, axis=0)
+
+        states = {name: drawn(column) for name, column in memory["states"].items()}
+        states, statistics = self._filters.update_and_apply(statistics, states)
+        following = {name: drawn(column) for name, column in memory["next_states"].items()}
+        following = self._filters.apply(statistics, following)
+        columns = {f"states/{name}": column for name, column in states.items()}
+        columns |= {f"next_states/{name}": column for name, column in following.items()}
+        columns["actions"] = drawn(memory["actions"])
+        columns["rewards"] = self._filters.rewards(drawn(memory["rewards"]))
+        columns["discounts"] = ops.where(drawn(memory["terminated"]), 0.0, settings.discount)
+        columns["weights"] = ops.ones_like(columns["rewards"])
+        return {name: ops.reshape(column, (*size, *column.shape[1:])) for name, column in columns.items()}, statistics
+
+    def plan(self, clock: TrainingClock, steps: int, updates_before: int, most: int | None) -> Phase:
+        count, most_updates = clock.start_phases(most), self.updates_per_phase
+        moves = np.zeros((most_updates, self._num_targets), np.float32)
+        moves[:count] = self._moves(clock, count)[:, None]
+        scalars = self._learner.scalar_rows({}, most_updates, None, updates_before)
+        return Phase(np.int32(count), np.concatenate([scalars, moves], axis=1), np.bool_(moves.any()))
+
+    def _moves(self, clock: TrainingClock, count: int) -> np.ndarray:
+        """[count] bool, the updates after which targets move, as ``UpdateLoop.learn`` moves them."""
+        moves = np.zeros(count, bool)
+        if clock.updates_before_targets(count)[1]:
+            moves[:] = True if (due := clock.target_updates(count)) is None else due
+            clock.updates += count
+            clock.targets_due()
+            return moves
+        by_updates = isinstance(self._settings.targets_period, TrainingSteps)
+        for k in range(count):
+            clock.updates += 1
+            moves[k] = (by_updates or k == count - 1) and clock.targets_due()
+        return moves
+
+    def record(self, phases: Phase, outputs: np.ndarray, shown: dict[str, np.ndarray]) -> None:
+        is_made = np.arange(self.updates_per_phase) < phases.count[:, None]
+        made = outputs[is_made]
+        result = self._learner.result_of(self._stages, made, len(made))
+        result.wait()
+        self._update_loop.record(result)
+        if phases.moves_targets.any():
+            self._update_loop.note_target_update()
+        self._clock.updates += len(made)
+        self._update_loop.close_phase()
+
+
+def epsilon_greedy(
+    ops: Any, random: Any, values: Callable[[dict[str, NetworkView], dict[str, Any]], Any], mask_name: str | None
+) -> Act:
+    """Actions as ``EGreedy`` chooses them: the best, ties at random, or with probability epsilon any that is possible.
+
+    :param values: the values [N, A] in states as networks see them
+    :param mask_name: the observation that says which actions are possible, None for none
+    """
+
+    def act(key: Any, networks: dict[str, NetworkView], states: dict[str, Any], level: Any) -> Any:
+        q = values(networks, states)
+        possible = ops.ones_like(q) if mask_name is None else ops.cast(states[mask_name] > 0, "float32")
+        best = ops.max(ops.where(possible > 0, q, -np.inf), axis=-1, keepdims=True)
+        greedy = possible * ops.cast(q == best, "float32")
+        uniform, greedy = (one / ops.sum(one, axis=-1, keepdims=True) for one in (possible, greedy))
+        epsilon = level[:, None]
+        return random.categorical(key, ops.log(epsilon * uniform + (1.0 - epsilon) * greedy))
+
+    return act
+
+
+def replay_settings(parameters: AgentParameters, num_copies: int) -> ReplaySettings:
+    """The settings of an agent that can be compiled. :param num_copies: of the environment"""
+    algorithm = parameters.algorithm
+    period: Any = algorithm.num_consecutive_playing_steps
+    phases = max(1, num_copies // max(1, period.num_steps))
+    return ReplaySettings(
+        max(1, parameters.memory.max_size[1] // num_copies),
+        phases * algorithm.num_consecutive_training_steps,
+        algorithm.discount,
+        algorithm.rate_for_copying_weights_to_target,
+        algorithm.num_steps_between_copying_online_weights_to_target,
+    )
+
+
+def why_replay_is_not_compiled(parameters: AgentParameters, num_copies: int) -> str | None:
+    """The reason why an agent cannot learn from replay in a compiled loop, None if it can.
+
+    :param num_copies: of the environment
+    """
+    return next(_reasons(parameters, num_copies), None)
+
+
+def _reasons(parameters: AgentParameters, num_copies: int) -> Iterator[str]:
+    algorithm, memory = parameters.algorithm, parameters.memory
+    period: Any = algorithm.num_consecutive_playing_steps
+    steps = period.num_steps
+    if not isinstance(period, EnvironmentSteps) or steps < 1:
+        yield "num_consecutive_playing_steps is not in EnvironmentSteps"
+    if steps % num_copies and num_copies % steps:
+        yield f"of num_consecutive_playing_steps ({steps}) and num_environments ({num_copies}), none divides the other"
+    if not isinstance(algorithm.num_steps_between_copying_online_weights_to_target, (EnvironmentSteps, TrainingSteps)):
+        yield "targets are updated after episodes"
+    if type(memory) is not ExperienceReplayParameters or not memory.allow_duplicates_in_batch_sampling:
+        yield f"{type(memory).__name__} has no compiled form"
+    if memory.load_memory_from_file_path or algorithm.load_memory_from_file_path:
+        yield "the memory is filled from a file"
+    if algorithm.n_step > 1:
+        yield f"n_step is {algorithm.n_step}"
+    if algorithm.act_for_full_episodes or algorithm.store_transitions_only_when_episodes_are_terminated:
+        yield "whole episodes are waited for"
+    if any(
+        isinstance(one.middleware_parameters, LSTMMiddlewareParameters) for one in parameters.network_wrappers.values()
+    ):
+        yield "its network is recurrent"

@@ -1,0 +1,161 @@
+"""A loop that is compiled as a whole: acting, stepping the environment, remembering and learning in one call.
+
+A framework compiles it (``jax_components/compiled_loop.py``). An agent says how it acts, remembers and learns, as pure
+functions (``CompiledAgent``). The host plans each call: how many steps, and after which of them the agent learns.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from rl_coach.architectures.update import NetworkView
+
+State = dict[str, Any]
+"""Each network's groups of arrays, by name; see ``TrainingStep``."""
+
+
+class PlayedStep(NamedTuple):
+    """A step in all copies of an environment.
+
+    :param states: [N, ...] by name, as the input filters give them
+    :param actions: [N] int32 or [N, D] float32, of the agent
+    :param rewards: [N], filtered
+    :param next_states: [N, ...], those reached, also where an episode ends
+    :param terminated: [N] bool
+    :param ended: [N] bool, terminated or truncated
+    """
+
+    states: dict[str, Any]
+    actions: Any
+    rewards: Any
+    next_states: dict[str, Any]
+    terminated: Any
+    ended: Any
+
+
+class Phase(NamedTuple):
+    """A training phase as the host has planned it.
+
+    :param count: [] int32, number of updates
+    :param scalars: [K, S] float32, each update's numbers; see ``UpdateLayout``
+    :param moves_targets: [] bool, targets are updated in this phase
+    """
+
+    count: Any
+    scalars: Any
+    moves_targets: Any
+
+
+class Learned(NamedTuple):
+    """The result of a training phase.
+
+    :param state: of the networks
+    :param memory: what is left in it
+    :param statistics: of the pre-network filters
+    :param outputs: [K, outputs] of the updates; see ``Learner.updates_within``
+    :param shown: arrays to log, by name
+    """
+
+    state: State
+    memory: Any
+    statistics: Any
+    outputs: Any
+    shown: dict[str, Any]
+
+
+class Plan(NamedTuple):
+    """The plan of a call: for each phase some steps, then learning; then some more steps.
+
+    :param lengths: [P] int32, steps of each copy before each phase
+    :param phases: those, stacked [P, ...]
+    :param num_phases: [] int32, how many of the P there are
+    :param rest: [] int32, steps after the last
+    :param levels: [S, L] float32, how the agent explores in each step
+    """
+
+    lengths: Any
+    phases: Phase
+    num_phases: Any
+    rest: Any
+    levels: Any
+
+    @property
+    def steps(self) -> int:
+        """Steps of each copy in all."""
+        return int(self.lengths[: self.num_phases].sum() + self.rest)
+
+
+class Played(NamedTuple):
+    """The record of a call. All arrays have rows that are not used, at the end.
+
+    :param ended: [S, N] bool, episodes that ended in each step
+    :param rewards: [S, N], the total reward of each that ended
+    :param shaped_rewards: [S, N], the same after the filters
+    :param returns: [S, N], discounted and after the filters
+    :param lengths: [S, N] int32, steps
+    :param outputs: [P, K, outputs] of the updates of each phase
+    :param shown: [P, ...] by name, what each phase has to log
+    """
+
+    ended: Any
+    rewards: Any
+    shaped_rewards: Any
+    returns: Any
+    lengths: Any
+    outputs: Any
+    shown: dict[str, Any]
+
+
+class CompiledAgent(Protocol):
+    """An agent's part in a compiled loop.
+
+    :ivar updates_per_phase: K, the most updates of a training phase
+    """
+
+    updates_per_phase: int
+
+    # pure functions, which the framework traces
+
+    def memory(self, example: PlayedStep) -> Any:
+        """An empty memory, a tree of arrays. :param example: a step, for shapes and dtypes"""
+
+    def act(self, key: Any, networks: dict[str, NetworkView], states: dict[str, Any], level: Any) -> Any:
+        """The actions [N] or [N, D] in states [N, ...] as networks see them.
+
+        :param key: of the framework's random numbers
+        :param level: [L], how the agent explores in this step
+        """
+
+    def remember(self, memory: Any, step: PlayedStep) -> Any:
+        """The memory with one step more."""
+
+    def cut(self, memory: Any) -> Any:
+        """The memory with all episodes in progress cut off after the last step, because new ones begin."""
+
+    def learn(self, key: Any, state: State, memory: Any, statistics: Any, phase: Phase) -> Learned:
+        """Make the updates of a training phase."""
+
+    # asked on the host
+
+    def levels(self, steps: int) -> np.ndarray:
+        """[steps, L] float32, how the agent explores in its next steps in the present phase of the run."""
+
+    def plan(self, clock: Any, steps: int, updates_before: int, most: int | None) -> Phase:
+        """The next training phase.
+
+        :param clock: a copy of the agent's ``TrainingClock``, as it will be then; it goes on by the phase
+        :param steps: environment steps from now to the phase
+        :param updates_before: number of updates that the same call makes before it
+        :param most: training steps that the run still wants, None for no limit
+        """
+
+    def record(self, phases: Phase, outputs: np.ndarray, shown: dict[str, np.ndarray]) -> None:
+        """Count and log training phases that have been made, and check their losses.
+
+        :param phases: stacked [M, ...], M of them that belong to one row of the CSV
+        :param outputs: [M, K, outputs]
+        :param shown: [M, ...] by name
+        :raises TrainingError: a loss is not finite
+        """

@@ -1,0 +1,271 @@
+"""The compiled loop on JAX."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Mapping
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from keras import ops
+
+from rl_coach.architectures.compiled_loop import CompiledAgent, Plan, Played, PlayedStep
+from rl_coach.architectures.jax_components.layers import inside_loop
+from rl_coach.architectures.learner import Learner
+from rl_coach.filters.pure import PureFilters
+
+Carry = dict[str, Any]
+"""All that goes on from one step to the next except for the networks: a tree of arrays.
+
+``key`` and ``step``: random numbers come from both. ``environments``: the state of each copy. ``states``: [N, ...] by
+name. ``episodes``: totals of the episodes in progress. ``memory``: the agent's. ``statistics``: of its pre-network
+filters.
+"""
+
+
+class JaxCompiledLoop:
+    """Plays, remembers and learns in calls of many steps.
+
+    The numbers of a step do not depend on how steps are divided into calls.
+
+    :param environment: a ``FunctionEnvironment``
+    :param shapes: of the observations that the agent gets, by name
+    :param bounds: the lowest and the highest action, which others are moved to; None for discrete actions
+    :param agent: acts, remembers and learns
+    :param learner: of the agent's networks
+    :param input_filters: what observations and rewards pass at each step; they have no statistics
+    :param network_filters: what observations pass on their way into the networks
+    :param discount: of the discounted return that is logged
+    :param num_copies: N, of the environment
+    :param most_steps: S, of each copy in one call
+    :param most_phases: P, in one call
+    """
+
+    random = jax.random
+
+    def __init__(
+        self,
+        environment: Any,
+        shapes: Mapping[str, tuple[int, ...]],
+        bounds: tuple[np.ndarray, np.ndarray] | None,
+        agent: CompiledAgent,
+        learner: Learner,
+        input_filters: PureFilters,
+        network_filters: PureFilters,
+        discount: float,
+        num_copies: int,
+        most_steps: int,
+        most_phases: int,
+    ):
+        self._environment, self._shapes, self._bounds = environment, shapes, bounds
+        self._agent, self._learner, self._discount = agent, learner, discount
+        self._input_filters, self._network_filters = input_filters, network_filters
+        self._num_copies, self._most_steps, self._most_phases = num_copies, most_steps, most_phases
+        # donated: XLA writes the new values over the old ones, which nobody may read after the call
+        self._compiled = jax.jit(self._run, donate_argnums=(0, 1))
+        self._begun = jax.jit(self._begin_episodes)
+        self._cut = jax.jit(agent.cut)
+
+    def begin(self, seed: int) -> Carry:
+        """An empty memory, and an episode that begins in each copy."""
+        carry = {"key": jax.random.key_data(jax.random.key(seed)), "step": jnp.uint32(0)}
+        episodes, level = self._begun(carry), self._agent.levels(1)[0]
+        played = jax.eval_shape(
+            lambda carry: self._played(self._learner.views(self._unpacked(self._variables)), carry, level)[0],
+            {**carry, **episodes, "statistics": self._network_filters.state()},
+        )
+        memory, statistics = self._agent.memory(played), self._network_filters.state()
+        return _own({**carry, **episodes, "step": jnp.uint32(1), "memory": memory, "statistics": statistics})
+
+    def begin_episodes(self, carry: Carry) -> Carry:
+        """Begin an episode in each copy, whether or not the last one has ended."""
+        # a step's keys are used once: the next step has others
+        episodes, step = self._begun({"key": carry["key"], "step": carry["step"]}), carry["step"] + np.uint32(1)
+        return _own({**carry, **episodes, "step": step, "memory": self._cut(carry["memory"])})
+
+    def run(self, carry: Carry, plan: Plan) -> tuple[Carry, Played]:
+        """Do what is planned. The networks have learned then.
+
+        :param carry: nobody may use it afterwards
+        """
+        variables, carry, played = self._compiled(self._variables, carry, plan)
+        for name, network in self._learner.networks.items():
+            network.finish()
+            network.variables = variables[name]
+            network.version += 1
+        return carry, jax.device_get(played)
+
+    def take_statistics(self, carry: Carry) -> None:
+        """Bring the statistics into the filters, where evaluations and checkpoints find them."""
+        if carry["statistics"]:
+            self._network_filters.take(jax.device_get(carry["statistics"]))
+
+    @staticmethod
+    def leaves(carry: Carry) -> list[np.ndarray]:
+        """The arrays of a carry, for a checkpoint."""
+        return [np.asarray(_data_of(leaf)) for leaf in jax.tree.leaves(carry)]
+
+    @staticmethod
+    def with_leaves(carry: Carry, leaves: list[np.ndarray]) -> Carry:
+        """A carry of the same form with other arrays.
+
+        :raises ValueError: their number or a shape does not fit
+        """
+        old, tree = jax.tree.flatten(carry)
+        if [np.shape(_data_of(leaf)) for leaf in old] != [np.shape(leaf) for leaf in leaves]:
+            raise ValueError("the state of the compiled loop has other shapes than this environment and agent need")
+        return _own(jax.tree.unflatten(tree, [_as(one, new) for one, new in zip(old, leaves)]))
+
+    @property
+    def _variables(self) -> dict[str, list]:
+        return {name: network.variables for name, network in self._learner.networks.items()}
+
+    def _unpacked(self, variables: dict[str, list]) -> dict[str, Any]:
+        return {name: one.layout.unpack(ops, variables[name]) for name, one in self._learner.networks.items()}
+
+    # what is compiled
+
+    def _run(self, variables: dict[str, list], carry: Carry, plan: Plan) -> tuple[dict[str, list], Carry, Played]:
+        with inside_loop():
+            state, networks = self._unpacked(variables), self._learner.networks
+            played, step = self._empty(state, carry, plan), jnp.int32(0)
+            state, carry, played, step = jax.lax.fori_loop(
+                0, plan.num_phases, partial(self._phase, plan), (state, carry, played, step)
+            )
+            carry, played, _ = self._play(plan, plan.rest, state, carry, played, step)
+            return {name: one.layout.pack(ops, state[name]) for name, one in networks.items()}, carry, played
+
+    def _phase(self, plan: Plan, p: Any, carried: tuple) -> tuple:
+        state, carry, played, step = carried
+        carry, played, step = self._play(plan, plan.lengths[p], state, carry, played, step)
+        phase = jax.tree.map(lambda rows: rows[p], plan.phases)
+        learned = self._learn(state, carry, phase)
+        shown = {name: rows.at[p].set(learned.shown[name]) for name, rows in played.shown.items()}
+        played = played._replace(outputs=played.outputs.at[p].set(learned.outputs), shown=shown)
+        carry = {**carry, "memory": learned.memory, "statistics": learned.statistics}
+        return learned.state, carry, played, step
+
+    def _learn(self, state: Any, carry: Carry, phase: Any) -> Any:
+        return self._agent.learn(_keys(carry)[3], state, carry["memory"], carry["statistics"], phase)
+
+    def _empty(self, state: Any, carry: Carry, plan: Plan) -> Played:
+        """Room for what the call does."""
+        learned = jax.eval_shape(self._learn, state, carry, jax.tree.map(lambda rows: rows[0], plan.phases))
+
+        def rows(shape: Any, dtype: Any = jnp.float32) -> Any:
+            return jnp.zeros(shape, dtype)
+
+        def of_phases(one: Any) -> Any:
+            return rows((self._most_phases, *one.shape), one.dtype)
+
+        shape = (self._most_steps, self._num_copies)
+        return Played(
+            rows(shape, jnp.bool_), rows(shape), rows(shape), rows(shape), rows(shape, jnp.int32),
+            of_phases(learned.outputs), {name: of_phases(one) for name, one in learned.shown.items()},
+        )  # fmt: skip
+
+    def _play(
+        self, plan: Plan, count: Any, state: Any, carry: Carry, played: Played, first: Any
+    ) -> tuple[Carry, Played, Any]:
+        """:return: the carry and the record after ``count`` steps more, and the number of steps in all"""
+
+        def body(i: Any, carried: tuple[Carry, Played]) -> tuple[Carry, Played]:
+            carry, played = carried
+            step, after = self._played(self._learner.views(state), carry, plan.levels[first + i])
+            carry = {**after, "memory": self._agent.remember(carry["memory"], step)}
+            return self._with_next_episodes(carry, step, played, first + i)
+
+        return *jax.lax.fori_loop(0, count, body, (carry, played)), first + count
+
+    def _played(self, networks: Any, carry: Carry, level: Any) -> tuple[PlayedStep, Carry]:
+        """A step in each copy, and the carry with the environments after it."""
+        act, play, _, _ = _keys(carry)
+        states = self._network_filters.apply(carry["statistics"], carry["states"])
+        actions = self._agent.act(act, networks, states, level)
+        taken = actions if self._bounds is None else jnp.clip(actions, *self._bounds)
+        outcome = jax.vmap(self._environment.step)(self._keys_of_copies(play), carry["environments"], taken)
+        rewards = outcome.reward.astype(jnp.float32)
+        terminated = outcome.terminated.astype(jnp.bool_)
+        shaped, ended = self._input_filters.rewards(rewards), terminated | outcome.truncated.astype(jnp.bool_)
+        next_states = self._read(outcome.observation)
+        step = PlayedStep(carry["states"], actions, shaped, next_states, terminated, ended)
+        totals, discounts = carry["episodes"], carry["episodes"]["discount"]
+        episodes = {
+            "reward": totals["reward"] + rewards,
+            "shaped": totals["shaped"] + shaped,
+            "return": totals["return"] + discounts * shaped,
+            "discount": discounts * self._discount,
+            "length": totals["length"] + 1,
+        }
+        return step, {**carry, "environments": outcome.state, "states": next_states, "episodes": episodes}
+
+    def _with_next_episodes(self, carry: Carry, step: PlayedStep, played: Played, i: Any) -> tuple[Carry, Played]:
+        """Note the episodes that have ended, and begin the next ones in their copies."""
+        totals = carry["episodes"]
+        played = played._replace(
+            ended=played.ended.at[i].set(step.ended),
+            rewards=played.rewards.at[i].set(totals["reward"]),
+            shaped_rewards=played.shaped_rewards.at[i].set(totals["shaped"]),
+            returns=played.returns.at[i].set(totals["return"]),
+            lengths=played.lengths.at[i].set(totals["length"]),
+        )
+        fresh = self._begin_episodes(carry)
+        chosen = {
+            name: jax.tree.map(partial(_where, step.ended), fresh[name], carry[name])
+            for name in ("environments", "states", "episodes")
+        }
+        return {**carry, **chosen, "step": carry["step"] + np.uint32(1)}, played
+
+    def _begin_episodes(self, carry: Carry) -> Carry:
+        """The first environments, states and totals of episodes that begin in all copies."""
+        observations, environments = jax.vmap(self._environment.reset)(self._keys_of_copies(_keys(carry)[2]))
+        none = jnp.zeros(self._num_copies, jnp.float32)
+        episodes = {"reward": none, "shaped": none, "return": none, "discount": none + 1.0}
+        episodes["length"] = jnp.zeros(self._num_copies, jnp.int32)
+        return {"environments": environments, "states": self._read(observations), "episodes": episodes}
+
+    def _read(self, observations: Any) -> dict[str, Any]:
+        """[N, ...] by name: the observations that the agent gets, filtered."""
+        named = _named(observations)
+        states = {name: named[name].reshape(self._num_copies, *shape) for name, shape in self._shapes.items()}
+        return self._input_filters.apply(self._input_filters.state(), states)
+
+    def _keys_of_copies(self, key: Any) -> Any:
+        return jax.random.split(key, self._num_copies)
+
+
+def _keys(carry: Carry) -> Any:
+    """[4] the keys of a step: for acting, for the environments, for new episodes, for learning."""
+    return jax.random.split(jax.random.fold_in(jax.random.wrap_key_data(carry["key"]), carry["step"]), 4)
+
+
+def _named(observations: Any, path: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Observations by name, as ``StateReader`` names them."""
+    if not isinstance(observations, Mapping):
+        return {"/".join(path) or "observation": observations}
+    return {n: leaf for name, part in observations.items() for n, leaf in _named(part, (*path, name)).items()}
+
+
+def _where(condition: Any, one: Any, other: Any) -> Any:
+    """Leaves [N, ...] of ``one`` where the condition [N] holds, else of ``other``, in the other's dtype."""
+    other = jnp.asarray(other) if not isinstance(other, jax.Array) else other
+    shaped = condition.reshape(-1, *[1] * (other.ndim - 1))
+    if jnp.issubdtype(other.dtype, jax.dtypes.prng_key):
+        return jnp.where(shaped, one, other)
+    return jnp.where(shaped, jnp.asarray(one, other.dtype), other)
+
+
+def _own(carry: Carry) -> Carry:
+    """The same numbers, each array in memory of its own: a call takes over the memory of all."""
+    return jax.tree.map(lambda leaf: jnp.array(leaf, copy=True), carry)
+
+
+def _data_of(leaf: Any) -> Any:
+    return jax.random.key_data(leaf) if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf
+
+
+def _as(old: Any, new: np.ndarray) -> Any:
+    if jnp.issubdtype(old.dtype, jax.dtypes.prng_key):
+        return jax.random.wrap_key_data(jnp.asarray(new), impl=jax.random.key_impl(old))
+    return jnp.asarray(new, old.dtype)

@@ -1,0 +1,326 @@
+"""A level whose agent acts, remembers and learns in one compiled call of many steps."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import time
+from typing import Any
+
+import numpy as np
+
+from rl_coach.agents.agent import Agent
+from rl_coach.agents.core.clock import TrainingClock
+from rl_coach.agents.core.episode import EpisodeReport
+from rl_coach.agents.core.overrides import is_replaced
+from rl_coach.architectures.compiled_loop import Phase, Plan, Played
+from rl_coach.base_parameters import DistributedTaskParameters, Frameworks, TaskParameters
+from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, EnvResponse, RunPhase, TrainingSteps
+from rl_coach.environments.gym_environment import GymEnvironment
+from rl_coach.filters.filter import changes_nothing
+from rl_coach.filters.pure import PureFilters, without_pure_form
+from rl_coach.level_manager import LevelManager
+from rl_coach.logger import screen
+from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace, OneHotObservationSpace
+
+_STEPS_PER_CALL = 8192  # of all copies: enough to make a call cheap beside them, few enough for what a call writes down
+_SECONDS_PER_CALL = 0.2  # after which the display moves, and Ctrl-C is seen
+_COMPILED = {"compiled": True}
+
+
+class CompiledLevelManager(LevelManager):
+    """Makes many steps in all copies of an environment with one compiled call, updates of the networks included.
+
+    In heatup and training ``step`` is such a call: it goes no further than ``left`` allows, so that evaluations,
+    checkpoints and the end of the run come after the same steps as on any level. Evaluations are held in an environment
+    of their own, step by step, as on any level.
+
+    :param environment: tells the spaces, and has the environment's pure functions
+    :param num_copies: N, of the environment
+    :param seed: of all that is random in the loop
+    :param settings: as for ``LevelManager``
+    """
+
+    agent: Agent
+
+    def __init__(
+        self, name: str, agents: Any, environment: GymEnvironment, num_copies: int, seed: int, **settings: Any
+    ):
+        super().__init__(name, agents, environment, **settings)
+        agent, functions = self.agent, environment.functions
+        assert functions is not None and self._simulator is not None
+        self._seed, self._num_copies = seed, num_copies
+        agent.clock.steps_at_once = num_copies
+        loop_class = next(iter(agent.networks.values())).framework.compiled_loop
+        part, learner = agent.make_compiled(loop_class.random, num_copies), agent.update_loop.learner
+        period = agent.ap.algorithm.num_consecutive_playing_steps.num_steps
+        self._steps_per_phase = max(1, period // num_copies)
+        self._most_steps = max(self._steps_per_phase, _STEPS_PER_CALL // num_copies)
+        self._most_phases = self._most_steps // self._steps_per_phase + 1
+        actions = environment.action_space
+        self._part = part
+        self._loop = loop_class(
+            functions,
+            {name: tuple(map(int, space.shape)) for name, space in environment.state_space.sub_spaces.items()},
+            (actions.low, actions.high) if isinstance(actions, BoxActionSpace) else None,
+            part,
+            learner,
+            PureFilters(agent.input_filter, learner.ops),
+            PureFilters(agent.pre_network_filter, learner.ops),
+            agent.ap.algorithm.discount,
+            num_copies,
+            self._most_steps,
+            self._most_phases,
+        )
+        self._carry: Any = None
+        self._seconds_per_step = 0.0
+        self._has_compiled = False
+        self._updates_made = 0
+        self._num_steps = 0
+        self._row_step = -1
+        self._counted = 0
+
+    @property
+    def has_one_episode(self) -> bool:
+        return self._phase is RunPhase.TEST
+
+    def reset_environment(self, force_environment_reset: bool = False) -> None:
+        super().reset_environment(force_environment_reset)
+        if self.has_one_episode:
+            return
+        if self._carry is None:
+            self._carry = self._loop.begin(self._seed)
+        else:
+            self._carry = self._loop.begin_episodes(self._carry)
+
+    def step(self, action: Any) -> EnvResponse:
+        """Act in all copies, and learn when the time comes, as long as ``left`` allows and no longer than a moment.
+
+        :return: an answer of the environment, which says nothing of the steps that were made
+        """
+        if self.has_one_episode:
+            return super().step(action)
+        self.agent.begin_training_if_due()
+        plan, clock = self._plan()
+        with contextlib.nullcontext() if self._has_compiled else screen.waiting_for("compiling the loop"):
+            started = time.perf_counter()
+            self._carry, played = self._loop.run(self._carry, plan)
+        if self._has_compiled:
+            self._seconds_per_step = (time.perf_counter() - started) / plan.steps
+        self._has_compiled = True
+        self._loop.take_statistics(self._carry)
+        self._record(plan, played)
+        self.agent.clock.take_phases(clock)
+        return self._last_answer()
+
+    def _plan(self) -> tuple[Plan, TrainingClock]:
+        """The steps and training phases of the next call, and the agent's clock as it is after them."""
+        steps, most_updates = self._steps_of_call()
+        agent, clock = self.agent, copy.copy(self.agent.clock)
+        period = agent.ap.algorithm.num_consecutive_playing_steps.num_steps
+        lengths = np.zeros(self._most_phases, np.int32)
+        phases: list[Phase] = []
+        rest, updates, left = steps, 0, most_updates
+        while self._phase is RunPhase.TRAIN and rest:
+            length = max(1, -(-(period - (clock.steps - clock.last_phase)) // self._num_copies))
+            if length > rest:
+                break
+            lengths[len(phases)], rest = length, rest - length
+            clock.steps += length * self._num_copies
+            phases.append(self._part.plan(clock, (steps - rest) * self._num_copies, updates, left))
+            updates += int(phases[-1].count)
+            if most_updates is not None:
+                left = most_updates - (clock.updates - agent.clock.updates)
+                if left <= 0:
+                    steps, rest = steps - rest, 0
+        levels = self._part.levels(steps)
+        padded = np.zeros((self._most_steps, levels.shape[1]), np.float32)
+        padded[:steps] = levels
+        none = phases[-1] if phases else self._part.plan(copy.copy(clock), 0, 0, None)
+        stacked = Phase(*map(np.stack, zip(*phases, *[none] * (self._most_phases - len(phases)))))
+        return Plan(lengths, stacked, np.int32(len(phases)), np.int32(rest), padded), clock
+
+    def _steps_of_call(self) -> tuple[int, int | None]:
+        """The number of steps of each copy that the next call may make, and of training steps, None for no bound."""
+        steps = self._most_steps
+        if self._seconds_per_step:
+            steps = min(steps, int(_SECONDS_PER_CALL / self._seconds_per_step) + 1)
+        # in one step, an episode may end in each copy
+        for unit in (EnvironmentSteps, EnvironmentEpisodes):
+            if (left := self.left(unit)) is not None:
+                steps = min(steps, max(1, -(-left // self._num_copies)))
+        updates = self.left(TrainingSteps)
+        return steps, None if updates is None else max(1, updates)
+
+    def _record(self, plan: Plan, played: Played) -> None:
+        """Count and write down what a call has done, in the order in which it was done.
+
+        Phases are recorded together that belong to one row: up to the step before an episode ends, and those that
+        follow it at once.
+        """
+        ends = np.cumsum(plan.lengths[: plan.num_phases])
+        steps, copies = np.nonzero(played.ended[: plan.steps])
+        self._counted = done = 0
+        for step in np.unique(steps).tolist():
+            done = self._record_phases(plan, played, ends, done, int(np.searchsorted(ends, step, "right")))
+            self._count(step + 1)
+            self._close_row_before(step)
+            for index in copies[steps == step].tolist():
+                self._record_episode(played, step, index)
+            done = self._record_phases(plan, played, ends, done, int(np.searchsorted(ends, step + 1, "right")))
+        self._record_phases(plan, played, ends, done, len(ends))
+        self._count(plan.steps)
+        self._num_steps += plan.steps
+
+    def _record_phases(self, plan: Plan, played: Played, ends: np.ndarray, first: int, last: int) -> int:
+        """:return: ``last``, up to which phases are recorded then"""
+        if last > first:
+            self._count(int(ends[last - 1]))
+            self._close_row_before(int(ends[first]) - 1)
+            before, rows = self.agent.training_steps, slice(first, last)
+            shown = {name: column[rows] for name, column in played.shown.items()}
+            self._part.record(Phase(*(column[rows] for column in plan.phases)), played.outputs[rows], shown)
+            self._updates_made += self.agent.training_steps - before
+        return last
+
+    def _record_episode(self, played: Played, step: int, index: int) -> None:
+        report = EpisodeReport(
+            self._phase,
+            int(played.lengths[step, index]),
+            float(played.rewards[step, index]),
+            float(played.shaped_rewards[step, index]),
+        )
+        self.agent.record_played(report, float(played.returns[step, index]))
+        self.ended_rewards.append(report.reward)
+        self._row_step = self._num_steps + step
+
+    def _count(self, steps: int) -> None:
+        """Count up to a step of the call."""
+        new, self._counted = (steps - self._counted) * self._num_copies, steps
+        self.environment_steps += new
+        self.agent.count_played(new)
+        self.agent.exploration_policy.advance(new)
+
+    def _close_row_before(self, step: int) -> None:
+        """Close the row of the episodes that ended before a step of the call: what follows is not theirs."""
+        if self._row_step >= 0 and self._row_step != self._num_steps + step:
+            self._row_step = -1
+            self.agent.signals.begin_episode(self.agent.clock.episodes)
+
+    def should_train(self) -> bool:
+        """False: the calls learn."""
+        return False
+
+    def train(self, at_most: int | None = None) -> int:
+        """Number of training steps that calls have made since the last time."""
+        made, self._updates_made = self._updates_made, 0
+        return made
+
+    def get_state(self) -> dict[str, Any]:
+        return {**super().get_state(), "loop": self._loop_state()}
+
+    def _loop_state(self) -> dict[str, Any] | None:
+        if self._carry is None:
+            return None
+        leaves = self._loop.leaves(self._carry)
+        return {
+            "arrays": {f"{number:04d}": leaf for number, leaf in enumerate(leaves)},
+            "num_steps": self._num_steps,
+            "row_step": self._row_step,
+        }
+
+    def _episode_state(self) -> dict[str, Any] | None:
+        """The loop's state has the episodes of all copies."""
+        return None if self._carry is None or self._phase is RunPhase.TEST else dict(_COMPILED)
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        # the environment that tells the spaces is not played in, and of the ordinary loop there may be copies instead
+        assert self._simulator is not None
+        environments = {**state["environments"], "training": self._simulator.get_state()}
+        super().set_state({**state, "environments": environments})
+        if self.agent.evaluates_only:
+            return
+        loop = state.get("loop")
+        self._carry = self._loop.begin(self._seed)
+        if loop is None:  # of a run that was not compiled: what it has played since its last phase is not here
+            self.agent.clock.last_phase = self.agent.clock.steps
+            return
+        self._carry = self._loop.with_leaves(self._carry, list(loop["arrays"].values()))
+        self._num_steps, self._row_step = loop["num_steps"], loop["row_step"]
+
+    def resume_saved_episode(self, state: dict[str, Any]) -> bool:
+        """Go on in the middle of the episodes of ``get_state``; ``set_state`` came before."""
+        if state["episode"] != _COMPILED:
+            return False
+        self.episode_over = False
+        return True
+
+
+def why_not_compiled(agent: Any, environment: Any, parameters: Any, task: TaskParameters, heats_up: bool) -> str | None:
+    """The reason why the loop of an agent in an environment of pure functions is not compiled; None if it can be.
+
+    :param agent: as it was made, without networks
+    :param parameters: the environment's
+    :param heats_up: the run begins with a heatup
+    """
+    visualization = agent.ap.visualization
+    if task.framework_type is not Frameworks.jax:
+        return f"the framework is {task.framework_type.name}, not jax (-f jax)"
+    if isinstance(task, DistributedTaskParameters) or not (task.role.acts and task.role.trains):
+        return "several processes play or learn"
+    if visualization.dump_in_episode_signals or visualization.render or environment.is_rendered:
+        return "steps are shown or written one by one"
+    if parameters.frame_skip != 1:
+        return f"env_params.frame_skip is {parameters.frame_skip}"
+    if not isinstance(agent, Agent):
+        return f"{type(agent).__name__} has no compiled form"
+    return (
+        agent.why_not_compiled(parameters.num_environments, environment.action_space, heats_up)
+        or _why_not_overrides(agent)
+        or _why_not_spaces(environment)
+        or _why_not_filters(agent)
+        or _why_not_algorithm(agent)
+    )
+
+
+def _why_not_overrides(agent: Agent) -> str | None:
+    is_own = is_replaced(agent, "make_compiled")
+    return f"{type(agent).__name__} acts or learns in a way of its own" if is_own else None
+
+
+def _why_not_spaces(environment: Any) -> str | None:
+    actions = environment.action_space
+    is_discrete = type(actions) is DiscreteActionSpace and actions.raw_actions is None
+    is_box = type(actions) is BoxActionSpace and not (actions.raw_is_number or actions.raw_integers)
+    if not (is_discrete or is_box):
+        return f"actions {actions} have no compiled form"
+    if any(isinstance(space, OneHotObservationSpace) for space in environment.state_space.sub_spaces.values()):
+        return "an observation is a number of a Discrete space"
+    return None
+
+
+def _why_not_filters(agent: Agent) -> str | None:
+    algorithm = agent.ap.algorithm
+    for chain in (agent.input_filter, agent.pre_network_filter):
+        if (name := without_pure_form(chain)) is not None:
+            return f"the filter {name} has no compiled form"
+    if PureFilters(agent.input_filter, np).learn:
+        return "an input filter has statistics: use a pre_network_filter"
+    if not changes_nothing(agent.output_filter):
+        return "there is an output filter"
+    in_training = algorithm.update_pre_network_filters_state_on_train
+    if PureFilters(agent.pre_network_filter, np).learn and (
+        algorithm.update_pre_network_filters_state_on_inference or not in_training
+    ):
+        return "the statistics of pre-network filters are not updated in training alone"
+    return None
+
+
+def _why_not_algorithm(agent: Agent) -> str | None:
+    algorithm = agent.ap.algorithm
+    for name in ("use_accumulated_reward_as_measurement", "override_episode_rewards_with_the_last_transition_reward"):
+        if getattr(algorithm, name):
+            return f"algorithm.{name} is True"
+    if agent.ap.is_batch_rl_training or agent.in_action_space is not None:
+        return "the agent learns from recorded data, or takes directives"
+    return None

@@ -1,0 +1,322 @@
+"""Environments that are pure functions on JAX: gymnax, MuJoCo Playground, Brax, pgx, and a user's own.
+
+``FunctionEnvironment`` is what a compiled loop steps; ``FunctionSimulator`` is the same as a Gymnasium environment, in
+which evaluations are held, and in which agents act that no compiled loop knows.
+"""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from typing import Any, Callable, NamedTuple
+
+import gymnasium
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from rl_coach.architectures.native_messages import quiet_native_code
+from rl_coach.environments.gym_probe import ACTION_MASK
+from rl_coach.installation import install_command
+from rl_coach.utils import CoachError, did_you_mean
+
+_EPISODE_LENGTH = 1000  # of levels of Brax, which has it in a wrapper that this takes the place of
+
+
+class Outcome(NamedTuple):
+    """The answer of an environment to an action.
+
+    :param observation: an array, or a dict of them
+    :param state: the state of the environment, any tree of arrays
+    :param reward: [] float
+    :param terminated: [] bool, the episode has come to its end
+    :param truncated: [] bool, a limit ends it
+    """
+
+    observation: Any
+    state: Any
+    reward: Any
+    terminated: Any
+    truncated: Any
+
+
+class FunctionEnvironment:
+    """An environment as two pure functions, which do not begin a new episode by themselves.
+
+    :param name: for messages
+    :param observation_space: of Gymnasium, a ``Box``, or a ``Dict`` of them
+    :param action_space: of Gymnasium
+    """
+
+    def __init__(self, name: str, observation_space: gymnasium.Space, action_space: gymnasium.Space):
+        self.name = name
+        self.observation_space = observation_space
+        self.action_space = action_space
+
+    def reset(self, key: Any) -> tuple[Any, Any]:
+        """The first observation and state of an episode. :param key: of ``jax.random``"""
+        raise NotImplementedError(f"{type(self).__name__} begins no episodes")
+
+    def step(self, key: Any, state: Any, action: Any) -> Outcome:
+        """Act once. The observation is that of the state reached, also where the episode ends."""
+        raise NotImplementedError(f"{type(self).__name__} does not step")
+
+
+class KeyedEnvironment(FunctionEnvironment):
+    """An environment with the signatures of gymnax: ``reset(key, params)`` gives observation and state,
+    ``step(key, state, action, params)`` observation, state, reward, terminated, truncated and info.
+
+    A ``step`` may begin the next episode itself, if its info has the ``final_observation``, as that of gymnax does.
+
+    :param environment: has ``reset``, ``step``, ``observation_space(params)`` and ``action_space(params)``, and may
+        have ``default_params``
+    :raises CoachError: a space is of an unknown kind
+    """
+
+    def __init__(self, name: str, environment: Any, params: Any):
+        self._environment, self._params = environment, params
+        super().__init__(
+            name,
+            _gymnasium_space(environment.observation_space(params), name),
+            _gymnasium_space(environment.action_space(params), name),
+        )
+
+    def reset(self, key: Any) -> tuple[Any, Any]:
+        return self._environment.reset(key, self._params)
+
+    def step(self, key: Any, state: Any, action: Any) -> Outcome:
+        answer = self._environment.step(key, state, action, self._params)
+        if len(answer) != 6:
+            raise CoachError(
+                f"level '{self.name}': step returned {len(answer)} values, and six are needed: observation, state, "
+                f"reward, terminated, truncated, info"
+            )
+        observation, state, reward, terminated, truncated, info = answer
+        return Outcome(info.get("final_observation", observation), state, reward, terminated, truncated)
+
+
+class GymnaxEnvironment(KeyedEnvironment):
+    """An environment of gymnax. Its ``step`` begins episodes itself, which costs as much as a reset, so the parts of it
+    that do not are called."""
+
+    def step(self, key: Any, state: Any, action: Any) -> Outcome:
+        observation, state, reward, terminated, _ = self._environment.step_env(key, state, action, self._params)
+        return Outcome(observation, state, reward, terminated, self._environment.is_truncated(state, self._params))
+
+
+class PhysicsEnvironment(FunctionEnvironment):
+    """An environment of MuJoCo Playground or Brax, with a limit on the length of episodes.
+
+    :param environment: has ``reset(key)`` and ``step(state, action)``, which give a state with ``obs``, ``reward`` and
+        ``done``
+    :param episode_length: steps after which an episode is truncated
+    """
+
+    def __init__(self, name: str, environment: Any, episode_length: int):
+        self._environment, self._episode_length = environment, episode_length
+        sizes = environment.observation_size
+        if isinstance(sizes, dict):
+            observations: gymnasium.Space = gymnasium.spaces.Dict(
+                {part: _unbounded(np.atleast_1d(size)) for part, size in sizes.items()}
+            )
+        else:
+            observations = _unbounded(np.atleast_1d(sizes))
+        super().__init__(name, observations, gymnasium.spaces.Box(-1.0, 1.0, (environment.action_size,), np.float32))
+
+    def reset(self, key: Any) -> tuple[Any, Any]:
+        state = self._environment.reset(key)
+        return state.obs, (state, jnp.int32(0))
+
+    def step(self, key: Any, state: Any, action: Any) -> Outcome:
+        simulation, steps = state
+        simulation = self._environment.step(simulation, action)
+        state = simulation, steps + 1
+        is_over = simulation.done > 0.5
+        return Outcome(simulation.obs, state, simulation.reward, is_over, steps + 1 >= self._episode_length)
+
+
+class BoardGame(FunctionEnvironment):
+    """A game of pgx. The agent is player 0, and all other players make random legal moves.
+
+    Observations are ``observation`` and ``action_mask``. The reward is that of player 0, of its own move and of the
+    moves that follow it.
+
+    :param game: of ``pgx.make``
+    """
+
+    def __init__(self, name: str, game: Any):
+        self._game = game
+        shape, actions = tuple(game.observation_shape), int(game.num_actions)
+        observations: dict[str, gymnasium.Space] = {
+            "observation": gymnasium.spaces.Box(-np.inf, np.inf, shape, np.float32),
+            ACTION_MASK: gymnasium.spaces.Box(0, 1, (actions,), np.int8),
+        }
+        super().__init__(name, gymnasium.spaces.Dict(observations), gymnasium.spaces.Discrete(actions))
+
+    def reset(self, key: Any) -> tuple[Any, Any]:
+        begin, moves = jax.random.split(key)
+        state, _ = self._let_others_move(moves, self._game.init(begin), jnp.float32(0))
+        return self._observation(state), state
+
+    def step(self, key: Any, state: Any, action: Any) -> Outcome:
+        first, moves = jax.random.split(key)
+        state = self._game.step(state, action, first)
+        state, reward = self._let_others_move(moves, state, state.rewards[0])
+        return Outcome(self._observation(state), state, reward, state.terminated, state.truncated)
+
+    def _let_others_move(self, key: Any, state: Any, reward: Any) -> tuple[Any, Any]:
+        def is_their_turn(carried: tuple) -> Any:
+            state = carried[1]
+            return (state.current_player != 0) & ~(state.terminated | state.truncated)
+
+        def move(carried: tuple) -> tuple:
+            key, state, reward = carried
+            key, choice, step = jax.random.split(key, 3)
+            logits = jnp.where(state.legal_action_mask, 0.0, -jnp.inf)
+            state = self._game.step(state, jax.random.categorical(choice, logits), step)
+            return key, state, reward + state.rewards[0]
+
+        _, state, reward = jax.lax.while_loop(is_their_turn, move, (key, state, reward))
+        return state, reward
+
+    def _observation(self, state: Any) -> dict[str, Any]:
+        observation = jnp.asarray(self._game.observe(state, 0), jnp.float32)
+        # where a game is over, pgx allows all actions and so does this
+        return {"observation": observation, ACTION_MASK: state.legal_action_mask.astype(jnp.int8)}
+
+
+class FunctionSimulator(gymnasium.Env):
+    """A ``FunctionEnvironment`` as Gymnasium's environments are: it can be seeded, and holds its state.
+
+    :ivar functions: the environment as pure functions
+    """
+
+    def __init__(self, functions: FunctionEnvironment):
+        self.functions = functions
+        self.observation_space, self.action_space = functions.observation_space, functions.action_space
+        # where gymnax has a level of Gymnasium's, the reward that solves it is the same
+        self.spec = gymnasium.registry.get(functions.name.partition(":")[2])
+        self._reset, self._step = jax.jit(functions.reset), jax.jit(self._step_once)
+        self._state: Any = None
+        self._key: Any = None
+        self._steps = 0
+
+    def _step_once(self, key: Any, number: Any, state: Any, action: Any) -> Outcome:
+        return self.functions.step(jax.random.fold_in(key, number), state, action)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Begin an episode. Its random numbers come from ``np_random``, whose state is thus all that is random here."""
+        super().reset(seed=seed)
+        begin, self._key = jax.random.split(jax.random.key(int(self.np_random.integers(2**31))))
+        self._steps = 0
+        observation, self._state = self._reset(begin)
+        return _as_numpy(observation), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        self._steps += 1
+        outcome = self._step(self._key, self._steps, self._state, action)
+        self._state = outcome.state
+        observation, reward, terminated, truncated = jax.device_get((outcome.observation, *outcome[2:]))
+        return _as_numpy(observation), float(reward), bool(terminated), bool(truncated), {}
+
+    def render(self) -> None:
+        """Nothing is drawn."""
+
+
+def _as_numpy(observation: Any) -> Any:
+    return jax.tree.map(np.asarray, observation)
+
+
+def _unbounded(shape: Any) -> gymnasium.spaces.Box:
+    return gymnasium.spaces.Box(-np.inf, np.inf, tuple(int(length) for length in shape), np.float32)
+
+
+def _gymnasium_space(space: Any, level: str) -> gymnasium.Space:
+    """Gymnasium's space for one of gymnax, told by its class's name; one of Gymnasium's stays as it is."""
+    if isinstance(space, gymnasium.Space):
+        return space
+    kind = type(space).__name__
+    if kind == "Discrete":
+        return gymnasium.spaces.Discrete(int(space.n))
+    if kind == "Box":
+        dtype = np.dtype(space.dtype).type
+        low, high = (np.broadcast_to(np.asarray(bound, dtype), space.shape) for bound in (space.low, space.high))
+        return gymnasium.spaces.Box(low, high, tuple(space.shape), dtype)
+    if kind == "Dict":
+        return gymnasium.spaces.Dict({name: _gymnasium_space(part, level) for name, part in space.spaces.items()})
+    raise CoachError(f"level '{level}' has a space of the kind {kind}; Discrete, Box and Dict are supported")
+
+
+def _make_gymnax(level: str, name: str, parameters: dict[str, Any]) -> FunctionEnvironment:
+    gymnax = importlib.import_module("gymnax")
+    _require_known(level, name, gymnax.registered_envs)
+    fields = set(vars(gymnax.make(name)[1]))
+    environment, params = gymnax.make(name, **{k: v for k, v in parameters.items() if k not in fields})
+    changed = params.replace(**{k: v for k, v in parameters.items() if k in fields})
+    return GymnaxEnvironment(level, environment, changed)
+
+
+def _make_playground(level: str, name: str, parameters: dict[str, Any]) -> FunctionEnvironment:
+    registry = importlib.import_module("mujoco_playground").registry
+    _require_known(level, name, registry.ALL_ENVS)
+    config = registry.get_default_config(name)
+    config.update(parameters)
+    return PhysicsEnvironment(level, registry.load(name, config=config), int(config.episode_length))
+
+
+def _make_brax(level: str, name: str, parameters: dict[str, Any]) -> FunctionEnvironment:
+    envs = importlib.import_module("brax.envs")
+    _require_known(level, name, envs._envs)
+    parameters = dict(parameters)
+    length = int(parameters.pop("episode_length", _EPISODE_LENGTH))
+    return PhysicsEnvironment(level, envs.get_environment(name, **parameters), length)
+
+
+def _make_pgx(level: str, name: str, parameters: dict[str, Any]) -> FunctionEnvironment:
+    pgx = importlib.import_module("pgx")
+    _require_known(level, name, pgx.available_envs())
+    return BoardGame(level, pgx.make(name, **parameters))
+
+
+Make = Callable[[str, str, dict[str, Any]], FunctionEnvironment]
+_LIBRARIES: dict[str, tuple[Make, str]] = {
+    "gymnax": (_make_gymnax, "gymnax"),
+    "playground": (_make_playground, "playground"),
+    "brax": (_make_brax, "brax"),
+    "pgx": (_make_pgx, "pgx"),
+}
+"""By the beginning of a level's name: what makes its environment, and the extra or package that installs it."""
+
+
+def _require_known(level: str, name: str, known: Any) -> None:
+    if name not in known:
+        names = ", ".join(sorted(known))
+        raise CoachError(f"no level '{level}'{did_you_mean(name, known) or f'; there are {names}'}")
+
+
+def make_function_environment(level: str, parameters: dict[str, Any]) -> FunctionEnvironment:
+    """The environment of a level such as ``gymnax:CartPole-v1``.
+
+    :param parameters: keyword arguments for what makes it; for gymnax also fields of the environment's ``params``, for
+        Playground entries of its configuration, for Brax also ``episode_length``
+    :raises CoachError: there is no such level, or the library is not installed
+    """
+    library, _, name = level.partition(":")
+    make, extra = _LIBRARIES[library]
+    try:
+        with warnings.catch_warnings(), quiet_native_code():
+            warnings.simplefilter("ignore")
+            return make(level, name, parameters)
+    except ImportError as error:
+        raise CoachError(f"level '{level}' needs {extra}: {install_command(extra)} ({error})") from error
+
+
+def environment_of_user(level: str, made: Any) -> FunctionEnvironment:
+    """The environment of a user's object with the signatures of a ``KeyedEnvironment``.
+
+    :raises CoachError: it lacks its spaces
+    """
+    for name in ("observation_space", "action_space"):
+        if not callable(getattr(made, name, None)):
+            raise CoachError(f"level '{level}' needs {name}(params), which gives a space of gymnax or Gymnasium")
+    return KeyedEnvironment(level, made, getattr(made, "default_params", None))

@@ -1,0 +1,132 @@
+"""Environments that are pure functions, as the environments of agents that no compiled loop knows."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rl_coach.base_parameters import VisualizationParameters
+from rl_coach.core_types import RunPhase
+from rl_coach.environments.gym_environment import GymEnvironment
+from rl_coach.environments.gym_levels import is_function_level
+from rl_coach.installation import install_command
+from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace
+from rl_coach.utils import CoachError
+from tests.frameworks import where_installed
+
+pytestmark = where_installed("jax")
+
+ZOO = "tests.zoo.function_environments"
+
+
+def environment(level: str, seed: int = 3, **parameters: Any) -> GymEnvironment:
+    return GymEnvironment(level, 1, VisualizationParameters(), seed=seed, additional_simulator_parameters=parameters)
+
+
+def test_an_episode_ends_by_termination_or_by_the_limit():
+    walk = environment(f"{ZOO}:walk")
+    assert isinstance(walk.action_space, DiscreteActionSpace) and tuple(walk.state_space["observation"].shape) == (3,)
+    for _ in range(4):
+        response = walk.step(1)
+        if response.game_over:
+            break
+    assert (response.reward, response.terminated) == (1.0, True)
+    walk.reset_internal_state()
+    for step in range(12):
+        response = walk.step(step % 2)
+    assert (response.reward, response.game_over, response.terminated) == (0.0, True, False)
+    assert response.next_state["observation"][2] == 1.0
+
+
+def test_actions_outside_of_the_box_are_moved_to_its_bounds():
+    one, other = environment(f"{ZOO}:reach"), environment(f"{ZOO}:Reach")
+    assert isinstance(one.action_space, BoxActionSpace)
+    far, near = one.step(np.array([7.0, -9.0])), other.step(np.array([1.0, -1.0]))
+    np.testing.assert_array_equal(far.next_state["observation"], near.next_state["observation"])
+
+
+def test_a_seed_repeats_episodes_and_an_episode_is_resumed():
+    one, other = environment(f"{ZOO}:reach", seed=5), environment(f"{ZOO}:reach", seed=5)
+    for each in (one, other):
+        each.phase = RunPhase.TRAIN
+    for _ in range(3):
+        starts = [each.reset_internal_state().next_state["observation"] for each in (one, other)]
+        np.testing.assert_array_equal(*starts)
+    one.step(np.array([0.5, 0.5]))
+    state = one.get_episode_state()
+    third = environment(f"{ZOO}:reach", seed=9)
+    assert state is not None and third.set_episode_state(state)
+    np.testing.assert_array_equal(third.state["observation"], one.state["observation"])
+
+
+@pytest.mark.parametrize(
+    ("level", "is_one"),
+    [
+        ("gymnax:CartPole-v1", True), ("pgx:connect_four", True), (f"{ZOO}:walk", True), (f"{ZOO}:Walk", True),
+        ("CartPole-v1", False), ("tests.zoo.environments:Bandit", False), ("gymnasium_robotics:FetchReach-v4", False),
+    ],
+)  # fmt: skip
+def test_such_levels_are_told_from_others(level, is_one):
+    assert is_function_level(level) is is_one
+
+
+def test_a_step_with_another_number_of_values_is_a_mistake_of_the_user(monkeypatch):
+    from tests.zoo.function_environments import Walk
+
+    monkeypatch.setattr(Walk, "step", lambda self, key, state, action, params: (state, 0.0, False))
+    with pytest.raises(CoachError, match="step returned 3 values, and six are needed"):
+        environment(f"{ZOO}:walk")
+
+
+def installed(package: str, extra: str) -> pytest.MarkDecorator:
+    reason = f"{package} is not installed: {install_command(extra)}"
+    return pytest.mark.skipif(importlib.util.find_spec(package) is None, reason=reason)
+
+
+@installed("gymnax", "gymnax")
+def test_cart_pole_of_gymnax_moves_as_that_of_gymnasium():
+    import gymnasium
+
+    ours, theirs = environment("gymnax:CartPole-v1"), gymnasium.make("CartPole-v1").unwrapped
+    assert ours.reward_space.reward_success_threshold == 475.0
+    theirs.reset()
+    theirs.state = np.array(ours.state["observation"], np.float64)
+    for step in range(8):
+        response = ours.step(step % 2)
+        observation, reward, terminated, _, _ = theirs.step(step % 2)
+        np.testing.assert_allclose(response.next_state["observation"], observation, atol=1e-4)
+        assert (response.reward, response.terminated) == (reward, terminated)
+
+
+@installed("gymnax", "gymnax")
+def test_fields_of_gymnax_params_can_be_set():
+    pendulum = environment("gymnax:Pendulum-v1", max_steps_in_episode=3)
+    responses = [pendulum.step(np.zeros(1)) for _ in range(3)]
+    assert [(one.game_over, one.terminated) for one in responses] == [(False, False)] * 2 + [(True, False)]
+
+
+@installed("gymnax", "gymnax")
+def test_an_unknown_level_gets_a_suggestion():
+    with pytest.raises(CoachError, match="did you mean 'CartPole-v1'"):
+        environment("gymnax:CartPole-v2")
+
+
+@installed("pgx", "pgx")
+def test_a_board_game_is_played_against_random_moves():
+    game = environment("pgx:tic_tac_toe")
+    rewards = []
+    for _ in range(20):
+        response = game.reset_internal_state()
+        while not response.game_over:
+            response = game.step(int(np.flatnonzero(response.next_state["action_mask"])[0]))
+        rewards.append(response.reward)
+    assert set(rewards) <= {-1.0, 0.0, 1.0} and len(set(rewards)) > 1
+
+
+@installed("mujoco_playground", "playground")
+def test_a_level_of_playground_has_a_limit():
+    balance = environment("playground:CartpoleBalance", episode_length=2)
+    assert [balance.step(np.zeros(1)).game_over for _ in range(2)] == [False, True]

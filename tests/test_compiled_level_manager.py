@@ -1,0 +1,322 @@
+"""A loop that is compiled as a whole: it learns as the ordinary loop does, from the same data to the same weights."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rl_coach import compiled_level_manager
+from rl_coach.agents.clipped_ppo_agent import ClippedPPOAgent
+from rl_coach.agents.rules.advantages import PolicyGradientRescaler
+from rl_coach.base_parameters import AgentParameters, Frameworks
+from rl_coach.compiled_level_manager import CompiledLevelManager
+from rl_coach.core_types import Batch, EnvironmentEpisodes, EnvironmentSteps, RunPhase, TrainingSteps, Transition
+from rl_coach.exploration_policies.e_greedy import EGreedyParameters
+from rl_coach.filters.filter import InputFilter
+from rl_coach.filters.observation.observation_clipping_filter import ObservationClippingFilter
+from rl_coach.filters.observation.observation_normalization_filter import ObservationNormalizationFilter
+from rl_coach.filters.observation.observation_stacking_filter import ObservationStackingFilter
+from rl_coach.filters.reward.reward_clipping_filter import RewardClippingFilter
+from rl_coach.filters.reward.reward_rescale_filter import RewardRescaleFilter
+from rl_coach.schedules import LinearSchedule
+from rl_coach.vector_level_manager import VectorLevelManager
+from tests.frameworks import FRAMEWORK
+from tests.zoo.graphs import compiled, schedule
+from tests.zoo.parameters import actor_critic, clipped_ppo, recurrent_ppo
+from tests.zoo.states import differences, leaves, rows, weights_of
+
+pytestmark = pytest.mark.skipif(
+    FRAMEWORK is not Frameworks.jax, reason="loops are compiled on JAX (COACH_TEST_FRAMEWORK)"
+)
+
+
+def ppo(**algorithm: Any) -> AgentParameters:
+    parameters = clipped_ppo()
+    parameters.algorithm.discount = 0.9
+    parameters.algorithm.clipping_decay_schedule = LinearSchedule(1.0, 0.0, 2000)
+    for name, value in algorithm.items():
+        setattr(parameters.algorithm, name, value)
+    return parameters
+
+
+def normalizing() -> InputFilter:
+    filters = InputFilter()
+    filters.add_observation_filter("observation", "normalize", ObservationNormalizationFilter())
+    return filters
+
+
+def test_it_learns_in_exactly_the_steps_of_its_schedule(tmp_path):
+    manager = compiled(ppo(), tmp_path, steps=schedule(1500, evaluate_every=500, evaluation=5))
+    assert isinstance(manager.level_managers[0], CompiledLevelManager)
+    manager.improve()
+    counts = manager.total_steps_counters[RunPhase.TRAIN]
+    assert counts[EnvironmentSteps] == 1500
+    assert counts[TrainingSteps] == manager.get_agent().training_iteration == 1500 // 64
+    assert manager.get_agent().optimizer_steps == 1500 // 64 * 4 * (64 // manager.get_agent().update_loop.batch_size)
+    assert manager.evaluation_rewards == [1.0] * 5
+    manager.close()
+    written = rows(tmp_path)
+    assert len(written) == counts[EnvironmentEpisodes]
+    assert [int(row["Total steps"]) for row in written] == sorted(int(row["Total steps"]) for row in written)
+    assert sum(bool(row["Evaluation Reward"]) for row in written) == 3
+    assert 1500 - 4 * 12 <= sum(int(row["Episode Length"]) for row in written) <= 1500
+    # an episode's reward is 1 or 0, and its discounted return follows from its length
+    for row in written:
+        if float(row["Training Reward"]) == 1.0 and float(row["Discounted Return/Stdev"] or 1) == 0.0:
+            assert float(row["Discounted Return/Mean"]) == pytest.approx(0.9 ** (int(row["Episode Length"]) - 1))
+    phases = [row for row in written if row["Loss/Mean"]]
+    assert all(row["Values/Mean"] and row["KL Divergence/Mean"] and row["Learning Rate/Mean"] for row in phases)
+
+
+def test_numbers_do_not_depend_on_the_division_into_calls(tmp_path, monkeypatch):
+    runs = []
+    for name, steps_per_call in (("long", 8192), ("short", 1)):
+        monkeypatch.setattr(compiled_level_manager, "_STEPS_PER_CALL", steps_per_call)
+        manager = compiled(ppo(), tmp_path / name)
+        if name == "short":
+            for _ in range(0, 256, 28):  # seven steps of each copy at a time
+                manager.train_and_act(EnvironmentSteps(min(28, 256 - manager.get_agent().total_steps_counter)))
+        else:
+            manager.train_and_act(EnvironmentSteps(256))
+        runs.append(
+            (weights_of(manager), manager.get_agent().total_steps_counter, manager.get_current_episodes_count())
+        )
+        manager.close()
+    assert runs[0][1:] == runs[1][1:]
+    for one, other in zip(runs[0][0], runs[1][0]):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize(
+    ("level", "settings"),
+    [
+        ("walk", {}),
+        ("walk", {"policy_gradient_rescaler": PolicyGradientRescaler.A_VALUE, "clip_value_using_epsilon": 0.2}),
+        ("reach", {"estimate_state_value_using_gae": False, "gae_lambda": 0.7}),
+    ],
+    ids=["gae", "n-step", "gae-with-returns"],
+)
+def test_the_same_data_give_the_updates_of_the_ordinary_loop(level, settings, tmp_path):
+    import jax
+
+    parameters = ppo(**settings)
+    parameters.pre_network_filter = normalizing()
+    parameters.algorithm.update_pre_network_filters_state_on_inference = False
+    parameters.network_wrappers["main"].batch_size = 24  # 64 rows: the last minibatch of an epoch is filled up
+    manager = compiled(parameters, tmp_path, level)
+    agent, loop = manager.get_agent(), manager.level_managers[0]
+    with manager.phase_context(RunPhase.HEATUP):  # plays by the policy, and learns nothing
+        manager.act(EnvironmentSteps(64))
+    part, learner, carry = loop._part, agent.update_loop.learner, loop._carry
+    memory = jax.device_get(carry["memory"])
+    phase = part.plan(copy.copy(agent.clock), 0, 0, None)._replace(moves_targets=np.bool_(True))
+    state = {name: one.layout.unpack(learner.ops, one.variables) for name, one in learner.networks.items()}
+    key = jax.random.key(5)
+    made = jax.jit(part.learn)(key, state, carry["memory"], carry["statistics"], phase)
+
+    batch = agent.update_loop.filtered(batch_of(memory))
+    columns = agent.fill_advantages(batch)
+    indices = np.asarray(part._minibatches(key))
+    order = np.arange(64).reshape(16, 4).T.ravel()  # rows of the memory, copy by copy, as episodes follow each other
+    place = np.argsort(order)
+    agent.networks["main"].update_target_network()
+    result = learner.train(
+        columns, agent.learning_scalars(), np.where(indices < 0, -1, place[indices]).astype(np.int32), len(indices)
+    )
+    for name, signal in (("values", "Values"), ("advantages", "Advantages"), ("targets", "Value Targets")):
+        (sampled,) = next(one for one in agent.signals.episode_signals if one.name == signal).values
+        np.testing.assert_allclose(np.asarray(made.shown[name])[order], sampled, rtol=1e-5, atol=2e-6)
+    for group in ("weights", "slots", "target_weights"):
+        for one, other in zip(made.state["main"][group], agent.networks["main"].state.arrays(group), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(np.asarray(made.outputs)[:, 0], result.losses["main"], rtol=1e-4, atol=1e-5)
+    statistics = agent.pre_network_filter.observation_filters["observation"]["normalize"].get_state()
+    for name, value in made.statistics["observation"]["normalize"].items():
+        np.testing.assert_allclose(value, statistics[name], rtol=1e-5)
+    manager.close()
+
+
+def batch_of(memory: dict[str, Any]) -> Batch:
+    """Transitions of a compiled loop as the ordinary loop stores them: copy by copy, cut at the end."""
+    steps, copies = memory["rewards"].shape
+    transitions = []
+    for index in range(copies):
+        for step in range(steps):
+            transitions.append(
+                Transition(
+                    state={"observation": memory["states"]["observation"][step, index]},
+                    action=memory["actions"][step, index],
+                    reward=float(memory["rewards"][step, index]),
+                    next_state={"observation": memory["next_states"]["observation"][step, index]},
+                    game_over=bool(memory["ended"][step, index]) or step == steps - 1,
+                    terminated=bool(memory["terminated"][step, index]),
+                )
+            )
+    return Batch(transitions)
+
+
+def test_an_evaluation_leaves_no_trace(tmp_path):
+    runs = []
+    for name, evaluation in (("with", 3), ("without", 0)):
+        manager = compiled(ppo(), tmp_path / name, steps=schedule(400, evaluate_every=100, evaluation=evaluation))
+        manager.improve()
+        runs.append(weights_of(manager))
+        manager.close()
+    for one, other in zip(*runs):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("cut", [100, 128])
+def test_it_resumes_exactly(cut, tmp_path):
+    """Also in the middle of a phase, and with statistics of filters."""
+
+    def agent() -> AgentParameters:
+        parameters = ppo()
+        parameters.pre_network_filter = normalizing()
+        parameters.algorithm.update_pre_network_filters_state_on_inference = False
+        return parameters
+
+    whole = compiled(agent(), tmp_path / "whole", checkpoint_save_steps=10**6)
+    whole.train_and_act(EnvironmentSteps(400))
+    first = compiled(agent(), tmp_path / "first", checkpoint_save_steps=10**6)
+    first.train_and_act(EnvironmentSteps(cut))
+    path = first.save_checkpoint()
+    first.close()
+    second = compiled(
+        agent(), tmp_path / "first", checkpoint_save_steps=10**6, checkpoint_restore_path=path, resume=True
+    )
+    assert isinstance(second.level_managers[0], CompiledLevelManager)
+    second.train_and_act(EnvironmentSteps(400 - cut))
+    one, other = (dict(leaves(manager.get_state()["levels"])) for manager in (whole, second))
+    assert len(one) > 50
+    assert [path for path in differences(one, other) if not path.endswith("/seconds")] == []
+    whole.close(), second.close()
+
+
+def test_episodes_end_the_training_where_they_are_counted(tmp_path):
+    manager = compiled(ppo(), tmp_path, copies=1, steps=schedule(EnvironmentEpisodes(7)))
+    manager.improve()
+    assert manager.get_current_episodes_count() == 7
+    manager.close()
+
+
+def test_training_steps_end_the_training_where_they_are_counted(tmp_path):
+    manager = compiled(ppo(), tmp_path, steps=schedule(TrainingSteps(3)))
+    manager.improve()
+    counts = manager.total_steps_counters[RunPhase.TRAIN]
+    assert (counts[TrainingSteps], counts[EnvironmentSteps]) == (3, 192)
+    manager.close()
+
+
+def test_checkpoints_are_saved_at_their_steps(tmp_path):
+    manager = compiled(ppo(), tmp_path, steps=schedule(400), checkpoint_save_steps=100)
+    manager.improve()
+    saved = sorted(int(path.name.split("-")[1].split(".")[0]) for path in (tmp_path / "checkpoint").glob("*.ckpt"))
+    assert {100, 200, 300, 400} <= set(saved)
+    manager.close()
+
+
+def test_filters_with_pure_forms_are_part_of_it(tmp_path):
+    parameters = ppo()
+    parameters.input_filter = InputFilter()
+    parameters.input_filter.add_observation_filter("observation", "clip", ObservationClippingFilter(-0.1, 0.25))
+    parameters.input_filter.add_reward_filter("rescale", RewardRescaleFilter(10.0))
+    parameters.input_filter.add_reward_filter("clip", RewardClippingFilter(-1.0, 5.0))
+    manager = compiled(parameters, tmp_path)
+    loop = manager.level_managers[0]
+    assert isinstance(loop, CompiledLevelManager)
+    with manager.phase_context(RunPhase.HEATUP):
+        manager.act(EnvironmentSteps(64))
+    memory = loop._carry["memory"]
+    assert set(np.unique(memory["rewards"])) == {0.0, 5.0}
+    observations = np.asarray(memory["states"]["observation"])
+    assert observations.max() == 0.25 and observations.min() == pytest.approx(-0.1)
+    manager.train_and_act(EnvironmentSteps(128))
+    manager.close()
+    rewards = {(row["Training Reward"], row["Shaped Training Reward"]) for row in rows(tmp_path)}
+    assert {("0.0", "0.0"), ("1.0", "5.0")} >= rewards - {("", "")}
+
+
+def stacking() -> InputFilter:
+    filters = InputFilter()
+    filters.add_observation_filter("observation", "stack", ObservationStackingFilter(2))
+    return filters
+
+
+class OwnActions(ClippedPPOAgent):
+    """Chooses actions in a way of its own."""
+
+    def choose_action(self, curr_state: Any) -> Any:
+        return super().choose_action(curr_state)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda p: setattr(p, "input_filter", stacking()), "the filter ObservationStackingFilter"),
+        (lambda p: setattr(p, "input_filter", normalizing()), "use a pre_network_filter"),
+        (lambda p: setattr(p, "exploration", EGreedyParameters()), "EGreedyParameters"),
+        (lambda p: setattr(p.algorithm, "num_consecutive_playing_steps", EnvironmentSteps(66)), "no multiple of 4"),
+        (lambda p: setattr(p.algorithm, "num_consecutive_playing_steps", EnvironmentEpisodes(1)), "EnvironmentSteps"),
+        (lambda p: setattr(p.algorithm, "target_kl_divergence", 0.1), "target_kl_divergence"),
+    ],
+)
+def test_a_line_says_why_the_ordinary_loop_is_used(change, reason, tmp_path, capsys):
+    parameters = ppo()
+    change(parameters)
+    manager = compiled(parameters, tmp_path, copies=4)
+    assert type(manager.level_managers[0]) is VectorLevelManager
+    said = capsys.readouterr().out
+    assert "the loop is not compiled as a whole: " in said and reason in said
+    manager.close()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "reason"),
+    [(recurrent_ppo(), "recurrent"), (actor_critic(), "ActorCriticAgent has no compiled form")],
+    ids=["recurrent", "actor-critic"],
+)
+def test_agents_without_a_compiled_form_learn_in_the_ordinary_loop(parameters, reason, tmp_path, capsys):
+    manager = compiled(parameters, tmp_path)
+    assert reason in capsys.readouterr().out
+    manager.train_and_act(EnvironmentSteps(128))
+    assert manager.get_agent().training_iteration > 0
+    manager.close()
+
+
+def test_an_agent_that_acts_in_a_way_of_its_own_does(tmp_path, capsys, monkeypatch):
+    parameters = ppo()
+    monkeypatch.setattr(type(parameters), "path", property(lambda self: f"{__name__}:OwnActions"))
+    monkeypatch.setattr(
+        "rl_coach.graph_managers.building.short_dynamic_import",
+        lambda path: OwnActions if path.endswith("OwnActions") else _imported(path),
+    )
+    manager = compiled(parameters, tmp_path)
+    assert "OwnActions acts or learns in a way of its own" in capsys.readouterr().out
+    manager.close()
+
+
+def _imported(path: str) -> Any:
+    from rl_coach.utils import short_dynamic_import
+
+    return short_dynamic_import(path)
+
+
+def test_a_checkpoint_of_the_ordinary_loop_can_be_gone_on_from(tmp_path, monkeypatch):
+    monkeypatch.setattr("rl_coach.graph_managers.basic_rl_graph_manager.why_not_compiled", lambda *_: "of a test")
+    ordinary = compiled(ppo(), tmp_path / "ordinary", checkpoint_save_steps=10**6)
+    assert type(ordinary.level_managers[0]) is VectorLevelManager
+    ordinary.train_and_act(EnvironmentSteps(100))
+    path, weights = ordinary.save_checkpoint(), ordinary.get_agent().networks["main"].state.arrays("weights")
+    monkeypatch.undo()
+    manager = compiled(ppo(), tmp_path / "compiled", checkpoint_restore_path=path)
+    assert isinstance(manager.level_managers[0], CompiledLevelManager)
+    for one, other in zip(manager.get_agent().networks["main"].state.arrays("weights"), weights):
+        np.testing.assert_array_equal(one, other)
+    manager.train_and_act(EnvironmentSteps(128))
+    assert manager.get_agent().training_iteration == 3
+    manager.close()
+    ordinary.close()

@@ -1,0 +1,67 @@
+"""Small environments that are pure functions, with the signatures of gymnax."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import gymnasium
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+
+class WalkState(NamedTuple):
+    """Place and step number."""
+
+    place: Any
+    steps: Any
+
+
+class Walk:
+    """A walk on a line: right and left are the actions, and the right end, four places away, gives 1. The left end, two
+    places away, terminates too, and a limit of 12 steps truncates."""
+
+    limit = 12
+
+    def reset(self, key: Any, params: Any) -> tuple[Any, WalkState]:
+        state = WalkState(jax.random.randint(key, (), 0, 2), jnp.int32(0))
+        return self._observation(state), state
+
+    def step(self, key: Any, state: WalkState, action: Any, params: Any) -> tuple:
+        state = WalkState(state.place + jnp.where(action == 1, 1, -1), state.steps + 1)
+        terminated = (state.place >= 4) | (state.place <= -2)
+        reward = jnp.where(state.place >= 4, 1.0, 0.0)
+        return self._observation(state), state, reward, terminated, state.steps >= self.limit, {}
+
+    def _observation(self, state: WalkState) -> Any:
+        return jnp.stack([state.place / 4.0, jnp.float32(1.0), state.steps / 12.0]).astype(jnp.float32)
+
+    def observation_space(self, params: Any) -> gymnasium.Space:
+        return gymnasium.spaces.Box(-10.0, 10.0, (3,), np.float32)
+
+    def action_space(self, params: Any) -> gymnasium.Space:
+        return gymnasium.spaces.Discrete(2)
+
+
+class Reach(Walk):
+    """A point in the plane that is moved by actions of two numbers; the reward is its negative distance from 0."""
+
+    limit = 8
+
+    def reset(self, key: Any, params: Any) -> tuple[Any, WalkState]:
+        state = WalkState(jax.random.uniform(key, (2,), minval=-1.0, maxval=1.0), jnp.int32(0))
+        return state.place, state
+
+    def step(self, key: Any, state: WalkState, action: Any, params: Any) -> tuple:
+        state = WalkState(state.place + 0.2 * action, state.steps + 1)
+        reward = -jnp.sqrt(jnp.sum(state.place**2) + 1e-6)
+        return state.place, state, reward, jnp.bool_(False), state.steps >= self.limit, {}
+
+    def observation_space(self, params: Any) -> gymnasium.Space:
+        return gymnasium.spaces.Box(-10.0, 10.0, (2,), np.float32)
+
+    def action_space(self, params: Any) -> gymnasium.Space:
+        return gymnasium.spaces.Box(-1.0, 1.0, (2,), np.float32)
+
+
+walk, reach = Walk(), Reach()
