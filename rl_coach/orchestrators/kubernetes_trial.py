@@ -29,6 +29,7 @@ from rl_coach.orchestrators.kubernetes_orchestrator import raise_failure, resour
 from rl_coach.runs.status import FAILED, FINISHED, RUNNING, STATUS_FILE, STOPPED
 from rl_coach.utilities import files
 from rl_coach.utilities.kubernetes_cluster import CONFLICT, Cluster, ClusterError
+from rl_coach.utilities.stop_signals import let_through
 from rl_coach.utilities.system import handling
 from rl_coach.utils import CoachError, TrainingError
 
@@ -194,8 +195,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("flags", nargs="*", help="those of coach, after --")
     args = parser.parse_args(arguments)
     try:
-        # SIGINT, too: a shell starts what runs in its background so that it ignores Ctrl-C
-        with handling((signal.SIGINT, signal.SIGTERM, signal.SIGHUP), terminate):
+        # SIGINT, too, which a shell has its background ignore; the process is started with all of them held back
+        with handling((signal.SIGINT, signal.SIGTERM, signal.SIGHUP), terminate), let_through():
             Trial(distributed_settings.read(args.settings), args.directory, args.flags).run()
     except TrainingError as error:
         print(f"coach: {error}", file=sys.stderr)
