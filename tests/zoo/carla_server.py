@@ -232,7 +232,12 @@ class Client:
 class WeatherParameters:
     """Weathers by name; each is its name here."""
 
-    ClearNoon, HardRainNoon = "ClearNoon", "HardRainNoon"
+
+for _name in (
+    "ClearNoon", "CloudyNoon", "WetNoon", "WetCloudyNoon", "MidRainyNoon", "HardRainNoon", "SoftRainNoon",
+    "ClearSunset", "CloudySunset", "WetSunset", "WetCloudySunset", "MidRainSunset", "HardRainSunset", "SoftRainSunset",
+):  # fmt: skip
+    setattr(WeatherParameters, _name, _name)
 
 
 class ColorConverter:
