@@ -299,6 +299,24 @@ def test_an_agent_that_acts_in_a_way_of_its_own_does(tmp_path, capsys, monkeypat
     manager.close()
 
 
+@pytest.mark.parametrize("is_of_class", [True, False], ids=["class", "instance"])
+def test_what_an_agent_of_a_user_does_with_a_played_episode_is_done(is_of_class, tmp_path, monkeypatch):
+    manager = compiled(ppo(), tmp_path)
+    agent, seen = manager.get_agent(), []
+    recorded = ClippedPPOAgent.record_played
+
+    def record_played(self: Any, report: Any, discounted_return: float) -> None:
+        seen.append(report.length)
+        recorded(self, report, discounted_return)
+
+    if is_of_class:
+        monkeypatch.setattr(ClippedPPOAgent, "record_played", record_played)
+    else:
+        agent.record_played = record_played.__get__(agent)
+    manager.train_and_act(EnvironmentSteps(256))
+    assert len(seen) == manager.get_current_episodes_count() > 0
+
+
 def _imported(path: str) -> Any:
     from rl_coach.utils import short_dynamic_import
 

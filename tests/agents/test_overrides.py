@@ -102,8 +102,8 @@ def methods_of(agent: type) -> set[str]:
 
 # Every public method of an agent is in one of these four.
 IN_A_RUN = {
-    "act", "acting_prediction", "before_training", "begin_episode", "choose_action", "close", "collect_savers",
-    "count_played", "fits", "get_state", "get_success_rate", "handle_episode_ended", "learn_from_batch",
+    "act", "acting_prediction", "before_training", "begin_episode", "begin_training_if_due",
+    "choose_action", "close", "collect_savers", "count_played", "fits", "get_state", "get_success_rate", "handle_episode_ended", "learn_from_batch",
     "learning_columns",
     "learning_scalars", "make_update_rule", "observe", "observe_transition", "policy_description",
     "post_training_commands", "predict_states", "prepare_batch_for_inference", "put_episode_aside",
@@ -121,6 +121,10 @@ WHILE_BUILT = {
     "unmet_by_settings",
 }  # fmt: skip
 """These have been called when there is an instance to override them on, and are not called again."""
+
+IN_A_COMPILED_LOOP = {"make_compiled", "record_played", "why_not_compiled"}
+"""A loop that is compiled as a whole, or the question whether one can be, calls these; see
+``tests/test_compiled_level_manager.py``."""
 
 IN_COPIES = {"act_in_copies"}
 """A run in several copies of the environment calls these."""
@@ -155,7 +159,7 @@ ON_REQUEST: dict[str, Callable[[Any], Any]] = {
 }
 """Other agents, levels, processes and users call these on the agent."""
 
-KNOWN = IN_A_RUN | WHILE_BUILT | IN_COPIES | ONE_BY_ONE | set(ON_REQUEST)
+KNOWN = IN_A_RUN | WHILE_BUILT | IN_A_COMPILED_LOOP | IN_COPIES | ONE_BY_ONE | set(ON_REQUEST)
 
 
 def test_all_public_methods_are_overridden_here():

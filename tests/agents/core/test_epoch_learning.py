@@ -60,6 +60,7 @@ def learning(sequence_length: int | None = None, length: int = ROWS, **settings:
         name="main",
         is_recurrent=sequence_length is not None,
         network_parameters=SimpleNamespace(middleware_parameters=middleware),
+        optimizer=SimpleNamespace(learning_rate=lambda training_step: 0.001),
     )
     made: Any = EpochLearning(
         Phases(
