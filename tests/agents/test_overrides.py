@@ -102,15 +102,14 @@ def methods_of(agent: type) -> set[str]:
 
 # Every public method of an agent is in one of these four.
 IN_A_RUN = {
-    "act", "acting_prediction", "before_training", "begin_episode", "begin_training_if_due",
-    "choose_action", "close", "collect_savers", "count_played", "fits", "get_state", "get_success_rate", "handle_episode_ended", "learn_from_batch",
-    "learning_columns",
-    "learning_scalars", "make_update_rule", "observe", "observe_transition", "policy_description",
-    "post_training_commands", "predict_states", "prepare_batch_for_inference", "put_episode_aside",
-    "reset_evaluation_state", "reset_internal_state", "restore_checkpoint", "run_pre_network_filter_for_inference",
-    "save_checkpoint", "seed_evaluation", "set_state", "should_train", "sync", "take_up_episode",
-    "targets_due",
-    "train", "update_log", "update_transition_before_adding_to_replay_buffer",
+    "act", "acting_prediction", "before_training", "begin_episode", "begin_training_if_due", "choose_action",
+    "close", "collect_savers", "count_played", "fits", "get_state", "get_success_rate", "handle_episode_ended",
+    "learn_from_batch", "learning_columns", "learning_scalars", "make_update_rule", "observe", "observe_transition",
+    "policy_description", "post_training_commands", "predict_states", "prepare_batch_for_inference",
+    "put_episode_aside", "reset_evaluation_state", "reset_internal_state", "restore_checkpoint",
+    "run_pre_network_filter_for_inference", "save_checkpoint", "seed_evaluation", "set_state", "should_train",
+    "sync", "take_up_episode", "targets_due", "train", "update_log",
+    "update_transition_before_adding_to_replay_buffer",
 }  # fmt: skip
 """A run, its evaluation and its checkpoint call these."""
 
