@@ -67,7 +67,7 @@ $(VENV)/.run-installed: $(BIN)/python $(METADATA)
 
 $(VENV)/.test-installed: $(BIN)/python $(METADATA)
 	$(INSTALL) '.[test,docs,tune,wandb,mlflow,hub,jax,atari,nec,mujoco,multi-agent,minari,doom,control,distributed,ray]'
-	$(BIN)/python -m pip install --quiet flax six matplotlib
+	$(BIN)/python -m pip install --quiet flax matplotlib seaborn six
 	$(BIN)/python -m pip install --quiet --no-deps 'gymnax>=1.0.1'
 	@touch $@ $(VENV)/.run-installed
 
