@@ -8,11 +8,11 @@ from typing import Any, Callable
 import numpy as np
 
 from rl_coach.agents.core.clock import TrainingClock
+from rl_coach.agents.core.compiled_columns import empty_columns, is_recurrent, with_step
 from rl_coach.agents.core.epochs import log_minibatches
 from rl_coach.agents.core.update_loop import UpdateLoop
 from rl_coach.architectures.compiled_loop import Learned, Phase, PlayedStep, State
 from rl_coach.architectures.learner import UpdateLayout
-from rl_coach.architectures.middleware_parameters import LSTMMiddlewareParameters
 from rl_coach.architectures.policies import log_probability, masked
 from rl_coach.architectures.update import NetworkView
 from rl_coach.base_parameters import AgentParameters
@@ -103,30 +103,13 @@ class CompiledEpochs:
         return value["v"], masked(self._ops, policy, mask)
 
     def memory(self, example: PlayedStep) -> Any:
-        def column(array: Any) -> Any:
-            return self._ops.zeros((self._settings.steps, *array.shape), dtype=array.dtype)
-
-        states = {name: column(example.states[name]) for name in self._input_names}
-        following = {name: column(example.next_states[name]) for name in self._input_names}
-        rest = [column(array) for array in (example.actions, example.rewards, example.terminated, example.ended)]
-        names = ("actions", "rewards", "terminated", "ended")
-        position = self._ops.zeros((), dtype="int32")
-        return {"states": states, "next_states": following, **dict(zip(names, rest)), "position": position}
+        inputs = self._input_names
+        columns = empty_columns(self._ops, example, self._settings.steps, PlayedStep._fields, inputs)
+        return {**columns, "position": self._ops.zeros((), dtype="int32")}
 
     def remember(self, memory: Any, step: PlayedStep) -> Any:
-        def written(column: Any, row: Any) -> Any:
-            start = (memory["position"], *[0] * len(row.shape))
-            return self._ops.slice_update(column, start, row[None])
-
-        return {
-            "states": {name: written(column, step.states[name]) for name, column in memory["states"].items()},
-            "next_states": {n: written(column, step.next_states[n]) for n, column in memory["next_states"].items()},
-            "actions": written(memory["actions"], step.actions),
-            "rewards": written(memory["rewards"], step.rewards),
-            "terminated": written(memory["terminated"], step.terminated),
-            "ended": written(memory["ended"], step.ended),
-            "position": memory["position"] + 1,
-        }
+        position = memory["position"]
+        return {**with_step(self._ops, memory, step, position), "position": position + 1}
 
     def cut(self, memory: Any) -> Any:
         is_last = self._ops.arange(self._settings.steps) == memory["position"] - 1
@@ -232,8 +215,7 @@ def why_epochs_are_not_compiled(parameters: AgentParameters, num_copies: int, ac
         return "num_consecutive_training_steps is not 1"
     if getattr(algorithm, "target_kl_divergence", None) is not None:
         return "target_kl_divergence ends the epochs of a phase early"
-    middlewares = [network.middleware_parameters for network in parameters.network_wrappers.values()]
-    if any(isinstance(one, LSTMMiddlewareParameters) for one in middlewares):
+    if is_recurrent(parameters):
         return "its network is recurrent"
     exploration = fitting_exploration(parameters.exploration, actions)
     if type(exploration) not in (CategoricalParameters, AdditiveNoiseParameters):

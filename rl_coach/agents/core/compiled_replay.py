@@ -9,10 +9,10 @@ from typing import Any, Callable, Iterator
 import numpy as np
 
 from rl_coach.agents.core.clock import TrainingClock
+from rl_coach.agents.core.compiled_columns import empty_columns, is_recurrent, with_step
 from rl_coach.agents.core.update_loop import UpdateLoop
 from rl_coach.architectures.compiled_loop import Learned, Phase, PlayedStep, State
 from rl_coach.architectures.learner import UpdateLayout
-from rl_coach.architectures.middleware_parameters import LSTMMiddlewareParameters
 from rl_coach.architectures.update import NetworkView
 from rl_coach.base_parameters import AgentParameters
 from rl_coach.core_types import EnvironmentSteps, TrainingSteps
@@ -21,6 +21,7 @@ from rl_coach.memories.non_episodic.experience_replay import ExperienceReplayPar
 
 Act = Callable[[Any, dict[str, NetworkView], dict[str, Any], Any], Any]
 """See ``CompiledAgent.act``."""
+_KEPT = ("states", "next_states", "actions", "rewards", "terminated")
 
 
 @dataclass(frozen=True)
@@ -77,33 +78,18 @@ class CompiledReplay:
         self._layout = UpdateLayout(self._stages, rates, (), moving=tuple(targets))
 
     def memory(self, example: PlayedStep) -> Any:
-        def column(array: Any) -> Any:
-            return self._ops.zeros((self._settings.capacity, *array.shape), dtype=array.dtype)
-
-        names = self._update_loop.input_names
+        inputs, none = self._update_loop.input_names, self._ops.zeros((), dtype="int32")
         return {
-            "states": {name: column(example.states[name]) for name in names},
-            "next_states": {name: column(example.next_states[name]) for name in names},
-            "actions": column(example.actions),
-            "rewards": column(example.rewards),
-            "terminated": column(example.terminated),
-            "stored": self._ops.zeros((), dtype="int32"),
-            "next": self._ops.zeros((), dtype="int32"),
+            **empty_columns(self._ops, example, self._settings.capacity, _KEPT, inputs),
+            "stored": none,
+            "next": none,
         }
 
     def remember(self, memory: Any, step: PlayedStep) -> Any:
-        ops, capacity = self._ops, self._settings.capacity
-
-        def written(column: Any, row: Any) -> Any:
-            return ops.slice_update(column, (memory["next"], *[0] * len(row.shape)), row[None])
-
+        capacity = self._settings.capacity
         return {
-            "states": {name: written(column, step.states[name]) for name, column in memory["states"].items()},
-            "next_states": {n: written(column, step.next_states[n]) for n, column in memory["next_states"].items()},
-            "actions": written(memory["actions"], step.actions),
-            "rewards": written(memory["rewards"], step.rewards),
-            "terminated": written(memory["terminated"], step.terminated),
-            "stored": ops.minimum(memory["stored"] + 1, capacity),
+            **with_step(self._ops, memory, step, memory["next"]),
+            "stored": self._ops.minimum(memory["stored"] + 1, capacity),
             "next": (memory["next"] + 1) % capacity,
         }
 
@@ -238,7 +224,5 @@ def _reasons(parameters: AgentParameters, num_copies: int) -> Iterator[str]:
         yield f"n_step is {algorithm.n_step}"
     if algorithm.act_for_full_episodes or algorithm.store_transitions_only_when_episodes_are_terminated:
         yield "whole episodes are waited for"
-    if any(
-        isinstance(one.middleware_parameters, LSTMMiddlewareParameters) for one in parameters.network_wrappers.values()
-    ):
+    if is_recurrent(parameters):
         yield "its network is recurrent"

@@ -1,0 +1,52 @@
+"""What an agent's parts in a compiled loop share: columns of steps that were played, as pure functions."""
+
+from __future__ import annotations
+
+from typing import Any, Iterable
+
+from rl_coach.architectures.compiled_loop import PlayedStep
+from rl_coach.architectures.middleware_parameters import LSTMMiddlewareParameters
+from rl_coach.base_parameters import AgentParameters
+
+Columns = dict[str, Any]
+"""By the name of a ``PlayedStep``'s field, [T, ...] each; those of states by the names of observations."""
+
+
+def empty_columns(ops: Any, example: PlayedStep, length: int, fields: Iterable[str], inputs: Iterable[str]) -> Columns:
+    """Columns of zeros.
+
+    :param ops: array operations with the names of ``keras.ops``
+    :param example: a step, for shapes and dtypes
+    :param length: T, steps of each copy of the environment
+    :param fields: those that are kept
+    :param inputs: the observations that are kept of states
+    """
+
+    def column(array: Any) -> Any:
+        return ops.zeros((length, *array.shape), dtype=array.dtype)
+
+    columns: Columns = {}
+    for field in fields:
+        part = getattr(example, field)
+        columns[field] = {name: column(part[name]) for name in inputs} if isinstance(part, dict) else column(part)
+    return columns
+
+
+def with_step(ops: Any, columns: Columns, step: PlayedStep, position: Any) -> Columns:
+    """The columns with a step written over their rows at ``position``. :param columns: others are left out"""
+
+    def written(column: Any, row: Any) -> Any:
+        return ops.slice_update(column, (position, *[0] * len(row.shape)), row[None])
+
+    found: Columns = {}
+    for field, part in step._asdict().items():
+        if field in columns:
+            own = columns[field]
+            found[field] = {n: written(own[n], part[n]) for n in own} if isinstance(own, dict) else written(own, part)
+    return found
+
+
+def is_recurrent(parameters: AgentParameters) -> bool:
+    """True if a network of an agent remembers earlier steps, as these columns do not."""
+    networks = parameters.network_wrappers.values()
+    return any(isinstance(one.middleware_parameters, LSTMMiddlewareParameters) for one in networks)
