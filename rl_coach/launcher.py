@@ -87,25 +87,10 @@ class CoachLauncher:
         """
         given = sys.argv[1:] if arguments is None else list(arguments)
         with stop_signals.ending_at_once():
-            if given[:1] == [command_line.EXPORT]:
-                self.export(given[1:])
+            serve = self._commands.get(given[0]) if given else None
+            if serve is not None:
+                serve(given[1:])
                 return
-            if given[:1] == [command_line.FETCH]:
-                self.fetch(given[1:])
-                return
-            if given[:1] == [command_line.PUSH]:
-                self.push(given[1:])
-                return
-            if given[:1] == [command_line.CHECK_ENVIRONMENT]:
-                self.check_environment_and_exit(given[1:])
-            if given[:1] == [command_line.DATASET]:
-                self.serve_data_set(given[1:])
-                return
-            if given[:1] == [command_line.COMPARE]:
-                self.compare(given[1:])
-                return
-            if given[:1] == [command_line.DASHBOARD]:
-                self.serve_dashboard_and_exit(given[1:])
         if given[:1] == [command_line.SWEEP]:
             self.sweep_and_exit(given[1:])
         if given[:1] == [command_line.TUNE]:
@@ -142,6 +127,19 @@ class CoachLauncher:
         as_frozen_graph = args.format == command_line.FROZEN_GRAPH
         policy_export.export(args.experiment, args.output, args.agent, as_frozen_graph=as_frozen_graph)
         print(f"exported to {args.output}; {os.path.join(args.output, policy_export.README_FILE)} shows how to use it")
+
+    @property
+    def _commands(self) -> dict[str, Callable[[Sequence[str]], None]]:
+        """Commands that end at the first signal, for they keep nothing, by their names."""
+        return {
+            command_line.EXPORT: self.export,
+            command_line.FETCH: self.fetch,
+            command_line.PUSH: self.push,
+            command_line.CHECK_ENVIRONMENT: self.check_environment_and_exit,
+            command_line.DATASET: self.serve_data_set,
+            command_line.COMPARE: self.compare,
+            command_line.DASHBOARD: self.serve_dashboard_and_exit,
+        }
 
     def fetch(self, arguments: Sequence[str]) -> None:
         """``coach fetch``: get a trained policy.

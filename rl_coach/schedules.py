@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import Any, Sequence
 
 from rl_coach.core_types import EnvironmentSteps
+from rl_coach.utilities.overrides import OverrideTable
+
+OVERRIDES = OverrideTable({"advance": ("step",)})
 
 
 class Schedule:
@@ -26,7 +29,7 @@ class Schedule:
 
     def advance(self, steps: int) -> None:
         """Advance by several steps: as many calls of ``step`` where a subclass overrides it."""
-        if getattr(self.step, "__func__", None) is not Schedule.step:
+        if OVERRIDES.is_replaced(self, "advance"):
             for _ in range(steps):
                 self.step()
         elif steps:

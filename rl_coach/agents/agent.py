@@ -332,6 +332,12 @@ class Agent(CoachNames, AgentInterface):
     def _write_episode(self, report: EpisodeReport) -> None:
         self.signals.write_episode(report, self._counts_of_row(report.phase), self.clock.episodes)
 
+    def _report_episode(self, report: EpisodeReport) -> None:
+        """Write the row and print the line of an episode that was played elsewhere."""
+        self._write_episode(report)
+        if screen.is_read_by_programs and self.ap.is_a_highest_level_agent:
+            self._print_episode(report)
+
     def _counts_of_row(self, phase: RunPhase) -> dict[str, Any]:
         memory = {"ER #Transitions": self.memory.num_transitions(), "ER #Episodes": self.memory.length()}
         return {**self._counts(phase), **memory}
@@ -854,9 +860,7 @@ class Agent(CoachNames, AgentInterface):
         """Record an episode that a compiled loop has played; its steps have been counted."""
         self.signals.discounted_return.add_sample(discounted_return)
         self.clock.episodes += 1
-        self._write_episode(report)
-        if screen.is_read_by_programs and self.ap.is_a_highest_level_agent:
-            self._print_episode(report)
+        self._report_episode(report)
 
     # other processes
 
@@ -878,9 +882,7 @@ class Agent(CoachNames, AgentInterface):
         for report in played.reports:
             self.clock.episodes += 1
             self.signals.begin_episode(self.clock.episodes, self._writes_steps)
-            self._write_episode(report)
-            if screen.is_read_by_programs and self.ap.is_a_highest_level_agent:
-                self._print_episode(report)
+            self._report_episode(report)
         if self._phase is not RunPhase.HEATUP:
             self.learning.take_in(played)
 

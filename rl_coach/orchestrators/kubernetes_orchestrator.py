@@ -393,17 +393,15 @@ def _run_type(
 
 
 def _container(part: RunTypeParameters, gpu_resource: str) -> Container:
-    requests, limits = _resources(part.orchestration_params)
-    gpus = part.orchestration_params.get("gpus") or 0
-    if gpus:
-        limits[gpu_resource] = str(gpus)
-    return Container(part.image, (*part.command, *part.arguments), requests, limits)
+    command = (*part.command, *part.arguments)
+    return Container(part.image, command, *resources_of(part.orchestration_params, gpu_resource))
 
 
-def resources_of(pod: PodSettings, gpu_resource: str) -> tuple[dict[str, str], dict[str, str]]:
-    """Requests and limits of a pod."""
-    requests, limits = _resources(vars(pod))
-    return requests, limits | ({gpu_resource: str(pod.gpus)} if pod.gpus else {})
+def resources_of(given: Mapping[str, Any], gpu_resource: str) -> tuple[dict[str, str], dict[str, str]]:
+    """Requests and limits of a pod, GPUs included. :param given: values by the names of ``PodSettings``"""
+    requests, limits = _resources(given)
+    gpus = given.get("gpus") or 0
+    return requests, limits | ({gpu_resource: str(gpus)} if gpus else {})
 
 
 def _redis(pod: PodSettings) -> Container:

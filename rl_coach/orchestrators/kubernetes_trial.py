@@ -65,7 +65,7 @@ def describe(settings: DistributedSettings, directory: pathlib.Path, flags: Sequ
     pod = settings.trainer
     place = f"{manifests.DATA_DIRECTORY}/{directory.name}"
     command = ("python", "-m", "rl_coach", *flags, f"--run_directory={place}")
-    container = Container(pod.image or settings.image, command, *resources_of(pod, settings.gpu_resource))
+    container = Container(pod.image or settings.image, command, *resources_of(vars(pod), settings.gpu_resource))
     return KubernetesRun(
         name=name_of(directory),
         namespace=settings.namespace,

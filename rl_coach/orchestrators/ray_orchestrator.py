@@ -45,6 +45,7 @@ class RayOrchestrator(LocalOrchestrator):
     def __init__(self, order: RunOrder, settings: DistributedSettings, keeps_logs: bool = False):
         self._ray = _import_ray()
         self._settings = settings
+        self._bundle = _resources(settings.worker, default_cpus=1)  # of each worker
         with contextlib.ExitStack() as undo:
             # Ray's own handlers of signals are replaced: they would end this process without a checkpoint
             with handling(SIGNALS, stop_signals.ask):
@@ -71,7 +72,7 @@ class RayOrchestrator(LocalOrchestrator):
 
     def _reserve(self, num_workers: int) -> Any:
         """A placement group with room for all workers."""
-        bundle = _resources(self._settings.worker, default_cpus=1)
+        bundle = self._bundle
         group = self._ray.util.placement_group([bundle] * num_workers, strategy="SPREAD")
         self._wait_for(group.ready(), f"the workers ({num_workers}, of {_in_words(bundle)} each)")
         return group
@@ -106,11 +107,10 @@ class RayOrchestrator(LocalOrchestrator):
 
     def _worker(self, name: str, order: pathlib.Path) -> WatchedProcess:
         run = RunOrder.read(order)
-        index, bundle = len(self._workers), _resources(self._settings.worker, default_cpus=1)
-        place = self._ray.util.scheduling_strategies.PlacementGroupSchedulingStrategy(self._room, index)
+        place = self._ray.util.scheduling_strategies.PlacementGroupSchedulingStrategy(self._room, len(self._workers))
         actor = self._ray.remote(_Worker).options(
             name=f"coach-{run.run}-{name}", scheduling_strategy=place, max_restarts=_FOR_EVER,
-            max_task_retries=_FOR_EVER, **_options(bundle),
+            max_task_retries=_FOR_EVER, **_options(self._bundle),
         )  # fmt: skip
         arguments = (name, run, run.password(), os.getcwd(), os.environ.get("PYTHONPATH", ""))
         return _ActorProcess(name, lambda: actor.remote(*arguments), self._ray)
