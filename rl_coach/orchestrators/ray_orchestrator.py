@@ -54,6 +54,8 @@ class RayOrchestrator(LocalOrchestrator):
             self._room = self._reserve(order.num_workers)
             gpus = self._reserve_for_trainer()
             super().__init__(order, keeps_logs, self._ray.util.get_node_ip_address())
+            self._actors: list[_ActorProcess] = []
+            undo.callback(self._let_actors_leave)
             self._trainer_environment = {"CUDA_VISIBLE_DEVICES": ",".join(map(str, gpus))} if gpus else {}
             self._cleanup.push(undo.pop_all())
 
@@ -113,7 +115,14 @@ class RayOrchestrator(LocalOrchestrator):
             max_task_retries=_FOR_EVER, **_options(self._bundle),
         )  # fmt: skip
         arguments = (name, run, run.password(), os.getcwd(), os.environ.get("PYTHONPATH", ""))
-        return _ActorProcess(name, lambda: actor.remote(*arguments), self._ray)
+        self._actors.append(_ActorProcess(name, lambda: actor.remote(*arguments), self._ray))
+        return self._actors[-1]
+
+    def _let_actors_leave(self) -> None:
+        """Have the actors remove what they have written on their nodes."""
+        answers = [answer for one in self._actors if (answer := one.leave()) is not None]
+        if answers:
+            self._ray.wait(answers, num_returns=len(answers), timeout=_SECONDS_FOR_AN_ANSWER)
 
 
 class _ActorProcess(WatchedProcess):
@@ -174,6 +183,10 @@ class _ActorProcess(WatchedProcess):
                 return
             time.sleep(_SECONDS_BETWEEN_LOOKS)
 
+    def leave(self) -> Any:
+        """Have the actor remove its directory. :return: Ray's promise of its answer; None without an actor"""
+        return None if self._actor is None else self._actor.leave.remote()
+
     def log(self) -> str:
         if self._actor is None:
             return self._why_dead
@@ -223,6 +236,9 @@ class _Worker:
 
     def log(self) -> str:
         return self._process.log()
+
+    def leave(self) -> None:
+        self._cleanup.close()
 
 
 class _Reservation:
