@@ -1,4 +1,4 @@
-"""What an agent's parts in a compiled loop share: columns of steps that were played, as pure functions."""
+"""Columns of steps played in a compiled loop, as pure functions which an agent's parts share."""
 
 from __future__ import annotations
 
