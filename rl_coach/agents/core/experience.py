@@ -141,11 +141,14 @@ class Experience:
         algorithm = self._algorithm
         if self._receives_episodes or algorithm.store_transitions_only_when_episodes_are_terminated:
             return
-        if algorithm.n_step <= 1:
-            self._store([transition])
-        elif len(buffer.transitions) - episode.num_stored >= algorithm.n_step:
-            self._store([buffer.n_step_transition(episode.num_stored)])
+        if algorithm.n_step > 1:
+            if len(buffer.transitions) - episode.num_stored < algorithm.n_step:
+                return
+            transition = buffer.n_step_transition(episode.num_stored)
             episode.num_stored += 1
+        self._memory.store(transition)
+        if self.prioritize is not None:
+            self._memory.set_first_priorities(self.prioritize(Batch([transition])))
 
     def _store(self, transitions: list[Transition]) -> None:
         for transition in transitions:

@@ -117,6 +117,8 @@ class UpdateLoop:
         self._watch = watch
         self._settings = settings
         self.batch_network = settings.batch_network or next(iter(settings.parameters), "")
+        # where there are no networks nothing is learned
+        self._batch_parameters: Any = settings.parameters.get(self.batch_network)
         self._targets = [name for name, network in networks.items() if network.has_target]
         self._shared_learner: SharedLearner | None = None
 
@@ -161,7 +163,7 @@ class UpdateLoop:
     @property
     def batch_size(self) -> int:
         """Transitions in one update."""
-        return self._settings.parameters[self.batch_network].batch_size
+        return self._batch_parameters.batch_size
 
     @cached_property
     def _learns_by_rule(self) -> bool:
@@ -250,7 +252,7 @@ class UpdateLoop:
         compiled = 1
         if count != 1:
             compiled = self._most_per_call
-        batch = self.filtered(self._batches.sample(count, self.batch_size))
+        batch = self.filtered(self._batches.sample(count, self._batch_parameters.batch_size))
         columns = self._batches.columns(batch, self._rules.learning_columns(batch))
         if compiled != count:
             columns = pad(columns, len(columns["weights"]) // count * compiled)
