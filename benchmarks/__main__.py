@@ -23,7 +23,9 @@ def main() -> None:
         "works", nargs="*", metavar="WORK", help="; ".join(f"{w.name}: {w.title}" for w in WORKS.values())
     )
     parser.add_argument("--rounds", type=int, default=3, help="processes of each library, in turn (default 3)")
-    parser.add_argument("--libraries", default="tensorflow,jax,sb3,sb3_contrib,sbx", help="what to run: %(default)s")
+    parser.add_argument(
+        "--libraries", default="tensorflow,jax,sb3,sb3_contrib,sbx,straight", help="what to run: %(default)s"
+    )
     parser.add_argument("--scale", type=float, default=1.0, help="time that many times the steps")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     parser.add_argument("--profile", action="store_true", help="print where Coach's time goes, instead of comparing")

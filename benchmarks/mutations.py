@@ -78,7 +78,7 @@ MUTATIONS = (
              "tests/agents/core/test_overrides.py"),
     Mutation("sequences.py", 'flat["weights"] * self._is_present.ravel()', 'flat["weights"]', SEQUENCES),
     Mutation("sequences.py", "ends[:-1] + 1", "ends[:-1]", SEQUENCES),
-    Mutation("experience.py", "- episode.num_stored >= algorithm.n_step", "- episode.num_stored > algorithm.n_step",
+    Mutation("experience.py", "- episode.num_stored < algorithm.n_step", "- episode.num_stored <= algorithm.n_step",
              "tests/agents/test_n_step.py -k what_is_stored"),
 )  # fmt: skip
 

@@ -37,6 +37,8 @@ def main() -> None:
 
 def _runner(library: str, work: Work) -> Callable[[int], None]:
     if library in FRAMEWORKS:
+        if library != "jax" and work.level is not None and work.level.startswith("gymnax:"):
+            sys.exit(NOT_AVAILABLE)
         from benchmarks.coach_side import runner
 
         return runner(work, library)

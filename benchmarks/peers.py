@@ -65,7 +65,7 @@ def _runner(work: Work, library: Any, policy: dict) -> Callable[[int], None]:
     else:
         settings |= {
             "batch_size": work.batch_size, "buffer_size": BUFFER, "learning_starts": work.batch_size,
-            "train_freq": work.steps_per_update, "gradient_steps": 1,
+            "train_freq": work.steps_per_update // work.environments, "gradient_steps": 1,
         }  # fmt: skip
     if work.algorithm in ("dqn", "qr_dqn"):
         settings |= {"target_update_interval": 100, "exploration_fraction": 1e-6, "exploration_final_eps": 0.01}
@@ -87,7 +87,8 @@ def _environment(work: Work) -> Any:
     from stable_baselines3.common.vec_env import DummyVecEnv, VecFrameStack
 
     if not _is_image(work):
-        return DummyVecEnv([lambda: gymnasium.make(work.level)] * work.environments)
+        name = (work.level or "").rpartition(":")[2]  # gymnax' environments are Gymnasium's under the same names
+        return DummyVecEnv([lambda: gymnasium.make(name)] * work.environments)
     import ale_py
     from stable_baselines3.common.atari_wrappers import AtariWrapper
 
@@ -95,8 +96,19 @@ def _environment(work: Work) -> Any:
     return VecFrameStack(DummyVecEnv([lambda: AtariWrapper(gymnasium.make(work.level))] * work.environments), 4)
 
 
+def straight(work: Work) -> Callable[[int], None]:
+    """A loop in JAX that does nothing else.
+
+    :raises ImportError: gymnax is not installed, or the work is not for it
+    """
+    from benchmarks.straight_side import StraightLoop
+
+    return StraightLoop(work)
+
+
 PEERS: dict[str, Callable[[Work], Callable[[int], None]]] = {
     "sb3": stable_baselines3,
     "sb3_contrib": sb3_contrib,
     "sbx": sbx,
+    "straight": straight,
 }

@@ -151,5 +151,28 @@ WORKS = {
             rollout=1024,
             epochs=4,
         ),
+        Work(
+            "W11",
+            "PPO CartPole of gymnax, in a compiled loop: 64 x 64 tanh, 8 environments of 256 steps, 10 epochs",
+            "ppo",
+            "gymnax:CartPole-v1",
+            (64, 64),
+            64,
+            100 * 2048,
+            3 * 2048,
+            environments=8,
+        ),
+        Work(
+            "W12",
+            "DQN CartPole of gymnax, in a compiled loop: 64 x 64, 8 environments, batch 32, one update per 8 steps",
+            "dqn",
+            "gymnax:CartPole-v1",
+            (64, 64),
+            32,
+            100_000,
+            20_000,
+            8,
+            environments=8,
+        ),
     )
 }

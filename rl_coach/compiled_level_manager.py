@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from rl_coach.agents.agent import Agent
 from rl_coach.agents.core.clock import TrainingClock
 from rl_coach.agents.core.episode import EpisodeReport
 from rl_coach.agents.core.overrides import is_replaced
-from rl_coach.architectures.compiled_loop import Phase, Plan, Played
+from rl_coach.architectures.compiled_loop import Phase, Plan, PlannedPhase, Played
 from rl_coach.base_parameters import DistributedTaskParameters, Frameworks, TaskParameters
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, EnvResponse, RunPhase, TrainingSteps
 from rl_coach.environments.gym_environment import GymEnvironment
@@ -23,17 +23,32 @@ from rl_coach.level_manager import LevelManager
 from rl_coach.logger import screen
 from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace, OneHotObservationSpace
 
-_STEPS_PER_CALL = 8192  # of all copies: enough to make a call cheap beside them, few enough for what a call writes down
-_SECONDS_PER_CALL = 0.2  # after which the display moves, and Ctrl-C is seen
+_STEPS_PER_CALL = 4096  # of all copies: enough to make a call cheap beside them, few enough for what a call writes down
+_SECONDS_PER_STEP = 0.2  # after which the display moves, and Ctrl-C is seen
 _COMPILED = {"compiled": True}
+
+
+class _Call(NamedTuple):
+    """A call that has begun.
+
+    :param clock: the agent's, as it is after the call
+    :param played: what it does; reading it waits
+    :param updates: of the networks
+    """
+
+    plan: Plan
+    clock: TrainingClock
+    played: Played
+    updates: int
 
 
 class CompiledLevelManager(LevelManager):
     """Makes many steps in all copies of an environment with one compiled call, updates of the networks included.
 
-    In heatup and training ``step`` is such a call: it goes no further than ``left`` allows, so that evaluations,
-    checkpoints and the end of the run come after the same steps as on any level. Evaluations are held in an environment
-    of their own, step by step, as on any level.
+    In heatup and training ``step`` makes such calls for a moment: while one is computed, the next is planned, and the
+    one before is written down. They go no further than ``left`` allows, so that evaluations, checkpoints and the end of
+    the run come after the same steps as on any level. Evaluations are held in an environment of their own, step by
+    step, as on any level.
 
     :param environment: tells the spaces, and has the environment's pure functions
     :param num_copies: N, of the environment
@@ -101,56 +116,95 @@ class CompiledLevelManager(LevelManager):
         if self.has_one_episode:
             return super().step(action)
         self.agent.begin_training_if_due()
-        plan, clock = self._plan()
+        first, started = self.environment_steps, time.perf_counter()
         with contextlib.nullcontext() if self._has_compiled else screen.waiting_for("compiling the loop"):
-            started = time.perf_counter()
-            self._carry, played = self._loop.run(self._carry, plan)
+            call = self._begin_call(None, 0)
+            while call is not None:
+                done = (self.environment_steps - first) // self._num_copies + call.plan.steps
+                following = self._begin_call(call, done) if self._goes_on(call, started) else None
+                self._record(call.plan, self._loop.read(call.played))
+                self.agent.clock.take_phases(call.clock)
+                call = following
         if self._has_compiled:
-            self._seconds_per_step = (time.perf_counter() - started) / plan.steps
+            self._seconds_per_step = (time.perf_counter() - started) / done
         self._has_compiled = True
         self._loop.take_statistics(self._carry)
-        self._record(plan, played)
-        self.agent.clock.take_phases(clock)
         return self._last_answer()
 
-    def _plan(self) -> tuple[Plan, TrainingClock]:
-        """The steps and training phases of the next call, and the agent's clock as it is after them."""
-        steps, most_updates = self._steps_of_call()
-        agent, clock = self.agent, copy.copy(self.agent.clock)
-        period = agent.ap.algorithm.num_consecutive_playing_steps.num_steps
+    def _goes_on(self, call: _Call, started: float) -> bool:
+        """True if another call may begin after one that has begun: the end of the moment and of the run are known."""
+        expected = time.perf_counter() - started + self._seconds_per_step * call.plan.steps
+        return self._has_compiled and expected < _SECONDS_PER_STEP and self.left(EnvironmentEpisodes) is None
+
+    def _begin_call(self, before: _Call | None, done: int) -> _Call | None:
+        """Plan a call and begin it.
+
+        :param before: the call that has begun and is not recorded, if there is one
+        :param done: steps of each copy in this ``step``, those of ``before`` included
+        :return: the call; None if no more is wanted
+        """
+        agent = self.agent
+        clock = copy.copy(agent.clock if before is None else before.clock)
+        steps, updates = self._steps_of_call(done, clock.updates - agent.clock.updates)
+        if steps <= 0 or (updates is not None and updates <= 0):
+            return None
+        ahead = (0, 0) if before is None else (before.plan.steps * self._num_copies, before.updates)
+        plan, num_updates = self._plan(clock, steps, updates, *ahead)
+        self._carry, played = self._loop.run(self._carry, plan)
+        return _Call(plan, clock, played, num_updates)
+
+    def _plan(
+        self, clock: TrainingClock, steps: int, most_updates: int | None, ahead: int = 0, updates_ahead: int = 0
+    ) -> tuple[Plan, int]:
+        """The steps and training phases of a call.
+
+        :param clock: the agent's, as it will be then; it goes on by the call
+        :param steps: the most of each copy
+        :param most_updates: training steps that the run still wants, None for no limit
+        :param ahead: environment steps that come before the call and are not counted yet
+        :param updates_ahead: updates of the networks that do
+        :return: the plan, and the number of updates of the networks
+        """
+        period = self.agent.ap.algorithm.num_consecutive_playing_steps.num_steps
         lengths = np.zeros(self._most_phases, np.int32)
-        phases: list[Phase] = []
-        rest, updates, left = steps, 0, most_updates
+        phases: list[PlannedPhase] = []
+        rest, updates, before, left = steps, 0, clock.updates, most_updates
         while self._phase is RunPhase.TRAIN and rest:
             length = max(1, -(-(period - (clock.steps - clock.last_phase)) // self._num_copies))
             if length > rest:
                 break
             lengths[len(phases)], rest = length, rest - length
             clock.steps += length * self._num_copies
-            phases.append(self._part.plan(clock, (steps - rest) * self._num_copies, updates, left))
-            updates += int(phases[-1].count)
+            steps_until = ahead + (steps - rest) * self._num_copies
+            phases.append(self._part.plan(clock, steps_until, updates_ahead + updates, left))
+            updates += phases[-1].num_updates
             if most_updates is not None:
-                left = most_updates - (clock.updates - agent.clock.updates)
+                left = most_updates - (clock.updates - before)
                 if left <= 0:
                     steps, rest = steps - rest, 0
-        levels = self._part.levels(steps)
+        levels = self._part.levels(ahead, steps)
         padded = np.zeros((self._most_steps, levels.shape[1]), np.float32)
         padded[:steps] = levels
         none = phases[-1] if phases else self._part.plan(copy.copy(clock), 0, 0, None)
-        stacked = Phase(*map(np.stack, zip(*phases, *[none] * (self._most_phases - len(phases)))))
-        return Plan(lengths, stacked, np.int32(len(phases)), np.int32(rest), padded), clock
+        padded_phases = self._part.phases(phases + [none] * (self._most_phases - len(phases)))
+        clock.steps += rest * self._num_copies
+        return Plan(lengths, padded_phases, np.int32(len(phases)), np.int32(rest), padded), updates
 
-    def _steps_of_call(self) -> tuple[int, int | None]:
-        """The number of steps of each copy that the next call may make, and of training steps, None for no bound."""
+    def _steps_of_call(self, done: int, updates: int) -> tuple[int, int | None]:
+        """The number of steps of each copy that the next call may make, and of training steps, None for no bound.
+
+        :param done: steps of each copy in this ``step``, which the graph has not counted
+        :param updates: training steps of the call that is not recorded
+        """
         steps = self._most_steps
         if self._seconds_per_step:
-            steps = min(steps, int(_SECONDS_PER_CALL / self._seconds_per_step) + 1)
+            steps = min(steps, int(_SECONDS_PER_STEP / self._seconds_per_step) + 1)
         # in one step, an episode may end in each copy
-        for unit in (EnvironmentSteps, EnvironmentEpisodes):
+        for unit, taken in ((EnvironmentSteps, done), (EnvironmentEpisodes, 0)):
             if (left := self.left(unit)) is not None:
-                steps = min(steps, max(1, -(-left // self._num_copies)))
-        updates = self.left(TrainingSteps)
-        return steps, None if updates is None else max(1, updates)
+                steps = min(steps, max(not done, -(-left // self._num_copies)) - taken)
+        left = self.left(TrainingSteps)
+        return steps, None if left is None else max(not done, left - self._updates_made - updates)
 
     def _record(self, plan: Plan, played: Played) -> None:
         """Count and write down what a call has done, in the order in which it was done.

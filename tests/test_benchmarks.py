@@ -450,3 +450,17 @@ def test_digests_of_arrays_do_not_depend_on_names_and_order():
     assert digests.digests_of_arrays(one, *parts) == digests.digests_of_arrays(same, *parts)
     networks, memory = digests.digests_of_arrays(other, *parts)
     assert networks != digests.digests_of_arrays(one, *parts)[0] and memory == digests.digests_of_arrays(one, *parts)[1]
+
+
+@pytest.mark.parametrize("work", ["W11", "W12"])
+def test_a_straight_loop_learns(work):
+    pytest.importorskip("gymnax", reason="the straight loops play gymnax' CartPole (pip install gymnax)")
+    from benchmarks.straight_side import StraightLoop
+
+    loop = StraightLoop(WORKS[work])
+    loop(8_000)
+    first = loop.mean_return()
+    loop(60_000)
+    loop.mean_return()
+    loop(20_000)
+    assert loop.mean_return() > 3 * first

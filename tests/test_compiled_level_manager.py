@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,7 @@ from rl_coach.filters.reward.reward_rescale_filter import RewardRescaleFilter
 from rl_coach.schedules import LinearSchedule
 from rl_coach.vector_level_manager import VectorLevelManager
 from tests.frameworks import FRAMEWORK
-from tests.zoo.graphs import compiled, schedule
+from tests.zoo.graphs import compiled, next_phase, schedule
 from tests.zoo.parameters import actor_critic, clipped_ppo, recurrent_ppo
 from tests.zoo.states import differences, leaves, rows, weights_of
 
@@ -90,6 +89,13 @@ def test_numbers_do_not_depend_on_the_division_into_calls(tmp_path, monkeypatch)
         np.testing.assert_array_equal(one, other)
 
 
+def test_the_loop_is_compiled_once(tmp_path):
+    manager = compiled(ppo(), tmp_path, steps=schedule(600, evaluate_every=100, evaluation=1))
+    manager.improve()
+    assert manager.level_managers[0]._loop._compiled._cache_size() == 1
+    manager.close()
+
+
 @pytest.mark.parametrize(
     ("level", "settings"),
     [
@@ -112,7 +118,7 @@ def test_the_same_data_give_the_updates_of_the_ordinary_loop(level, settings, tm
         manager.act(EnvironmentSteps(64))
     part, learner, carry = loop._part, agent.update_loop.learner, loop._carry
     memory = jax.device_get(carry["memory"])
-    phase = part.plan(copy.copy(agent.clock), 0, 0, None)._replace(moves_targets=np.bool_(True))
+    phase = next_phase(manager)._replace(moves_targets=np.bool_(True))
     state = {name: one.layout.unpack(learner.ops, one.variables) for name, one in learner.networks.items()}
     key = jax.random.key(5)
     made = jax.jit(part.learn)(key, state, carry["memory"], carry["statistics"], phase)

@@ -16,7 +16,7 @@ from rl_coach.memories.non_episodic.prioritized_experience_replay import Priorit
 from rl_coach.schedules import LinearSchedule
 from rl_coach.vector_level_manager import VectorLevelManager
 from tests.frameworks import FRAMEWORK
-from tests.zoo.graphs import compiled, schedule
+from tests.zoo.graphs import compiled, next_phase, schedule
 from tests.zoo.parameters import dqn
 from tests.zoo.states import differences, leaves, rows
 
@@ -83,9 +83,10 @@ def test_targets_move_where_the_ordinary_loop_moves_them(playing, training, peri
     planned = []
     for _ in moves:
         clock.steps += 4
-        phase = part.plan(clock, 0, 0, None)
-        planned.append([bool(moved) for moved in phase.scalars[: phase.count, -1]])
-    assert planned == moves
+        planned.append(part.plan(clock, 0, 0, None))
+    phases = part.phases(planned)
+    found = [[bool(moved) for moved in rows[:count, -1]] for rows, count in zip(phases.scalars, phases.count)]
+    assert found == moves
     manager.close()
 
 
@@ -96,7 +97,7 @@ def test_drawn_rows_give_the_updates_of_the_ordinary_loop(tmp_path):
     agent, loop = manager.get_agent(), manager.level_managers[0]
     manager.heatup(EnvironmentSteps(60))
     part, learner, memory = loop._part, agent.update_loop.learner, loop._carry["memory"]
-    phase = part.plan(copy.copy(agent.clock), 0, 0, None)
+    phase = next_phase(manager)
     state = {name: one.layout.unpack(learner.ops, one.variables) for name, one in learner.networks.items()}
     key = jax.random.key(1)
     made = jax.jit(part.learn)(key, state, memory, loop._carry["statistics"], phase)

@@ -180,17 +180,17 @@ class ValueOptimizationAgent(Agent):
             num_copies,
             PureFilters(self.pre_network_filter, ops),
             epsilon_greedy(ops, random, values, mask_name),
-            lambda steps: self._epsilons(steps, num_copies),
+            lambda ahead, steps: self._epsilons(ahead, steps, num_copies),
         )
 
-    def _epsilons(self, steps: int, num_copies: int) -> np.ndarray:
-        """[steps, num_copies] float32, epsilon in the next steps."""
+    def _epsilons(self, ahead: int, steps: int, num_copies: int) -> np.ndarray:
+        """[steps, num_copies] float32, epsilon in the next steps. :param ahead: those before them, not counted yet"""
         if not self.acts_by_networks:
             return np.ones((steps, num_copies), np.float32)
         schedule = self.exploration_policy.epsilon_schedule
         if self._phase is not RunPhase.TRAIN:
             return np.full((steps, num_copies), schedule.current_value, np.float32)
-        first = schedule.num_steps
+        first = schedule.num_steps + ahead
         values = [schedule.value_at(number) for number in range(first, first + steps * num_copies)]
         return np.asarray(values, np.float32).reshape(steps, num_copies)
 

@@ -6,7 +6,7 @@ functions (``CompiledAgent``). The host plans each call: how many steps, and aft
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, Sequence
 
 import numpy as np
 
@@ -35,8 +35,25 @@ class PlayedStep(NamedTuple):
     ended: Any
 
 
+class PlannedPhase(NamedTuple):
+    """A training phase as the host plans it.
+
+    :param num_updates: of the networks
+    :param moves: the updates after which targets move, [K] bool; or for all of them a bool
+    :param steps: environment steps from those that are counted to the phase
+    :param updates_before: number of updates before it that are not counted yet
+    :param training_step: its number, from 0 on
+    """
+
+    num_updates: int
+    moves: Any
+    steps: int
+    updates_before: int
+    training_step: int
+
+
 class Phase(NamedTuple):
-    """A training phase as the host has planned it.
+    """A training phase as the compiled loop gets it.
 
     :param count: [] int32, number of updates
     :param scalars: [K, S] float32, each update's numbers; see ``UpdateLayout``
@@ -139,17 +156,23 @@ class CompiledAgent(Protocol):
 
     # asked on the host
 
-    def levels(self, steps: int) -> np.ndarray:
-        """[steps, L] float32, how the agent explores in its next steps in the present phase of the run."""
+    def levels(self, ahead: int, steps: int) -> np.ndarray:
+        """[steps, L] float32, how the agent explores in its next steps in the present phase of the run.
 
-    def plan(self, clock: Any, steps: int, updates_before: int, most: int | None) -> Phase:
+        :param ahead: environment steps before them that are not counted yet
+        """
+
+    def plan(self, clock: Any, steps: int, updates_before: int, most: int | None) -> PlannedPhase:
         """The next training phase.
 
         :param clock: a copy of the agent's ``TrainingClock``, as it will be then; it goes on by the phase
-        :param steps: environment steps from now to the phase
-        :param updates_before: number of updates that the same call makes before it
+        :param steps: environment steps from those that are counted to the phase
+        :param updates_before: number of updates before it that are not counted yet
         :param most: training steps that the run still wants, None for no limit
         """
+
+    def phases(self, planned: Sequence[PlannedPhase]) -> Phase:
+        """Planned phases [P, ...] as the loop gets them."""
 
     def record(self, phases: Phase, outputs: np.ndarray, shown: dict[str, np.ndarray]) -> None:
         """Count and log training phases that have been made, and check their losses.

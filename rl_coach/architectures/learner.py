@@ -515,20 +515,26 @@ class Learner:
         return self.step.views(self.ops, {name: groups["weights"] for name, groups in state.items()}, state)
 
     def scalar_rows(
-        self, scalars: dict[str, float], count: int, training_step: int | None, updates_before: int
+        self,
+        scalars: Mapping[str, Sequence[float]],
+        count: int,
+        updates_before: Sequence[int],
+        training_steps: Sequence[int] | None = None,
     ) -> np.ndarray:
-        """[count, S] float32, the numbers of updates that teach all networks, for ``updates_within``.
+        """[P, count, S] float32, the numbers of the updates of P phases, which teach all networks, for
+        ``updates_within``.
 
-        :param scalars: the agent's numbers
-        :param training_step: the training step, from 0 on, that the updates are part of; None if each is one by itself
-        :param updates_before: number of updates that the same call makes before these
+        :param scalars: [P] by name, the agent's numbers
+        :param updates_before: [P] number of updates before each phase that are not counted yet
+        :param training_steps: [P] the training step, from 0 on, that a phase is; None if each update is one by itself
         """
+        numbers = np.asarray(updates_before)[:, None] + np.arange(1, count + 1)
+        steps = None if training_steps is None else np.broadcast_to(np.asarray(training_steps)[:, None], numbers.shape)
         rows = [
-            optimizer.scalar_rows(self.networks[name].updates + 1 + updates_before, count, training_step)
-            for name, optimizer in self.step.optimizers.items()
+            one.scalar_rows(self.networks[name].updates + numbers, steps) for name, one in self.step.optimizers.items()
         ]
-        rows.append(np.broadcast_to(np.asarray(list(scalars.values())), (count, len(scalars))))
-        return np.concatenate(rows, axis=1).astype(np.float32)
+        rows += [np.broadcast_to(np.asarray(column)[:, None, None], (*numbers.shape, 1)) for column in scalars.values()]
+        return np.concatenate(rows, axis=2).astype(np.float32)
 
     def gradients_of_call(
         self, layout: StepLayout, variables: Variables, vector: Any, large: list, indices: Any

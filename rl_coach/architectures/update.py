@@ -269,20 +269,17 @@ class Optimizer:
         first, second = 1 - p.adam_optimizer_beta1**update, 1 - p.adam_optimizer_beta2**update
         return [self.learning_rate(update - 1 if training_step is None else training_step), 1 / first, 1 / second]
 
-    def scalar_rows(self, first_update: int, count: int, training_step: int | None = None) -> np.ndarray:
-        """[count, 3], the ``scalars`` of consecutive updates.
+    def scalar_rows(self, updates: np.ndarray, training_steps: np.ndarray | None = None) -> np.ndarray:
+        """[..., 3], the ``scalars`` of many updates.
 
-        :param first_update: the number of the first, from 1 on
-        :param training_step: as for ``scalars``, of all of them
+        :param updates: [...] int, their numbers, from 1 on
+        :param training_steps: [...] as for ``scalars``; None if each is one by itself
         """
-        p, numbers = self.parameters, np.arange(first_update, first_update + count)
-        rows = np.empty((count, 3))
-        if training_step is None:
-            rows[:, 0] = [self.learning_rate(number - 1) for number in numbers.tolist()]
-        else:
-            rows[:, 0] = self.learning_rate(training_step)
-        rows[:, 1] = 1 / (1 - p.adam_optimizer_beta1**numbers)
-        rows[:, 2] = 1 / (1 - p.adam_optimizer_beta2**numbers)
+        p, steps = self.parameters, updates - 1 if training_steps is None else training_steps
+        rows = np.empty((*updates.shape, 3))
+        rows[..., 0] = np.reshape([self.learning_rate(step) for step in steps.ravel().tolist()], steps.shape)
+        rows[..., 1] = 1 / (1 - p.adam_optimizer_beta1**updates)
+        rows[..., 2] = 1 / (1 - p.adam_optimizer_beta2**updates)
         return rows
 
     def learning_rate(self, training_step: int) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any, Union
 
 from rl_coach.base_parameters import AgentParameters, Frameworks, TaskParameters, VisualizationParameters
@@ -79,6 +80,13 @@ def compiled(
     """
     environment = GymVectorEnvironment(f"tests.zoo.function_environments:{level}")
     return graph(agent, environment, directory, steps or schedule(256), 3, copies=copies, writes_csv=True, **task)
+
+
+def next_phase(manager: BasicRLGraphManager) -> Any:
+    """The next training phase of a compiled loop, as its agent gets it."""
+    part: Any = manager.level_managers[0]._part
+    phases = part.phases([part.plan(copy.copy(manager.get_agent().clock), 0, 0, None)])
+    return phases._make(rows[0] for rows in phases)
 
 
 def agents_parameters(manager: Any) -> list[AgentParameters]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Callable
+from typing import Any, Callable, Sequence
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from rl_coach.agents.core.clock import TrainingClock
 from rl_coach.agents.core.compiled_columns import empty_columns, is_recurrent, with_step
 from rl_coach.agents.core.epochs import log_minibatches
 from rl_coach.agents.core.update_loop import UpdateLoop
-from rl_coach.architectures.compiled_loop import Learned, Phase, PlayedStep, State
+from rl_coach.architectures.compiled_loop import Learned, Phase, PlannedPhase, PlayedStep, State
 from rl_coach.architectures.learner import UpdateLayout
 from rl_coach.architectures.policies import log_probability, masked
 from rl_coach.architectures.update import NetworkView
@@ -85,7 +85,7 @@ class CompiledEpochs:
         self._stages = self._learner.step.stages
         self._layout = UpdateLayout(self._stages, {}, tuple(scalars(0)))
 
-    def levels(self, steps: int) -> np.ndarray:
+    def levels(self, ahead: int, steps: int) -> np.ndarray:
         """Nothing but the policy says how it explores."""
         return np.zeros((steps, 0), np.float32)
 
@@ -175,12 +175,17 @@ class CompiledEpochs:
         full = ops.pad(ops.stack(orders), ((0, 0), (0, missing)), constant_values=-1)
         return ops.reshape(full, (self.updates_per_phase, settings.batch_size))
 
-    def plan(self, clock: TrainingClock, steps: int, updates_before: int, most: int | None) -> Phase:
+    def plan(self, clock: TrainingClock, steps: int, updates_before: int, most: int | None) -> PlannedPhase:
         clock.start_phases(most)
-        moves_targets, count = clock.targets_due(), self.updates_per_phase
-        scalars = self._learner.scalar_rows(self._scalars(steps), count, clock.updates, updates_before)
+        planned = PlannedPhase(self.updates_per_phase, clock.targets_due(), steps, updates_before, clock.updates)
         clock.updates += 1
-        return Phase(np.int32(count), scalars, np.bool_(moves_targets))
+        return planned
+
+    def phases(self, planned: Sequence[PlannedPhase]) -> Phase:
+        counts, moves, steps, before, training_steps = zip(*planned)
+        scalars = {name: [self._scalars(one)[name] for one in steps] for name in self._layout.scalar_names}
+        rows = self._learner.scalar_rows(scalars, self.updates_per_phase, before, training_steps)
+        return Phase(np.array(counts, np.int32), rows, np.array(moves))
 
     def record(self, phases: Phase, outputs: np.ndarray, shown: dict[str, np.ndarray]) -> None:
         clock = self._clock

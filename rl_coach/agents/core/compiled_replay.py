@@ -4,14 +4,14 @@ See ``BatchLearning`` and ``ExperienceReplay``."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Callable, Iterator
+from typing import Any, Callable, Iterator, Sequence
 
 import numpy as np
 
 from rl_coach.agents.core.clock import TrainingClock
 from rl_coach.agents.core.compiled_columns import empty_columns, is_recurrent, with_step
 from rl_coach.agents.core.update_loop import UpdateLoop
-from rl_coach.architectures.compiled_loop import Learned, Phase, PlayedStep, State
+from rl_coach.architectures.compiled_loop import Learned, Phase, PlannedPhase, PlayedStep, State
 from rl_coach.architectures.learner import UpdateLayout
 from rl_coach.architectures.update import NetworkView
 from rl_coach.base_parameters import AgentParameters
@@ -63,7 +63,7 @@ class CompiledReplay:
         num_copies: int,
         filters: PureFilters,
         act: Act,
-        levels: Callable[[int], np.ndarray],
+        levels: Callable[[int, int], np.ndarray],
     ):
         self._random, self._update_loop, self._clock, self._settings = random, update_loop, clock, settings
         self._learner = update_loop.learner
@@ -130,12 +130,16 @@ class CompiledReplay:
         columns["weights"] = ops.ones_like(columns["rewards"])
         return {name: ops.reshape(column, (*size, *column.shape[1:])) for name, column in columns.items()}, statistics
 
-    def plan(self, clock: TrainingClock, steps: int, updates_before: int, most: int | None) -> Phase:
-        count, most_updates = clock.start_phases(most), self.updates_per_phase
-        moves = np.zeros((most_updates, self._num_targets), np.float32)
-        moves[:count] = self._moves(clock, count)[:, None]
-        scalars = self._learner.scalar_rows({}, most_updates, None, updates_before)
-        return Phase(np.int32(count), np.concatenate([scalars, moves], axis=1), np.bool_(moves.any()))
+    def plan(self, clock: TrainingClock, steps: int, updates_before: int, most: int | None) -> PlannedPhase:
+        count, moves, training_step = clock.start_phases(most), np.zeros(self.updates_per_phase, bool), clock.updates
+        moves[:count] = self._moves(clock, count)
+        return PlannedPhase(count, moves, steps, updates_before, training_step)
+
+    def phases(self, planned: Sequence[PlannedPhase]) -> Phase:
+        counts, moves, _, before, _ = zip(*planned)
+        rows = self._learner.scalar_rows({}, self.updates_per_phase, before)
+        masks = np.repeat(np.array(moves, np.float32)[..., None], self._num_targets, axis=2)
+        return Phase(np.array(counts, np.int32), np.concatenate([rows, masks], axis=2), np.any(moves, axis=1))
 
     def _moves(self, clock: TrainingClock, count: int) -> np.ndarray:
         """[count] bool, the updates after which targets move, as ``UpdateLoop.learn`` moves them."""

@@ -70,7 +70,7 @@ class JaxCompiledLoop:
     def begin(self, seed: int) -> Carry:
         """An empty memory, and an episode that begins in each copy."""
         carry = {"key": jax.random.key_data(jax.random.key(seed)), "step": jnp.uint32(0)}
-        episodes, level = self._begun(carry), self._agent.levels(1)[0]
+        episodes, level = self._begun(carry), self._agent.levels(0, 1)[0]
         played = jax.eval_shape(
             lambda carry: self._played(self._learner.views(self._unpacked(self._variables)), carry, level)[0],
             {**carry, **episodes, "statistics": self._network_filters.state()},
@@ -85,16 +85,22 @@ class JaxCompiledLoop:
         return _own({**carry, **episodes, "step": step, "memory": self._cut(carry["memory"])})
 
     def run(self, carry: Carry, plan: Plan) -> tuple[Carry, Played]:
-        """Do what is planned. The networks have learned then.
+        """Begin to do what is planned. It may still be computed when this returns, and so may be the networks' weights.
 
         :param carry: nobody may use it afterwards
+        :return: the carry after it, and what ``read`` gives
         """
         variables, carry, played = self._compiled(self._variables, carry, plan)
         for name, network in self._learner.networks.items():
             network.finish()
             network.variables = variables[name]
             network.version += 1
-        return carry, jax.device_get(played)
+        return carry, played
+
+    @staticmethod
+    def read(played: Played) -> Played:
+        """The record of a call as NumPy's arrays; waits until it is done."""
+        return jax.device_get(played)
 
     def take_statistics(self, carry: Carry) -> None:
         """Bring the statistics into the filters, where evaluations and checkpoints find them."""
@@ -257,8 +263,12 @@ def _where(condition: Any, one: Any, other: Any) -> Any:
 
 
 def _own(carry: Carry) -> Carry:
-    """The same numbers, each array in memory of its own: a call takes over the memory of all."""
-    return jax.tree.map(lambda leaf: jnp.array(leaf, copy=True), carry)
+    """The same numbers, each array in memory of its own: a call takes over the memory of all.
+
+    No dtype is weak, as it is where an environment made an array of a Python number: a call's answer has none that is,
+    and the loop would be compiled once for each form.
+    """
+    return jax.tree.map(lambda leaf: jnp.array(leaf, leaf.dtype, copy=True), carry)
 
 
 def _data_of(leaf: Any) -> Any:
