@@ -24,7 +24,7 @@ from rl_coach.schedules import LinearSchedule
 from rl_coach.vector_level_manager import VectorLevelManager
 from tests.frameworks import FRAMEWORK
 from tests.zoo.graphs import compiled, next_phase, schedule
-from tests.zoo.parameters import actor_critic, clipped_ppo, recurrent_ppo
+from tests.zoo.parameters import actor_critic, clipped_ppo, pqn, recurrent_ppo
 from tests.zoo.states import differences, leaves, rows, weights_of
 
 pytestmark = pytest.mark.skipif(
@@ -143,6 +143,38 @@ def test_the_same_data_give_the_updates_of_the_ordinary_loop(level, settings, tm
     for name, value in made.statistics["observation"]["normalize"].items():
         np.testing.assert_allclose(value, statistics[name], rtol=1e-5)
     manager.close()
+
+
+def test_pqn_makes_the_updates_of_the_ordinary_loop_from_the_same_data(tmp_path):
+    import jax
+
+    parameters = pqn()
+    parameters.algorithm.discount, parameters.algorithm.num_consecutive_playing_steps = 0.9, EnvironmentSteps(64)
+    parameters.network_wrappers["main"].batch_size = 24
+    manager = compiled(parameters, tmp_path)
+    agent, loop = manager.get_agent(), manager.level_managers[0]
+    assert isinstance(loop, CompiledLevelManager)
+    with manager.phase_context(RunPhase.HEATUP):
+        manager.act(EnvironmentSteps(64))
+    part, learner, carry = loop._part, agent.update_loop.learner, loop._carry
+    memory, key, phase = jax.device_get(carry["memory"]), jax.random.key(5), next_phase(manager)
+    state = {name: one.layout.unpack(learner.ops, one.variables) for name, one in learner.networks.items()}
+    made = jax.jit(part.learn)(key, state, carry["memory"], carry["statistics"], phase)
+
+    columns = agent.learning_columns(batch_of(memory))
+    indices = np.asarray(part._minibatches(key))
+    order = np.arange(64).reshape(16, 4).T.ravel()
+    rows_of_minibatches = np.where(indices < 0, -1, np.argsort(order)[indices]).astype(np.int32)
+    result = learner.train(columns, agent.learning_scalars(), rows_of_minibatches, len(indices))
+    np.testing.assert_allclose(np.asarray(made.shown["targets"])[order], columns["extra/returns"], rtol=1e-5, atol=1e-6)
+    for group in ("weights", "slots"):
+        for one, other in zip(made.state["main"][group], agent.networks["main"].state.arrays(group), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(np.asarray(made.outputs)[:, 0], result.losses["main"], rtol=1e-4, atol=1e-5)
+    manager.improve()
+    assert manager.total_steps_counters[RunPhase.TRAIN][TrainingSteps] == (64 + 256) // 64
+    manager.close()
+    assert all(row["Q Targets/Mean"] for row in rows(tmp_path) if row["Loss/Mean"])
 
 
 def batch_of(memory: dict[str, Any]) -> Batch:

@@ -6,7 +6,12 @@ from typing import Any, Iterator
 
 import numpy as np
 
-from rl_coach.agents.core.compiled_epochs import CompiledEpochs, EpochSettings, why_epochs_are_not_compiled
+from rl_coach.agents.core.compiled_epochs import (
+    CompiledEpochs,
+    EpochSettings,
+    PolicyInEpochs,
+    why_epochs_are_not_compiled,
+)
 from rl_coach.agents.core.requirements import PPO_POLICY, NetworkRequirement, V
 from rl_coach.agents.proximal_policy import ProximalPolicyAgent
 from rl_coach.agents.rules.advantages import PolicyGradientRescaler
@@ -19,6 +24,7 @@ from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, Netwo
 from rl_coach.core_types import EnvironmentSteps, RunPhase
 from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
 from rl_coach.exploration_policies.categorical import CategoricalParameters
+from rl_coach.exploration_policies.exploration_policy import fitting_exploration
 from rl_coach.filters.pure import PureFilters
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
 from rl_coach.schedules import ConstantSchedule
@@ -144,7 +150,10 @@ class ClippedPPOAgent(ProximalPolicyAgent):
         return {"clipping_decay": schedule.value_at(schedule.num_steps + steps)}
 
     def why_not_compiled(self, num_copies: int, actions: ActionSpace, heats_up: bool) -> str | None:
-        return "there is a heatup" if heats_up else why_epochs_are_not_compiled(self.ap, num_copies, actions)
+        exploration = fitting_exploration(self.ap.exploration, actions)
+        if type(exploration) not in (CategoricalParameters, AdditiveNoiseParameters):
+            return f"{type(exploration).__name__} has no compiled form"
+        return why_epochs_are_not_compiled(self.ap, num_copies, heats_up)
 
     def make_compiled(self, random: Any, num_copies: int) -> CompiledEpochs:
         algorithm, ops = self.ap.algorithm, self.update_loop.learner.ops
@@ -154,24 +163,19 @@ class ClippedPPOAgent(ProximalPolicyAgent):
             columns = {"extra/behaviour_log_probs": log_probs}
             return columns | {"extra/behaviour_values": values} if clips_values else columns
 
-        return CompiledEpochs(
-            random,
-            self.update_loop,
-            self.clock,
-            EpochSettings(
-                algorithm.num_consecutive_playing_steps.num_steps // num_copies,
-                algorithm.optimization_epochs,
-                self.update_loop.batch_size,
-                algorithm.rate_for_copying_weights_to_target,
-            ),
-            num_copies,
-            self.spaces.action_mask_name,
-            PureFilters(self.pre_network_filter, ops),
-            self.estimates_of_copies(ops),
-            behaviour,
-            self._learning_scalars_after,
-            {"values": self.state_values, "advantages": self.action_advantages, "targets": self.value_targets},
+        policy = PolicyInEpochs(ops, random, self.spaces.action_mask_name, self.estimates_of_copies(ops), behaviour)
+        settings = EpochSettings(
+            algorithm.num_consecutive_playing_steps.num_steps // num_copies,
+            algorithm.optimization_epochs,
+            self.update_loop.batch_size,
+            algorithm.rate_for_copying_weights_to_target,
         )
+        filters = PureFilters(self.pre_network_filter, ops)
+        signals = {"values": self.state_values, "advantages": self.action_advantages, "targets": self.value_targets}
+        return CompiledEpochs(
+            random, self.update_loop, self.clock, settings, num_copies, filters, policy, self._learning_scalars_after,
+            signals,
+        )  # fmt: skip
 
     def behaviour_columns(
         self, values: np.ndarray, log_probs: np.ndarray, policy: list[np.ndarray]

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from rl_coach.agents.core.compiled_epochs import (
+    CompiledEpochs,
+    EpochSettings,
+    ValuesInEpochs,
+    why_epochs_are_not_compiled,
+)
 from rl_coach.agents.core.epochs import EpochLearning, estimates, last_rows
 from rl_coach.agents.core.requirements import MemoryRequirement, NetworkRequirement, Q
-from rl_coach.agents.rules.advantages import generalized_advantages
+from rl_coach.agents.rules.advantages import generalized_advantages, generalized_advantages_of_copies
 from rl_coach.agents.rules.q_learning import q_lambda_rule
 from rl_coach.agents.value_optimization_agent import ValueOptimizationAgent
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
@@ -16,12 +23,14 @@ from rl_coach.architectures.head_parameters import QHeadParameters
 from rl_coach.architectures.layers import Dense, LayerNorm
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
 from rl_coach.architectures.policies import MASKED_LOGIT
-from rl_coach.architectures.update import UpdateRule
+from rl_coach.architectures.update import NetworkView, UpdateRule
 from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, NetworkParameters
 from rl_coach.core_types import Batch, EnvironmentSteps
 from rl_coach.exploration_policies.e_greedy import EGreedyParameters
+from rl_coach.filters.pure import PureFilters
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
 from rl_coach.schedules import LinearSchedule
+from rl_coach.spaces import ActionSpace
 from rl_coach.utilities.requirements import FRACTION, whole
 
 
@@ -96,6 +105,34 @@ class PQNAgent(ValueOptimizationAgent):
     def make_update_rule(self) -> UpdateRule:
         main = self.ap.network_wrappers["main"]
         return q_lambda_rule(main.replace_mse_with_huber_loss, main.heads_parameters[0].loss_weight)
+
+    def why_not_compiled(self, num_copies: int, actions: ActionSpace, heats_up: bool) -> str | None:
+        why_not = self.why_exploration_is_not_compiled(actions)
+        return why_not or why_epochs_are_not_compiled(self.ap, num_copies, heats_up)
+
+    def make_compiled(self, random: Any, num_copies: int) -> CompiledEpochs:
+        algorithm, ops, mask_name = self.ap.algorithm, self.update_loop.learner.ops, self.spaces.action_mask_name
+
+        def values(networks: dict[str, NetworkView], states: dict[str, Any]) -> Any:
+            q = networks["main"].online(states, training=False)[0]["q"]
+            return ops.max(q if mask_name is None else ops.where(states[mask_name] > 0, q, MASKED_LOGIT), axis=-1)
+
+        estimate = partial(
+            generalized_advantages_of_copies, ops, discount=algorithm.discount, gae_lambda=algorithm.q_lambda
+        )
+        steps = algorithm.num_consecutive_playing_steps.num_steps // num_copies
+        return CompiledEpochs(
+            random, self.update_loop, self.clock,
+            EpochSettings(
+                steps, algorithm.optimization_epochs, self.update_loop.batch_size,
+                algorithm.rate_for_copying_weights_to_target,
+            ),
+            num_copies,
+            PureFilters(self.pre_network_filter, ops),
+            ValuesInEpochs(ops, *self.compiled_exploration(random, num_copies), values, estimate),
+            lambda steps: {},
+            {"targets": self.q_targets},
+        )  # fmt: skip
 
     def make_learning(self) -> EpochLearning:
         return EpochLearning(

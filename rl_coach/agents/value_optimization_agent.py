@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterator
+from typing import Any, Callable, Iterator
 
 import numpy as np
 
 from rl_coach.agents.agent import Agent
 from rl_coach.agents.core.batches import BatchSource
-from rl_coach.agents.core.compiled_replay import (
-    CompiledReplay,
-    epsilon_greedy,
-    replay_settings,
-    why_replay_is_not_compiled,
-)
+from rl_coach.agents.core.compiled_acting import Act, epsilon_greedy
+from rl_coach.agents.core.compiled_replay import CompiledReplay, replay_settings, why_replay_is_not_compiled
 from rl_coach.agents.core.overrides import is_replaced
 from rl_coach.agents.core.sequence_replay import SequenceReplay
 from rl_coach.architectures.update import NetworkView
@@ -160,28 +156,34 @@ class ValueOptimizationAgent(Agent):
         return None if len(outputs) != 1 or choice is None else PolicyDescription("main", outputs, choice)
 
     def why_not_compiled(self, num_copies: int, actions: ActionSpace, heats_up: bool) -> str | None:
-        if type(exploration := fitting_exploration(self.ap.exploration, actions)) is not EGreedyParameters:
-            return f"{type(exploration).__name__} has no compiled form"
         if self.learns_one_by_one:
             return f"{type(self).__name__} selects actions before each update"
-        return why_replay_is_not_compiled(self.ap, num_copies)
+        return self.why_exploration_is_not_compiled(actions) or why_replay_is_not_compiled(self.ap, num_copies)
 
-    def make_compiled(self, random: Any, num_copies: int) -> CompiledReplay:
-        ops, mask_name = self.update_loop.learner.ops, self.spaces.action_mask_name
+    def why_exploration_is_not_compiled(self, actions: ActionSpace) -> str | None:
+        """The reason why the agent's exploration cannot be part of a compiled loop, None if it can."""
+        exploration = fitting_exploration(self.ap.exploration, actions)
+        return None if type(exploration) is EGreedyParameters else f"{type(exploration).__name__} has no compiled form"
 
-        def values(networks: dict[str, NetworkView], states: dict[str, Any]) -> Any:
-            return networks["main"].online(states, training=False)[0]["q"]
-
+    def make_compiled(self, random: Any, num_copies: int) -> Any:
         return CompiledReplay(
             random,
             self.update_loop,
             self.clock,
             replay_settings(self.ap, num_copies),
             num_copies,
-            PureFilters(self.pre_network_filter, ops),
-            epsilon_greedy(ops, random, values, mask_name),
-            lambda ahead, steps: self._epsilons(ahead, steps, num_copies),
+            PureFilters(self.pre_network_filter, self.update_loop.learner.ops),
+            *self.compiled_exploration(random, num_copies),
         )
+
+    def compiled_exploration(self, random: Any, num_copies: int) -> tuple[Act, Callable[[int, int], np.ndarray]]:
+        """``act`` and ``levels`` of a ``CompiledAgent``."""
+
+        def values(networks: dict[str, NetworkView], states: dict[str, Any]) -> Any:
+            return networks["main"].online(states, training=False)[0]["q"]
+
+        act = epsilon_greedy(self.update_loop.learner.ops, random, values, self.spaces.action_mask_name)
+        return act, lambda ahead, steps: self._epsilons(ahead, steps, num_copies)
 
     def _epsilons(self, ahead: int, steps: int, num_copies: int) -> np.ndarray:
         """[steps, num_copies] float32, epsilon in the next steps. :param ahead: those before them, not counted yet"""

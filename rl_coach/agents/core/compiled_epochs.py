@@ -1,15 +1,17 @@
-"""PPO's part in a compiled loop: play with one policy, then make epochs of minibatches. See ``EpochLearning``."""
+"""The part of PPO and PQN in a compiled loop: play with the same networks, then make epochs of minibatches. See
+``EpochLearning``."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Callable, Sequence
+from typing import Any, Callable, NamedTuple, Protocol, Sequence
 
 import numpy as np
 
 from rl_coach.agents.core.clock import TrainingClock
+from rl_coach.agents.core.compiled_acting import Act
 from rl_coach.agents.core.compiled_columns import empty_columns, is_recurrent, with_step
-from rl_coach.agents.core.epochs import log_minibatches
+from rl_coach.agents.core.epochs import DIVERGENCE, log_minibatches
 from rl_coach.agents.core.update_loop import UpdateLoop
 from rl_coach.architectures.compiled_loop import Learned, Phase, PlannedPhase, PlayedStep, State
 from rl_coach.architectures.learner import UpdateLayout
@@ -17,20 +19,48 @@ from rl_coach.architectures.policies import log_probability, masked
 from rl_coach.architectures.update import NetworkView
 from rl_coach.base_parameters import AgentParameters
 from rl_coach.core_types import EnvironmentSteps
-from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
-from rl_coach.exploration_policies.categorical import CategoricalParameters
-from rl_coach.exploration_policies.exploration_policy import fitting_exploration
 from rl_coach.filters.pure import PureFilters
-from rl_coach.spaces import ActionSpace
 from rl_coach.utils import Signal
 
 Estimate = Callable[[Any, Any, Any, Any, Any], tuple[Any, Any]]
 """Advantages and returns [T, N] of rewards, values, the values of next states, terminated and ended, each [T, N]."""
 
 
+class PlayedPhase(NamedTuple):
+    """The T steps of N copies of an environment that a phase learns from.
+
+    :param states: [T N, ...] by name, as networks see them
+    :param next_states: [T N, ...] by name, likewise
+    :param actions: [T N, ...]
+    :param rewards: [T, N], filtered
+    :param terminated: [T, N] bool
+    :param ended: [T, N] bool
+    """
+
+    states: dict[str, Any]
+    next_states: dict[str, Any]
+    actions: Any
+    rewards: Any
+    terminated: Any
+    ended: Any
+
+
+class EpochAlgorithm(Protocol):
+    """An algorithm that plays with the same networks for a while, and then learns in epochs."""
+
+    def act(self, key: Any, networks: dict[str, NetworkView], states: dict[str, Any], level: Any) -> Any:
+        """See ``CompiledAgent.act``."""
+
+    def levels(self, ahead: int, steps: int) -> np.ndarray:
+        """See ``CompiledAgent.levels``."""
+
+    def columns(self, networks: dict[str, NetworkView], played: PlayedPhase) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The columns [T N, ...] of the update rule that are no states, actions or weights, and arrays to log."""
+
+
 @dataclass(frozen=True)
 class EpochSettings:
-    """The settings of PPO's phases.
+    """The settings of phases in epochs.
 
     :param steps: T, steps of each copy between two phases
     :param epochs: passes over what was played
@@ -44,46 +74,27 @@ class EpochSettings:
     target_rate: float
 
 
-class CompiledEpochs:
-    """See the module, and ``CompiledAgent``.
+class PolicyInEpochs:
+    """PPO as an ``EpochAlgorithm``.
 
+    :param ops: array operations with the names of ``keras.ops``
     :param random: the framework's random numbers, with the names of ``jax.random``
-    :param update_loop: has the learner, and records
-    :param clock: the agent's
-    :param num_copies: N, of the environment
     :param mask_name: the observation that says which actions are possible, None for none
-    :param filters: the pre-network filters
     :param estimate: the advantages
     :param behaviour: the columns of the rule that tell of the policy that played, from the critic's values [B] and the
         log probabilities of the actions [B]
-    :param scalars: the rule's numbers after some more environment steps
-    :param signals: by name, what takes the critic's values, the advantages and the critic's targets
     """
 
     def __init__(
         self,
+        ops: Any,
         random: Any,
-        update_loop: UpdateLoop,
-        clock: TrainingClock,
-        settings: EpochSettings,
-        num_copies: int,
         mask_name: str | None,
-        filters: PureFilters,
         estimate: Estimate,
         behaviour: Callable[[Any, Any], dict[str, Any]],
-        scalars: Callable[[int], dict[str, float]],
-        signals: dict[str, Signal],
     ):
-        self._random, self._update_loop, self._clock, self._settings = random, update_loop, clock, settings
-        self._learner = update_loop.learner
-        self._ops = self._learner.ops
-        self._input_names, self._mask_name, self._filters = update_loop.input_names, mask_name, filters
-        self._estimate, self._behaviour, self._scalars, self._signals = estimate, behaviour, scalars, signals
-        self._rows = settings.steps * num_copies
-        self._per_epoch = -(-self._rows // settings.batch_size)
-        self.updates_per_phase = settings.epochs * self._per_epoch
-        self._stages = self._learner.step.stages
-        self._layout = UpdateLayout(self._stages, {}, tuple(scalars(0)))
+        self._ops, self._random, self._mask_name = ops, random, mask_name
+        self._estimate, self._behaviour = estimate, behaviour
 
     def levels(self, ahead: int, steps: int) -> np.ndarray:
         """Nothing but the policy says how it explores."""
@@ -101,6 +112,87 @@ class CompiledEpochs:
         value, policy = networks["main"].online(states, training=False)
         mask = None if self._mask_name is None else states[self._mask_name]
         return value["v"], masked(self._ops, policy, mask)
+
+    def columns(self, networks: dict[str, NetworkView], played: PlayedPhase) -> tuple[dict[str, Any], dict[str, Any]]:
+        ops, shape = self._ops, played.rewards.shape
+        values, policy = self._outputs(networks, played.states)
+        next_values = ops.reshape(self._outputs(networks, played.next_states)[0], shape)
+        estimates = self._estimate(
+            played.rewards, ops.reshape(values, shape), next_values, played.terminated, played.ended
+        )
+        advantages, returns = (ops.reshape(one, (-1,)) for one in estimates)
+        normalized = (advantages - ops.mean(advantages)) / (ops.std(advantages) + 1e-8)
+        columns = {"extra/advantages": normalized, "extra/returns": returns}
+        columns |= self._behaviour(values, log_probability(ops, policy, played.actions))
+        return columns, {"values": values, "advantages": advantages, "targets": returns}
+
+
+class ValuesInEpochs:
+    """PQN as an ``EpochAlgorithm``.
+
+    :param ops: array operations with the names of ``keras.ops``
+    :param act: chooses actions
+    :param levels: see ``CompiledAgent.levels``
+    :param values: the values [B] of the best actions in states as networks see them
+    :param estimate: of the returns
+    """
+
+    def __init__(
+        self,
+        ops: Any,
+        act: Act,
+        levels: Callable[[int, int], np.ndarray],
+        values: Callable[[dict[str, NetworkView], dict[str, Any]], Any],
+        estimate: Estimate,
+    ):
+        self._ops, self._values, self._estimate = ops, values, estimate
+        self.act, self.levels = act, levels
+
+    def columns(self, networks: dict[str, NetworkView], played: PlayedPhase) -> tuple[dict[str, Any], dict[str, Any]]:
+        ops, shape = self._ops, played.rewards.shape
+        values, following = (
+            ops.reshape(self._values(networks, states), shape) for states in (played.states, played.next_states)
+        )
+        _, returns = self._estimate(played.rewards, values, following, played.terminated, played.ended)
+        returns = ops.reshape(returns, (-1,))
+        return {"extra/returns": returns}, {"targets": returns}
+
+
+class CompiledEpochs:
+    """See the module, and ``CompiledAgent``.
+
+    :param random: the framework's random numbers, with the names of ``jax.random``
+    :param update_loop: has the learner, and records
+    :param clock: the agent's
+    :param num_copies: N, of the environment
+    :param filters: the pre-network filters
+    :param algorithm: how the agent acts, and what it learns from
+    :param scalars: the rule's numbers after some more environment steps
+    :param signals: by name, what takes the arrays that the algorithm logs
+    """
+
+    def __init__(
+        self,
+        random: Any,
+        update_loop: UpdateLoop,
+        clock: TrainingClock,
+        settings: EpochSettings,
+        num_copies: int,
+        filters: PureFilters,
+        algorithm: EpochAlgorithm,
+        scalars: Callable[[int], dict[str, float]],
+        signals: dict[str, Signal],
+    ):
+        self._random, self._update_loop, self._clock, self._settings = random, update_loop, clock, settings
+        self._learner = update_loop.learner
+        self._ops = self._learner.ops
+        self._input_names, self._filters, self._algorithm = update_loop.input_names, filters, algorithm
+        self.act, self.levels, self._scalars, self._signals = algorithm.act, algorithm.levels, scalars, signals
+        self._rows = settings.steps * num_copies
+        self._per_epoch = -(-self._rows // settings.batch_size)
+        self.updates_per_phase = settings.epochs * self._per_epoch
+        self._stages = self._learner.step.stages
+        self._layout = UpdateLayout(self._stages, {}, tuple(scalars(0)))
 
     def memory(self, example: PlayedStep) -> Any:
         inputs = self._input_names
@@ -132,9 +224,9 @@ class CompiledEpochs:
     def columns(
         self, networks: dict[str, NetworkView], memory: Any, statistics: Any
     ) -> tuple[dict[str, Any], dict[str, Any], Any]:
-        """The columns [T N, ...] of what was played, as ``EpisodeColumns`` makes them, without weights.
+        """The columns [T N, ...] of what was played, as the agent's ``learning_columns`` makes them, without weights.
 
-        :return: the columns; values, advantages and targets [T N] to log; the statistics of the pre-network filters
+        :return: the columns; what is to be logged; the statistics of the pre-network filters
         """
         ops = self._ops
 
@@ -144,20 +236,12 @@ class CompiledEpochs:
         states = {name: flat(column) for name, column in memory["states"].items()}
         states, statistics = self._filters.update_and_apply(statistics, states)
         following = {name: flat(column) for name, column in memory["next_states"].items()}
-        following = self._filters.apply(statistics, following)
-        values, policy = self._outputs(networks, states)
-        shape = memory["rewards"].shape
-        next_values = ops.reshape(self._outputs(networks, following)[0], shape)
-        advantages, returns = self._estimate(
-            self._filters.rewards(memory["rewards"]), ops.reshape(values, shape), next_values,
-            memory["terminated"], memory["ended"],
-        )  # fmt: skip
-        advantages, returns, actions = flat(advantages), flat(returns), flat(memory["actions"])
-        normalized = (advantages - ops.mean(advantages)) / (ops.std(advantages) + 1e-8)
+        following, actions = self._filters.apply(statistics, following), flat(memory["actions"])
+        rewards = self._filters.rewards(memory["rewards"])
+        played = PlayedPhase(states, following, actions, rewards, memory["terminated"], memory["ended"])
+        own, shown = self._algorithm.columns(networks, played)
         columns = {f"states/{name}": column for name, column in states.items()}
-        columns |= {"actions": actions, "extra/advantages": normalized, "extra/returns": returns}
-        columns |= self._behaviour(values, log_probability(ops, policy, actions))
-        return columns, {"values": values, "advantages": advantages, "targets": returns}, statistics
+        return {**columns, "actions": actions, **own}, shown, statistics
 
     def _with_moved_targets(self, state: State, phase: Phase) -> State:
         """Targets move before the updates, as in ``EpochLearning``."""
@@ -198,18 +282,21 @@ class CompiledEpochs:
             result = self._learner.result_of(self._stages, outputs[m], count)
             result.wait()
             self._update_loop.record(result)
-            log_minibatches(result, self._settings.epochs, self._update_loop.optimizer.learning_rate(clock.updates))
+            if DIVERGENCE in result.signal_names:
+                log_minibatches(result, self._settings.epochs, self._update_loop.optimizer.learning_rate(clock.updates))
             clock.updates += 1
             self._update_loop.close_phase()
 
 
-def why_epochs_are_not_compiled(parameters: AgentParameters, num_copies: int, actions: ActionSpace) -> str | None:
+def why_epochs_are_not_compiled(parameters: AgentParameters, num_copies: int, heats_up: bool) -> str | None:
     """The reason why an agent's phases cannot be part of a compiled loop, None if they can.
 
     :param parameters: the agent's
     :param num_copies: of the environment
-    :param actions: the environment's
+    :param heats_up: the run begins with a heatup
     """
+    if heats_up:
+        return "there is a heatup"
     algorithm: Any = parameters.algorithm
     period = algorithm.num_consecutive_playing_steps
     if not isinstance(period, EnvironmentSteps):
@@ -222,7 +309,4 @@ def why_epochs_are_not_compiled(parameters: AgentParameters, num_copies: int, ac
         return "target_kl_divergence ends the epochs of a phase early"
     if is_recurrent(parameters):
         return "its network is recurrent"
-    exploration = fitting_exploration(parameters.exploration, actions)
-    if type(exploration) not in (CategoricalParameters, AdditiveNoiseParameters):
-        return f"{type(exploration).__name__} has no compiled form"
     return None

@@ -9,18 +9,16 @@ from typing import Any, Callable, Iterator, Sequence
 import numpy as np
 
 from rl_coach.agents.core.clock import TrainingClock
+from rl_coach.agents.core.compiled_acting import Act
 from rl_coach.agents.core.compiled_columns import empty_columns, is_recurrent, with_step
 from rl_coach.agents.core.update_loop import UpdateLoop
 from rl_coach.architectures.compiled_loop import Learned, Phase, PlannedPhase, PlayedStep, State
 from rl_coach.architectures.learner import UpdateLayout
-from rl_coach.architectures.update import NetworkView
 from rl_coach.base_parameters import AgentParameters
 from rl_coach.core_types import EnvironmentSteps, TrainingSteps
 from rl_coach.filters.pure import PureFilters
 from rl_coach.memories.non_episodic.experience_replay import ExperienceReplayParameters
 
-Act = Callable[[Any, dict[str, NetworkView], dict[str, Any], Any], Any]
-"""See ``CompiledAgent.act``."""
 _KEPT = ("states", "next_states", "actions", "rewards", "terminated")
 
 
@@ -165,27 +163,6 @@ class CompiledReplay:
             self._update_loop.note_target_update()
         self._clock.updates += len(made)
         self._update_loop.close_phase()
-
-
-def epsilon_greedy(
-    ops: Any, random: Any, values: Callable[[dict[str, NetworkView], dict[str, Any]], Any], mask_name: str | None
-) -> Act:
-    """Actions as ``EGreedy`` chooses them: the best, ties at random, or with probability epsilon any that is possible.
-
-    :param values: the values [N, A] in states as networks see them
-    :param mask_name: the observation that says which actions are possible, None for none
-    """
-
-    def act(key: Any, networks: dict[str, NetworkView], states: dict[str, Any], level: Any) -> Any:
-        q = values(networks, states)
-        possible = ops.ones_like(q) if mask_name is None else ops.cast(states[mask_name] > 0, "float32")
-        best = ops.max(ops.where(possible > 0, q, -np.inf), axis=-1, keepdims=True)
-        greedy = possible * ops.cast(q == best, "float32")
-        uniform, greedy = (one / ops.sum(one, axis=-1, keepdims=True) for one in (possible, greedy))
-        epsilon = level[:, None]
-        return random.categorical(key, ops.log(epsilon * uniform + (1.0 - epsilon) * greedy))
-
-    return act
 
 
 def replay_settings(parameters: AgentParameters, num_copies: int) -> ReplaySettings:
