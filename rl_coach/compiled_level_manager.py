@@ -68,8 +68,7 @@ class CompiledLevelManager(LevelManager):
         agent.clock.steps_at_once = num_copies
         loop_class = next(iter(agent.networks.values())).framework.compiled_loop
         part, learner = agent.make_compiled(loop_class.random, num_copies), agent.update_loop.learner
-        period = agent.ap.algorithm.num_consecutive_playing_steps.num_steps
-        self._steps_per_phase = max(1, period // num_copies)
+        self._steps_per_phase = max(1, part.period // num_copies)
         self._most_steps = max(self._steps_per_phase, _STEPS_PER_CALL // num_copies)
         self._most_phases = self._most_steps // self._steps_per_phase + 1
         actions = environment.action_space
@@ -165,12 +164,11 @@ class CompiledLevelManager(LevelManager):
         :param updates_ahead: updates of the networks that do
         :return: the plan, and the number of updates of the networks
         """
-        period = self.agent.ap.algorithm.num_consecutive_playing_steps.num_steps
         lengths = np.zeros(self._most_phases, np.int32)
         phases: list[PlannedPhase] = []
         rest, updates, before, left = steps, 0, clock.updates, most_updates
         while self._phase is RunPhase.TRAIN and rest:
-            length = max(1, -(-(period - (clock.steps - clock.last_phase)) // self._num_copies))
+            length = max(1, -(-(self._part.period - (clock.steps - clock.last_phase)) // self._num_copies))
             if length > rest:
                 break
             lengths[len(phases)], rest = length, rest - length

@@ -24,7 +24,7 @@ from rl_coach.schedules import LinearSchedule
 from rl_coach.vector_level_manager import VectorLevelManager
 from tests.frameworks import FRAMEWORK
 from tests.zoo.graphs import compiled, next_phase, schedule
-from tests.zoo.parameters import actor_critic, clipped_ppo, pqn, recurrent_ppo
+from tests.zoo.parameters import acer, actor_critic, clipped_ppo, pqn, recurrent_ppo
 from tests.zoo.states import differences, leaves, rows, weights_of
 
 pytestmark = pytest.mark.skipif(
@@ -145,13 +145,43 @@ def test_the_same_data_give_the_updates_of_the_ordinary_loop(level, settings, tm
     manager.close()
 
 
-def test_pqn_makes_the_updates_of_the_ordinary_loop_from_the_same_data(tmp_path):
-    import jax
-
+def q_lambda() -> AgentParameters:
     parameters = pqn()
     parameters.algorithm.discount, parameters.algorithm.num_consecutive_playing_steps = 0.9, EnvironmentSteps(64)
     parameters.network_wrappers["main"].batch_size = 24
+    return parameters
+
+
+def a2c() -> AgentParameters:
+    parameters = actor_critic()
+    algorithm = parameters.algorithm
+    algorithm.discount, algorithm.learns_from_copies_together = 0.9, True
+    algorithm.num_steps_between_gradient_updates = 16
+    return parameters
+
+
+@pytest.mark.parametrize(
+    ("parameters", "updates", "signals"),
+    [
+        (q_lambda(), 4 * 4 * 3, ["Q Targets"]),
+        (a2c(), 4, ["Values", "Advantages"]),
+    ],
+    ids=["pqn", "a2c"],
+)
+def test_a_phase_comes_after_as_many_steps_as_in_the_ordinary_loop(parameters, updates, signals, tmp_path):
     manager = compiled(parameters, tmp_path)
+    manager.improve()
+    assert manager.total_steps_counters[RunPhase.TRAIN][TrainingSteps] == 256 // 64
+    assert manager.get_agent().optimizer_steps == updates
+    manager.close()
+    learned = [row for row in rows(tmp_path) if row["Loss/Mean"]]
+    assert learned and all(row[f"{signal}/Mean"] for row in learned for signal in signals)
+
+
+def test_pqn_makes_the_updates_of_the_ordinary_loop_from_the_same_data(tmp_path):
+    import jax
+
+    manager = compiled(q_lambda(), tmp_path)
     agent, loop = manager.get_agent(), manager.level_managers[0]
     assert isinstance(loop, CompiledLevelManager)
     with manager.phase_context(RunPhase.HEATUP):
@@ -171,10 +201,37 @@ def test_pqn_makes_the_updates_of_the_ordinary_loop_from_the_same_data(tmp_path)
         for one, other in zip(made.state["main"][group], agent.networks["main"].state.arrays(group), strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(np.asarray(made.outputs)[:, 0], result.losses["main"], rtol=1e-4, atol=1e-5)
-    manager.improve()
-    assert manager.total_steps_counters[RunPhase.TRAIN][TrainingSteps] == (64 + 256) // 64
     manager.close()
-    assert all(row["Q Targets/Mean"] for row in rows(tmp_path) if row["Loss/Mean"])
+
+
+@pytest.mark.parametrize("level", ["walk", "reach"])
+@pytest.mark.parametrize("rescaler", [PolicyGradientRescaler.A_VALUE, PolicyGradientRescaler.GAE])
+def test_a2c_makes_the_update_of_the_ordinary_loop_from_the_same_data(level, rescaler, tmp_path):
+    import jax
+
+    parameters = a2c()
+    parameters.algorithm.policy_gradient_rescaler = rescaler
+    manager = compiled(parameters, tmp_path, level)
+    agent, loop = manager.get_agent(), manager.level_managers[0]
+    assert isinstance(loop, CompiledLevelManager)
+    with manager.phase_context(RunPhase.HEATUP):
+        manager.act(EnvironmentSteps(64))
+    part, learner, carry = loop._part, agent.update_loop.learner, loop._carry
+    memory, phase = jax.device_get(carry["memory"]), next_phase(manager)
+    state = {name: one.layout.unpack(learner.ops, one.variables) for name, one in learner.networks.items()}
+    made = jax.jit(part.learn)(jax.random.key(5), state, carry["memory"], carry["statistics"], phase)
+
+    batch = batch_of(memory)
+    ends = np.flatnonzero(batch.game_over_column) + 1
+    segments = [agent.learning_columns(batch[np.arange(a, b)]) for a, b in zip([0, *ends], ends)]
+    columns = {name: np.concatenate([segment[name] for segment in segments]) for name in segments[0]}
+    columns["weights"] = np.full(64, 1 / 64, np.float32)
+    result = learner.train(columns, agent.learning_scalars())
+    for group in ("weights", "slots"):
+        for one, other in zip(made.state["main"][group], agent.networks["main"].state.arrays(group), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(np.asarray(made.outputs)[:, 0], result.losses["main"], rtol=1e-4, atol=1e-5)
+    manager.close()
 
 
 def batch_of(memory: dict[str, Any]) -> Batch:
@@ -314,8 +371,12 @@ def test_a_line_says_why_the_ordinary_loop_is_used(change, reason, tmp_path, cap
 
 @pytest.mark.parametrize(
     ("parameters", "reason"),
-    [(recurrent_ppo(), "recurrent"), (actor_critic(), "ActorCriticAgent has no compiled form")],
-    ids=["recurrent", "actor-critic"],
+    [
+        (recurrent_ppo(), "recurrent"),
+        (actor_critic(), "learns_from_copies_together is False"),
+        (acer(), "ACERAgent has no compiled form"),
+    ],
+    ids=["recurrent", "actor-critic", "acer"],
 )
 def test_agents_without_a_compiled_form_learn_in_the_ordinary_loop(parameters, reason, tmp_path, capsys):
     manager = compiled(parameters, tmp_path)

@@ -8,6 +8,8 @@ from typing import Any, Callable
 
 import numpy as np
 
+from rl_coach.agents.core.compiled_columns import is_recurrent
+from rl_coach.agents.core.compiled_epochs import CompiledEpochs, EpochSettings, PolicyInEpochs
 from rl_coach.agents.core.requirements import POLICY, NetworkRequirement, V, unknown_rescaler
 from rl_coach.agents.core.segments import Segment, SegmentLearning, SegmentSettings, outputs_of
 from rl_coach.agents.policy_optimization_agent import PolicyAgent, PolicyOptimizationAgent
@@ -27,8 +29,10 @@ from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, Netwo
 from rl_coach.core_types import Batch, n_step_returns
 from rl_coach.exploration_policies.categorical import CategoricalParameters
 from rl_coach.exploration_policies.continuous_entropy import ContinuousEntropyParameters
+from rl_coach.exploration_policies.exploration_policy import fitting_exploration
+from rl_coach.filters.pure import PureFilters
 from rl_coach.memories.episodic.single_episode_buffer import SingleEpisodeBufferParameters
-from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace
+from rl_coach.spaces import ActionSpace, BoxActionSpace, DiscreteActionSpace
 from rl_coach.utilities.requirements import FRACTION, flags, member, number, whole
 from rl_coach.utils import CoachError
 
@@ -192,6 +196,27 @@ class ActorCriticAgent(AdvantageAgent, PolicyOptimizationAgent):
 
     def make_learning(self, **parts: Any) -> SegmentLearning:
         return super().make_learning(asked=self.networks["main"], **parts)
+
+    def why_not_compiled(self, num_copies: int, actions: ActionSpace, heats_up: bool) -> str | None:
+        exploration = fitting_exploration(self.ap.exploration, actions)
+        if type(exploration) not in (CategoricalParameters, ContinuousEntropyParameters):
+            return f"{type(exploration).__name__} has no compiled form"
+        if not self.ap.algorithm.learns_from_copies_together:
+            return "learns_from_copies_together is False"
+        if is_recurrent(self.ap):
+            return "its network is recurrent"
+        return "there is a heatup" if heats_up else None
+
+    def make_compiled(self, random: Any, num_copies: int) -> CompiledEpochs:
+        steps, ops = self.ap.algorithm.num_steps_between_gradient_updates, self.update_loop.learner.ops
+        rows, target_rate = steps * num_copies, self.ap.algorithm.rate_for_copying_weights_to_target
+        settings = EpochSettings(steps, 1, rows, target_rate, 1.0 / rows, has_minibatches=False)
+        policy = PolicyInEpochs(ops, random, self.spaces.action_mask_name, self.estimates_of_copies(ops))
+        filters = PureFilters(self.pre_network_filter, ops)
+        signals = {"values": self.state_values, "advantages": self.action_advantages}
+        return CompiledEpochs(
+            random, self.update_loop, self.clock, settings, num_copies, filters, policy, lambda steps: {}, signals
+        )
 
     def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
         segment = Segment.of(batch)

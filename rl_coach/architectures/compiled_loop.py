@@ -128,9 +128,11 @@ class Played(NamedTuple):
 class CompiledAgent(Protocol):
     """An agent's part in a compiled loop.
 
+    :ivar period: environment steps between two training phases
     :ivar updates_per_phase: K, the most updates of a training phase
     """
 
+    period: int
     updates_per_phase: int
 
     # pure functions, which the framework traces

@@ -66,23 +66,27 @@ class EpochSettings:
     :param epochs: passes over what was played
     :param batch_size: rows of a minibatch
     :param target_rate: the rate at which targets move, where there are any
+    :param weight: of each row
+    :param has_minibatches: False if a phase is one update, on all that was played
     """
 
     steps: int
     epochs: int
     batch_size: int
     target_rate: float
+    weight: float = 1.0
+    has_minibatches: bool = True
 
 
 class PolicyInEpochs:
-    """PPO as an ``EpochAlgorithm``.
+    """PPO, and A2C, as an ``EpochAlgorithm``.
 
     :param ops: array operations with the names of ``keras.ops``
     :param random: the framework's random numbers, with the names of ``jax.random``
     :param mask_name: the observation that says which actions are possible, None for none
     :param estimate: the advantages
     :param behaviour: the columns of the rule that tell of the policy that played, from the critic's values [B] and the
-        log probabilities of the actions [B]
+        log probabilities of the actions [B]; None for a rule that asks for none, and takes advantages as they are
     """
 
     def __init__(
@@ -91,7 +95,7 @@ class PolicyInEpochs:
         random: Any,
         mask_name: str | None,
         estimate: Estimate,
-        behaviour: Callable[[Any, Any], dict[str, Any]],
+        behaviour: Callable[[Any, Any], dict[str, Any]] | None = None,
     ):
         self._ops, self._random, self._mask_name = ops, random, mask_name
         self._estimate, self._behaviour = estimate, behaviour
@@ -121,10 +125,12 @@ class PolicyInEpochs:
             played.rewards, ops.reshape(values, shape), next_values, played.terminated, played.ended
         )
         advantages, returns = (ops.reshape(one, (-1,)) for one in estimates)
-        normalized = (advantages - ops.mean(advantages)) / (ops.std(advantages) + 1e-8)
-        columns = {"extra/advantages": normalized, "extra/returns": returns}
+        columns, shown = {"extra/returns": returns}, {"values": values, "advantages": advantages, "targets": returns}
+        if self._behaviour is None:
+            return {**columns, "extra/advantages": advantages}, shown
+        columns["extra/advantages"] = (advantages - ops.mean(advantages)) / (ops.std(advantages) + 1e-8)
         columns |= self._behaviour(values, log_probability(ops, policy, played.actions))
-        return columns, {"values": values, "advantages": advantages, "targets": returns}
+        return columns, shown
 
 
 class ValuesInEpochs:
@@ -188,7 +194,7 @@ class CompiledEpochs:
         self._ops = self._learner.ops
         self._input_names, self._filters, self._algorithm = update_loop.input_names, filters, algorithm
         self.act, self.levels, self._scalars, self._signals = algorithm.act, algorithm.levels, scalars, signals
-        self._rows = settings.steps * num_copies
+        self._rows = self.period = settings.steps * num_copies
         self._per_epoch = -(-self._rows // settings.batch_size)
         self.updates_per_phase = settings.epochs * self._per_epoch
         self._stages = self._learner.step.stages
@@ -215,7 +221,7 @@ class CompiledEpochs:
         def batch(k: Any) -> dict[str, Any]:
             present = self._ops.maximum(indices[k], 0)
             taken = {name: self._ops.take(column, present, axis=0) for name, column in columns.items()}
-            return {**taken, "weights": self._ops.cast(indices[k] >= 0, "float32")}
+            return {**taken, "weights": self._settings.weight * self._ops.cast(indices[k] >= 0, "float32")}
 
         state, outputs = self._learner.updates_within(self._layout, state, batch, phase.scalars, phase.count)
         memory = {**memory, "position": self._ops.zeros_like(memory["position"])}
@@ -253,6 +259,8 @@ class CompiledEpochs:
     def _minibatches(self, key: Any) -> Any:
         """[K, B] int32, the rows of each update; -1 fills up the last one of an epoch."""
         settings, ops = self._settings, self._ops
+        if not settings.has_minibatches:
+            return ops.reshape(ops.arange(self._rows, dtype="int32"), (1, self._rows))
         missing = self._per_epoch * settings.batch_size - self._rows
         keys = self._random.split(key, settings.epochs)
         orders = [ops.cast(self._random.permutation(keys[epoch], self._rows), "int32") for epoch in range(len(keys))]
@@ -260,7 +268,7 @@ class CompiledEpochs:
         return ops.reshape(full, (self.updates_per_phase, settings.batch_size))
 
     def plan(self, clock: TrainingClock, steps: int, updates_before: int, most: int | None) -> PlannedPhase:
-        clock.start_phases(most)
+        clock.last_phase = clock.steps
         planned = PlannedPhase(self.updates_per_phase, clock.targets_due(), steps, updates_before, clock.updates)
         clock.updates += 1
         return planned
@@ -278,7 +286,7 @@ class CompiledEpochs:
                 signal.add_sample(shown[name][m])
             if phases.moves_targets[m]:
                 self._update_loop.note_target_update()
-            clock.minibatches += count
+            clock.minibatches += count if self._settings.has_minibatches else 0
             result = self._learner.result_of(self._stages, outputs[m], count)
             result.wait()
             self._update_loop.record(result)

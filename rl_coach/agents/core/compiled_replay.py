@@ -26,6 +26,7 @@ _KEPT = ("states", "next_states", "actions", "rewards", "terminated")
 class ReplaySettings:
     """The settings of learning from replay.
 
+    :param period: environment steps between two phases
     :param capacity: steps of each copy that are kept
     :param updates_per_phase: K, the most updates of a training phase
     :param discount: of the agent
@@ -33,6 +34,7 @@ class ReplaySettings:
     :param targets_period: the time between two updates of the targets
     """
 
+    period: int
     capacity: int
     updates_per_phase: int
     discount: float
@@ -68,7 +70,7 @@ class CompiledReplay:
         self._ops = self._learner.ops
         self._num_copies, self._filters = num_copies, filters
         self.act, self.levels = act, levels
-        self.updates_per_phase = settings.updates_per_phase
+        self.period, self.updates_per_phase = settings.period, settings.updates_per_phase
         self._stages = self._learner.step.stages
         targets = [name for name, one in self._learner.networks.items() if "target_weights" in one.groups()]
         rates = dict.fromkeys(targets, settings.target_rate)
@@ -171,6 +173,7 @@ def replay_settings(parameters: AgentParameters, num_copies: int) -> ReplaySetti
     period: Any = algorithm.num_consecutive_playing_steps
     phases = max(1, num_copies // max(1, period.num_steps))
     return ReplaySettings(
+        period.num_steps,
         max(1, parameters.memory.max_size[1] // num_copies),
         phases * algorithm.num_consecutive_training_steps,
         algorithm.discount,
