@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import Any, Callable
 
@@ -191,8 +190,10 @@ class ActorCriticAgent(AdvantageAgent, PolicyOptimizationAgent):
         )
 
     def segment_settings(self) -> SegmentSettings:
-        settings = super().segment_settings()
-        return replace(settings, per_update=None) if self.ap.algorithm.learns_from_copies_together else settings
+        algorithm = self.ap.algorithm
+        if not algorithm.learns_from_copies_together:
+            return super().segment_settings()
+        return SegmentSettings(algorithm.num_steps_between_gradient_updates, per_update=None)
 
     def make_learning(self, **parts: Any) -> SegmentLearning:
         return super().make_learning(asked=self.networks["main"], **parts)

@@ -127,6 +127,8 @@ def outputs_of(asked: NetworkWrapper, segments: Sequence[Segment]) -> list[Colum
         states = {name: np.concatenate([one[name] for one in before]) for name in network.recurrent_state}
         found = network.unroll(steps, states)
         return [{name: found[name][i, :length] for name in network.output_names} for i, length in enumerate(lengths)]
+    if len(rows) == 1:
+        return [dict(zip(network.output_names, network.predict(rows[0], squeeze_output=False)))]
     together = {name: np.concatenate([one[name] for one in rows]) for name in rows[0]}
     outputs = network.predict(together, squeeze_output=False)
     parts = [np.split(output, np.cumsum(lengths)[:-1]) for output in outputs]
