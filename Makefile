@@ -98,13 +98,16 @@ test: style
 	wait $$typing; typed=$$?; cat "$$log"; exit $$(( on_jax || on_tensorflow || typed ))
 
 # TensorFlow keeps what XLA compiled until its process ends, 10 to 300 MB for each agent: each part has processes of its
-# own.
+# own. A part that fails does not keep those after it from being run.
+SLOW := -m "slow and not resume and not faults"
 soak: $(VENV)/.test-installed
-	$(TESTS) -m resume
-	$(TESTS) -m "slow and not resume and not faults" $(ON_JAX)
-	$(TESTS) -m "slow and not resume and not faults" $(OTHERS)
-	$(TESTS) $(QUICK) tests/agents
-	$(TESTS) $(QUICK) $(filter-out tests/agents,$(ON_JAX))
+	@failed=0; set -x; \
+	$(TESTS) -m resume || failed=1; \
+	$(TESTS) $(SLOW) $(ON_JAX) || failed=1; \
+	$(TESTS) $(SLOW) $(OTHERS) || failed=1; \
+	$(TESTS) $(QUICK) tests/agents || failed=1; \
+	$(TESTS) $(QUICK) $(filter-out tests/agents,$(ON_JAX)) || failed=1; \
+	exit $$failed
 
 # Faults are waited for more than they are computed: more of them go on than there are cores. Their processes share
 # what they compile, in haste, for they make a few updates each. Four processes that read all other tests to leave them
