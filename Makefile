@@ -59,16 +59,20 @@ $(BIN)/python:
 	echo "making $(VENV) with $$($$python --version)"; \
 	$$python -m venv $(VENV) && $(BIN)/python -m pip install --quiet --upgrade pip
 
-# A stamp is newer than the metadata it was installed from, so a second make does nothing. gymnax asks for a Gymnasium
-# below 1.4, of which it needs the spaces alone.
+# A stamp is newer than the metadata it was installed from, so a second make does nothing.
 $(VENV)/.run-installed: $(BIN)/python $(METADATA)
 	$(INSTALL) .
 	@touch $@
 
+# gymnax asks for a Gymnasium below 1.4, of which it needs the spaces alone.
+define INSTALL_GYMNAX
+$(BIN)/python -m pip install --quiet flax matplotlib seaborn six
+$(BIN)/python -m pip install --quiet --no-deps 'gymnax>=1.0.1'
+endef
+
 $(VENV)/.test-installed: $(BIN)/python $(METADATA)
 	$(INSTALL) '.[test,docs,tune,wandb,mlflow,hub,jax,atari,nec,mujoco,multi-agent,minari,doom,control,distributed,ray]'
-	$(BIN)/python -m pip install --quiet flax matplotlib seaborn six
-	$(BIN)/python -m pip install --quiet --no-deps 'gymnax>=1.0.1'
+	$(INSTALL_GYMNAX)
 	@touch $@ $(VENV)/.run-installed
 
 run: $(VENV)/.run-installed
@@ -174,6 +178,7 @@ mxnet: $(MXNET_VENV)/.installed
 
 $(VENV)/.bench-installed: $(BIN)/python $(METADATA)
 	$(INSTALL) '.[bench,jax,atari]'
+	$(INSTALL_GYMNAX)
 	@touch $@ $(VENV)/.run-installed
 
 bench: $(VENV)/.bench-installed

@@ -153,7 +153,7 @@ class CompiledLevelManager(LevelManager):
         return _Call(plan, clock, played, num_updates)
 
     def _plan(
-        self, clock: TrainingClock, steps: int, most_updates: int | None, ahead: int = 0, updates_ahead: int = 0
+        self, clock: TrainingClock, steps: int, most_updates: int | None, ahead: int, updates_ahead: int
     ) -> tuple[Plan, int]:
         """The steps and training phases of a call.
 
@@ -194,15 +194,15 @@ class CompiledLevelManager(LevelManager):
         :param done: steps of each copy in this ``step``, which the graph has not counted
         :param updates: training steps of the call that is not recorded
         """
-        steps = self._most_steps
+        steps, least = self._most_steps, 0 if done else 1  # a ``step`` makes one at least
         if self._seconds_per_step:
             steps = min(steps, int(_SECONDS_PER_STEP / self._seconds_per_step) + 1)
         # in one step, an episode may end in each copy
         for unit, taken in ((EnvironmentSteps, done), (EnvironmentEpisodes, 0)):
             if (left := self.left(unit)) is not None:
-                steps = min(steps, max(not done, -(-left // self._num_copies)) - taken)
+                steps = min(steps, max(least, -(-left // self._num_copies)) - taken)
         left = self.left(TrainingSteps)
-        return steps, None if left is None else max(not done, left - self._updates_made - updates)
+        return steps, None if left is None else max(least, left - self._updates_made - updates)
 
     def _record(self, plan: Plan, played: Played) -> None:
         """Count and write down what a call has done, in the order in which it was done.

@@ -7,8 +7,13 @@ from typing import Any, Callable
 
 import numpy as np
 
-from rl_coach.agents.core.compiled_columns import is_recurrent
-from rl_coach.agents.core.compiled_epochs import CompiledEpochs, EpochSettings, PolicyInEpochs
+from rl_coach.agents.core.compiled_acting import why_exploration_is_not_compiled
+from rl_coach.agents.core.compiled_epochs import (
+    CompiledEpochs,
+    EpochSettings,
+    PolicyInEpochs,
+    why_phases_are_not_compiled,
+)
 from rl_coach.agents.core.requirements import POLICY, NetworkRequirement, V, unknown_rescaler
 from rl_coach.agents.core.segments import Segment, SegmentLearning, SegmentSettings, outputs_of
 from rl_coach.agents.policy_optimization_agent import PolicyAgent, PolicyOptimizationAgent
@@ -28,7 +33,6 @@ from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, Netwo
 from rl_coach.core_types import Batch, n_step_returns
 from rl_coach.exploration_policies.categorical import CategoricalParameters
 from rl_coach.exploration_policies.continuous_entropy import ContinuousEntropyParameters
-from rl_coach.exploration_policies.exploration_policy import fitting_exploration
 from rl_coach.filters.pure import PureFilters
 from rl_coach.memories.episodic.single_episode_buffer import SingleEpisodeBufferParameters
 from rl_coach.spaces import ActionSpace, BoxActionSpace, DiscreteActionSpace
@@ -199,14 +203,12 @@ class ActorCriticAgent(AdvantageAgent, PolicyOptimizationAgent):
         return super().make_learning(asked=self.networks["main"], **parts)
 
     def why_not_compiled(self, num_copies: int, actions: ActionSpace, heats_up: bool) -> str | None:
-        exploration = fitting_exploration(self.ap.exploration, actions)
-        if type(exploration) not in (CategoricalParameters, ContinuousEntropyParameters):
-            return f"{type(exploration).__name__} has no compiled form"
+        kinds = CategoricalParameters, ContinuousEntropyParameters
+        if (why_not := why_exploration_is_not_compiled(self.ap, actions, *kinds)) is not None:
+            return why_not
         if not self.ap.algorithm.learns_from_copies_together:
             return "learns_from_copies_together is False"
-        if is_recurrent(self.ap):
-            return "its network is recurrent"
-        return "there is a heatup" if heats_up else None
+        return why_phases_are_not_compiled(self.ap, heats_up)
 
     def make_compiled(self, random: Any, num_copies: int) -> CompiledEpochs:
         steps, ops = self.ap.algorithm.num_steps_between_gradient_updates, self.update_loop.learner.ops

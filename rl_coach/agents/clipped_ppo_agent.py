@@ -6,6 +6,7 @@ from typing import Any, Iterator
 
 import numpy as np
 
+from rl_coach.agents.core.compiled_acting import why_exploration_is_not_compiled
 from rl_coach.agents.core.compiled_epochs import (
     CompiledEpochs,
     EpochSettings,
@@ -24,7 +25,6 @@ from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, Netwo
 from rl_coach.core_types import EnvironmentSteps, RunPhase
 from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
 from rl_coach.exploration_policies.categorical import CategoricalParameters
-from rl_coach.exploration_policies.exploration_policy import fitting_exploration
 from rl_coach.filters.pure import PureFilters
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
 from rl_coach.schedules import ConstantSchedule
@@ -150,10 +150,9 @@ class ClippedPPOAgent(ProximalPolicyAgent):
         return {"clipping_decay": schedule.value_at(schedule.num_steps + steps)}
 
     def why_not_compiled(self, num_copies: int, actions: ActionSpace, heats_up: bool) -> str | None:
-        exploration = fitting_exploration(self.ap.exploration, actions)
-        if type(exploration) not in (CategoricalParameters, AdditiveNoiseParameters):
-            return f"{type(exploration).__name__} has no compiled form"
-        return why_epochs_are_not_compiled(self.ap, num_copies, heats_up)
+        kinds = CategoricalParameters, AdditiveNoiseParameters
+        why_not = why_exploration_is_not_compiled(self.ap, actions, *kinds)
+        return why_not or why_epochs_are_not_compiled(self.ap, num_copies, heats_up)
 
     def make_compiled(self, random: Any, num_copies: int) -> CompiledEpochs:
         algorithm, ops = self.ap.algorithm, self.update_loop.learner.ops

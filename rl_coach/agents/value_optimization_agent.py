@@ -8,14 +8,15 @@ import numpy as np
 
 from rl_coach.agents.agent import Agent
 from rl_coach.agents.core.batches import BatchSource
-from rl_coach.agents.core.compiled_acting import Act, epsilon_greedy
+from rl_coach.agents.core.compiled_acting import Act, epsilon_greedy, why_exploration_is_not_compiled
 from rl_coach.agents.core.compiled_replay import CompiledReplay, replay_settings, why_replay_is_not_compiled
 from rl_coach.agents.core.overrides import is_replaced
 from rl_coach.agents.core.sequence_replay import SequenceReplay
+from rl_coach.architectures.compiled_loop import CompiledAgent
 from rl_coach.architectures.update import NetworkView
 from rl_coach.core_types import ActionInfo, Batch, RunPhase, StateType
 from rl_coach.exploration_policies.e_greedy import EGreedyParameters
-from rl_coach.exploration_policies.exploration_policy import deployed_choice, fitting_exploration
+from rl_coach.exploration_policies.exploration_policy import deployed_choice
 from rl_coach.filters.pure import PureFilters
 from rl_coach.logger import screen
 from rl_coach.policy.action_choice import PolicyDescription
@@ -162,10 +163,9 @@ class ValueOptimizationAgent(Agent):
 
     def why_exploration_is_not_compiled(self, actions: ActionSpace) -> str | None:
         """The reason why the agent's exploration cannot be part of a compiled loop, None if it can."""
-        exploration = fitting_exploration(self.ap.exploration, actions)
-        return None if type(exploration) is EGreedyParameters else f"{type(exploration).__name__} has no compiled form"
+        return why_exploration_is_not_compiled(self.ap, actions, EGreedyParameters)
 
-    def make_compiled(self, random: Any, num_copies: int) -> Any:
+    def make_compiled(self, random: Any, num_copies: int) -> CompiledAgent:
         return CompiledReplay(
             random,
             self.update_loop,

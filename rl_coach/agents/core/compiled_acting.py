@@ -7,6 +7,9 @@ from typing import Any, Callable
 import numpy as np
 
 from rl_coach.architectures.update import NetworkView
+from rl_coach.base_parameters import AgentParameters
+from rl_coach.exploration_policies.exploration_policy import fitting_exploration
+from rl_coach.spaces import ActionSpace
 
 Act = Callable[[Any, dict[str, NetworkView], dict[str, Any], Any], Any]
 """See ``CompiledAgent.act``."""
@@ -31,3 +34,14 @@ def epsilon_greedy(
         return random.categorical(key, ops.log(epsilon * uniform + (1.0 - epsilon) * greedy))
 
     return act
+
+
+def why_exploration_is_not_compiled(parameters: AgentParameters, actions: ActionSpace, *kinds: type) -> str | None:
+    """The reason why an agent's exploration cannot be part of a compiled loop, None if it can.
+
+    :param parameters: the agent's
+    :param actions: the environment's
+    :param kinds: the parameters of the explorations that can; those of subclasses cannot
+    """
+    exploration = fitting_exploration(parameters.exploration, actions)
+    return None if type(exploration) in kinds else f"{type(exploration).__name__} has no compiled form"

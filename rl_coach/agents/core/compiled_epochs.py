@@ -1,4 +1,4 @@
-"""The part of PPO and PQN in a compiled loop: play with the same networks, then make epochs of minibatches. See
+"""The part of PPO, A2C and PQN in a compiled loop: play with the same networks, then make epochs of minibatches. See
 ``EpochLearning``."""
 
 from __future__ import annotations
@@ -303,8 +303,8 @@ def why_epochs_are_not_compiled(parameters: AgentParameters, num_copies: int, he
     :param num_copies: of the environment
     :param heats_up: the run begins with a heatup
     """
-    if heats_up:
-        return "there is a heatup"
+    if (why_not := why_phases_are_not_compiled(parameters, heats_up)) is not None:
+        return why_not
     algorithm: Any = parameters.algorithm
     period = algorithm.num_consecutive_playing_steps
     if not isinstance(period, EnvironmentSteps):
@@ -315,6 +315,11 @@ def why_epochs_are_not_compiled(parameters: AgentParameters, num_copies: int, he
         return "num_consecutive_training_steps is not 1"
     if getattr(algorithm, "target_kl_divergence", None) is not None:
         return "target_kl_divergence ends the epochs of a phase early"
-    if is_recurrent(parameters):
-        return "its network is recurrent"
     return None
+
+
+def why_phases_are_not_compiled(parameters: AgentParameters, heats_up: bool) -> str | None:
+    """As ``why_epochs_are_not_compiled``, for any agent that learns from all that it played since the last phase."""
+    if heats_up:
+        return "there is a heatup"
+    return "its network is recurrent" if is_recurrent(parameters) else None
