@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Mapping
+from typing import Any, Mapping, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -22,6 +22,21 @@ Carry = dict[str, Any]
 name. ``episodes``: totals of the episodes in progress. ``memory``: the agent's. ``statistics``: of its pre-network
 filters.
 """
+
+
+class _Keys(NamedTuple):
+    """The random keys of the steps of a call, all made at once: one by one they would cost as much as a step.
+
+    :param act: [S]
+    :param play: [S, N], of the environment's copies
+    :param begin: [S, N], of the episodes that begin after the step
+    :param learn: [S], of a phase before the step
+    """
+
+    act: Any
+    play: Any
+    begin: Any
+    learn: Any
 
 
 class JaxCompiledLoop:
@@ -72,7 +87,9 @@ class JaxCompiledLoop:
         carry = {"key": jax.random.key_data(jax.random.key(seed)), "step": jnp.uint32(0)}
         episodes, level = self._begun(carry), self._agent.levels(0, 1)[0]
         played = jax.eval_shape(
-            lambda carry: self._played(self._learner.views(self._unpacked(self._variables)), carry, level)[0],
+            lambda carry: self._played(
+                self._learner.views(self._unpacked(self._variables)), carry, level, self._keys(carry, 1), 0
+            )[0],
             {**carry, **episodes, "statistics": self._network_filters.state()},
         )
         memory, statistics = self._agent.memory(played), self._network_filters.state()
@@ -135,29 +152,39 @@ class JaxCompiledLoop:
     def _run(self, variables: dict[str, list], carry: Carry, plan: Plan) -> tuple[dict[str, list], Carry, Played]:
         with inside_loop():
             state, networks = self._unpacked(variables), self._learner.networks
-            played, step = self._empty(state, carry, plan), jnp.int32(0)
+            keys = self._keys(carry, self._most_steps + 1)
+            played, step = self._empty(state, carry, plan, keys), jnp.int32(0)
             state, carry, played, step = jax.lax.fori_loop(
-                0, plan.num_phases, partial(self._phase, plan), (state, carry, played, step)
+                0, plan.num_phases, partial(self._phase, plan, keys), (state, carry, played, step)
             )
-            carry, played, _ = self._play(plan, plan.rest, state, carry, played, step)
+            carry, played, _ = self._play(plan, keys, plan.rest, state, carry, played, step)
             return {name: one.layout.pack(ops, state[name]) for name, one in networks.items()}, carry, played
 
-    def _phase(self, plan: Plan, p: Any, carried: tuple) -> tuple:
+    def _phase(self, plan: Plan, keys: _Keys, p: Any, carried: tuple) -> tuple:
         state, carry, played, step = carried
-        carry, played, step = self._play(plan, plan.lengths[p], state, carry, played, step)
+        carry, played, step = self._play(plan, keys, plan.lengths[p], state, carry, played, step)
         phase = jax.tree.map(lambda rows: rows[p], plan.phases)
-        learned = self._learn(state, carry, phase)
+        learned = self._learn(keys.learn[step], state, carry, phase)
         shown = {name: rows.at[p].set(learned.shown[name]) for name, rows in played.shown.items()}
         played = played._replace(outputs=played.outputs.at[p].set(learned.outputs), shown=shown)
         carry = {**carry, "memory": learned.memory, "statistics": learned.statistics}
         return learned.state, carry, played, step
 
-    def _learn(self, state: Any, carry: Carry, phase: Any) -> Any:
-        return self._agent.learn(_keys(carry)[3], state, carry["memory"], carry["statistics"], phase)
+    def _learn(self, key: Any, state: Any, carry: Carry, phase: Any) -> Any:
+        return self._agent.learn(key, state, carry["memory"], carry["statistics"], phase)
 
-    def _empty(self, state: Any, carry: Carry, plan: Plan) -> Played:
+    def _keys(self, carry: Carry, count: int) -> _Keys:
+        """Those of the next ``count`` steps: each step's come from its number and the seed's key alone."""
+        seed, numbers = jax.random.wrap_key_data(carry["key"]), carry["step"] + jnp.arange(count, dtype=jnp.uint32)
+        act, play, begin, learn = jax.vmap(lambda number: jax.random.split(jax.random.fold_in(seed, number), 4))(
+            numbers
+        ).T
+        return _Keys(act, jax.vmap(self._keys_of_copies)(play), jax.vmap(self._keys_of_copies)(begin), learn)
+
+    def _empty(self, state: Any, carry: Carry, plan: Plan, keys: _Keys) -> Played:
         """Room for what the call does."""
-        learned = jax.eval_shape(self._learn, state, carry, jax.tree.map(lambda rows: rows[0], plan.phases))
+        first = jax.tree.map(lambda rows: rows[0], plan.phases)
+        learned = jax.eval_shape(self._learn, keys.learn[0], state, carry, first)
 
         def rows(shape: Any, dtype: Any = jnp.float32) -> Any:
             return jnp.zeros(shape, dtype)
@@ -172,25 +199,25 @@ class JaxCompiledLoop:
         )  # fmt: skip
 
     def _play(
-        self, plan: Plan, count: Any, state: Any, carry: Carry, played: Played, first: Any
+        self, plan: Plan, keys: _Keys, count: Any, state: Any, carry: Carry, played: Played, first: Any
     ) -> tuple[Carry, Played, Any]:
         """:return: the carry and the record after ``count`` steps more, and the number of steps in all"""
 
         def body(i: Any, carried: tuple[Carry, Played]) -> tuple[Carry, Played]:
             carry, played = carried
-            step, after = self._played(self._learner.views(state), carry, plan.levels[first + i])
+            number = first + i
+            step, after = self._played(self._learner.views(state), carry, plan.levels[number], keys, number)
             carry = {**after, "memory": self._agent.remember(carry["memory"], step)}
-            return self._with_next_episodes(carry, step, played, first + i)
+            return self._with_next_episodes(carry, step, played, keys, number)
 
         return *jax.lax.fori_loop(0, count, body, (carry, played)), first + count
 
-    def _played(self, networks: Any, carry: Carry, level: Any) -> tuple[PlayedStep, Carry]:
+    def _played(self, networks: Any, carry: Carry, level: Any, keys: _Keys, i: Any) -> tuple[PlayedStep, Carry]:
         """A step in each copy, and the carry with the environments after it."""
-        act, play, _, _ = _keys(carry)
         states = self._network_filters.apply(carry["statistics"], carry["states"])
-        actions = self._agent.act(act, networks, states, level)
+        actions = self._agent.act(keys.act[i], networks, states, level)
         taken = actions if self._bounds is None else jnp.clip(actions, *self._bounds)
-        outcome = jax.vmap(self._environment.step)(self._keys_of_copies(play), carry["environments"], taken)
+        outcome = jax.vmap(self._environment.step)(keys.play[i], carry["environments"], taken)
         rewards = outcome.reward.astype(jnp.float32)
         terminated = outcome.terminated.astype(jnp.bool_)
         shaped, ended = self._input_filters.rewards(rewards), terminated | outcome.truncated.astype(jnp.bool_)
@@ -206,7 +233,9 @@ class JaxCompiledLoop:
         }
         return step, {**carry, "environments": outcome.state, "states": next_states, "episodes": episodes}
 
-    def _with_next_episodes(self, carry: Carry, step: PlayedStep, played: Played, i: Any) -> tuple[Carry, Played]:
+    def _with_next_episodes(
+        self, carry: Carry, step: PlayedStep, played: Played, keys: _Keys, i: Any
+    ) -> tuple[Carry, Played]:
         """Note the episodes that have ended, and begin the next ones in their copies."""
         totals = carry["episodes"]
         played = played._replace(
@@ -216,16 +245,21 @@ class JaxCompiledLoop:
             returns=played.returns.at[i].set(totals["return"]),
             lengths=played.lengths.at[i].set(totals["length"]),
         )
-        fresh = self._begin_episodes(carry)
-        chosen = {
-            name: jax.tree.map(partial(_where, step.ended), fresh[name], carry[name])
-            for name in ("environments", "states", "episodes")
-        }
+        old = {name: carry[name] for name in ("environments", "states", "episodes")}
+
+        def with_fresh() -> Carry:
+            return jax.tree.map(partial(_where, step.ended), self._episodes_of(keys.begin[i]), old)
+
+        chosen = jax.lax.cond(jnp.any(step.ended), with_fresh, lambda: old)  # few steps end an episode
         return {**carry, **chosen, "step": carry["step"] + np.uint32(1)}, played
 
     def _begin_episodes(self, carry: Carry) -> Carry:
         """The first environments, states and totals of episodes that begin in all copies."""
-        observations, environments = jax.vmap(self._environment.reset)(self._keys_of_copies(_keys(carry)[2]))
+        return self._episodes_of(self._keys(carry, 1).begin[0])
+
+    def _episodes_of(self, keys: Any) -> Carry:
+        """As ``_begin_episodes``. :param keys: [N]"""
+        observations, environments = jax.vmap(self._environment.reset)(keys)
         none = jnp.zeros(self._num_copies, jnp.float32)
         episodes = {"reward": none, "shaped": none, "return": none, "discount": none + 1.0}
         episodes["length"] = jnp.zeros(self._num_copies, jnp.int32)
@@ -239,11 +273,6 @@ class JaxCompiledLoop:
 
     def _keys_of_copies(self, key: Any) -> Any:
         return jax.random.split(key, self._num_copies)
-
-
-def _keys(carry: Carry) -> Any:
-    """[4] the keys of a step: for acting, for the environments, for new episodes, for learning."""
-    return jax.random.split(jax.random.fold_in(jax.random.wrap_key_data(carry["key"]), carry["step"]), 4)
 
 
 def _named(observations: Any, path: tuple[str, ...] = ()) -> dict[str, Any]:
