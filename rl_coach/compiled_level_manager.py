@@ -95,6 +95,11 @@ class CompiledLevelManager(LevelManager):
         self._counted = 0
 
     @property
+    def num_devices(self) -> int:
+        """Number of devices that share the copies."""
+        return self._loop.num_devices
+
+    @property
     def has_one_episode(self) -> bool:
         return self._phase is RunPhase.TEST
 

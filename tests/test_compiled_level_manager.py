@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import pathlib
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -85,6 +89,41 @@ def test_numbers_do_not_depend_on_the_division_into_calls(tmp_path):
     assert runs[0][1:] == runs[1][1:]
     for one, other in zip(runs[0][0], runs[1][0]):
         np.testing.assert_array_equal(one, other)
+
+
+_TRAINS_ON_DEVICES = """
+import pathlib, sys
+import numpy as np
+from rl_coach.core_types import EnvironmentSteps
+from tests.zoo.graphs import compiled
+from tests.zoo.parameters import clipped_ppo, dqn
+from tests.zoo.states import weights_of
+
+parameters = {"ppo": clipped_ppo, "dqn": dqn}[sys.argv[1]]()
+manager = compiled(parameters, pathlib.Path(sys.argv[2]))
+for _ in range(2):
+    manager.train_and_act(EnvironmentSteps(128))
+loop = manager.level_managers[0]._loop
+print("DEVICES", loop.num_devices, loop._compiled._cache_size())
+np.savez(sys.argv[3], *weights_of(manager))
+"""
+
+
+@pytest.mark.parametrize("algorithm", ["ppo", pytest.param("dqn", marks=pytest.mark.slow)])
+def test_several_devices_share_the_copies_of_the_environment(algorithm, tmp_path):
+    weights = []
+    for devices in (1, 2):
+        environment = {**os.environ, "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}"}
+        file = tmp_path / f"{devices}.npz"
+        command = [sys.executable, "-c", _TRAINS_ON_DEVICES, algorithm, str(tmp_path / str(devices)), str(file)]
+        root = pathlib.Path(__file__).parents[1]
+        done = subprocess.run(command, env=environment, cwd=root, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert f"DEVICES {devices} 1" in done.stdout  # compiled once
+        assert (", on 2 devices" in done.stdout) is (devices == 2)
+        weights.append(np.load(file))
+    for name in weights[0].files:
+        np.testing.assert_allclose(weights[0][name], weights[1][name], atol=1e-5)
 
 
 def test_the_loop_is_compiled_once(tmp_path):

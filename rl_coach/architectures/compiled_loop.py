@@ -138,7 +138,7 @@ class CompiledAgent(Protocol):
     # pure functions, which the framework traces
 
     def memory(self, example: PlayedStep) -> Any:
-        """An empty memory, a tree of arrays. :param example: a step, for shapes and dtypes"""
+        """An empty memory, a tree of arrays [T, N, ...] and numbers. :param example: a step, for shapes and dtypes"""
 
     def act(self, key: Any, networks: dict[str, NetworkView], states: dict[str, Any], level: Any) -> Any:
         """The actions [N] or [N, D] in states [N, ...] as networks see them.

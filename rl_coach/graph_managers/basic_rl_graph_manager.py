@@ -100,15 +100,18 @@ class BasicRLGraphManager(GraphManager):
             return None
         agent.seed(agent_seed)
         copies = parameters.num_environments
-        screen.log(f"the loop is compiled as a whole, in {copies} environment{'s at once' if copies > 1 else ''}")
-        return CompiledLevelManager(
+        level = CompiledLevelManager(
             "main_level",
             agent,
             environment,
-            parameters.num_environments,
+            copies,
             as_int(np.random.SeedSequence([parameters.seed, as_int(agent_seed)])),
             evaluation_environment_factory=lambda: self._create_environment(as_int(evaluation_seed)),
         )
+        devices = f", on {level.num_devices} devices" if level.num_devices > 1 else ""
+        many = "s at once" if copies > 1 else ""
+        screen.log(f"the loop is compiled as a whole, in {copies} environment{many}{devices}")
+        return level
 
     def _create_environment(self, seed: int) -> Any:
         return make_environment(self.env_params, seed, self.visualization_parameters)

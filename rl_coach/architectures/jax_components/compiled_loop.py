@@ -8,6 +8,7 @@ from typing import Any, Mapping, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import NamedSharding, PartitionSpec
 from keras import ops
 
 from rl_coach.architectures.compiled_loop import CompiledAgent, Plan, Played, PlayedStep
@@ -22,6 +23,7 @@ Carry = dict[str, Any]
 name. ``episodes``: totals of the episodes in progress. ``memory``: the agent's. ``statistics``: of its pre-network
 filters.
 """
+_OF_COPIES = ("environments", "states", "episodes")  # each array [N, ...]
 
 
 class _Keys(NamedTuple):
@@ -42,7 +44,9 @@ class _Keys(NamedTuple):
 class JaxCompiledLoop:
     """Plays, remembers and learns in calls of many steps.
 
-    The numbers of a step do not depend on how steps are divided into calls.
+    The numbers of a step do not depend on how steps are divided into calls. If JAX has several devices and their number
+    divides the number of copies, each device has as many copies with their part of the memory, and all have the
+    networks; XLA divides the work.
 
     :param environment: a ``FunctionEnvironment``
     :param shapes: of the observations that the agent gets, by name
@@ -77,6 +81,10 @@ class JaxCompiledLoop:
         self._agent, self._learner, self._discount = agent, learner, discount
         self._input_filters, self._network_filters = input_filters, network_filters
         self._num_copies, self._most_steps, self._most_phases = num_copies, most_steps, most_phases
+        devices = jax.devices() if num_copies % len(jax.devices()) == 0 else jax.devices()[:1]
+        self.num_devices = len(devices)
+        self._mesh = jax.sharding.Mesh(np.array(devices), ("copies",))
+        self._everywhere = NamedSharding(self._mesh, PartitionSpec())
         # donated: XLA writes the new values over the old ones, which nobody may read after the call
         self._compiled = jax.jit(self._run, donate_argnums=(0, 1))
         self._begun = jax.jit(self._begin_episodes)
@@ -85,6 +93,9 @@ class JaxCompiledLoop:
     def begin(self, seed: int) -> Carry:
         """An empty memory, and an episode that begins in each copy."""
         carry = {"key": jax.random.key_data(jax.random.key(seed)), "step": jnp.uint32(0)}
+        if self.num_devices > 1:
+            for network in self._learner.networks.values():
+                network.variables = jax.device_put(network.variables, self._everywhere)
         episodes, level = self._begun(carry), self._agent.levels(0, 1)[0]
         played = jax.eval_shape(
             lambda carry: self._played(
@@ -93,13 +104,13 @@ class JaxCompiledLoop:
             {**carry, **episodes, "statistics": self._network_filters.state()},
         )
         memory, statistics = self._agent.memory(played), self._network_filters.state()
-        return _own({**carry, **episodes, "step": jnp.uint32(1), "memory": memory, "statistics": statistics})
+        return self._own({**carry, **episodes, "step": jnp.uint32(1), "memory": memory, "statistics": statistics})
 
     def begin_episodes(self, carry: Carry) -> Carry:
         """Begin an episode in each copy, whether or not the last one has ended."""
         # a step's keys are used once: the next step has others
         episodes, step = self._begun({"key": carry["key"], "step": carry["step"]}), carry["step"] + np.uint32(1)
-        return _own({**carry, **episodes, "step": step, "memory": self._cut(carry["memory"])})
+        return self._own({**carry, **episodes, "step": step, "memory": self._cut(carry["memory"])})
 
     def run(self, carry: Carry, plan: Plan) -> tuple[Carry, Played]:
         """Begin to do what is planned. It may still be computed when this returns, and so may be the networks' weights.
@@ -129,8 +140,7 @@ class JaxCompiledLoop:
         """The arrays of a carry, for a checkpoint."""
         return [np.asarray(_data_of(leaf)) for leaf in jax.tree.leaves(carry)]
 
-    @staticmethod
-    def with_leaves(carry: Carry, leaves: list[np.ndarray]) -> Carry:
+    def with_leaves(self, carry: Carry, leaves: list[np.ndarray]) -> Carry:
         """A carry of the same form with other arrays.
 
         :raises ValueError: their number or a shape does not fit
@@ -138,7 +148,28 @@ class JaxCompiledLoop:
         old, tree = jax.tree.flatten(carry)
         if [np.shape(_data_of(leaf)) for leaf in old] != [np.shape(leaf) for leaf in leaves]:
             raise ValueError("the state of the compiled loop has other shapes than this environment and agent need")
-        return _own(jax.tree.unflatten(tree, [_as(one, new) for one, new in zip(old, leaves)]))
+        return self._own(jax.tree.unflatten(tree, [_as(one, new) for one, new in zip(old, leaves)]))
+
+    def _own(self, carry: Carry) -> Carry:
+        """The same numbers on the devices that they belong to, each array in memory of its own: a call takes over the
+        memory of all.
+
+        No dtype is weak, as it is where an environment made an array of a Python number: a call's answer has none that
+        is, and the loop would be compiled once for each form.
+        """
+        copied = jax.tree.map(lambda leaf: jnp.array(leaf, leaf.dtype, copy=True), carry)
+        return copied if self.num_devices == 1 else jax.device_put(copied, self._places(copied))
+
+    def _places(self, carry: Carry) -> Carry:
+        """Where each array belongs: the axis of the copies is divided, the first one or, in memories, the second."""
+
+        def divided(leaf: Any, axis: int) -> NamedSharding:
+            spec = PartitionSpec(*[None] * axis, "copies")
+            return NamedSharding(self._mesh, spec) if np.ndim(leaf) > axis else self._everywhere
+
+        whole = jax.tree.map(lambda leaf: self._everywhere, carry)
+        of_copies = {name: jax.tree.map(partial(divided, axis=0), carry[name]) for name in _OF_COPIES}
+        return {**whole, **of_copies, "memory": jax.tree.map(partial(divided, axis=1), carry["memory"])}
 
     @property
     def _variables(self) -> dict[str, list]:
@@ -158,7 +189,11 @@ class JaxCompiledLoop:
                 0, plan.num_phases, partial(self._phase, plan, keys), (state, carry, played, step)
             )
             carry, played, _ = self._play(plan, keys, plan.rest, state, carry, played, step)
-            return {name: one.layout.pack(ops, state[name]) for name, one in networks.items()}, carry, played
+            variables = {name: one.layout.pack(ops, state[name]) for name, one in networks.items()}
+            if self.num_devices > 1:  # as the next call takes them
+                carry = jax.lax.with_sharding_constraint(carry, self._places(carry))
+                variables = jax.lax.with_sharding_constraint(variables, self._everywhere)
+            return variables, carry, played
 
     def _phase(self, plan: Plan, keys: _Keys, p: Any, carried: tuple) -> tuple:
         state, carry, played, step = carried
@@ -245,7 +280,7 @@ class JaxCompiledLoop:
             returns=played.returns.at[i].set(totals["return"]),
             lengths=played.lengths.at[i].set(totals["length"]),
         )
-        old = {name: carry[name] for name in ("environments", "states", "episodes")}
+        old = {name: carry[name] for name in _OF_COPIES}
 
         def with_fresh() -> Carry:
             return jax.tree.map(partial(_where, step.ended), self._episodes_of(keys.begin[i]), old)
@@ -289,15 +324,6 @@ def _where(condition: Any, one: Any, other: Any) -> Any:
     if jnp.issubdtype(other.dtype, jax.dtypes.prng_key):
         return jnp.where(shaped, one, other)
     return jnp.where(shaped, jnp.asarray(one, other.dtype), other)
-
-
-def _own(carry: Carry) -> Carry:
-    """The same numbers, each array in memory of its own: a call takes over the memory of all.
-
-    No dtype is weak, as it is where an environment made an array of a Python number: a call's answer has none that is,
-    and the loop would be compiled once for each form.
-    """
-    return jax.tree.map(lambda leaf: jnp.array(leaf, leaf.dtype, copy=True), carry)
 
 
 def _data_of(leaf: Any) -> Any:
