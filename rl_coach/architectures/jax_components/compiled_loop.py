@@ -161,7 +161,7 @@ class JaxCompiledLoop:
         return copied if self.num_devices == 1 else jax.device_put(copied, self._places(copied))
 
     def _places(self, carry: Carry) -> Carry:
-        """Where each array belongs: the axis of the copies is divided, the first one or, in memories, the second."""
+        """The place of each array: the axis of the copies is divided, the first one or, in memories, the second."""
 
         def divided(leaf: Any, axis: int) -> NamedSharding:
             spec = PartitionSpec(*[None] * axis, "copies")
