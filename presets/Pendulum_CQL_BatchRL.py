@@ -26,7 +26,10 @@ schedule_params.heatup_steps = EnvironmentSteps(0)
 # Agent
 agent_params = CQLAgentParameters()
 agent_params.algorithm.discount = 0.98
-agent_params.algorithm.conservative_weight = 0.5
+agent_params.algorithm.conservative_weight = 0.1  # the data come from a policy that learned: they have most actions
+agent_params.algorithm.num_sampled_actions = 3
+for name in ("policy", "q"):
+    agent_params.network_wrappers[name].learning_rate = 0.001
 agent_params.memory.max_size = (MemoryGranularity.Transitions, DATASET_SIZE)
 agent_params.input_filter = InputFilter()
 agent_params.input_filter.add_reward_filter("rescale", RewardRescaleFilter(1 / 10))
