@@ -17,6 +17,7 @@ from rl_coach import Agent, make_agent
 from rl_coach.agents.clipped_ppo_agent import ClippedPPOAgentParameters
 from rl_coach.agents.dqn_agent import DQNAgentParameters
 from rl_coach.agents.td3_agent import TD3AgentParameters
+from rl_coach.callbacks import SaveEvery, StopOnReward
 from rl_coach.core_types import EnvironmentSteps
 from rl_coach.filters.observation.observation_normalization_filter import ObservationNormalizationFilter
 from rl_coach.memories.memory import MemoryGranularity
@@ -327,6 +328,18 @@ def test_weights_are_carried_over():
     assert [one.predict(state(n)) for n in (0, 0.3, 0.9)] == [other.predict(state(n)) for n in (0, 0.3, 0.9)]
     with pytest.raises(CoachError, match="the weights of network 'main' have the shapes"):
         other.set_weights({"main": weights["main"][:-1]})
+
+
+def test_learn_takes_a_list_of_callbacks(tmp_path):
+    seen = []
+    agent = agent_of("DQN", "CartPole-v1", seed=0, experiment_path=str(tmp_path))
+    agent.learn(300, 100, [SaveEvery(steps=100), lambda one: seen.append(one.total_steps), StopOnReward(reward=0)])
+    assert seen == [100] and (tmp_path / "checkpoint" / "0_Step-100.ckpt").is_dir()
+
+
+def test_a_checkpoint_that_has_no_directory_is_a_warning(capsys):
+    agent_of("DQN", "CartPole-v1", seed=0).learn(100, callback=SaveEvery(steps=20))
+    assert capsys.readouterr().out.count("no checkpoint is saved: give make_agent an experiment_path") == 1
 
 
 def test_settings_have_short_names_paths_and_levels():
