@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import pathlib
 import re
 import subprocess
 import sys
@@ -361,15 +362,33 @@ def test_settings_have_short_names_paths_and_levels():
 
 
 def test_names_of_stable_baselines_are_those_of_settings_here():
-    algorithms = [one().algorithm for one in (DQNAgentParameters, ClippedPPOAgentParameters, TD3AgentParameters)]
+    agents = [one() for one in (DQNAgentParameters, ClippedPPOAgentParameters, TD3AgentParameters)]
+    algorithms, networks = [one.algorithm for one in agents], agents[1].network_wrappers["main"]
     made = set(inspect.signature(make_agent).parameters)
     for name, text in NAMES_HERE.items():
         here = re.match(r"\w+", text)[0]
-        if here in ("memory", "exploration"):
-            group, setting = getattr(DQNAgentParameters(), here), re.search(r"'(\w+)'", text)[1]
-            assert hasattr(group, setting), name
-        else:
-            assert here in made or any(hasattr(one, here) for one in algorithms), name
+        assert here in made or any(hasattr(one, here) for one in (*algorithms, networks, agents[0])), name
+        if here in ("memory", "exploration") and (setting := re.search(r"'(\w+)'", text)):
+            assert hasattr(getattr(agents[0], here), setting[1]), name
+
+
+SETTINGS_OF_STABLE_BASELINES = re.search(
+    r"^## Settings\n.*?^(\|.*?)\n\n",
+    (pathlib.Path(__file__).parents[2] / "docs" / "from_stable_baselines3.md").read_text(encoding="utf-8"),
+    re.MULTILINE | re.DOTALL,
+)[1]
+
+
+def test_each_setting_of_stable_baselines_that_the_page_lists_exists_or_is_translated():
+    rows = [row.partition(" | ")[0] for row in SETTINGS_OF_STABLE_BASELINES.splitlines()[2:]]
+    names = [name for row in rows for name in re.findall(r"`(\w+)", row)]
+    assert "gamma" in names and "policy_kwargs" in names
+    for name in names:
+        try:
+            agent_of("ClippedPPO", "CartPole-v1", seed=0, **{name: "of a wrong kind"})
+        except CoachError as error:
+            refusal = str(error)
+        assert f"'{name}' of Stable-Baselines3 is" in refusal or "no setting" not in refusal, name
 
 
 def test_a_name_that_several_networks_have_sets_all_and_says_so(caplog):
