@@ -512,6 +512,15 @@ def test_an_empty_column_is_hidden_until_it_has_values(sweep, start_dashboard, o
     playwright.expect(titles.filter(has_text="eval")).to_have_text(["Last eval", "Best eval"])
 
 
+def test_a_run_that_only_evaluated_is_compared_if_it_is_selected(sweep, start_dashboard, open_page):  # noqa: F811
+    write_run(sweep, "evaluation", "22_11_2026-10_00", rows=3, best=200.0, task={"evaluate_only": 100})
+    page = open_page(start_dashboard(sweep).address, tab="compare", width=1400, height=900)
+    wait_for_text(page, ".said", "^13 runs")
+    playwright.expect(page.locator(".which")).to_have_text(re.compile("^12 runs in the colours"))
+    page.get_by_title("Select every run shown").click()
+    playwright.expect(page.locator(".which")).to_have_text("13 selected runs")
+
+
 def test_the_importance_of_settings_ranks_the_axes(sweep, start_dashboard, open_page, screenshot):  # noqa: F811
     pytest.importorskip("sklearn")
     page = open_page(start_dashboard(sweep).address, tab="compare", width=1400, height=900)
