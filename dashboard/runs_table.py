@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-import re
 import os
+import re
 import time
 from collections import Counter
 from typing import Any, Iterable, Mapping, Sequence

@@ -446,7 +446,8 @@ def _tasks(args: argparse.Namespace, recorded: Sequence[dict[str, Any]]) -> list
 def _own_settings(one: dict[str, str], alike: Sequence[dict[str, str]]) -> str:
     """The settings of a run without those that all runs begin with, as the runs of a sweep do."""
     written = [other["custom_parameter"].split("; ") for other in alike]
-    common = len(os.path.commonprefix(written))
+    shortest = min(map(len, written))
+    common = next((n for n in range(shortest) if any(other[n] != written[0][n] for other in written)), shortest)
     return "; ".join(one["custom_parameter"].split("; ")[common:])
 
 

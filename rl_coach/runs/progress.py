@@ -271,8 +271,8 @@ class Progress:
     def report(self, status: Status) -> dict[str, Any]:
         """The state of the run as plain values, for ``status.json``: counts and rewards, ``None`` where there are none.
 
-        ``done`` of ``total`` is the share of heatup or of training, also during an evaluation in training; of a run that
-        only evaluates, it is the share of the evaluation. ``total`` is None without an end.
+        ``done`` of ``total`` is the share of heatup or of training, also during an evaluation in training. It is the
+        share of the evaluation if the run only evaluates. ``total`` is None without an end.
         """
         goal = status.training or status.goal
         return {
