@@ -36,10 +36,12 @@ class Drawing:
 
 def labels_of(runs: Sequence[Run]) -> dict[str, str]:
     """A short unique name for each run: its experiment, and other properties if needed, such as the settings that
-    differ."""
-    varied = varied_parameters([run.description for run in runs])[:_MOST_SETTINGS]
-    settings = dict(zip(varied, short_names(varied)))
-    parts = {run.id: _parts(run, settings) for run in runs}
+    differ between runs of this experiment."""
+    alike: dict[str, list[Run]] = {}
+    for run in runs:
+        alike.setdefault(run.title, []).append(run)
+    settings = {title: _settings(members) for title, members in alike.items()}
+    parts = {run.id: _parts(run, settings[run.title]) for run in runs}
     if len(runs) > 1:
         for place in range(_NUM_PARTS):
             if len({part[place] for part in parts.values()}) == 1:
@@ -55,6 +57,12 @@ def labels_of(runs: Sequence[Run]) -> dict[str, str]:
         }
     unique = len(set(labels.values())) == len(runs)
     return {run_id: label if label and unique else run_id for run_id, label in labels.items()}
+
+
+def _settings(runs: Sequence[Run]) -> dict[str, str]:
+    """The settings that differ between these runs, and their short names."""
+    varied = varied_parameters([run.description for run in runs])[:_MOST_SETTINGS]
+    return dict(zip(varied, short_names(varied)))
 
 
 def _parts(run: Run, varied: Mapping[str, str]) -> list[str]:

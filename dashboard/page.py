@@ -685,11 +685,13 @@ class Page:
         self._weigh(data)
 
     def _compared_runs(self) -> tuple[list[Run], bool]:
-        """The selected runs, or all if fewer than two are selected; and whether they are the selected ones."""
+        """The selected runs, or all that have trained if fewer than two are selected; and whether they are the selected
+        ones. An evaluation has the settings of the run that it evaluates, which would count twice."""
         chosen = self.chosen()
         if len(chosen) > 1:
             return chosen, True
-        return [run for run in self.store.runs.values() if not run.annotation.archived], False
+        runs = self.store.runs.values()
+        return [run for run in runs if not (run.annotation.archived or run.description.evaluates_only)], False
 
     def _weigh(self, data: Mapping[str, Any]) -> None:
         """Find how important each setting is for the result, off the page's thread, unless it has been found."""

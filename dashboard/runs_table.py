@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import time
 from collections import Counter
 from typing import Any, Iterable, Mapping, Sequence
@@ -184,8 +185,15 @@ def _worker_row(worker: Run) -> dict[str, Any]:
     }
 
 
+_UNITS = {"EnvironmentSteps": "steps", "EnvironmentEpisodes": "episodes", "TrainingSteps": "updates"}
+_STEPS = re.compile(rf"({'|'.join(_UNITS)})\((\d+)\)")
+
+
 def plain_value(value: Any) -> Any:
-    """A parameter as JSON has it: a number that is one, None, or words."""
+    """A parameter as JSON has it: a number that is one, None, or words. A number of steps is short, ``400 steps``: all
+    columns that show ``EnvironmentSteps(...)`` are cut off before the number."""
+    if isinstance(value, str) and (steps := _STEPS.fullmatch(value)):
+        return f"{steps[2]} {_UNITS[steps[1]]}"
     if value is None or (isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)):
         return value
     return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)

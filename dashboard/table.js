@@ -55,6 +55,7 @@ const BUILT_IN = [
 const PARAMETER = "parameter:";
 const FONT = "12px Inter, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'Liberation Sans', Arial, sans-serif";
 const WIDEST = { name: 300, preset: 220, agent: 180, environment: 220, settings: 260, note: 240 };
+const WIDEST_TITLE = 170;
 const NARROWEST = { name: 130, preset: 84, agent: 70, environment: 84, settings: 80, note: 80 };
 const WORDS = ["name", "experiment", "detail", "preset", "agent", "environment", "framework", "state", "note", "settings"];
 
@@ -170,7 +171,7 @@ export function render({ model, el }) {
   function layOut() {
     const wanted = Object.fromEntries(columns.map((column) => {
       pen.font = `500 ${FONT}`;
-      const title = Math.ceil(pen.measureText(column.title).width) + (column.right ? 14 : 26);
+      const title = Math.min(Math.ceil(pen.measureText(column.title).width) + (column.right ? 14 : 26), WIDEST_TITLE);
       return [column.key, Math.max(title, widths.get(column.key) ?? 0)];
     }));
     const room = scroller.clientWidth - 26 - 20;

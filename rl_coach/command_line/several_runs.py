@@ -438,8 +438,17 @@ def _tasks(args: argparse.Namespace, recorded: Sequence[dict[str, Any]]) -> list
     for name, one in zip(short, trained):
         alike = [other for other_name, other in zip(short, trained) if other_name == name]
         differ = [key for key in one if any(other[key] != one[key] for other in alike)]
-        tasks.append(" ".join([name, *(f"--{key} {one[key]}" for key in differ if one[key])]))
+        own = {**one, "custom_parameter": _own_settings(one, alike)}
+        tasks.append(" ".join([name, *(f"--{key} {own[key]}" for key in differ if own[key])]))
     return tasks
+
+
+def _own_settings(one: dict[str, str], alike: Sequence[dict[str, str]]) -> str:
+    """The settings of a run without those that all runs begin with, as the runs of a sweep do."""
+    written = [other["custom_parameter"].split("; ") for other in alike]
+    shortest = min(map(len, written))
+    common = next((n for n in range(shortest) if any(other[n] != written[0][n] for other in written)), shortest)
+    return "; ".join(one["custom_parameter"].split("; ")[common:])
 
 
 def _trained(args: argparse.Namespace, arguments: dict[str, Any]) -> dict[str, str]:

@@ -650,7 +650,13 @@ class GraphManager(CoachNames, Constrained):
         is_solved = self.task_parameters.apply_stop_condition and all(
             level.should_stop() for level in self.level_managers
         )
-        return "solved: the success rate has reached its target" if is_solved else None
+        return self._success() if is_solved else None
+
+    def _success(self) -> str:
+        last, target = self.progress.last_evaluation, self._reports.reward
+        if last is None or target is None or last < target:  # an agent can measure its success otherwise
+            return "solved: the success rate has reached its target"
+        return f"solved: evaluation reward {last:.5g} reached the target {target:.5g}"
 
     # runs
 

@@ -65,6 +65,7 @@ class Reports:
             steps=sum(counter[EnvironmentSteps] for counter in shown),
             updates=self._updates() if counts_updates else 0,
             goal=self._goal(phase),
+            training=None if phase is RunPhase.HEATUP else self._improvement.goal(self.stops_early),
             evaluation_steps=self._counters[RunPhase.TEST][EnvironmentSteps],
             others=tuple(others),
             epochs=self._improvement.epochs,

@@ -8,7 +8,7 @@ from typing import Any, Callable, Sequence
 
 import numpy as np
 
-from rl_coach.core_types import CsvDataset, Transition
+from rl_coach.core_types import CsvDataset, PickledReplayBuffer, Transition
 from rl_coach.installation import install_command
 from rl_coach.memories.data_set import DataSet
 from rl_coach.memories.recorded import read_csv_episodes, read_pickled_episodes, write_csv
@@ -48,6 +48,19 @@ def read(place: str | os.PathLike) -> DataSet:
     if suffix not in readers:
         raise CoachError(f"'{text}' is none of the data sets that can be read: {_FORMS}")
     return readers[suffix](text)
+
+
+def named(place: Any) -> Any:
+    """The place of recorded data with its form, ``CsvDataset`` or ``PickledReplayBuffer``, if a path's ending tells it.
+
+    :return: the place itself if it is no path, or if its ending is another one
+    """
+    if not isinstance(place, (str, os.PathLike)) or str(place).startswith(MINARI):
+        return place
+    suffix = pathlib.Path(place).suffix.lower()
+    if suffix == ".csv":
+        return CsvDataset(os.fspath(place))
+    return PickledReplayBuffer(os.fspath(place)) if suffix in _PICKLES else place
 
 
 def require_new(place: str | os.PathLike) -> None:

@@ -6,7 +6,7 @@ import contextlib
 import inspect
 import json
 import pathlib
-from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence, cast
+from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence, TypeAlias, cast
 
 import numpy as np
 
@@ -348,14 +348,14 @@ class Agent:
         self,
         total_steps: int,
         evaluate_every: int | None = None,
-        callback: Callback | Callable[[Agent], Any] | None = None,
+        callback: _GivenCallback | Sequence[_GivenCallback] | None = None,
     ) -> Agent:
         """Act and learn in the environment that the agent was made with, as ``GraphManager.improve`` does.
 
         :param total_steps: steps of training, besides those of the heatup
         :param evaluate_every: steps between evaluations of five episodes; None for no evaluation
         :param callback: a ``Callback``; or a function that is called with the agent after each evaluation, and that
-            ends the training if it returns False
+            ends the training if it returns False; or a list of these
         :return: this agent
         :raises CoachError: it was made of spaces, without an environment
         """
@@ -365,13 +365,14 @@ class Agent:
         graph.improve_steps = EnvironmentSteps(total_steps)
         graph.steps_between_evaluation_periods = EnvironmentSteps(evaluate_every or total_steps)
         graph.evaluation_steps = EnvironmentEpisodes(5 if evaluate_every else 0)
-        graph.use_callbacks([] if callback is None else [self._as_callback(callback)])
+        given = callback if isinstance(callback, Sequence) else [] if callback is None else [callback]
+        graph.use_callbacks([self._as_callback(one) for one in given])
         self.reset()
         graph.count_from_here()
         graph.improve()
         return self
 
-    def _as_callback(self, callback: Callback | Callable[[Agent], Any]) -> Callback:
+    def _as_callback(self, callback: _GivenCallback) -> Callback:
         return callback if isinstance(callback, Callback) else _AfterEvaluations(self, callback)
 
     def import_observations(self, data: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> int:
@@ -601,6 +602,9 @@ def make_agent(
         "settings": settings,
     }
     return (agent_class or Agent)(graph, ids, updates_itself, definition)
+
+
+_GivenCallback: TypeAlias = Callback | Callable[[Agent], Any]
 
 
 class _AfterEvaluations(Callback):

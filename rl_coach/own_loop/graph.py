@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rl_coach.core_types import RunPhase
 from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
+from rl_coach.logger import screen
 
 
 class OwnLoopGraphManager(BasicRLGraphManager):
@@ -13,10 +14,17 @@ class OwnLoopGraphManager(BasicRLGraphManager):
     """
 
     writes_files = False
+    _has_warned = False
 
     @property
     def writes_checkpoints(self) -> bool:
         return self.writes_files and super().writes_checkpoints
+
+    def save_checkpoint(self, failed: bool = False) -> str | None:
+        if not self.writes_files and not self._has_warned:
+            screen.warning("no checkpoint is saved: give make_agent an experiment_path, or call the agent's save")
+            self._has_warned = True
+        return super().save_checkpoint(failed)
 
     def count_from_here(self) -> None:
         """Let the next ``improve`` train for its steps beside all that was trained before, also before the agent was

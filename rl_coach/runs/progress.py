@@ -64,6 +64,7 @@ class Status:
     :param evaluation_steps: environment steps taken in all evaluations
     :param others: further names and values to show, such as those of workers
     :param epochs: passes over a data set; 0 where there are none
+    :param training: the end of training, also during an evaluation; None while nothing trains
     """
 
     phase: RunPhase
@@ -74,6 +75,7 @@ class Status:
     evaluation_steps: int = 0
     others: Fields = ()
     epochs: int = 0
+    training: Goal | None = None
 
     @property
     def activity(self) -> str:
@@ -269,9 +271,10 @@ class Progress:
     def report(self, status: Status) -> dict[str, Any]:
         """The state of the run as plain values, for ``status.json``: counts and rewards, ``None`` where there are none.
 
-        ``done`` of ``total`` is the share of the present part of the run, and ``total`` None for one without an end.
+        ``done`` of ``total`` is the share of heatup or of training, also during an evaluation in training. It is the
+        share of the evaluation if the run only evaluates. ``total`` is None without an end.
         """
-        goal = status.goal
+        goal = status.training or status.goal
         return {
             "phase": status.activity,
             "episodes": status.episodes,

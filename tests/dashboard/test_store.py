@@ -211,6 +211,9 @@ def test_labels_name_the_settings_that_differ(root):
         "discount=0.99 · seed 0",
         "discount=0.99 · seed 1",
     ]
+    other = replace(runs[0], description=replace(runs[0].description, id="3"))
+    other = replace(other, annotation=replace(other.annotation, name="other"))
+    assert labels_of([*runs[:2], other])["3"] == "other"  # its settings need not tell it from those of "one"
 
 
 def test_runs_that_differ_in_nothing_but_seeds_are_one_side_of_a_report(root):

@@ -487,6 +487,19 @@ def test_the_settings_of_a_sweep_are_columns_and_the_first_groups(sweep, start_d
     screenshot(page)
 
 
+def test_numbers_of_steps_are_read_in_the_table_and_long_names_leave_it_room(tmp_path, start_dashboard, open_page):  # noqa: F811
+    copying = "num_steps_between_copying_online_weights_to_target"
+    for number in (400, 1500):
+        settings = {copying: f"EnvironmentSteps({number})", "schedule": f"TrainingSteps({number})"}
+        write_run(tmp_path, "CartPole_DQN", f"21_11_2026-10_{number % 60}", rows=3, parameters={"algorithm": settings})
+    page = open_page(start_dashboard(tmp_path).address, x=None, left=None, width=1400, height=900)
+    wait_for_text(page, ".said", "^2 runs")
+    shown = page.locator(".runs .line .cell").all_text_contents()
+    assert {"400 steps", "1500 steps", "400 updates", "1500 updates"} <= set(shown)
+    title = page.locator(".head .title", has_text=copying)
+    assert title.bounding_box()["width"] <= 180 and copying in title.get_attribute("title")
+
+
 def test_an_empty_column_is_hidden_until_it_has_values(sweep, start_dashboard, open_page):  # noqa: F811
     for path in sweep.rglob("*.csv"):
         lines = path.read_text().splitlines()
@@ -497,6 +510,15 @@ def test_an_empty_column_is_hidden_until_it_has_values(sweep, start_dashboard, o
     playwright.expect(titles.filter(has_text="eval")).to_have_count(0)
     path.write_text("\n".join(lines) + "\n")
     playwright.expect(titles.filter(has_text="eval")).to_have_text(["Last eval", "Best eval"])
+
+
+def test_a_run_that_only_evaluated_is_compared_if_it_is_selected(sweep, start_dashboard, open_page):  # noqa: F811
+    write_run(sweep, "evaluation", "22_11_2026-10_00", rows=3, best=200.0, task={"evaluate_only": 100})
+    page = open_page(start_dashboard(sweep).address, tab="compare", width=1400, height=900)
+    wait_for_text(page, ".said", "^13 runs")
+    playwright.expect(page.locator(".which")).to_have_text(re.compile("^12 runs in the colours"))
+    page.get_by_title("Select every run shown").click()
+    playwright.expect(page.locator(".which")).to_have_text("13 selected runs")
 
 
 def test_the_importance_of_settings_ranks_the_axes(sweep, start_dashboard, open_page, screenshot):  # noqa: F811

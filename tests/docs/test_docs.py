@@ -114,6 +114,14 @@ def test_links_lead_somewhere(page):
         assert (page.parent / target).exists(), target
 
 
+def test_every_extra_is_in_the_table_of_extras():
+    metadata = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    section = metadata.partition("[project.optional-dependencies]")[2].partition("\n[")[0]
+    table = (ROOT / "docs" / "start.md").read_text(encoding="utf-8").partition("| extra |")[2].partition("\n\n")[0]
+    listed = {name for row in table.splitlines() for name in re.findall(r"`([\w-]+)`", row.partition(" | ")[0])}
+    assert listed == set(re.findall(r"^([\w-]+) = \[", section, re.MULTILINE))
+
+
 def test_all_that_may_be_constructed_is_documented():
     text = (ROOT / "docs" / "presets_and_cli.md").read_text(encoding="utf-8")
     for name in [*custom_parameters.CONSTRUCTORS, *custom_parameters.ENUMS]:

@@ -251,11 +251,12 @@ def test_act_may_wait_for_the_end_of_the_episode(tmp_path):
 # the stop condition, and runs that only evaluate
 
 
-def test_the_stop_condition_stops_after_an_evaluation(tmp_path):
+def test_the_stop_condition_stops_after_an_evaluation(tmp_path, capsys):
     plan = schedule(EnvironmentSteps(1000), EnvironmentSteps(10), EnvironmentEpisodes(2))
-    graph = counting_graph(tmp_path, plan, apply_stop_condition=True)
+    graph = counting_graph(tmp_path, plan, apply_stop_condition=True, custom_reward_threshold=4)
     graph.improve()
     assert counts(graph, "train")[0] == 10
+    assert "solved: evaluation reward 5 reached the target 4\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("changes", [{"apply_stop_condition": False}, {"episode_length": 4}])

@@ -234,7 +234,7 @@ def test_filtered_values_stay_so_in_other_files(tmp_path):
         data_set_files.write(saved, place)
         equal(data_set_files.read(place), saved)
         agent = scaling_dqn()
-        agent.memory.load_memory_from_file_path = CsvDataset(place) if place.endswith(".csv") else place
+        agent.memory.load_memory_from_file_path = place
         assert started(agent, tmp_path).get_agent().memory.transitions.rewards()[0] == 0.5
 
 

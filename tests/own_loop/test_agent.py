@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import pathlib
 import re
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from rl_coach import Agent, make_agent
 from rl_coach.agents.clipped_ppo_agent import ClippedPPOAgentParameters
 from rl_coach.agents.dqn_agent import DQNAgentParameters
 from rl_coach.agents.td3_agent import TD3AgentParameters
+from rl_coach.callbacks import SaveEvery, StopOnReward
 from rl_coach.core_types import EnvironmentSteps
 from rl_coach.filters.observation.observation_normalization_filter import ObservationNormalizationFilter
 from rl_coach.memories.memory import MemoryGranularity
@@ -329,6 +331,18 @@ def test_weights_are_carried_over():
         other.set_weights({"main": weights["main"][:-1]})
 
 
+def test_learn_takes_a_list_of_callbacks(tmp_path):
+    seen = []
+    agent = agent_of("DQN", "CartPole-v1", seed=0, experiment_path=str(tmp_path))
+    agent.learn(300, 100, [SaveEvery(steps=100), lambda one: seen.append(one.total_steps), StopOnReward(reward=0)])
+    assert seen == [100] and (tmp_path / "checkpoint" / "0_Step-100.ckpt").is_dir()
+
+
+def test_a_checkpoint_that_has_no_directory_is_a_warning(capsys):
+    agent_of("DQN", "CartPole-v1", seed=0).learn(100, callback=SaveEvery(steps=20))
+    assert capsys.readouterr().out.count("no checkpoint is saved: give make_agent an experiment_path") == 1
+
+
 def test_settings_have_short_names_paths_and_levels():
     agent = bandit(learning_rate=0.5, **{"algorithm.discount": 0.9}, exploration={"evaluation_epsilon": 0.25})
     parameters = agent.graph_manager.agent_params
@@ -348,15 +362,33 @@ def test_settings_have_short_names_paths_and_levels():
 
 
 def test_names_of_stable_baselines_are_those_of_settings_here():
-    algorithms = [one().algorithm for one in (DQNAgentParameters, ClippedPPOAgentParameters, TD3AgentParameters)]
+    agents = [one() for one in (DQNAgentParameters, ClippedPPOAgentParameters, TD3AgentParameters)]
+    algorithms, networks = [one.algorithm for one in agents], agents[1].network_wrappers["main"]
     made = set(inspect.signature(make_agent).parameters)
     for name, text in NAMES_HERE.items():
         here = re.match(r"\w+", text)[0]
-        if here in ("memory", "exploration"):
-            group, setting = getattr(DQNAgentParameters(), here), re.search(r"'(\w+)'", text)[1]
-            assert hasattr(group, setting), name
-        else:
-            assert here in made or any(hasattr(one, here) for one in algorithms), name
+        assert here in made or any(hasattr(one, here) for one in (*algorithms, networks, agents[0])), name
+        if here in ("memory", "exploration") and (setting := re.search(r"'(\w+)'", text)):
+            assert hasattr(getattr(agents[0], here), setting[1]), name
+
+
+SETTINGS_OF_STABLE_BASELINES = re.search(
+    r"^## Settings\n.*?^(\|.*?)\n\n",
+    (pathlib.Path(__file__).parents[2] / "docs" / "from_stable_baselines3.md").read_text(encoding="utf-8"),
+    re.MULTILINE | re.DOTALL,
+)[1]
+
+
+def test_each_setting_of_stable_baselines_that_the_page_lists_exists_or_is_translated():
+    rows = [row.partition(" | ")[0] for row in SETTINGS_OF_STABLE_BASELINES.splitlines()[2:]]
+    names = [name for row in rows for name in re.findall(r"`(\w+)", row)]
+    assert "gamma" in names and "policy_kwargs" in names
+    for name in names:
+        try:
+            agent_of("ClippedPPO", "CartPole-v1", seed=0, **{name: "of a wrong kind"})
+        except CoachError as error:
+            refusal = str(error)
+        assert f"'{name}' of Stable-Baselines3 is" in refusal or "no setting" not in refusal, name
 
 
 def test_a_name_that_several_networks_have_sets_all_and_says_so(caplog):

@@ -375,6 +375,16 @@ def test_rewards_of_what_was_trained_otherwise_have_no_common_mean(evaluate, fla
     assert evaluate([flags, others, flags, others]) == {f"mine{tasks[0]}": 1.0, f"mine{tasks[1]}": 2.0}
 
 
+def test_settings_that_all_runs_begin_with_are_in_no_name(evaluate):
+    common = "heatup_steps=EnvironmentSteps(10); "
+    given = [common + own for own in ("discount=1; a=2", "discount=0")]
+    recorded = [{"preset": "CartPole_DQN", "custom_parameter": one} for one in given]
+    names = ["CartPole_DQN --custom_parameter discount=1; a=2", "CartPole_DQN --custom_parameter discount=0"]
+    assert evaluate([*recorded, {"preset": "CartPole_DQN", "custom_parameter": common}]) == {
+        names[0]: 0.0, names[1]: 1.0, "CartPole_DQN": 2.0
+    }  # fmt: skip
+
+
 def test_what_was_trained_alike_has_a_mean_however_it_was_spelt(evaluate):
     one = {"preset": "cartpole_dqn", "custom_parameter": "discount = 1;seed=2;", "num_workers": 2}
     other = {"preset": "CartPole_DQN:graph_manager", "custom_parameter": "discount = 1; seed=2"}

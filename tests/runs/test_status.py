@@ -10,7 +10,8 @@ import sys
 import pytest
 
 from rl_coach.base_parameters import VisualizationParameters
-from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps
+from rl_coach.callbacks import Callback
+from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, RunPhase
 from rl_coach.runs import status as run_status
 from rl_coach.runs.status import (
     FAILED,
@@ -125,6 +126,25 @@ def test_a_run_goes_on_saying_that_it_runs(tmp_path, monkeypatch):
     agent.train = lambda: [seen.append(read_status(tmp_path)["updated"]), train()][1]
     graph.improve()
     assert len(set(seen)) > 10 and seen == sorted(seen)
+
+
+def test_an_evaluation_in_training_leaves_the_share_of_training_as_it_is(tmp_path):
+    class Watch(Callback):
+        def __init__(self):
+            self.shares = []
+
+        def on_step(self, run):
+            report = graph.progress.report(graph.status())
+            self.shares.append((run.phase, report["done"], report["total"]))
+
+    graph, watch = counting_graph(tmp_path, schedule(EnvironmentSteps(20), 10, evaluation=1)), Watch()
+    graph.use_callbacks([watch])
+    graph.improve()
+    tested = [share for share in watch.shares if share[0] is RunPhase.TEST]
+    assert set(tested) == {(RunPhase.TEST, 10, 20), (RunPhase.TEST, 20, 20)}
+    watch.shares.clear()
+    graph.evaluate(EnvironmentEpisodes(1))
+    assert watch.shares[0] == (RunPhase.TEST, 0, 1)  # a run that only evaluates
 
 
 def test_a_failed_run_says_why_and_runs_again_once_it_is_resumed(tmp_path):

@@ -92,12 +92,12 @@ class Experience:
     def load(self, recorded: Any, input_filter: InputFilter, output_filter: OutputFilter) -> None:
         """Fill the memory with recorded transitions.
 
-        :param recorded: a ``CsvDataset``, a ``PickledReplayBuffer``, ``minari:ID``, or the path of what a memory's
-            ``save`` wrote
+        :param recorded: a ``CsvDataset``, a ``PickledReplayBuffer``, ``minari:ID``, or the path of a CSV file
+            (``.csv``), of a pickled buffer (``.p``, ``.pkl``) or of what a memory's ``save`` wrote
         :param input_filter: applied to values that are recorded raw
         :param output_filter: makes the agent's actions of the environment's, of which Minari's data sets consist
         """
-        memory = self._memory
+        memory, recorded = self._memory, data_set_files.named(recorded)
         if isinstance(recorded, CsvDataset):
             memory.load_csv(recorded, input_filter)
         elif isinstance(recorded, PickledReplayBuffer):
