@@ -87,7 +87,7 @@ class CompiledLevelManager(LevelManager):
             self._most_phases,
         )
         self._carry: Any = None
-        self._seconds_per_step = 0.0
+        self._seconds_per_step: dict[RunPhase, float] = {}  # heatup is faster: it does not learn
         self._has_compiled = False
         self._updates_made = 0
         self._num_steps = 0
@@ -130,14 +130,14 @@ class CompiledLevelManager(LevelManager):
                 self.agent.clock.take_phases(call.clock)
                 call = following
         if self._has_compiled:
-            self._seconds_per_step = (time.perf_counter() - started) / done
+            self._seconds_per_step[self._phase] = (time.perf_counter() - started) / done
         self._has_compiled = True
         self._loop.take_statistics(self._carry)
         return self._last_answer()
 
     def _goes_on(self, call: _Call, started: float) -> bool:
         """True if another call may begin after one that has begun: the end of the moment and of the run are known."""
-        expected = time.perf_counter() - started + self._seconds_per_step * call.plan.steps
+        expected = time.perf_counter() - started + self._seconds_per_step.get(self._phase, 0.0) * call.plan.steps
         return self._has_compiled and expected < _SECONDS_PER_STEP and self.left(EnvironmentEpisodes) is None
 
     def _begin_call(self, before: _Call | None, done: int) -> _Call | None:
@@ -199,9 +199,10 @@ class CompiledLevelManager(LevelManager):
         :param done: steps of each copy in this ``step``, which the graph has not counted
         :param updates: training steps of the call that is not recorded
         """
-        steps, least = self._most_steps, 0 if done else 1  # a ``step`` makes one at least
-        if self._seconds_per_step:
-            steps = min(steps, int(_SECONDS_PER_STEP / self._seconds_per_step) + 1)
+        least = 0 if done else 1  # a ``step`` makes one at least
+        expected = self._seconds_per_step.get(self._phase)
+        steps = self._steps_per_phase if expected is None else int(_SECONDS_PER_STEP / expected) + 1
+        steps = min(steps, self._most_steps)
         # in one step, an episode may end in each copy
         for unit, taken in ((EnvironmentSteps, done), (EnvironmentEpisodes, 0)):
             if (left := self.left(unit)) is not None:

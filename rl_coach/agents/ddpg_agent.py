@@ -7,21 +7,39 @@ from typing import Any, Mapping
 import numpy as np
 
 from rl_coach.agents.agent import Agent
+from rl_coach.agents.core.compiled_acting import (
+    Act,
+    Levels,
+    additive_noise,
+    schedule_ahead,
+    uniform_at_first,
+    why_exploration_is_not_compiled,
+)
+from rl_coach.agents.core.compiled_replay import (
+    CompiledReplay,
+    OwnColumns,
+    replay_settings,
+    why_replay_is_not_compiled,
+)
 from rl_coach.agents.core.requirements import ACTOR, Q_OF_ACTION, NetworkRequirement
 from rl_coach.agents.deterministic_policy import (
     DeterministicPolicyAlgorithmParameters,
     DeterministicPolicyNetworkParameters,
 )
 from rl_coach.agents.rules.deterministic_policy import NextValue, ddpg_stages, value_of_target_policy
+from rl_coach.architectures.compiled_loop import CompiledAgent
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import DDPGActorHeadParameters, DDPGVHeadParameters
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
-from rl_coach.architectures.update import Stages
+from rl_coach.architectures.update import NetworkView, Stages
 from rl_coach.base_parameters import AgentParameters, EmbedderScheme
-from rl_coach.core_types import ActionInfo, Batch, EnvironmentSteps, StateType
+from rl_coach.core_types import ActionInfo, Batch, EnvironmentSteps, RunPhase, StateType
+from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
 from rl_coach.exploration_policies.ou_process import OUProcessParameters
+from rl_coach.filters.pure import PureFilters
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
 from rl_coach.policy.action_choice import DeterministicChoice, PolicyDescription
+from rl_coach.spaces import ActionSpace
 
 
 class DDPGCriticNetworkParameters(DeterministicPolicyNetworkParameters):
@@ -89,7 +107,10 @@ class DDPGAgentParameters(AgentParameters):
 
 
 class DDPGAgent(Agent):
-    """See the module. Actions that exploration carries out of bounds are remembered as they are played: clipped."""
+    """See the module. Actions that exploration carries out of bounds are remembered as they are played: clipped.
+
+    :cvar compiled_explorations: the parameters of the explorations that have a form in compiled loops
+    """
 
     network_requirements: Mapping[str, NetworkRequirement] = {
         "actor": NetworkRequirement((ACTOR,), has_target=True),
@@ -97,6 +118,7 @@ class DDPGAgent(Agent):
     }
     acting_networks: tuple[str, ...] = ("actor",)
     needs_bounded_actions = True
+    compiled_explorations: tuple[type, ...] = (AdditiveNoiseParameters,)
 
     def __init__(self, agent_parameters: Any, parent: Any = None):
         super().__init__(agent_parameters, parent)
@@ -143,3 +165,48 @@ class DDPGAgent(Agent):
 
     def policy_description(self) -> PolicyDescription:
         return PolicyDescription("actor", self.networks["actor"].outputs_named("action"), DeterministicChoice())
+
+    def why_not_compiled(self, num_copies: int, actions: ActionSpace, heats_up: bool) -> str | None:
+        return why_exploration_is_not_compiled(
+            self.ap, actions, *self.compiled_explorations
+        ) or why_replay_is_not_compiled(self.ap, num_copies, self.learns_one_by_one)
+
+    def make_compiled(self, random: Any, num_copies: int) -> CompiledAgent:
+        return self.compiled_replay(random, num_copies, lambda key, drawn: self.compiled_columns(drawn))
+
+    def compiled_replay(self, random: Any, num_copies: int, own_columns: OwnColumns) -> CompiledReplay:
+        """As ``make_compiled``. :param own_columns: the columns of the update rule"""
+        return CompiledReplay(
+            random,
+            self.update_loop,
+            self.clock,
+            replay_settings(self.ap, num_copies),
+            num_copies,
+            PureFilters(self.pre_network_filter, self.update_loop.learner.ops),
+            *self._compiled_exploration(random, num_copies),
+            own_columns,
+        )
+
+    def compiled_columns(self, drawn: dict[str, Any]) -> dict[str, Any]:
+        """As ``learning_columns``, of the columns [K, B, ...] that a compiled loop draws."""
+        if not self.ap.algorithm.use_non_zero_discount_for_terminal_states:
+            return drawn
+        ones = self.update_loop.learner.ops.ones_like(drawn["discounts"])
+        return {**drawn, "discounts": self.ap.algorithm.discount * ones}
+
+    def _compiled_exploration(self, random: Any, num_copies: int) -> tuple[Act, Levels]:
+        """``act`` and ``levels`` of a ``CompiledAgent``."""
+        ops, noise, space = self.update_loop.learner.ops, self.exploration_policy, self.spaces.action
+        uses_target = self.ap.algorithm.use_target_network_for_evaluation
+
+        def policy(networks: dict[str, NetworkView], states: dict[str, Any]) -> Any:
+            actor = networks["actor"]
+            outputs = actor.target(states) if uses_target else actor.online(states, training=False)
+            return outputs[0]["action"]
+
+        def levels(ahead: int, steps: int) -> np.ndarray:
+            is_training = self._phase is RunPhase.TRAIN
+            return schedule_ahead(noise.noise_schedule, ahead, steps, num_copies, is_training)
+
+        act = additive_noise(ops, random, policy, space, noise.noise_as_percentage_from_action_space)
+        return uniform_at_first(ops, random, act, levels, space, lambda: self.acts_by_networks)

@@ -9,16 +9,25 @@ from typing import Any, Iterator
 import numpy as np
 
 from rl_coach.agents.agent import Agent
+from rl_coach.agents.core.compiled_acting import (
+    Act,
+    Levels,
+    uniform_at_first,
+    why_exploration_is_not_compiled,
+)
+from rl_coach.agents.core.compiled_replay import CompiledReplay, replay_settings, why_replay_is_not_compiled
 from rl_coach.agents.core.requirements import HeadRequirement, NetworkRequirement, V
 from rl_coach.agents.rules.soft_actor_critic import (
     MaximumEntropySettings,
     maximum_entropy_stages,
     soft_actor_critic_stages,
+    squashed_sample,
 )
+from rl_coach.architectures.compiled_loop import CompiledAgent
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import SACPolicyHeadParameters, SACQHeadParameters, VHeadParameters
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
-from rl_coach.architectures.update import Stages
+from rl_coach.architectures.update import NetworkView, Stages
 from rl_coach.architectures.values import ValuesParameters
 from rl_coach.base_parameters import (
     AgentParameters,
@@ -29,8 +38,10 @@ from rl_coach.base_parameters import (
 )
 from rl_coach.core_types import ActionInfo, Batch, EnvironmentSteps, RunPhase, StateType
 from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
+from rl_coach.filters.pure import PureFilters
 from rl_coach.memories.non_episodic.experience_replay import ExperienceReplayParameters
 from rl_coach.policy.action_choice import PolicyDescription, SquashedGaussianChoice
+from rl_coach.spaces import ActionSpace
 from rl_coach.utilities.requirements import flags, number, optional, whole
 from rl_coach.utils import force_list
 
@@ -303,6 +314,56 @@ class SoftActorCriticAgent(Agent):
 
     def policy_description(self) -> PolicyDescription:
         return PolicyDescription("policy", self.networks["policy"].outputs_named("mean", "log_deviation"), self._choice)
+
+    def why_not_compiled(self, num_copies: int, actions: ActionSpace, heats_up: bool) -> str | None:
+        # the policy draws without asking this exploration
+        return why_exploration_is_not_compiled(self.ap, actions, AdditiveNoiseParameters) or why_replay_is_not_compiled(
+            self.ap, num_copies, self.learns_one_by_one
+        )
+
+    def make_compiled(self, random: Any, num_copies: int) -> CompiledAgent:
+        def columns(key: Any, drawn: dict[str, Any]) -> dict[str, Any]:
+            return self._compiled_columns(random, key, drawn)
+
+        return CompiledReplay(
+            random,
+            self.update_loop,
+            self.clock,
+            replay_settings(self.ap, num_copies),
+            num_copies,
+            PureFilters(self.pre_network_filter, self.update_loop.learner.ops),
+            *self._compiled_exploration(random),
+            columns,
+        )
+
+    def _compiled_columns(self, random: Any, key: Any, drawn: dict[str, Any]) -> dict[str, Any]:
+        """As ``learning_columns``, of the columns [K, B, ...] that a compiled loop draws."""
+        ops, in_target = self.update_loop.learner.ops, self.ap.algorithm.num_critics_in_target
+        keys = random.split(key, 3)
+        columns = {**drawn, "actions": (drawn["actions"] - self._choice.centre) / self._choice.radius}
+        columns["extra/noise"] = random.normal(keys[0], drawn["actions"].shape)
+        if not has_value_network(self.ap):
+            columns["extra/next_noise"] = random.normal(keys[1], drawn["actions"].shape)
+        if in_target is not None:
+            critics = self.ap.network_wrappers["q"].heads_parameters[0].num_critics
+            updates, rows = drawn["rewards"].shape
+            ranks = ops.argsort(random.uniform(keys[2], (updates, 1, critics)), axis=-1)
+            columns["extra/critics"] = ops.repeat(ops.cast(ranks < in_target, "float32"), rows, axis=1)
+        return columns
+
+    def _compiled_exploration(self, random: Any) -> tuple[Act, Levels]:
+        """``act`` and ``levels`` of a ``CompiledAgent``."""
+        ops, choice = self.update_loop.learner.ops, self._choice
+
+        def act(key: Any, networks: dict[str, NetworkView], states: dict[str, Any], level: Any) -> Any:
+            policy = networks["policy"].online(states, training=False)[0]
+            squashed, _ = squashed_sample(ops, policy, random.normal(key, policy["mean"].shape))
+            return choice.centre + choice.radius * squashed
+
+        def levels(ahead: int, steps: int) -> np.ndarray:
+            return np.zeros((steps, 0), np.float32)
+
+        return uniform_at_first(ops, random, act, levels, self.spaces.action, lambda: self.acts_by_networks)
 
 
 def unmet_by_fixed_data(agent: SoftActorCriticAgent) -> Iterator[str]:

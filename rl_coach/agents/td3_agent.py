@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Iterator
+from typing import Any, Iterator
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from rl_coach.agents.deterministic_policy import (
     DeterministicPolicyNetworkParameters,
 )
 from rl_coach.agents.rules.deterministic_policy import td3_stages
+from rl_coach.architectures.compiled_loop import CompiledAgent
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import DDPGActorHeadParameters, TD3VHeadParameters
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
@@ -123,6 +124,7 @@ class TD3Agent(DDPGAgent):
         "actor": NetworkRequirement((ACTOR,), has_target=True),
         "critic": NetworkRequirement((TWIN_CRITICS,), has_target=True),
     }
+    compiled_explorations = (AdditiveNoiseParameters, TD3AgentExplorationParameters)
 
     def unmet_by_settings(self) -> Iterator[str]:
         yield from super().unmet_by_settings()
@@ -171,3 +173,9 @@ class TD3Agent(DDPGAgent):
         updates = self.updates_of_full_episodes(min(self.clock.steps - self.clock.last_phase, self._steps_at_once()))
         self.clock.start_phases()
         return updates if updates_left is None else min(updates, updates_left)
+
+    def make_compiled(self, random: Any, num_copies: int) -> CompiledAgent:
+        def columns(key: Any, drawn: dict[str, Any]) -> dict[str, Any]:
+            return {**self.compiled_columns(drawn), "extra/noise": random.normal(key, drawn["actions"].shape)}
+
+        return self.compiled_replay(random, num_copies, columns)

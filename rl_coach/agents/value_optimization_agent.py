@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Iterator
+from typing import Any, Iterator
 
 import numpy as np
 
 from rl_coach.agents.agent import Agent
 from rl_coach.agents.core.batches import BatchSource
-from rl_coach.agents.core.compiled_acting import Act, epsilon_greedy, why_exploration_is_not_compiled
+from rl_coach.agents.core.compiled_acting import (
+    Act,
+    Levels,
+    epsilon_greedy,
+    schedule_ahead,
+    why_exploration_is_not_compiled,
+)
 from rl_coach.agents.core.compiled_replay import CompiledReplay, replay_settings, why_replay_is_not_compiled
 from rl_coach.agents.core.overrides import is_replaced
 from rl_coach.agents.core.sequence_replay import SequenceReplay
@@ -157,9 +163,9 @@ class ValueOptimizationAgent(Agent):
         return None if len(outputs) != 1 or choice is None else PolicyDescription("main", outputs, choice)
 
     def why_not_compiled(self, num_copies: int, actions: ActionSpace, heats_up: bool) -> str | None:
-        if self.learns_one_by_one:
-            return f"{type(self).__name__} selects actions before each update"
-        return self.why_exploration_is_not_compiled(actions) or why_replay_is_not_compiled(self.ap, num_copies)
+        return self.why_exploration_is_not_compiled(actions) or why_replay_is_not_compiled(
+            self.ap, num_copies, self.learns_one_by_one
+        )
 
     def why_exploration_is_not_compiled(self, actions: ActionSpace) -> str | None:
         """The reason why the agent's exploration cannot be part of a compiled loop, None if it can."""
@@ -176,7 +182,7 @@ class ValueOptimizationAgent(Agent):
             *self.compiled_exploration(random, num_copies),
         )
 
-    def compiled_exploration(self, random: Any, num_copies: int) -> tuple[Act, Callable[[int, int], np.ndarray]]:
+    def compiled_exploration(self, random: Any, num_copies: int) -> tuple[Act, Levels]:
         """``act`` and ``levels`` of a ``CompiledAgent``."""
 
         def values(networks: dict[str, NetworkView], states: dict[str, Any]) -> Any:
@@ -190,11 +196,7 @@ class ValueOptimizationAgent(Agent):
         if not self.acts_by_networks:
             return np.ones((steps, num_copies), np.float32)
         schedule = self.exploration_policy.epsilon_schedule
-        if self._phase is not RunPhase.TRAIN:
-            return np.full((steps, num_copies), schedule.current_value, np.float32)
-        first = schedule.num_steps + ahead
-        values = [schedule.value_at(number) for number in range(first, first + steps * num_copies)]
-        return np.asarray(values, np.float32).reshape(steps, num_copies)
+        return schedule_ahead(schedule, ahead, steps, num_copies, self._phase is RunPhase.TRAIN)
 
     def choose_action(self, curr_state: StateType) -> ActionInfo:
         policy, mask_name = self.exploration_policy, self.spaces.action_mask_name

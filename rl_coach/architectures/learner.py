@@ -520,18 +520,23 @@ class Learner:
         count: int,
         updates_before: Sequence[int],
         training_steps: Sequence[int] | None = None,
+        taught: Mapping[str, np.ndarray] | None = None,
     ) -> np.ndarray:
-        """[P, count, S] float32, the numbers of the updates of P phases, which teach all networks, for
-        ``updates_within``.
+        """[P, count, S] float32, the numbers of the updates of P phases for ``updates_within``, without those that say
+        which networks learn and which targets move.
 
         :param scalars: [P] by name, the agent's numbers
         :param updates_before: [P] number of updates before each phase that are not counted yet
         :param training_steps: [P] the training step, from 0 on, that a phase is; None if each update is one by itself
+        :param taught: [P, count] for each network that not all updates teach: how many of those that are not counted
+            yet, the update itself among them, teach it; 1 at least
         """
         numbers = np.asarray(updates_before)[:, None] + np.arange(1, count + 1)
         steps = None if training_steps is None else np.broadcast_to(np.asarray(training_steps)[:, None], numbers.shape)
+        own = taught or {}
         rows = [
-            one.scalar_rows(self.networks[name].updates + numbers, steps) for name, one in self.step.optimizers.items()
+            one.scalar_rows(self.networks[name].updates + own.get(name, numbers), steps)
+            for name, one in self.step.optimizers.items()
         ]
         rows += [np.broadcast_to(np.asarray(column)[:, None, None], (*numbers.shape, 1)) for column in scalars.values()]
         return np.concatenate(rows, axis=2).astype(np.float32)

@@ -9,10 +9,13 @@ import numpy as np
 from rl_coach.architectures.update import NetworkView
 from rl_coach.base_parameters import AgentParameters
 from rl_coach.exploration_policies.exploration_policy import fitting_exploration
-from rl_coach.spaces import ActionSpace
+from rl_coach.schedules import Schedule
+from rl_coach.spaces import ActionSpace, BoxActionSpace
 
 Act = Callable[[Any, dict[str, NetworkView], dict[str, Any], Any], Any]
 """See ``CompiledAgent.act``."""
+Levels = Callable[[int, int], np.ndarray]
+"""See ``CompiledAgent.levels``."""
 
 
 def epsilon_greedy(
@@ -34,6 +37,68 @@ def epsilon_greedy(
         return random.categorical(key, ops.log(epsilon * uniform + (1.0 - epsilon) * greedy))
 
     return act
+
+
+def additive_noise(
+    ops: Any,
+    random: Any,
+    policy: Callable[[dict[str, NetworkView], dict[str, Any]], Any],
+    space: BoxActionSpace,
+    is_share_of_range: bool,
+) -> Act:
+    """A policy's actions with the noise of ``AdditiveNoise``, within the bounds of the space.
+
+    The level has the standard deviation in each copy of the environment.
+
+    :param policy: the actions [N, D] in states as networks see them
+    :param is_share_of_range: deviations are shares of the space's range
+    """
+    low, high = (np.asarray(bound, np.float32) for bound in (space.low, space.high))
+    unit = high - low if is_share_of_range else np.ones_like(low)
+
+    def act(key: Any, networks: dict[str, NetworkView], states: dict[str, Any], level: Any) -> Any:
+        actions = policy(networks, states)
+        noise = level[:, None] * unit * random.normal(key, actions.shape)
+        return ops.minimum(ops.maximum(actions + noise, low), high)
+
+    return act
+
+
+def uniform_at_first(
+    ops: Any, random: Any, act: Act, levels: Levels, space: BoxActionSpace, acts_by_networks: Callable[[], bool]
+) -> tuple[Act, Levels]:
+    """``act`` and ``levels`` of an agent whose actions are drawn uniformly as long as its networks do not act.
+
+    :param act: how it acts by its networks, and ``levels`` what that needs
+    :param space: a box with bounds
+    :param acts_by_networks: False as long as its networks do not act
+    """
+    low, high = (np.asarray(bound, np.float32) for bound in (space.low, space.high))
+
+    def either(key: Any, networks: dict[str, NetworkView], states: dict[str, Any], level: Any) -> Any:
+        own, uniform = random.split(key)
+        actions = act(own, networks, states, level[:-1])
+        drawn = random.uniform(uniform, actions.shape, minval=low, maxval=high)
+        return ops.where(level[-1] > 0, drawn, actions)
+
+    def either_levels(ahead: int, steps: int) -> np.ndarray:
+        is_uniform = np.full((steps, 1), not acts_by_networks(), np.float32)
+        return np.concatenate([levels(ahead, steps), is_uniform], axis=1)
+
+    return either, either_levels
+
+
+def schedule_ahead(schedule: Schedule, ahead: int, steps: int, num_copies: int, advances: bool) -> np.ndarray:
+    """[steps, num_copies] float32, a schedule's values in the next steps, each of which advances it in each copy.
+
+    :param ahead: environment steps before them that are not counted yet
+    :param advances: False if the schedule stands still
+    """
+    if not advances:
+        return np.full((steps, num_copies), schedule.current_value, np.float32)
+    first = schedule.num_steps + ahead
+    values = [schedule.value_at(number) for number in range(first, first + steps * num_copies)]
+    return np.asarray(values, np.float32).reshape(steps, num_copies)
 
 
 def why_exploration_is_not_compiled(parameters: AgentParameters, actions: ActionSpace, *kinds: type) -> str | None:

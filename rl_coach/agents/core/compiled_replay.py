@@ -9,7 +9,7 @@ from typing import Any, Callable, Iterator, Sequence
 import numpy as np
 
 from rl_coach.agents.core.clock import TrainingClock
-from rl_coach.agents.core.compiled_acting import Act
+from rl_coach.agents.core.compiled_acting import Act, Levels
 from rl_coach.agents.core.compiled_columns import empty_columns, is_recurrent, with_step
 from rl_coach.agents.core.update_loop import UpdateLoop
 from rl_coach.architectures.compiled_loop import Learned, Phase, PlannedPhase, PlayedStep, State
@@ -18,6 +18,10 @@ from rl_coach.base_parameters import AgentParameters
 from rl_coach.core_types import EnvironmentSteps, TrainingSteps
 from rl_coach.filters.pure import PureFilters
 from rl_coach.memories.non_episodic.experience_replay import ExperienceReplayParameters
+
+OwnColumns = Callable[[Any, dict[str, Any]], dict[str, Any]]
+"""The columns [K, B, ...] that an agent's update rule needs, of a key of the framework's random numbers and of the
+columns that are drawn: what ``Agent.learning_columns`` changes and adds."""
 
 _KEPT = ("states", "next_states", "actions", "rewards", "terminated")
 
@@ -52,6 +56,7 @@ class CompiledReplay:
     :param filters: the pre-network filters
     :param act: chooses actions
     :param levels: how the agent explores in its next steps; see ``CompiledAgent.levels``
+    :param own_columns: changes and adds columns; None if the rule needs nothing but what is drawn
     """
 
     def __init__(
@@ -63,19 +68,20 @@ class CompiledReplay:
         num_copies: int,
         filters: PureFilters,
         act: Act,
-        levels: Callable[[int, int], np.ndarray],
+        levels: Levels,
+        own_columns: OwnColumns | None = None,
     ):
         self._random, self._update_loop, self._clock, self._settings = random, update_loop, clock, settings
         self._learner = update_loop.learner
         self._ops = self._learner.ops
         self._num_copies, self._filters = num_copies, filters
-        self.act, self.levels = act, levels
+        self.act, self.levels, self._own_columns = act, levels, own_columns
         self.period, self.updates_per_phase = settings.period, settings.updates_per_phase
         self._stages = self._learner.step.stages
         targets = [name for name, one in self._learner.networks.items() if "target_weights" in one.groups()]
         rates = dict.fromkeys(targets, settings.target_rate)
-        self._num_targets = len(targets)
-        self._layout = UpdateLayout(self._stages, rates, (), moving=tuple(targets))
+        self._num_targets, self._periods = len(targets), update_loop.learning_periods
+        self._layout = UpdateLayout(self._stages, rates, (), tuple(self._periods), tuple(targets))
 
     def memory(self, example: PlayedStep) -> Any:
         inputs, none = self._update_loop.input_names, self._ops.zeros((), dtype="int32")
@@ -111,6 +117,13 @@ class CompiledReplay:
 
         :return: the columns, and the statistics of the pre-network filters
         """
+        if self._own_columns is None:
+            return self._drawn_columns(key, memory, statistics)
+        of_rows, own = self._random.split(key)
+        columns, statistics = self._drawn_columns(of_rows, memory, statistics)
+        return self._own_columns(own, columns), statistics
+
+    def _drawn_columns(self, key: Any, memory: Any, statistics: Any) -> tuple[dict[str, Any], Any]:
         ops, settings = self._ops, self._settings
         size = (settings.updates_per_phase, self._update_loop.batch_size)
         stored = ops.cast(memory["stored"] * self._num_copies, "uint32")
@@ -138,10 +151,16 @@ class CompiledReplay:
         return PlannedPhase(count, moves, steps, updates_before, training_step)
 
     def phases(self, planned: Sequence[PlannedPhase]) -> Phase:
-        counts, moves, _, before, _ = zip(*planned)
-        rows = self._learner.scalar_rows({}, self.updates_per_phase, before)
-        masks = np.repeat(np.array(moves, np.float32)[..., None], self._num_targets, axis=2)
-        return Phase(np.array(counts, np.int32), np.concatenate([rows, masks], axis=2), np.any(moves, axis=1))
+        counts, moves, _, before, first = zip(*planned)
+        counted = np.subtract(first, before)[:, None]
+        numbers = np.asarray(first)[:, None] + np.arange(1, self.updates_per_phase + 1)  # of the updates of the run
+        taught = {name: np.maximum(numbers // period - counted // period, 1) for name, period in self._periods.items()}
+        rows = self._learner.scalar_rows({}, self.updates_per_phase, before, taught=taught)
+        masks = [numbers % period == 0 for period in self._periods.values()] + [np.array(moves)] * self._num_targets
+        scalars = [rows, *(mask[..., None] for mask in masks)]
+        return Phase(
+            np.array(counts, np.int32), np.concatenate(scalars, axis=2, dtype=np.float32), np.any(moves, axis=1)
+        )
 
     def _moves(self, clock: TrainingClock, count: int) -> np.ndarray:
         """[count] bool, the updates after which targets move, as ``UpdateLoop.learn`` moves them."""
@@ -160,7 +179,9 @@ class CompiledReplay:
     def record(self, phases: Phase, outputs: np.ndarray, shown: dict[str, np.ndarray]) -> None:
         is_made = np.arange(self.updates_per_phase) < phases.count[:, None]
         made = outputs[is_made]
-        result = self._learner.result_of(self._stages, made, len(made))
+        masks = phases.scalars[is_made][:, phases.scalars.shape[2] - self._num_targets - len(self._periods) :] > 0
+        learning = {name: masks[:, i].tolist() for i, name in enumerate(self._periods)}
+        result = self._learner.result_of(self._stages, made, len(made), learning)
         result.wait()
         self._update_loop.record(result)
         if phases.moves_targets.any():
@@ -184,11 +205,14 @@ def replay_settings(parameters: AgentParameters, num_copies: int) -> ReplaySetti
     )
 
 
-def why_replay_is_not_compiled(parameters: AgentParameters, num_copies: int) -> str | None:
+def why_replay_is_not_compiled(parameters: AgentParameters, num_copies: int, learns_one_by_one: bool) -> str | None:
     """The reason why an agent cannot learn from replay in a compiled loop, None if it can.
 
     :param num_copies: of the environment
+    :param learns_one_by_one: the agent's; see ``Agent``
     """
+    if learns_one_by_one:
+        return "the agent asks its networks for the data of each update"
     return next(_reasons(parameters, num_copies), None)
 
 

@@ -36,11 +36,13 @@ REPLACED_BY: Mapping[str, tuple[str, ...]] = {
     # the agent's part in a loop that is compiled as a whole, by methods that such a loop does not call
     "make_compiled": (
         "act",
+        "acting_prediction",
         "before_training",
         "behaviour_columns",
         "choose_action",
         "count_played",
         "cut_episode",
+        "explored_action",
         "fill_advantages",
         "get_all_q_values_for_states",
         "get_prediction",
@@ -53,6 +55,7 @@ REPLACED_BY: Mapping[str, tuple[str, ...]] = {
         "make_learning",
         "observe",
         "observe_transition",
+        "phases",
         "policy_outputs",
         "post_training_commands",
         "predict_states",

@@ -152,6 +152,11 @@ class UpdateLoop:
         return learner
 
     @cached_property
+    def learning_periods(self) -> dict[str, int]:
+        """For each network that not all updates teach, the number of updates of which the last one does."""
+        return {name: period for name, period in self._settings.periods.items() if period > 1}
+
+    @cached_property
     def input_names(self) -> list[str]:
         """The observations that the networks or the rule look at, the action mask among them."""
         names = dict.fromkeys(name for network in self._networks.values() for name in network.input_names)
@@ -275,13 +280,11 @@ class UpdateLoop:
         :param batch: the batch of the source that they were made of, which is told the errors
         :param is_counted: the caller has counted the update and records its loss and gradients
         """
-        if self._settings.periods:
+        if self.learning_periods:
             first = self._clock.updates + (not is_counted)
             numbers = range(first, first + how.get("num_updates", 1))
             how["learning"] = {
-                name: [number % period == 0 for number in numbers]
-                for name, period in self._settings.periods.items()
-                if period > 1
+                name: [number % period == 0 for number in numbers] for name, period in self.learning_periods.items()
             }
         learner = self._shared_learner or self.learner
         result = learner.train(columns, self._rules.learning_scalars(), **how)
