@@ -129,7 +129,9 @@ def test_replay_resumes_exactly(tmp_path):
     assert isinstance(second.level_managers[0], CompiledLevelManager)
     second.train_and_act(EnvironmentSteps(300 - 128))
     one, other = (dict(leaves(manager.get_state()["levels"])) for manager in (whole, second))
-    assert [path for path in differences(one, other) if not path.endswith("/seconds")] == []
+    # the samples of the open row are in pieces, which depend on the division into calls
+    kept = [path for path in differences(one, other) if not path.endswith("/seconds") and "/samples/" not in path]
+    assert kept == []
     whole.close(), second.close()
 
 
