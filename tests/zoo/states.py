@@ -37,6 +37,15 @@ def leaves(value: Any, path: str = "") -> list[tuple[str, Any]]:
     return [(path, value)]
 
 
+def samples_and_leaves(manager: GraphManager) -> dict[str, Any]:
+    """Leaves of the levels by their paths, and the samples of the open row by their signals: these are in pieces, which
+    depend on how the steps of a compiled loop were divided into calls."""
+    signals = manager.get_agent().signals
+    samples = {signal.name: signal.flat() for signal in signals.episode_signals + signals.step_signals if signal.values}
+    found = {path: leaf for path, leaf in leaves(manager.get_state()["levels"]) if "/samples/" not in path}
+    return {**found, **samples}
+
+
 def differences(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
     """The paths of leaves that are not equal in type and to the last bit."""
     return [path for path in sorted({*one, *other}) if not _same(one.get(path, "absent"), other.get(path, "absent"))]

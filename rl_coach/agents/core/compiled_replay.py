@@ -186,8 +186,9 @@ class CompiledReplay:
         self._update_loop.record(result)
         if phases.moves_targets.any():
             self._update_loop.note_target_update()
-        self._clock.updates += len(made)
-        self._update_loop.close_phase()
+        for count in phases.count.tolist():
+            self._clock.updates += count
+            self._update_loop.close_phase()
 
 
 def replay_settings(parameters: AgentParameters, num_copies: int) -> ReplaySettings:
