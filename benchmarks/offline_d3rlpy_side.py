@@ -43,8 +43,8 @@ def algorithm(preset: str) -> Any:
     if preset == "Pendulum_TD3BC_BatchRL":
         return _actor_critic(d3rlpy.algos.TD3PlusBCConfig, _SQUARE, (1e-3, 1e-3), alpha=20.0).create()
     # its squared errors count twice as much as Coach's, and its penalty has a learned factor, which begins with 1
-    how = {"conservative_weight": 1.0, "alpha_learning_rate": 0.0, "temp_learning_rate": 3e-4, "soft_q_backup": True}
-    return _actor_critic(d3rlpy.algos.CQLConfig, _NETWORK, (1e-4, 3e-4), **how).create()
+    how = {"conservative_weight": 0.2, "alpha_learning_rate": 0.0, "temp_learning_rate": 3e-4, "soft_q_backup": True}
+    return _actor_critic(d3rlpy.algos.CQLConfig, _NETWORK, (1e-3, 1e-3), n_action_samples=3, **how).create()
 
 
 def score_of(comparison: Comparison, data: pathlib.Path, seed: int) -> float:
