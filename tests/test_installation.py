@@ -242,6 +242,7 @@ def test_the_thin_environment_with_jax_trains(clone, tmp_path):
 
 SHORT = "heatup_steps=EnvironmentSteps(20); improve_steps=EnvironmentSteps(20); evaluation_steps=EnvironmentSteps(20)"
 SMALL_MEMORY = f"agent_params.memory.max_size=(MemoryGranularity.Transitions, 100); {SHORT}"
+AS_VECTOR = "env_params.observation_space_type=ObservationSpaceType.Vector"
 TRAIN_ON_RAY = f"""
 import pathlib, subprocess, sys
 from ray.cluster_utils import Cluster
@@ -266,7 +267,7 @@ OF_EXTRAS: dict[str, tuple[str, ...]] = {
     "jax": ("coach", "-p", "CartPole_DQN", "-f", "jax", "-cp", SHORT),
     "gymnax": ("coach", "-p", "CartPole_DQN", "-lvl", "gymnax:CartPole-v1", "-f", "jax", "-cp", SHORT),
     "playground": ("coach", "-p", "Mujoco_DDPG", "-lvl", "playground:CartpoleBalance", "-f", "jax", "-cp", SHORT),
-    "pgx": ("coach", "-p", "CartPole_DQN", "-lvl", "pgx:tic_tac_toe", "-f", "jax", "-cp", SHORT),
+    "pgx": ("coach", "-p", "CartPole_DQN", "-lvl", "pgx:tic_tac_toe", "-f", "jax", "-cp", f"{AS_VECTOR}; {SHORT}"),
     "mxnet": ("coach", "-p", "CartPole_DQN", "-f", "mxnet", "-cp", SHORT),
     "atari": ("coach", "-p", "Atari_DQN", "-lvl", "pong", "-cp", SMALL_MEMORY),
     "nec": ("coach", "-p", "CartPole_NEC", "-cp", f"agent_params.algorithm.dnd_size=100; {SHORT}"),
