@@ -86,7 +86,8 @@ QUICK := -m "not golden and not slow and not install and not cluster"
 # The tests of a file stay together while all processes have work: they share fixtures and what is compiled.
 TESTS := $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal -q
 ON_JAX := tests/agents tests/exploration_policies tests/graph_managers tests/own_loop tests/test_rollout_worker.py \
-  tests/test_vector_level_manager.py tests/test_compiled_level_manager.py tests/test_compiled_replay.py
+  tests/test_vector_level_manager.py tests/test_compiled_level_manager.py tests/test_compiled_replay.py \
+  tests/test_compiled_continuous.py
 LEARNERS := $(addprefix tests/architectures/test_,update.py learner.py agreement.py)
 AGENTS := $(addprefix tests/agents/test_,learning.py toy_agent.py drq.py::test_several_updates_are_those_of_the_paper \
   simba_v2.py::test_several_updates_are_those_of_the_paper \
@@ -141,6 +142,7 @@ build/redis-7/redis-server:
 
 golden: $(VENV)/.test-installed
 	$(BIN)/python -m pytest -m golden -s tests/golden
+	COACH_TEST_FRAMEWORK=jax KERAS_BACKEND=jax $(BIN)/python -m pytest -m golden -s tests/golden/test_compiled_loops.py
 
 golden-table: $(VENV)/.test-installed
 	$(BIN)/python -m benchmarks.golden
