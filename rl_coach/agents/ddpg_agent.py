@@ -15,12 +15,7 @@ from rl_coach.agents.core.compiled_acting import (
     uniform_at_first,
     why_exploration_is_not_compiled,
 )
-from rl_coach.agents.core.compiled_replay import (
-    CompiledReplay,
-    OwnColumns,
-    replay_settings,
-    why_replay_is_not_compiled,
-)
+from rl_coach.agents.core.compiled_replay import compiled_replay, why_replay_is_not_compiled
 from rl_coach.agents.core.requirements import ACTOR, Q_OF_ACTION, NetworkRequirement
 from rl_coach.agents.deterministic_policy import (
     DeterministicPolicyAlgorithmParameters,
@@ -36,7 +31,6 @@ from rl_coach.base_parameters import AgentParameters, EmbedderScheme
 from rl_coach.core_types import ActionInfo, Batch, EnvironmentSteps, RunPhase, StateType
 from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
 from rl_coach.exploration_policies.ou_process import OUProcessParameters
-from rl_coach.filters.pure import PureFilters
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
 from rl_coach.policy.action_choice import DeterministicChoice, PolicyDescription
 from rl_coach.spaces import ActionSpace
@@ -172,20 +166,8 @@ class DDPGAgent(Agent):
         ) or why_replay_is_not_compiled(self.ap, num_copies, self.learns_one_by_one)
 
     def make_compiled(self, random: Any, num_copies: int) -> CompiledAgent:
-        return self.compiled_replay(random, num_copies, lambda key, drawn: self.compiled_columns(drawn))
-
-    def compiled_replay(self, random: Any, num_copies: int, own_columns: OwnColumns) -> CompiledReplay:
-        """As ``make_compiled``. :param own_columns: the columns of the update rule"""
-        return CompiledReplay(
-            random,
-            self.update_loop,
-            self.clock,
-            replay_settings(self.ap, num_copies),
-            num_copies,
-            PureFilters(self.pre_network_filter, self.update_loop.learner.ops),
-            *self._compiled_exploration(random, num_copies),
-            own_columns,
-        )
+        exploration = self.compiled_exploration(random, num_copies)
+        return compiled_replay(self, random, num_copies, exploration, lambda key, drawn: self.compiled_columns(drawn))
 
     def compiled_columns(self, drawn: dict[str, Any]) -> dict[str, Any]:
         """As ``learning_columns``, of the columns [K, B, ...] that a compiled loop draws."""
@@ -194,7 +176,7 @@ class DDPGAgent(Agent):
         ones = self.update_loop.learner.ops.ones_like(drawn["discounts"])
         return {**drawn, "discounts": self.ap.algorithm.discount * ones}
 
-    def _compiled_exploration(self, random: Any, num_copies: int) -> tuple[Act, Levels]:
+    def compiled_exploration(self, random: Any, num_copies: int) -> tuple[Act, Levels]:
         """``act`` and ``levels`` of a ``CompiledAgent``."""
         ops, noise, space = self.update_loop.learner.ops, self.exploration_policy, self.spaces.action
         uses_target = self.ap.algorithm.use_target_network_for_evaluation

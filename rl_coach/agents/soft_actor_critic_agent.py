@@ -15,7 +15,7 @@ from rl_coach.agents.core.compiled_acting import (
     uniform_at_first,
     why_exploration_is_not_compiled,
 )
-from rl_coach.agents.core.compiled_replay import CompiledReplay, replay_settings, why_replay_is_not_compiled
+from rl_coach.agents.core.compiled_replay import compiled_replay, why_replay_is_not_compiled
 from rl_coach.agents.core.requirements import HeadRequirement, NetworkRequirement, V
 from rl_coach.agents.rules.soft_actor_critic import (
     MaximumEntropySettings,
@@ -38,7 +38,6 @@ from rl_coach.base_parameters import (
 )
 from rl_coach.core_types import ActionInfo, Batch, EnvironmentSteps, RunPhase, StateType
 from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
-from rl_coach.filters.pure import PureFilters
 from rl_coach.memories.non_episodic.experience_replay import ExperienceReplayParameters
 from rl_coach.policy.action_choice import PolicyDescription, SquashedGaussianChoice
 from rl_coach.spaces import ActionSpace
@@ -325,16 +324,7 @@ class SoftActorCriticAgent(Agent):
         def columns(key: Any, drawn: dict[str, Any]) -> dict[str, Any]:
             return self._compiled_columns(random, key, drawn)
 
-        return CompiledReplay(
-            random,
-            self.update_loop,
-            self.clock,
-            replay_settings(self.ap, num_copies),
-            num_copies,
-            PureFilters(self.pre_network_filter, self.update_loop.learner.ops),
-            *self._compiled_exploration(random),
-            columns,
-        )
+        return compiled_replay(self, random, num_copies, self._compiled_exploration(random), columns)
 
     def _compiled_columns(self, random: Any, key: Any, drawn: dict[str, Any]) -> dict[str, Any]:
         """As ``learning_columns``, of the columns [K, B, ...] that a compiled loop draws."""

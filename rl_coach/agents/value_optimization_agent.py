@@ -15,7 +15,7 @@ from rl_coach.agents.core.compiled_acting import (
     schedule_ahead,
     why_exploration_is_not_compiled,
 )
-from rl_coach.agents.core.compiled_replay import CompiledReplay, replay_settings, why_replay_is_not_compiled
+from rl_coach.agents.core.compiled_replay import compiled_replay, why_replay_is_not_compiled
 from rl_coach.agents.core.overrides import is_replaced
 from rl_coach.agents.core.sequence_replay import SequenceReplay
 from rl_coach.architectures.compiled_loop import CompiledAgent
@@ -23,7 +23,6 @@ from rl_coach.architectures.update import NetworkView
 from rl_coach.core_types import ActionInfo, Batch, RunPhase, StateType
 from rl_coach.exploration_policies.e_greedy import EGreedyParameters
 from rl_coach.exploration_policies.exploration_policy import deployed_choice
-from rl_coach.filters.pure import PureFilters
 from rl_coach.logger import screen
 from rl_coach.policy.action_choice import PolicyDescription
 from rl_coach.spaces import ActionSpace
@@ -172,15 +171,7 @@ class ValueOptimizationAgent(Agent):
         return why_exploration_is_not_compiled(self.ap, actions, EGreedyParameters)
 
     def make_compiled(self, random: Any, num_copies: int) -> CompiledAgent:
-        return CompiledReplay(
-            random,
-            self.update_loop,
-            self.clock,
-            replay_settings(self.ap, num_copies),
-            num_copies,
-            PureFilters(self.pre_network_filter, self.update_loop.learner.ops),
-            *self.compiled_exploration(random, num_copies),
-        )
+        return compiled_replay(self, random, num_copies, self.compiled_exploration(random, num_copies))
 
     def compiled_exploration(self, random: Any, num_copies: int) -> tuple[Act, Levels]:
         """``act`` and ``levels`` of a ``CompiledAgent``."""

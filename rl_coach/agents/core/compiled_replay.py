@@ -191,6 +191,22 @@ class CompiledReplay:
             self._update_loop.close_phase()
 
 
+def compiled_replay(
+    agent: Any, random: Any, num_copies: int, exploration: tuple[Act, Levels], own_columns: OwnColumns | None = None
+) -> CompiledReplay:
+    """The part of an agent that can be compiled.
+
+    :param agent: as it was made, with networks
+    :param random: see ``CompiledReplay``
+    :param num_copies: of the environment
+    :param exploration: ``act`` and ``levels`` of a ``CompiledAgent``
+    :param own_columns: see ``CompiledReplay``
+    """
+    update_loop, settings = agent.update_loop, replay_settings(agent.ap, num_copies)
+    filters = PureFilters(agent.pre_network_filter, update_loop.learner.ops)
+    return CompiledReplay(random, update_loop, agent.clock, settings, num_copies, filters, *exploration, own_columns)
+
+
 def replay_settings(parameters: AgentParameters, num_copies: int) -> ReplaySettings:
     """The settings of an agent that can be compiled. :param num_copies: of the environment"""
     algorithm = parameters.algorithm
