@@ -13,6 +13,7 @@ from typing import Any, Iterable, Mapping, Sequence
 import param
 from panel.custom import JSComponent
 
+from rl_coach.graph_managers.schedule_parameters import PLURALS, UNITS
 from rl_coach.runs.experiments import Summary
 from rl_coach.runs.status import RUNNING
 
@@ -185,15 +186,14 @@ def _worker_row(worker: Run) -> dict[str, Any]:
     }
 
 
-_UNITS = {"EnvironmentSteps": "steps", "EnvironmentEpisodes": "episodes", "TrainingSteps": "updates"}
-_STEPS = re.compile(rf"({'|'.join(_UNITS)})\((\d+)\)")
+_STEPS = re.compile(rf"({'|'.join(UNITS)})\((\d+)\)")
 
 
 def plain_value(value: Any) -> Any:
     """A parameter as JSON has it: a number that is one, None, or words. A number of steps is short, ``400 steps``: all
     columns that show ``EnvironmentSteps(...)`` are cut off before the number."""
     if isinstance(value, str) and (steps := _STEPS.fullmatch(value)):
-        return f"{steps[2]} {_UNITS[steps[1]]}"
+        return f"{steps[2]} {PLURALS[UNITS[steps[1]]]}"
     if value is None or (isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)):
         return value
     return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)

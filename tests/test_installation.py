@@ -21,6 +21,7 @@ from rl_coach.policy.export import export
 from tests.environments.test_starcraft2_environment import WITH_PYSC2
 from tests.frameworks import where_installed
 from tests.zoo.presets import RECORDER
+from tests.zoo.project import extras
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 SETTINGS = "heatup_steps=EnvironmentSteps(60); improve_steps=EnvironmentSteps(60)"
@@ -293,9 +294,7 @@ _NOT_ON_PYTHON_3_13 = {"mxnet", "control", "carla"}
 
 
 def test_each_extra_is_tried():
-    section = (ROOT / "pyproject.toml").read_text().partition("[project.optional-dependencies]")[2].partition("\n[")[0]
-    extras = set(re.findall(r"^([\w-]+) = \[", section, re.MULTILINE))
-    assert {*OF_EXTRAS} == extras - _WITHOUT_AN_ENVIRONMENT
+    assert {*OF_EXTRAS} == extras() - _WITHOUT_AN_ENVIRONMENT
 
 
 @pytest.mark.install
