@@ -24,7 +24,7 @@ def main() -> None:
     )
     parser.add_argument("--rounds", type=int, default=3, help="processes of each library, in turn (default 3)")
     parser.add_argument(
-        "--libraries", default="tensorflow,jax,sb3,sb3_contrib,sbx,straight", help="what to run: %(default)s"
+        "--libraries", default="tensorflow,jax,sb3,sb3_contrib,sbx,straight,one_by_one", help="what to run: %(default)s"
     )
     parser.add_argument("--scale", type=float, default=1.0, help="time that many times the steps")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")

@@ -10,19 +10,26 @@ from rl_coach.base_parameters import Frameworks, TaskParameters, VisualizationPa
 from rl_coach.core_types import EnvironmentSteps
 from rl_coach.environments.gym_environment import Atari, GymEnvironmentParameters, GymVectorEnvironment
 from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
-from rl_coach.graph_managers.graph_manager import SimpleSchedule
+from rl_coach.graph_managers.graph_manager import SimpleScheduleWithoutEvaluation
 
 
 def runner(work: Work, framework: str) -> Callable[[int], None]:
     """A function that makes some environment steps of a work, training included."""
-    agent_parameters = AGENTS[work.algorithm](work)
-    visualization = VisualizationParameters(dump_csv=False, dump_parameters_documentation=False)
-    graph = BasicRLGraphManager(agent_parameters, _environment(work), SimpleSchedule(), visualization)
+    graph = graph_of(work)
+    graph.visualization_parameters = VisualizationParameters(dump_csv=False, dump_parameters_documentation=False)
     task = TaskParameters(framework_type=Frameworks[framework], experiment_path=tempfile.mkdtemp(), seed=1)
     graph.create_graph(task)
-    if work.algorithm not in ("ppo", "a2c"):
-        graph.heatup(EnvironmentSteps(max(1, work.batch_size * 4)))
+    if graph.heatup_steps.num_steps:
+        graph.heatup(graph.heatup_steps)
     return lambda steps: graph.train_and_act(EnvironmentSteps(steps))
+
+
+def graph_of(work: Work) -> BasicRLGraphManager:
+    """A work's graph, without evaluations."""
+    schedule = SimpleScheduleWithoutEvaluation()
+    if work.algorithm not in ("ppo", "a2c"):
+        schedule.heatup_steps = EnvironmentSteps(max(1, work.batch_size * 4))
+    return BasicRLGraphManager(AGENTS[work.algorithm](work), _environment(work), schedule)
 
 
 def _environment(work: Work) -> GymEnvironmentParameters:

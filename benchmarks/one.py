@@ -14,6 +14,7 @@ from typing import Callable  # noqa: E402
 
 from benchmarks.measured import NOT_AVAILABLE, report, timed  # noqa: E402
 from benchmarks.parts import PARTS, by_part  # noqa: E402
+from benchmarks.seeds_side import SIDES, runner  # noqa: E402
 from benchmarks.works import WORKS, Work  # noqa: E402
 
 FRAMEWORKS = ("tensorflow", "jax", "mxnet")
@@ -36,12 +37,16 @@ def main() -> None:
 
 
 def _runner(library: str, work: Work) -> Callable[[int], None]:
+    if work.seeds > 1:
+        if library not in SIDES:
+            sys.exit(NOT_AVAILABLE)
+        return runner(work, library)
     if library in FRAMEWORKS:
         if library != "jax" and work.level is not None and work.level.startswith("gymnax:"):
             sys.exit(NOT_AVAILABLE)
-        from benchmarks.coach_side import runner
+        from benchmarks import coach_side
 
-        return runner(work, library)
+        return coach_side.runner(work, library)
     if work.level is None:
         sys.exit(NOT_AVAILABLE)
     from benchmarks.peers import PEERS

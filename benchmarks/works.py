@@ -19,6 +19,7 @@ class Work:
     :param environments: copies of the environment that are stepped together
     :param rollout: environment steps, of all copies together, that PPO and A2C learn from at a time
     :param epochs: of PPO
+    :param seeds: runs that are made, each with ``steps / seeds`` steps; see ``seeds_side``
     """
 
     name: str
@@ -33,6 +34,7 @@ class Work:
     environments: int = 1
     rollout: int = 2048
     epochs: int = 10
+    seeds: int = 1
 
 
 WORKS = {
@@ -173,6 +175,31 @@ WORKS = {
             20_000,
             8,
             environments=8,
+        ),
+        Work(
+            "W13",
+            "eight seeds of W11 as whole commands, 204,800 steps each",
+            "ppo",
+            "gymnax:CartPole-v1",
+            (64, 64),
+            64,
+            8 * 100 * 2048,
+            0,
+            environments=8,
+            seeds=8,
+        ),
+        Work(
+            "W13d",
+            "eight seeds of W12 as whole commands, 400,000 steps each",
+            "dqn",
+            "gymnax:CartPole-v1",
+            (64, 64),
+            32,
+            8 * 400_000,
+            0,
+            8,
+            environments=8,
+            seeds=8,
         ),
     )
 }

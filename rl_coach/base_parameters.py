@@ -572,6 +572,8 @@ class TaskParameters(Parameters):
     :param preset: the name of the preset, for the records
     :param resume: go on with the run that wrote ``checkpoint_restore_path``, in its directory
     :param role: the part of the control loop that this process runs
+    :param seeds_program: the address of the process that computes this run's compiled loop in one program with those of
+        other seeds; None for a run of its own
     """
 
     constraints = {
@@ -587,6 +589,7 @@ class TaskParameters(Parameters):
         "checkpoint_keep": optional(whole(0)),
         "num_threads": optional(whole(1)),
         "preset": optional(TEXT),
+        "seeds_program": optional(TEXT),
         "role": member(TaskRole),
     }
 
@@ -612,6 +615,7 @@ class TaskParameters(Parameters):
         preset: str | None = None,
         num_threads: int | None = None,
         role: TaskRole = TaskRole.BOTH,
+        seeds_program: str | None = None,
     ):
         self.framework_type = framework_type
         self.task_index = 0
@@ -633,6 +637,7 @@ class TaskParameters(Parameters):
         self.resume = resume
         self.preset = preset
         self.role = role
+        self.seeds_program = seeds_program
 
     @property
     def num_evaluation_steps(self) -> int | None:

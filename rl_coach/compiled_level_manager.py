@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import os
 import time
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ from rl_coach.agents.core.clock import TrainingClock
 from rl_coach.agents.core.episode import EpisodeReport
 from rl_coach.agents.core.overrides import is_replaced
 from rl_coach.architectures.compiled_loop import Phase, Plan, PlannedPhase, Played
+from rl_coach.architectures.loop_of_seeds import LoopOfSeeds
 from rl_coach.base_parameters import DistributedTaskParameters, Frameworks, TaskParameters
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, EnvResponse, RunPhase, TrainingSteps
 from rl_coach.environments.gym_environment import GymEnvironment
@@ -73,7 +75,7 @@ class CompiledLevelManager(LevelManager):
         self._most_phases = self._most_steps // self._steps_per_phase + 1
         actions = environment.action_space
         self._part = part
-        self._loop = loop_class(
+        self._loop: Any = loop_class(
             functions,
             {name: tuple(map(int, space.shape)) for name, space in environment.state_space.sub_spaces.items()},
             (actions.low, actions.high) if isinstance(actions, BoxActionSpace) else None,
@@ -86,6 +88,10 @@ class CompiledLevelManager(LevelManager):
             self._most_steps,
             self._most_phases,
         )
+        task = agent.ap.task_parameters
+        if task is not None and task.seeds_program is not None:
+            name, filters = os.path.basename(task.experiment_path), PureFilters(agent.pre_network_filter, learner.ops)
+            self._loop = LoopOfSeeds(task.seeds_program, name, learner, filters)
         self._carry: Any = None
         self._seconds_per_step: dict[RunPhase, float] = {}  # heatup is faster: it does not learn
         self._has_compiled = False
@@ -98,6 +104,10 @@ class CompiledLevelManager(LevelManager):
     def num_devices(self) -> int:
         """Number of devices that share the copies."""
         return self._loop.num_devices
+
+    def for_seeds(self, num_seeds: int) -> Any:
+        """The loops of several seeds in one program; see ``JaxCompiledSeeds``."""
+        return next(iter(self.agent.networks.values())).framework.compiled_seeds(self._loop, num_seeds)
 
     @property
     def has_one_episode(self) -> bool:
@@ -132,7 +142,7 @@ class CompiledLevelManager(LevelManager):
         if self._has_compiled:
             self._seconds_per_step[self._phase] = (time.perf_counter() - started) / done
         self._has_compiled = True
-        self._loop.take_statistics(self._carry)
+        self._loop.take_results(self._carry)
         return self._last_answer()
 
     def _goes_on(self, call: _Call, started: float) -> bool:
@@ -153,6 +163,7 @@ class CompiledLevelManager(LevelManager):
         if steps <= 0 or (updates is not None and updates <= 0):
             return None
         ahead = (0, 0) if before is None else (before.plan.steps * self._num_copies, before.updates)
+        steps = self._loop.agreed_steps(steps, clock.steps // self._num_copies)
         plan, num_updates = self._plan(clock, steps, updates, *ahead)
         self._carry, played = self._loop.run(self._carry, plan)
         return _Call(plan, clock, played, num_updates)

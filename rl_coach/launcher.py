@@ -431,6 +431,7 @@ class CoachLauncher:
             resume=bool(args.resume),
             preset=preset_catalogue.name_of(args.preset) if args.preset else None,
             num_threads=args.num_threads,
+            seeds_program=args.seeds_program,
         )
 
     def start_single_threaded(
@@ -605,7 +606,7 @@ def _set_process_environment(args: argparse.Namespace) -> None:
         os.environ["TF_CPP_MIN_LOG_LEVEL"] = str(args.tf_verbosity)
     if args.verbosity == "low" and not sys.warnoptions:
         warnings.simplefilter("ignore")
-    if args.use_cpu:
+    if args.use_cpu or args.seeds_program:  # the process that computes all seeds has the GPU
         os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
 
 

@@ -27,6 +27,7 @@ class Framework:
     :param export_network: gives a network as an ONNX graph with weights as inputs. Raises CoachError if it uses an
         operation that cannot be exported.
     :param compiled_loop: the class of loops that are compiled as a whole, None if the framework has none
+    :param compiled_seeds: the class of such loops of several seeds in one program
     """
 
     make_function: Callable[[NetworkParameters, SpacesDefinition, str, np.random.Generator], NetworkFunction]
@@ -34,3 +35,4 @@ class Framework:
     make_learner: Callable[[TrainingStep, dict[str, Any], tuple[str, ...]], Learner]
     export_network: Callable[[NetworkFunction], ExportedNetwork]
     compiled_loop: Any = None
+    compiled_seeds: Any = None

@@ -136,7 +136,7 @@ class StepLayout(UpdateLayout):
 
 
 @dataclass(frozen=True)
-class _OutputNames:
+class OutputNames:
     """The order of an update's outputs: scalars first, then [B] each.
 
     :param has_errors: the rule gives each row's error
@@ -237,11 +237,11 @@ def _part(numbers: _Numbers, network: str, signal_names: Sequence[str]) -> _Numb
     )
 
 
-def _names_together(stages: Sequence[_OutputNames]) -> _OutputNames:
+def _names_together(stages: Sequence[OutputNames]) -> OutputNames:
     def of(group: str) -> list[str]:
         return list(dict.fromkeys(name for names in stages for name in getattr(names, group)))
 
-    return _OutputNames(of("losses"), of("signals"), of("values"), any(names.has_errors for names in stages))
+    return OutputNames(of("losses"), of("signals"), of("values"), any(names.has_errors for names in stages))
 
 
 def _together(one: Update, other: Update) -> Update:
@@ -300,7 +300,7 @@ class Learner:
         self._compiled: dict[Any, tuple[Packing, CompiledStep]] = {}
         self._compiled_gradients: dict[Any, tuple[Packing, CompiledStep]] = {}
         # of what was traced; frameworks sort the keys of what passes through them
-        self._output_names: dict[Stages, _OutputNames] = {}
+        self._output_names: dict[Stages, OutputNames] = {}
 
     def train(
         self,
@@ -510,6 +510,16 @@ class Learner:
         state, row = update(0, state)
         return state, row[None]
 
+    @property
+    def output_names(self) -> OutputNames:
+        """The names of the numbers that an update of all stages gives; known after it has been traced."""
+        return self._output_names[self.step.stages]
+
+    @output_names.setter
+    def output_names(self, names: OutputNames) -> None:
+        """Those that another process has traced."""
+        self._output_names[self.step.stages] = names
+
     def views(self, state: dict) -> dict[str, NetworkView]:
         """The networks as rules see them. :param state: each network's groups of arrays"""
         return self.step.views(self.ops, {name: groups["weights"] for name, groups in state.items()}, state)
@@ -667,7 +677,7 @@ class Learner:
         def differentiate(left_out: tuple[str, ...]) -> tuple[dict[str, Any], dict[str, list], tuple]:
             def losses_of(learned: dict[str, list]) -> tuple[dict[str, Any], tuple]:
                 losses, update, buffers = self.step.losses(self.ops, stage.rule, weights | learned, state, batch)
-                self._output_names[stage,] = _OutputNames(
+                self._output_names[stage,] = OutputNames(
                     list(losses),
                     [*update.signals, *dict(stage.gradient_sums), *(stage.move.signal_names if stage.move else ())],
                     list(update.values),
@@ -730,7 +740,7 @@ class Learner:
             sequence_length=layout.sequence_length,
         )
 
-    def _read(self, names: _OutputNames, outputs: Any, count: int, updates: dict[str, int]) -> tuple[_Numbers, str]:
+    def _read(self, names: OutputNames, outputs: Any, count: int, updates: dict[str, int]) -> tuple[_Numbers, str]:
         rows = np.asarray(outputs)[:count]
         is_finite = np.isfinite(rows[:, : len(names.losses)]).all()
         failure = "" if is_finite else self._not_finite(rows, names.losses, count, updates)

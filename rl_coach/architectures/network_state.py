@@ -189,6 +189,13 @@ class CompiledNetworkState(NetworkState):
         values = {index: known[index] if index in known else self._read(index) for index in self._variables_of[group]}
         return self.layout.group(np, values, group)
 
+    def hold(self, variables: Sequence[np.ndarray]) -> None:
+        """Take over the values of all variables."""
+        self.finish()
+        self.variables = [self._hold(one) for one in variables]
+        self.published = {}
+        self.version += 1
+
     def update_target(self, rate: float) -> None:
         if rate not in self._target_updates:
 

@@ -167,7 +167,7 @@ MOST_SEEDS = 1000
 DEFAULT_TRIALS = 50
 FRAMEWORKS = ("tensorflow", "jax", "mxnet")
 ORCHESTRATOR, TRAINER, ROLLOUT_WORKER = RUN_TYPES = ("orchestrator", "trainer", "rollout-worker")
-_NO_KEYWORDS = {"help", "list", "version", "seeds", "at_once", "run_directory"}
+_NO_KEYWORDS = {"help", "list", "version", "seeds", "at_once", "run_directory", "seeds_program"}
 
 
 def _directory(text: str) -> str:
@@ -239,9 +239,12 @@ _FLAGS = {
         _flag("--seed", "make the run repeatable; the number seeds every random generator", type=_from(0), metavar="N"),
         _flag("--seeds", "train with several seeds at the same time: 5 means the seeds 0 to 4; or 1-5, or 0,3,7",
               type=seeds_of, metavar="SEEDS"),
-        _flag("--at_once", "how many runs of --seeds or evaluate run at the same time (default: one for each core)",
+        _flag("--at_once",
+              "how many runs of --seeds or evaluate run at the same time (default: one for each core; the seeds of a "
+              "compiled loop all run in one program)",
               type=_from(1), metavar="N"),
         _flag("--run_directory", argparse.SUPPRESS, metavar="DIR", default=""),  # to write to, as it is
+        _flag("--seeds_program", argparse.SUPPRESS, metavar="ADDRESS"),  # of the process that computes all seeds
     ],
     "changes to the preset": [
         _flag("-lvl --level", "the environment's level, for example pong or hopper", metavar="LEVEL"),

@@ -4,11 +4,13 @@ several runs."""
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import pathlib
 import shutil
+import socket
 from collections import Counter
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Iterable, Mapping, Sequence
 
 from rl_coach.command_line import arguments as command_line
@@ -27,10 +29,12 @@ from rl_coach.utils import CoachError
 
 if TYPE_CHECKING:
     from rl_coach.orchestrators.distributed_settings import DistributedSettings
+    from rl_coach.orchestrators.seeds_server import SeedsProcess
 
 OF_THE_GROUP = ("seed", "seeds", "at_once", "run_directory", "experiment_name", "experiment_path", "open_dashboard",
-                 "resume")  # fmt: skip
+                 "resume", "seeds_program")  # fmt: skip
 _OF_THE_TASK = ("preset", "level", "framework", "environment_type", "exploration_policy_type", "custom_parameter")
+_OF_SEVERAL_PROCESSES = ("num_workers", "evaluation_worker", "distributed_coach", "evaluate")
 _OF_THE_CLUSTER = ("distributed_coach", "distributed_coach_config_path")
 _OF_ONE_RUN_ON_A_CLUSTER = ("dry_run", "attach", "keep", "dump_worker_logs", "num_workers")
 _JOBS_AT_ONCE = 50
@@ -131,6 +135,7 @@ class _Group:
         self._directory, self._document, self._args = directory, document, args
         self._trains, self._shares_input = trains, shares_input
         self._is_sweep = any("setting" in run for run in document["runs"])
+        self._program: SeedsProcess | None = None
 
     def run(self, jobs: Sequence[Job]) -> int:
         """Make the runs, those that are given: of the others, what they have come to is said. :return: the exit code"""
@@ -145,8 +150,12 @@ class _Group:
             app.open_dashboard(self._directory)
         for outcome in earlier:
             self._say(outcome)
-        running = SideBySide(jobs, at_once, self._say, self._is_bad_for_all)
-        outcomes = running.run()
+        with contextlib.ExitStack() as stack:
+            if (program := self._program_of_seeds()) is not None:
+                stack.enter_context(program)
+                jobs, at_once = self._in_one_program(jobs, program), len(jobs)
+            running = SideBySide(jobs, at_once, self._end, self._is_bad_for_all)
+            outcomes = running.run()
         self._check_input(outcomes)
         self._note([*earlier, *outcomes])
         if self._is_sweep:
@@ -158,6 +167,32 @@ class _Group:
             return 128 + running.stopped_by
         return next((outcome.code if outcome.code in (FAILED, BAD_INPUT) else FAILED
                      for outcome in outcomes if not outcome.has_finished), DONE)  # fmt: skip
+
+    def _program_of_seeds(self) -> SeedsProcess | None:
+        """The process that computes all seeds in one program, if their level may have a compiled loop, and they are not
+        to run some at a time."""
+        flags, runs = self._document["arguments"], self._document["runs"]
+        if not self._trains or self._is_sweep or len(runs) < 2 or self._args.at_once or not _may_be_compiled(flags):
+            return None
+        from rl_coach.orchestrators.seeds_server import SeedsProcess
+
+        of_the_graph = {name: flags[name] for name in (*_OF_THE_TASK, "use_cpu") if name in flags}
+        given = command_line.arguments_from_keywords({**of_the_graph, "seed": runs[0]["seed"]})
+        return SeedsProcess(self._directory, given, [run["name"] for run in runs])
+
+    def _in_one_program(self, jobs: Sequence[Job], program: SeedsProcess) -> list[Job]:
+        """The jobs as parts of a program that waits for all that do not end."""
+        self._program = program
+        begun = {job.directory.name for job in jobs}
+        for run in self._document["runs"]:
+            if run["name"] not in begun:
+                program.has_ended(run["name"])
+        return [replace(job, flags=[*job.flags, f"--seeds_program={program.address}"]) for job in jobs]
+
+    def _end(self, outcome: Outcome) -> None:
+        if self._program is not None:
+            self._program.has_ended(outcome.job.directory.name)
+        self._say(outcome)
 
     def _ended_earlier(self, jobs: Sequence[Job]) -> list[Outcome]:
         """Ends of the runs that are not made again; they may have outlived the process that began them."""
@@ -409,6 +444,15 @@ def cluster_settings(flags: Mapping[str, Any]) -> DistributedSettings | None:
     path = flags.get("distributed_coach_config_path") if flags.get("distributed_coach") else None
     settings = distributed_settings.read(path) if path else None
     return settings if settings is not None and settings.orchestrator == "kubernetes" else None
+
+
+def _may_be_compiled(flags: Mapping[str, Any]) -> bool:
+    """True if runs with these flags may have compiled loops, which one process can compute for all."""
+    if flags.get("framework") != "jax" or any(flags.get(name) for name in _OF_SEVERAL_PROCESSES):
+        return False
+    from rl_coach.environments.gym_levels import is_function_level
+
+    return hasattr(socket, "AF_UNIX") and is_function_level(str(flags.get("level") or ""))
 
 
 def label_of(name: str) -> str:

@@ -110,7 +110,8 @@ class BasicRLGraphManager(GraphManager):
         )
         devices = f", on {level.num_devices} devices" if level.num_devices > 1 else ""
         many = "s at once" if copies > 1 else ""
-        screen.log(f"the loop is compiled as a whole, in {copies} environment{many}{devices}")
+        seeds = ", in one program with the other seeds" if task.seeds_program is not None else ""
+        screen.log(f"the loop is compiled as a whole, in {copies} environment{many}{devices}{seeds}")
         return level
 
     def _create_environment(self, seed: int) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from functools import partial
 from typing import Any, Mapping, NamedTuple
 
@@ -13,7 +14,7 @@ from keras import ops
 
 from rl_coach.architectures.compiled_loop import CompiledAgent, Plan, Played, PlayedStep
 from rl_coach.architectures.jax_components.layers import inside_loop
-from rl_coach.architectures.learner import Learner
+from rl_coach.architectures.learner import Learner, OutputNames
 from rl_coach.filters.pure import PureFilters
 
 Carry = dict[str, Any]
@@ -86,9 +87,22 @@ class JaxCompiledLoop:
         self._mesh = jax.sharding.Mesh(np.array(devices), ("copies",))
         self._everywhere = NamedSharding(self._mesh, PartitionSpec())
         # donated: XLA writes the new values over the old ones, which nobody may read after the call
-        self._compiled = jax.jit(self._run, donate_argnums=(0, 1))
+        self._compiled = jax.jit(self.compute, donate_argnums=(0, 1))
         self._begun = jax.jit(self._begin_episodes)
         self._cut = jax.jit(agent.cut)
+
+    def on_one_device(self) -> JaxCompiledLoop:
+        """The same loop, with all copies on JAX's first device."""
+        loop = copy.copy(self)
+        loop.num_devices = 1
+        return loop
+
+    def agreed_steps(self, steps: int, place: int) -> int:
+        """The number of steps that a call makes of those that the level asks for: all of them.
+
+        :param place: number of steps before them in the run
+        """
+        return steps
 
     def begin(self, seed: int) -> Carry:
         """An empty memory, and an episode that begins in each copy."""
@@ -99,7 +113,7 @@ class JaxCompiledLoop:
         episodes, level = self._begun(carry), self._agent.levels(0, 1)[0]
         played = jax.eval_shape(
             lambda carry: self._played(
-                self._learner.views(self._unpacked(self._variables)), carry, level, self._keys(carry, 1), 0
+                self._learner.views(self._unpacked(self.variables)), carry, level, self._keys(carry, 1), 0
             )[0],
             {**carry, **episodes, "statistics": self._network_filters.state()},
         )
@@ -118,7 +132,7 @@ class JaxCompiledLoop:
         :param carry: nobody may use it afterwards
         :return: the carry after it, and what ``read`` gives
         """
-        variables, carry, played = self._compiled(self._variables, carry, plan)
+        variables, carry, played = self._compiled(self.variables, carry, plan)
         for name, network in self._learner.networks.items():
             network.finish()
             network.variables = variables[name]
@@ -130,7 +144,7 @@ class JaxCompiledLoop:
         """The record of a call as NumPy's arrays; waits until it is done."""
         return jax.device_get(played)
 
-    def take_statistics(self, carry: Carry) -> None:
+    def take_results(self, carry: Carry) -> None:
         """Bring the statistics into the filters, where evaluations and checkpoints find them."""
         if carry["statistics"]:
             self._network_filters.take(jax.device_get(carry["statistics"]))
@@ -138,7 +152,7 @@ class JaxCompiledLoop:
     @staticmethod
     def leaves(carry: Carry) -> list[np.ndarray]:
         """The arrays of a carry, for a checkpoint."""
-        return [np.asarray(_data_of(leaf)) for leaf in jax.tree.leaves(carry)]
+        return [np.asarray(data_of(leaf)) for leaf in jax.tree.leaves(carry)]
 
     def with_leaves(self, carry: Carry, leaves: list[np.ndarray]) -> Carry:
         """A carry of the same form with other arrays.
@@ -146,9 +160,9 @@ class JaxCompiledLoop:
         :raises ValueError: their number or a shape does not fit
         """
         old, tree = jax.tree.flatten(carry)
-        if [np.shape(_data_of(leaf)) for leaf in old] != [np.shape(leaf) for leaf in leaves]:
+        if [np.shape(data_of(leaf)) for leaf in old] != [np.shape(leaf) for leaf in leaves]:
             raise ValueError("the state of the compiled loop has other shapes than this environment and agent need")
-        return self._own(jax.tree.unflatten(tree, [_as(one, new) for one, new in zip(old, leaves)]))
+        return self._own(jax.tree.unflatten(tree, [with_data(one, new) for one, new in zip(old, leaves)]))
 
     def _own(self, carry: Carry) -> Carry:
         """The same numbers on the devices that they belong to, each array in memory of its own: a call takes over the
@@ -172,15 +186,22 @@ class JaxCompiledLoop:
         return {**whole, **of_copies, "memory": jax.tree.map(partial(divided, axis=1), carry["memory"])}
 
     @property
-    def _variables(self) -> dict[str, list]:
+    def variables(self) -> dict[str, list]:
+        """The arrays of each network, by its name."""
         return {name: network.variables for name, network in self._learner.networks.items()}
+
+    @property
+    def output_names(self) -> OutputNames:
+        """See ``Learner``."""
+        return self._learner.output_names
 
     def _unpacked(self, variables: dict[str, list]) -> dict[str, Any]:
         return {name: one.layout.unpack(ops, variables[name]) for name, one in self._learner.networks.items()}
 
     # what is compiled
 
-    def _run(self, variables: dict[str, list], carry: Carry, plan: Plan) -> tuple[dict[str, list], Carry, Played]:
+    def compute(self, variables: dict[str, list], carry: Carry, plan: Plan) -> tuple[dict[str, list], Carry, Played]:
+        """What is planned, as a pure function. :return: variables and carry after it, and its record"""
         with inside_loop():
             state, networks = self._unpacked(variables), self._learner.networks
             keys = self._keys(carry, self._most_steps + 1)
@@ -326,11 +347,13 @@ def _where(condition: Any, one: Any, other: Any) -> Any:
     return jnp.where(shaped, jnp.asarray(one, other.dtype), other)
 
 
-def _data_of(leaf: Any) -> Any:
+def data_of(leaf: Any) -> Any:
+    """An array's numbers, a random key's too."""
     return jax.random.key_data(leaf) if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf
 
 
-def _as(old: Any, new: np.ndarray) -> Any:
+def with_data(old: Any, new: np.ndarray) -> Any:
+    """An array, or random keys, as ``old`` with other numbers."""
     if jnp.issubdtype(old.dtype, jax.dtypes.prng_key):
         return jax.random.wrap_key_data(jnp.asarray(new), impl=jax.random.key_impl(old))
     return jnp.asarray(new, old.dtype)

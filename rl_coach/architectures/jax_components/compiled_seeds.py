@@ -1,0 +1,144 @@
+"""The compiled loops of several seeds as one program on JAX."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any, Iterable, Mapping
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from rl_coach.architectures.compiled_loop import Plan, Played
+from rl_coach.architectures.jax_components.compiled_loop import Carry, JaxCompiledLoop, data_of, with_data
+from rl_coach.architectures.learner import OutputNames
+
+
+class JaxPlayedSeeds:
+    """The records of a call for each seed.
+
+    :param played: on the device, a row for each seed
+    """
+
+    def __init__(self, played: Played):
+        self._played = played
+        self._read: Any = None
+
+    @property
+    def is_ready(self) -> bool:
+        """True if reading it does not wait."""
+        return all(leaf.is_ready() for leaf in jax.tree.leaves(self._played))
+
+    def of(self, row: int) -> Played:
+        """The record of a seed as NumPy's arrays; waits until it is done."""
+        if self._read is None:
+            self._read = jax.device_get(self._played)
+        return jax.tree.map(lambda leaf: leaf[row], self._read)
+
+
+class JaxCompiledSeeds:
+    """Plays, remembers and learns for several seeds in one call: every array has a row for each seed.
+
+    If JAX has several devices, as many of them as divide the number of seeds compute as many seeds each. The numbers of
+    a seed do not depend on what the others do; they differ in the last digits from those of the seed's own loop.
+
+    :param loop: of one seed
+    :param num_seeds: R
+    """
+
+    def __init__(self, loop: JaxCompiledLoop, num_seeds: int):
+        self._loop, self._num_seeds = loop.on_one_device(), num_seeds
+        self.num_devices = math.gcd(num_seeds, len(jax.devices()))
+        self._rows = NamedSharding(
+            Mesh(np.array(jax.devices()[: self.num_devices]), ("seeds",)), PartitionSpec("seeds")
+        )
+        # the plan is one for all, so that XLA sees loops with a number of steps, and not seeds that wait for others
+        self._together = jax.jit(
+            jax.vmap(self._loop.compute, in_axes=(0, 0, None)),
+            donate_argnums=(0, 1),
+            out_shardings=(self._rows, self._rows, None),
+        )
+        self._merged = jax.jit(_merged, donate_argnums=0, out_shardings=self._rows)
+        self._replaced = jax.jit(
+            lambda rows, row, new: jax.tree.map(lambda old, own: old.at[row].set(own), rows, new),
+            donate_argnums=0,
+            out_shardings=self._rows,
+        )
+        self._variables = self._repeated(self._loop.variables)
+        self._carries: Any = None
+
+    def begin(self, row: int, seed: int) -> None:
+        """An empty memory, and an episode that begins in each copy of a seed's environment."""
+        self._set_carry(row, self._loop.begin(seed))
+
+    def begin_episodes(self, row: int) -> None:
+        """Begin an episode in each copy of a seed's environment, whether or not the last one has ended."""
+        self._set_carry(row, self._loop.begin_episodes(self._carry(row)))
+
+    def set_variables(self, row: int, variables: Mapping[str, list[np.ndarray]]) -> None:
+        """Give a seed's networks other variables."""
+        self._variables = self._replaced(self._variables, row, dict(variables))
+
+    def run(self, plan: Plan, waiting: Iterable[int]) -> JaxPlayedSeeds:
+        """Begin to do what is planned.
+
+        :param waiting: the rows of seeds that this plan is not for, and that are to stay as they are
+        """
+        kept = np.zeros(self._num_seeds, np.bool_)
+        kept[list(waiting)] = True
+        before = (self._variables, self._carries)
+        # all rows in any case: with fewer, the last digits of the numbers would be others
+        given = jax.tree.map(jnp.copy, before) if kept.any() else before
+        self._variables, self._carries, played = self._together(*given, plan)
+        if kept.any():
+            self._variables, self._carries = self._merged(before, (self._variables, self._carries), kept)
+        return JaxPlayedSeeds(played)
+
+    def results(self, row: int) -> tuple[dict[str, list[np.ndarray]], Any]:
+        """The variables of a seed's networks, and the statistics of its pre-network filters."""
+        statistics = self._carries["statistics"]
+        return jax.tree.map(lambda leaf: np.asarray(leaf[row]), (self._variables, statistics))
+
+    def output_names(self, row: int) -> OutputNames:
+        """The names of the numbers that an update gives, those of every seed."""
+        return self._loop.output_names
+
+    def leaves(self, row: int) -> list[np.ndarray]:
+        """The arrays of a seed's carry, for a checkpoint."""
+        return self._loop.leaves(self._carry(row))
+
+    def set_leaves(self, row: int, leaves: list[np.ndarray]) -> None:
+        """Give a seed's carry other arrays.
+
+        :raises ValueError: their number or a shape does not fit
+        """
+        self._set_carry(row, self._loop.with_leaves(self._carry(row), leaves))
+
+    def _carry(self, row: int) -> Carry:
+        return jax.tree.map(partial(_row_of, row), self._carries)
+
+    def _set_carry(self, row: int, carry: Carry) -> None:
+        if self._carries is None:
+            self._carries = self._repeated(carry)
+        self._carries = self._replaced(self._carries, row, carry)
+
+    def _repeated(self, row: Any) -> Any:
+        """A row for each seed, all alike."""
+        rows = jax.tree.map(lambda leaf: jnp.stack([leaf] * self._num_seeds), row)
+        return jax.device_put(rows, self._rows)
+
+
+def _row_of(row: int, rows: Any) -> Any:
+    """A seed's array on no device in particular, so that what is computed with it may go to any."""
+    return with_data(rows, np.asarray(data_of(rows)[row]))
+
+
+def _merged(old: Any, new: Any, kept: Any) -> Any:
+    """The rows of ``old`` that are kept, and the others of ``new``."""
+
+    def chosen(one: Any, other: Any) -> Any:
+        return jnp.where(kept.reshape(-1, *[1] * (one.ndim - 1)), one, other)
+
+    return jax.tree.map(chosen, old, new)

@@ -1,0 +1,126 @@
+"""The compiled loop of a seed that is computed by another process, in one program with the loops of other seeds."""
+
+from __future__ import annotations
+
+import socket
+from multiprocessing.connection import Connection
+from typing import Any
+
+import numpy as np
+
+from rl_coach.architectures.compiled_loop import Plan, Played
+from rl_coach.architectures.learner import Learner
+from rl_coach.filters.pure import PureFilters
+from rl_coach.utilities.errors import TrainingError
+
+_CARRY = {"is": "in the other process"}
+
+
+class LoopOfSeeds:
+    """A compiled loop as its level uses it; see ``JaxCompiledLoop``. The networks, the memory and the environments that
+    train are in the other process, and the variables of the networks come back when they are asked for.
+
+    :param address: the other process' socket
+    :param name: of the seed
+    :param learner: of the seed's networks
+    :param network_filters: its pre-network filters
+    :raises TrainingError: the other process has ended; so does every method
+    """
+
+    num_devices = 1
+
+    def __init__(self, address: str, name: str, learner: Learner, network_filters: PureFilters):
+        self._learner, self._networks, self._network_filters = learner, learner.networks, network_filters
+        self._versions: dict[str, int] = {}  # of the variables that the other process has
+        self._num_calls = 0
+        own = socket.socket(socket.AF_UNIX)
+        try:
+            own.connect(address)
+        except OSError as error:
+            raise _lost() from error
+        self._other = Connection(own.detach())
+        self._tell(name)
+
+    def agreed_steps(self, steps: int, place: int) -> int:
+        """The number of steps that the next call makes, the same for all seeds. Waits until all have asked, and until
+        none is behind this one.
+
+        :param steps: the most that this seed wants
+        :param place: number of steps before them in the run
+        """
+        return self._ask("agree", steps, place)
+
+    def begin(self, seed: int) -> Any:
+        """An empty memory, and an episode that begins in each copy of the environment."""
+        self._ask("begin", seed)
+        return _CARRY
+
+    def begin_episodes(self, carry: Any) -> Any:
+        """Begin an episode in each copy, whether or not the last one has ended."""
+        self._ask("begin_episodes")
+        return carry
+
+    def run(self, carry: Any, plan: Plan) -> tuple[Any, int]:
+        """Ask for what is planned, which is done as soon as all seeds have asked. :return: what ``read`` gives"""
+        self._tell("run", plan, self._changed_variables())
+        self._num_calls += 1
+        return carry, self._num_calls
+
+    def read(self, played: int) -> Played:
+        """The record of the oldest call that has not been read; waits until it is done."""
+        record = self._ask("read")
+        if played == 1:
+            self._learner.output_names = self._ask("output_names")
+        return record
+
+    def take_results(self, carry: Any) -> None:
+        """Bring variables and statistics into the networks and filters of this process."""
+        variables, statistics = self._ask("results")
+        for name, network in self._networks.items():
+            network.hold(variables[name])
+            self._versions[name] = network.version
+        if statistics:
+            self._network_filters.take(statistics)
+
+    def leaves(self, carry: Any) -> list[np.ndarray]:
+        """The arrays of the carry, for a checkpoint."""
+        return self._ask("leaves")
+
+    def with_leaves(self, carry: Any, leaves: list[np.ndarray]) -> Any:
+        """Go on with other arrays.
+
+        :raises ValueError: their number or a shape does not fit
+        """
+        self._ask("set_leaves", leaves)
+        return carry
+
+    def _changed_variables(self) -> dict[str, list[np.ndarray]] | None:
+        """The variables of all networks, if somebody has changed any since the other process got or gave them."""
+        versions = {name: network.version for name, network in self._networks.items()}
+        if versions == self._versions:
+            return None
+        self._versions = versions
+        return {name: [np.asarray(one) for one in network.variables] for name, network in self._networks.items()}
+
+    def _tell(self, *message: Any) -> None:
+        try:
+            self._other.send(message)
+        except OSError as error:
+            raise _lost() from error
+
+    def _ask(self, *message: Any) -> Any:
+        self._tell(*message)
+        try:
+            answer = self._other.recv()
+        except (EOFError, OSError) as error:
+            raise _lost() from error
+        if isinstance(answer, ValueError):
+            raise answer
+        return answer
+
+
+def _lost() -> TrainingError:
+    return TrainingError(
+        "the process that computes all seeds in one program has ended; what it printed is in the experiment's "
+        "program.log"
+    )
