@@ -201,7 +201,7 @@ class JaxCompiledLoop:
     # what is compiled
 
     def compute(self, variables: dict[str, list], carry: Carry, plan: Plan) -> tuple[dict[str, list], Carry, Played]:
-        """What is planned, as a pure function. :return: variables and carry after it, and its record"""
+        """Compute what is planned, as a pure function. :return: variables and carry after it, and its record"""
         with inside_loop():
             state, networks = self._unpacked(variables), self._learner.networks
             keys = self._keys(carry, self._most_steps + 1)
