@@ -275,12 +275,21 @@ class Optimizer:
         :param updates: [...] int, their numbers, from 1 on
         :param training_steps: [...] as for ``scalars``; None if each is one by itself
         """
-        p, steps = self.parameters, updates - 1 if training_steps is None else training_steps
+        steps = updates - 1 if training_steps is None else training_steps
         rows = np.empty((*updates.shape, 3))
         rows[..., 0] = np.reshape([self.learning_rate(step) for step in steps.ravel().tolist()], steps.shape)
-        rows[..., 1] = 1 / (1 - p.adam_optimizer_beta1**updates)
-        rows[..., 2] = 1 / (1 - p.adam_optimizer_beta2**updates)
+        rows[..., 1:] = self.bias_corrections(np, updates)
         return rows
+
+    def bias_corrections(self, ops: Any, updates: Any) -> Any:
+        """[..., 2], 1 / (1 - beta^n) for both betas in the updates number n, [...] from 1 on.
+
+        :param ops: NumPy, or array operations with the names of ``keras.ops``
+        """
+        betas = self.parameters.adam_optimizer_beta1, self.parameters.adam_optimizer_beta2
+        # 1 - 0.999 has four digits in 32 bits
+        logs = [math.log(beta) if beta else -math.inf for beta in betas]
+        return ops.stack([-1 / ops.expm1(updates * log) for log in logs], axis=-1)
 
     def learning_rate(self, training_step: int) -> float:
         """The step size in a training step, from 0 on: a schedule's, or decayed by a factor after each full period."""
