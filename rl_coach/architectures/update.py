@@ -113,6 +113,18 @@ class NetworkView:
         self.buffers = [self._ops.stop_gradient(buffer) for buffer in buffers]
         return outputs, after
 
+    def step(self, states: dict[str, Any], recurrent: dict[str, Any]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+        """The outputs of the network that learns as it acts, and its state after that. The buffers stay as they are.
+
+        :param states: [B, ...] by name, a step of each of B sequences
+        :param recurrent: [B, size] for each part of the state before; empty where there is none
+        """
+        inputs = {**states, **recurrent}
+        outputs, after, _ = self._function(
+            self._weights, self.buffers, inputs, False, single_step=True, draws_noise=True
+        )
+        return outputs, after
+
     def target(self, states: dict[str, Any]) -> list[dict[str, Any]]:
         """The outputs of the target network; no gradient reaches it."""
         return self.unroll_target(states, {})[0]
