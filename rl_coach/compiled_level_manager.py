@@ -248,7 +248,8 @@ class CompiledLevelManager(LevelManager):
             self._close_row_before(int(ends[first]) - 1)
             before, rows = self.agent.training_steps, slice(first, last)
             shown = {name: column[rows] for name, column in played.shown.items()}
-            self._part.record(Phase(*(column[rows] for column in plan.phases)), played.outputs[rows], shown)
+            made = Phase(*(column[rows] for column in plan.phases))._replace(count=played.counts[rows])
+            self._part.record(made, played.outputs[rows], shown)
             self._updates_made += self.agent.training_steps - before
         return last
 

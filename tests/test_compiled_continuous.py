@@ -244,7 +244,8 @@ def actions_in(manager: Any, states: np.ndarray, level: list[float]) -> np.ndarr
     part, learner = manager.level_managers[0]._part, manager.get_agent().update_loop.learner
     state = {name: one.layout.unpack(learner.ops, one.variables) for name, one in learner.networks.items()}
     views = learner.views(state)
-    return np.asarray(part.act(jax.random.key(3), views, {"observation": states}, np.asarray(level, np.float32)))
+    level, states = np.asarray(level, np.float32), {"observation": states}
+    return np.asarray(part.act(jax.random.key(3), views, states, {}, level)[0])
 
 
 STATES = np.tile(np.array([[0.3, -0.2]], np.float32), (4000, 1))

@@ -12,7 +12,10 @@ import numpy as np
 import pytest
 
 from rl_coach.agents.clipped_ppo_agent import ClippedPPOAgent
+from rl_coach.agents.core.compiled_sequences import played_sequences
+from rl_coach.agents.core.sequences import Sequences, rows_of, sequence_rows, stored_state
 from rl_coach.agents.rules.advantages import PolicyGradientRescaler
+from rl_coach.architectures.middleware_parameters import LSTMMiddlewareParameters
 from rl_coach.base_parameters import AgentParameters, Frameworks
 from rl_coach.compiled_level_manager import CompiledLevelManager
 from rl_coach.core_types import Batch, EnvironmentEpisodes, EnvironmentSteps, RunPhase, TrainingSteps, Transition
@@ -23,11 +26,12 @@ from rl_coach.filters.observation.observation_normalization_filter import Observ
 from rl_coach.filters.observation.observation_stacking_filter import ObservationStackingFilter
 from rl_coach.filters.reward.reward_clipping_filter import RewardClippingFilter
 from rl_coach.filters.reward.reward_rescale_filter import RewardRescaleFilter
+from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
 from rl_coach.schedules import LinearSchedule
 from rl_coach.vector_level_manager import VectorLevelManager
 from tests.frameworks import FRAMEWORK
 from tests.zoo.graphs import compiled, next_phase, schedule
-from tests.zoo.parameters import acer, actor_critic, clipped_ppo, pqn, recurrent_ppo
+from tests.zoo.parameters import acer, actor_critic, clipped_ppo, pqn, recurrent_dqn, recurrent_ppo
 from tests.zoo.states import differences, leaves, rows, weights_of
 
 pytestmark = pytest.mark.skipif(
@@ -41,6 +45,15 @@ def ppo(**algorithm: Any) -> AgentParameters:
     parameters.algorithm.clipping_decay_schedule = LinearSchedule(1.0, 0.0, 2000)
     for name, value in algorithm.items():
         setattr(parameters.algorithm, name, value)
+    return parameters
+
+
+def with_lstm(length: int = 4) -> AgentParameters:
+    """PPO with a recurrent network. :param length: steps of a sequence"""
+    parameters = recurrent_ppo()
+    network = parameters.network_wrappers["main"]
+    network.batch_size, network.middleware_parameters.sequence_length = 24, length
+    parameters.algorithm.discount = 0.9
     return parameters
 
 
@@ -73,10 +86,11 @@ def test_it_learns_in_exactly_the_steps_of_its_schedule(tmp_path):
     assert all(row["Values/Mean"] and row["KL Divergence/Mean"] and row["Learning Rate/Mean"] for row in phases)
 
 
-def test_numbers_do_not_depend_on_the_division_into_calls(tmp_path):
+@pytest.mark.parametrize("make", [ppo, with_lstm])
+def test_numbers_do_not_depend_on_the_division_into_calls(make, tmp_path):
     runs = []
     for name in ("long", "short"):
-        manager = compiled(ppo(), tmp_path / name)
+        manager = compiled(make(), tmp_path / name)
         if name == "short":
             for _ in range(0, 256, 28):  # seven steps of each copy at a time
                 manager.train_and_act(EnvironmentSteps(min(28, 256 - manager.get_agent().total_steps_counter)))
@@ -96,10 +110,10 @@ import pathlib, sys
 import numpy as np
 from rl_coach.core_types import EnvironmentSteps
 from tests.zoo.graphs import compiled
-from tests.zoo.parameters import clipped_ppo, dqn
+from tests.zoo.parameters import clipped_ppo, dqn, recurrent_ppo
 from tests.zoo.states import weights_of
 
-parameters = {"ppo": clipped_ppo, "dqn": dqn}[sys.argv[1]]()
+parameters = {"ppo": clipped_ppo, "dqn": dqn, "recurrent": recurrent_ppo}[sys.argv[1]]()
 manager = compiled(parameters, pathlib.Path(sys.argv[2]))
 for _ in range(2):
     manager.train_and_act(EnvironmentSteps(128))
@@ -109,7 +123,9 @@ np.savez(sys.argv[3], *weights_of(manager))
 """
 
 
-@pytest.mark.parametrize("algorithm", ["ppo", pytest.param("dqn", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "algorithm", ["ppo", pytest.param("dqn", marks=pytest.mark.slow), pytest.param("recurrent", marks=pytest.mark.slow)]
+)
 def test_several_devices_share_the_copies_of_the_environment(algorithm, tmp_path):
     weights = []
     for devices in (1, 2):
@@ -162,7 +178,7 @@ def test_the_same_data_give_the_updates_of_the_ordinary_loop(level, settings, tm
 
     batch = agent.update_loop.filtered(batch_of(memory))
     columns = agent.fill_advantages(batch)
-    indices = np.asarray(part._minibatches(key))
+    indices = np.asarray(part._indices(key))
     order = np.arange(64).reshape(16, 4).T.ravel()  # rows of the memory, copy by copy, as episodes follow each other
     place = np.argsort(order)
     agent.networks["main"].update_target_network()
@@ -179,6 +195,115 @@ def test_the_same_data_give_the_updates_of_the_ordinary_loop(level, settings, tm
     statistics = agent.pre_network_filter.observation_filters["observation"]["normalize"].get_state()
     for name, value in made.statistics["observation"]["normalize"].items():
         np.testing.assert_allclose(value, statistics[name], rtol=1e-5)
+    manager.close()
+
+
+def played_with_lstm(parameters: AgentParameters, directory: Any, level: str) -> tuple[BasicRLGraphManager, Any]:
+    """A manager in the second phase, just before it learns, and the memory that it learns from."""
+    import jax
+
+    manager = compiled(parameters, directory, level)
+    manager.train_and_act(EnvironmentSteps(64))
+    with manager.phase_context(RunPhase.HEATUP):  # plays by the policy, and learns nothing
+        manager.act(EnvironmentSteps(64))
+    loop = manager.level_managers[0]
+    assert isinstance(loop, CompiledLevelManager)
+    return manager, jax.device_get(loop._carry["memory"])
+
+
+def test_a_recurrent_state_begins_at_zero_with_each_episode(tmp_path):
+    manager, memory = played_with_lstm(with_lstm(), tmp_path, "walk")
+    network = manager.get_agent().networks["main"].online_network
+    ended, before = memory["ended"], memory["recurrent"]
+    assert ended[:-1].any() and before["lstm_h"][0].any()  # the first episodes are those of the phase before
+    for copy in range(4):
+        network.recurrent_state = {name: column[0, copy : copy + 1] for name, column in before.items()}
+        for step in range(1, 16):
+            network.predict({"observation": memory["states"]["observation"][step - 1, copy : copy + 1]})
+            if ended[step - 1, copy]:
+                network.reset_internal_memory()
+            for name, column in before.items():
+                np.testing.assert_allclose(column[step, copy : copy + 1], network.recurrent_state[name], atol=1e-6)
+    manager.close()
+
+
+@pytest.mark.parametrize(
+    ("level", "length", "settings"),
+    [
+        ("walk", 4, {}),
+        ("reach", 5, {"policy_gradient_rescaler": PolicyGradientRescaler.A_VALUE, "clip_value_using_epsilon": 0.2}),
+        ("walk", 1, {}),
+        ("walk", 40, {"estimate_state_value_using_gae": False}),
+    ],
+    ids=["discrete", "continuous", "single steps", "longer than the phase"],
+)
+def test_the_same_sequences_give_the_updates_of_the_ordinary_loop(level, length, settings, tmp_path):
+    import jax
+
+    parameters = with_lstm(length)
+    for name, value in settings.items():
+        setattr(parameters.algorithm, name, value)
+    parameters.pre_network_filter = normalizing()
+    parameters.algorithm.update_pre_network_filters_state_on_inference = False
+    manager, memory = played_with_lstm(parameters, tmp_path, level)
+    agent, loop = manager.get_agent(), manager.level_managers[0]
+    part, learner, carry = loop._part, agent.update_loop.learner, loop._carry
+    phase, key = next_phase(manager)._replace(moves_targets=np.bool_(True)), jax.random.key(5)
+    state = {name: one.layout.unpack(learner.ops, one.variables) for name, one in learner.networks.items()}
+    made = jax.jit(part.learn)(key, state, carry["memory"], carry["statistics"], phase)
+
+    columns = agent.fill_advantages(agent.update_loop.filtered(batch_of(memory)))
+    sequences, size = len(columns["weights"]) // length, max(1, 24 // length)
+    orders = np.asarray(part._orders_of(key, sequences))[:, :sequences]
+    np.testing.assert_array_equal(np.sort(orders), np.tile(np.arange(sequences), (4, 1)))
+    indices = np.pad(orders, ((0, 0), (0, -sequences % size)), constant_values=-1).reshape(-1, size)
+    agent.networks["main"].update_target_network()
+    result = learner.train(
+        columns, agent.learning_scalars(), rows_of(indices, length), len(indices), sequence_length=length
+    )
+    assert made.count == len(indices)
+    order = np.arange(64).reshape(16, 4).T.ravel()
+    for name, signal in (("values", "Values"), ("advantages", "Advantages"), ("targets", "Value Targets")):
+        sampled = next(one for one in agent.signals.episode_signals if one.name == signal).values[-1]
+        np.testing.assert_allclose(np.asarray(made.shown[name])[order], sampled, rtol=1e-5, atol=2e-6)
+    for group in ("weights", "slots", "target_weights"):
+        for one, other in zip(made.state["main"][group], agent.networks["main"].state.arrays(group), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+    losses = np.asarray(made.outputs)[: len(indices), 0]
+    np.testing.assert_allclose(losses, result.losses["main"], rtol=1e-4, atol=1e-5)
+    manager.close()
+
+
+def test_sequences_of_copies_are_those_of_episodes():
+    from keras import ops
+
+    rng = np.random.default_rng(2)
+    for length in (1, 3, 20):
+        ended = rng.random((11, 3)) < 0.2
+        found = played_sequences(ops, ops.convert_to_tensor(ended), length)
+        is_last = ended.copy()
+        is_last[-1] = True
+        expected = Sequences(np.flatnonzero(is_last.T), length)
+        count = int(found.count)
+        assert np.asarray(found.starts).tolist() == [*expected.starts, *[33] * (33 - count)]
+        assert np.flatnonzero(np.asarray(found.begins).T).tolist() == expected.starts.tolist()
+        starts = found.starts[:count]
+        cut, is_present = sequence_rows(ops, starts, ops.take(found.lasts, starts), length)
+        np.testing.assert_array_equal(cut, expected.cut({"x": np.arange(33)})["x"])
+        np.testing.assert_array_equal(np.asarray(cut)[np.asarray(is_present)], np.arange(33))
+
+
+def test_ppo_with_an_lstm_remembers_what_it_saw(tmp_path):
+    parameters = recurrent_ppo(16)
+    algorithm, network = parameters.algorithm, parameters.network_wrappers["main"]
+    algorithm.discount, algorithm.beta_entropy = 0.95, 0.005
+    algorithm.num_consecutive_playing_steps = EnvironmentSteps(128)
+    network.batch_size, network.middleware_parameters.sequence_length = 64, 8
+    manager = compiled(parameters, tmp_path, "recall", steps=schedule(6000, evaluation=40))
+    assert isinstance(manager.level_managers[0], CompiledLevelManager)
+    manager.improve()
+    assert np.mean(manager.evaluation_rewards) > 0.9
+    assert manager.get_agent().optimizer_steps == manager.get_agent().networks["main"].state.updates
     manager.close()
 
 
@@ -229,7 +354,7 @@ def test_pqn_makes_the_updates_of_the_ordinary_loop_from_the_same_data(tmp_path)
     made = jax.jit(part.learn)(key, state, carry["memory"], carry["statistics"], phase)
 
     columns = agent.learning_columns(batch_of(memory))
-    indices = np.asarray(part._minibatches(key))
+    indices = np.asarray(part._indices(key))
     order = np.arange(64).reshape(16, 4).T.ravel()
     rows_of_minibatches = np.where(indices < 0, -1, np.argsort(order)[indices]).astype(np.int32)
     result = learner.train(columns, agent.learning_scalars(), rows_of_minibatches, len(indices))
@@ -271,6 +396,12 @@ def test_a2c_makes_the_update_of_the_ordinary_loop_from_the_same_data(level, res
     manager.close()
 
 
+def recurrent_a2c() -> AgentParameters:
+    parameters = a2c()
+    parameters.network_wrappers["main"].middleware_parameters = LSTMMiddlewareParameters(number_of_lstm_cells=8)
+    return parameters
+
+
 def batch_of(memory: dict[str, Any]) -> Batch:
     """Transitions of a compiled loop as the ordinary loop stores them: copy by copy, cut at the end."""
     steps, copies = memory["rewards"].shape
@@ -285,6 +416,7 @@ def batch_of(memory: dict[str, Any]) -> Batch:
                     next_state={"observation": memory["next_states"]["observation"][step, index]},
                     game_over=bool(memory["ended"][step, index]) or step == steps - 1,
                     terminated=bool(memory["terminated"][step, index]),
+                    info={stored_state(name): column[step, index] for name, column in memory["recurrent"].items()},
                 )
             )
     return Batch(transitions)
@@ -301,12 +433,12 @@ def test_an_evaluation_leaves_no_trace(tmp_path):
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize("cut", [100, 128])
-def test_it_resumes_exactly(cut, tmp_path):
+@pytest.mark.parametrize(("make", "cut"), [(ppo, 100), (ppo, 128), (with_lstm, 100)])
+def test_it_resumes_exactly(make, cut, tmp_path):
     """Also in the middle of a phase, and with statistics of filters."""
 
     def agent() -> AgentParameters:
-        parameters = ppo()
+        parameters = make()
         parameters.pre_network_filter = normalizing()
         parameters.algorithm.update_pre_network_filters_state_on_inference = False
         return parameters
@@ -409,11 +541,12 @@ def test_a_line_says_why_the_ordinary_loop_is_used(change, reason, tmp_path, cap
 @pytest.mark.parametrize(
     ("parameters", "reason"),
     [
-        (recurrent_ppo(), "recurrent"),
+        (recurrent_dqn(), "its network is recurrent, which only ClippedPPO's can be"),
+        (recurrent_a2c(), "its network is recurrent, which only ClippedPPO's can be"),
         (actor_critic(), "learns_from_copies_together is False"),
         (acer(), "ACERAgent has no compiled form"),
     ],
-    ids=["recurrent", "actor-critic", "acer"],
+    ids=["recurrent dqn", "recurrent a2c", "actor-critic", "acer"],
 )
 def test_agents_without_a_compiled_form_learn_in_the_ordinary_loop(parameters, reason, tmp_path, capsys):
     manager = compiled(parameters, tmp_path)

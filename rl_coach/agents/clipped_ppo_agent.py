@@ -13,6 +13,7 @@ from rl_coach.agents.core.compiled_epochs import (
     PolicyInEpochs,
     why_epochs_are_not_compiled,
 )
+from rl_coach.agents.core.compiled_sequences import CompiledSequences, RecurrentPolicyInEpochs
 from rl_coach.agents.core.requirements import PPO_POLICY, NetworkRequirement, V
 from rl_coach.agents.proximal_policy import ProximalPolicyAgent
 from rl_coach.agents.rules.advantages import PolicyGradientRescaler
@@ -152,7 +153,7 @@ class ClippedPPOAgent(ProximalPolicyAgent):
     def why_not_compiled(self, num_copies: int, actions: ActionSpace, heats_up: bool) -> str | None:
         kinds = CategoricalParameters, AdditiveNoiseParameters
         why_not = why_exploration_is_not_compiled(self.ap, actions, *kinds)
-        return why_not or why_epochs_are_not_compiled(self.ap, num_copies, heats_up)
+        return why_not or why_epochs_are_not_compiled(self.ap, num_copies, heats_up, learns_sequences=True)
 
     def make_compiled(self, random: Any, num_copies: int) -> CompiledEpochs:
         algorithm, ops = self.ap.algorithm, self.update_loop.learner.ops
@@ -162,7 +163,9 @@ class ClippedPPOAgent(ProximalPolicyAgent):
             columns = {"extra/behaviour_log_probs": log_probs}
             return columns | {"extra/behaviour_values": values} if clips_values else columns
 
-        policy = PolicyInEpochs(ops, random, self.spaces.action_mask_name, self.estimates_of_copies(ops), behaviour)
+        acting = ops, random, self.spaces.action_mask_name, self.estimates_of_copies(ops), behaviour
+        length = self.learning.sequence_length
+        policy = RecurrentPolicyInEpochs(length, *acting) if self.is_recurrent else PolicyInEpochs(*acting)
         settings = EpochSettings(
             algorithm.num_consecutive_playing_steps.num_steps // num_copies,
             algorithm.optimization_epochs,
@@ -171,10 +174,11 @@ class ClippedPPOAgent(ProximalPolicyAgent):
         )
         filters = PureFilters(self.pre_network_filter, ops)
         signals = {"values": self.state_values, "advantages": self.action_advantages, "targets": self.value_targets}
-        return CompiledEpochs(
+        learning = (
             random, self.update_loop, self.clock, settings, num_copies, filters, policy, self._learning_scalars_after,
             signals,
         )  # fmt: skip
+        return CompiledSequences(length, *learning) if self.is_recurrent else CompiledEpochs(*learning)
 
     def behaviour_columns(
         self, values: np.ndarray, log_probs: np.ndarray, policy: list[np.ndarray]

@@ -25,6 +25,7 @@ class PlayedStep(NamedTuple):
     :param next_states: [N, ...], those reached, also where an episode ends
     :param terminated: [N] bool
     :param ended: [N] bool, terminated or truncated
+    :param recurrent: [N, size] for each part of the recurrent network's state before the action; empty for none
     """
 
     states: dict[str, Any]
@@ -33,12 +34,13 @@ class PlayedStep(NamedTuple):
     next_states: dict[str, Any]
     terminated: Any
     ended: Any
+    recurrent: dict[str, Any]
 
 
 class PlannedPhase(NamedTuple):
     """A training phase as the host plans it.
 
-    :param num_updates: of the networks
+    :param num_updates: of the networks; the most that there can be, if the data decide
     :param moves: the updates after which targets move, [K] bool; or for all of them a bool
     :param steps: environment steps from those that are counted to the phase
     :param updates_before: number of updates before it that are not counted yet
@@ -55,8 +57,9 @@ class PlannedPhase(NamedTuple):
 class Phase(NamedTuple):
     """A training phase as the compiled loop gets it.
 
-    :param count: [] int32, number of updates
-    :param scalars: [K, S] float32, each update's numbers; see ``UpdateLayout``
+    :param count: [] int32, number of updates; the most that there can be, if the data decide
+    :param scalars: [K, S] float32, each update's numbers; see ``UpdateLayout``; [1, S] if the data decide how many
+        updates there are
     :param moves_targets: [] bool, targets are updated in this phase
     """
 
@@ -71,6 +74,7 @@ class Learned(NamedTuple):
     :param state: of the networks
     :param memory: what is left in it
     :param statistics: of the pre-network filters
+    :param count: [] int32, number of updates that were made
     :param outputs: [K, outputs] of the updates; see ``Learner.updates_within``
     :param shown: arrays to log, by name
     """
@@ -78,6 +82,7 @@ class Learned(NamedTuple):
     state: State
     memory: Any
     statistics: Any
+    count: Any
     outputs: Any
     shown: dict[str, Any]
 
@@ -112,6 +117,7 @@ class Played(NamedTuple):
     :param shaped_rewards: [S, N], the same after the filters
     :param returns: [S, N], discounted and after the filters
     :param lengths: [S, N] int32, steps
+    :param counts: [P] int32, number of updates of each phase
     :param outputs: [P, K, outputs] of the updates of each phase
     :param shown: [P, ...] by name, what each phase has to log
     """
@@ -121,6 +127,7 @@ class Played(NamedTuple):
     shaped_rewards: Any
     returns: Any
     lengths: Any
+    counts: Any
     outputs: Any
     shown: dict[str, Any]
 
@@ -130,20 +137,30 @@ class CompiledAgent(Protocol):
 
     :ivar period: environment steps between two training phases
     :ivar updates_per_phase: K, the most updates of a training phase
+    :ivar recurrent_sizes: size of each part of the recurrent network's state; empty for none
     """
 
     period: int
     updates_per_phase: int
+    recurrent_sizes: dict[str, int]
 
     # pure functions, which the framework traces
 
     def memory(self, example: PlayedStep) -> Any:
         """An empty memory, a tree of arrays [T, N, ...] and numbers. :param example: a step, for shapes and dtypes"""
 
-    def act(self, key: Any, networks: dict[str, NetworkView], states: dict[str, Any], level: Any) -> Any:
-        """The actions [N] or [N, D] in states [N, ...] as networks see them.
+    def act(
+        self,
+        key: Any,
+        networks: dict[str, NetworkView],
+        states: dict[str, Any],
+        recurrent: dict[str, Any],
+        level: Any,
+    ) -> tuple[Any, dict[str, Any]]:
+        """The actions [N] or [N, D] in states [N, ...] as networks see them, and the recurrent state after them.
 
         :param key: of the framework's random numbers
+        :param recurrent: [N, size] for each of ``recurrent_sizes``, before the step; zeros at the beginning of episodes
         :param level: [L], how the agent explores in this step
         """
 
@@ -179,7 +196,7 @@ class CompiledAgent(Protocol):
     def record(self, phases: Phase, outputs: np.ndarray, shown: dict[str, np.ndarray]) -> None:
         """Count and log training phases that have been made, and check their losses.
 
-        :param phases: stacked [M, ...], M of them that belong to one row of the CSV
+        :param phases: stacked [M, ...], M of them that belong to one row of the CSV, with the updates that were made
         :param outputs: [M, K, outputs]
         :param shown: [M, ...] by name
         :raises TrainingError: a loss is not finite

@@ -551,6 +551,21 @@ class Learner:
         rows += [np.broadcast_to(np.asarray(column)[:, None, None], (*numbers.shape, 1)) for column in scalars.values()]
         return np.concatenate(rows, axis=2).astype(np.float32)
 
+    def numbered_rows(self, row: Any, updates_before: Any, count: int) -> Any:
+        """[count, S], the numbers of the updates of a phase as a pure function, where only the device knows how many
+        updates came before it.
+
+        :param row: [S], the numbers of any update of the phase; see ``scalar_rows``
+        :param updates_before: [] int32, number of updates before the phase
+        """
+        ops = self.ops
+        numbers = ops.cast(updates_before + ops.arange(1, count + 1), "float32")
+        rows = ops.broadcast_to(row, (count, *row.shape))
+        for i, optimizer in enumerate(self.step.optimizers.values()):
+            own = optimizer.bias_corrections(ops, numbers)
+            rows = ops.slice_update(rows, (0, i * OPTIMIZER_SCALARS + 1), own)
+        return rows
+
     def gradients_of_call(
         self, layout: StepLayout, variables: Variables, vector: Any, large: list, indices: Any
     ) -> tuple[Variables, list]:

@@ -113,6 +113,18 @@ class NetworkView:
         self.buffers = [self._ops.stop_gradient(buffer) for buffer in buffers]
         return outputs, after
 
+    def step(self, states: dict[str, Any], recurrent: dict[str, Any]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+        """The outputs of the network that learns as it acts, and its state after that. The buffers stay as they are.
+
+        :param states: [B, ...] by name, a step of each of B sequences
+        :param recurrent: [B, size] for each part of the state before; empty where there is none
+        """
+        inputs = {**states, **recurrent}
+        outputs, after, _ = self._function(
+            self._weights, self.buffers, inputs, False, single_step=True, draws_noise=True
+        )
+        return outputs, after
+
     def target(self, states: dict[str, Any]) -> list[dict[str, Any]]:
         """The outputs of the target network; no gradient reaches it."""
         return self.unroll_target(states, {})[0]
@@ -275,12 +287,21 @@ class Optimizer:
         :param updates: [...] int, their numbers, from 1 on
         :param training_steps: [...] as for ``scalars``; None if each is one by itself
         """
-        p, steps = self.parameters, updates - 1 if training_steps is None else training_steps
+        steps = updates - 1 if training_steps is None else training_steps
         rows = np.empty((*updates.shape, 3))
         rows[..., 0] = np.reshape([self.learning_rate(step) for step in steps.ravel().tolist()], steps.shape)
-        rows[..., 1] = 1 / (1 - p.adam_optimizer_beta1**updates)
-        rows[..., 2] = 1 / (1 - p.adam_optimizer_beta2**updates)
+        rows[..., 1:] = self.bias_corrections(np, updates)
         return rows
+
+    def bias_corrections(self, ops: Any, updates: Any) -> Any:
+        """[..., 2], 1 / (1 - beta^n) for both betas in the updates number n, [...] from 1 on.
+
+        :param ops: NumPy, or array operations with the names of ``keras.ops``
+        """
+        betas = self.parameters.adam_optimizer_beta1, self.parameters.adam_optimizer_beta2
+        # 1 - 0.999 has four digits in 32 bits
+        logs = [math.log(beta) if beta else -math.inf for beta in betas]
+        return ops.stack([-1 / ops.expm1(updates * log) for log in logs], axis=-1)
 
     def learning_rate(self, training_step: int) -> float:
         """The step size in a training step, from 0 on: a schedule's, or decayed by a factor after each full period."""

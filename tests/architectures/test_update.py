@@ -58,6 +58,15 @@ def test_adam_is_algorithm_1_of_its_paper():
     np.testing.assert_allclose(descend(network, gradients), expected, rtol=1e-12)
 
 
+def test_bias_corrections_are_exact_in_32_bits():
+    optimizer = Optimizer(parameters(adam_optimizer_beta1=0.0, adam_optimizer_beta2=0.999))
+    numbers = np.array([1, 2, 1000])
+    exact = [[1.0, 1 / (1 - 0.999**n)] for n in numbers.tolist()]
+    np.testing.assert_allclose(optimizer.bias_corrections(np, numbers), exact, rtol=1e-12)
+    found = optimizer.bias_corrections(ops, ops.convert_to_tensor(numbers.astype(np.float32)))
+    np.testing.assert_allclose(np.asarray(found), exact, rtol=1e-6)
+
+
 def test_rmsprop_divides_by_the_root_of_the_mean_square():
     network = parameters(
         optimizer_type="RMSProp", learning_rate=0.1, rms_prop_optimizer_decay=0.75, optimizer_epsilon=0

@@ -21,7 +21,7 @@ pytestmark = [
 ]
 
 SEEDS, EVALUATIONS = 10, 5
-STEPS = {"CartPole_PPO": 40_000, "CartPole_DQN": 20_000, "CartPole_A2C": 100_000}
+STEPS = {"CartPole_PPO": 40_000, "CartPole_DQN": 20_000, "CartPole_A2C": 100_000, "CartPole_RecurrentPPO": 20_000}
 
 
 def curve(preset: str, seed: int, directory: Any, is_compiled: bool) -> list[float]:

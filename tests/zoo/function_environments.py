@@ -64,4 +64,35 @@ class Reach(Walk):
         return gymnasium.spaces.Box(-1.0, 1.0, (2,), np.float32)
 
 
-walk, reach = Walk(), Reach()
+class RecallState(NamedTuple):
+    """The light that was seen, the episode's length, and the step number."""
+
+    light: Any
+    length: Any
+    steps: Any
+
+
+class Recall:
+    """A light of two is seen at the beginning and asked for two or three steps later; see the ``Recall`` of
+    ``environments``."""
+
+    def reset(self, key: Any, params: Any) -> tuple[Any, RecallState]:
+        one, other = jax.random.split(key)
+        state = RecallState(jax.random.randint(one, (), 0, 2), jax.random.randint(other, (), 3, 5), jnp.int32(0))
+        return jax.nn.one_hot(state.light, 3), state
+
+    def step(self, key: Any, state: RecallState, action: Any, params: Any) -> tuple:
+        state = state._replace(steps=state.steps + 1)
+        is_over, is_asked = state.steps == state.length, state.steps == state.length - 1
+        reward = jnp.where(is_over, jnp.where(action == state.light, 1.0, -1.0), 0.0)
+        observation = jnp.array([0.0, 0.0, 1.0]) * is_asked
+        return observation, state, reward, is_over, jnp.bool_(False), {}
+
+    def observation_space(self, params: Any) -> gymnasium.Space:
+        return gymnasium.spaces.Box(0.0, 1.0, (3,), np.float32)
+
+    def action_space(self, params: Any) -> gymnasium.Space:
+        return gymnasium.spaces.Discrete(2)
+
+
+walk, reach, recall = Walk(), Reach(), Recall()

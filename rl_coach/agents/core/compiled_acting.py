@@ -13,7 +13,8 @@ from rl_coach.schedules import Schedule
 from rl_coach.spaces import ActionSpace, BoxActionSpace
 
 Act = Callable[[Any, dict[str, NetworkView], dict[str, Any], Any], Any]
-"""See ``CompiledAgent.act``."""
+"""As ``CompiledAgent.act``, of an agent that remembers nothing: ``act(key, networks, states, level)`` gives the
+actions."""
 Levels = Callable[[int, int], np.ndarray]
 """See ``CompiledAgent.levels``."""
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any, Iterable
 
 from rl_coach.architectures.compiled_loop import PlayedStep
-from rl_coach.architectures.middleware_parameters import LSTMMiddlewareParameters
+from rl_coach.architectures.middlewares import make_middleware
 from rl_coach.base_parameters import AgentParameters
 
 Columns = dict[str, Any]
-"""By the name of a ``PlayedStep``'s field, [T, ...] each; those of states by the names of observations."""
+"""By the name of a ``PlayedStep``'s field, [T, ...] each; those of states by the names of observations, those of the
+recurrent state by the names of its parts."""
+_OF_OBSERVATIONS = ("states", "next_states")
 
 
 def empty_columns(ops: Any, example: PlayedStep, length: int, fields: Iterable[str], inputs: Iterable[str]) -> Columns:
@@ -28,7 +30,8 @@ def empty_columns(ops: Any, example: PlayedStep, length: int, fields: Iterable[s
     columns: Columns = {}
     for field in fields:
         part = getattr(example, field)
-        columns[field] = {name: column(part[name]) for name in inputs} if isinstance(part, dict) else column(part)
+        names = inputs if field in _OF_OBSERVATIONS else part
+        columns[field] = {name: column(part[name]) for name in names} if isinstance(part, dict) else column(part)
     return columns
 
 
@@ -46,7 +49,8 @@ def with_step(ops: Any, columns: Columns, step: PlayedStep, position: Any) -> Co
     return found
 
 
-def is_recurrent(parameters: AgentParameters) -> bool:
-    """True if a network of an agent remembers earlier steps, as these columns do not."""
-    networks = parameters.network_wrappers.values()
-    return any(isinstance(one.middleware_parameters, LSTMMiddlewareParameters) for one in networks)
+def why_recurrent_networks_are_not_compiled(parameters: AgentParameters) -> str | None:
+    """The reason why an agent that learns from single steps has no compiled loop, if a network of it is recurrent."""
+    parts = [network.middleware_parameters for network in parameters.network_wrappers.values()]
+    is_recurrent = any(make_middleware(part).recurrent_sizes for part in parts if part is not None)
+    return "its network is recurrent, which only ClippedPPO's can be" if is_recurrent else None

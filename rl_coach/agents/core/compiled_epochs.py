@@ -10,7 +10,11 @@ import numpy as np
 
 from rl_coach.agents.core.clock import TrainingClock
 from rl_coach.agents.core.compiled_acting import Act
-from rl_coach.agents.core.compiled_columns import empty_columns, is_recurrent, with_step
+from rl_coach.agents.core.compiled_columns import (
+    empty_columns,
+    why_recurrent_networks_are_not_compiled,
+    with_step,
+)
 from rl_coach.agents.core.epochs import DIVERGENCE, log_minibatches
 from rl_coach.agents.core.update_loop import UpdateLoop
 from rl_coach.architectures.compiled_loop import Learned, Phase, PlannedPhase, PlayedStep, State
@@ -35,6 +39,7 @@ class PlayedPhase(NamedTuple):
     :param rewards: [T, N], filtered
     :param terminated: [T, N] bool
     :param ended: [T, N] bool
+    :param recurrent: [T N, size] for each part of the recurrent network's state before the action; empty for none
     """
 
     states: dict[str, Any]
@@ -43,12 +48,33 @@ class PlayedPhase(NamedTuple):
     rewards: Any
     terminated: Any
     ended: Any
+    recurrent: dict[str, Any]
+
+
+class Minibatches(NamedTuple):
+    """The minibatches of a phase.
+
+    :param count: [] int32, number of them
+    :param scalars: [K, S], each update's numbers
+    :param rows: gives the rows [B] of update k, and float32 [B], 0 for those that only fill it up
+    """
+
+    count: Any
+    scalars: Any
+    rows: Callable[[Any], tuple[Any, Any]]
 
 
 class EpochAlgorithm(Protocol):
     """An algorithm that plays with the same networks for a while, and then learns in epochs."""
 
-    def act(self, key: Any, networks: dict[str, NetworkView], states: dict[str, Any], level: Any) -> Any:
+    def act(
+        self,
+        key: Any,
+        networks: dict[str, NetworkView],
+        states: dict[str, Any],
+        recurrent: dict[str, Any],
+        level: Any,
+    ) -> tuple[Any, dict[str, Any]]:
         """See ``CompiledAgent.act``."""
 
     def levels(self, ahead: int, steps: int) -> np.ndarray:
@@ -104,23 +130,37 @@ class PolicyInEpochs:
         """Nothing but the policy says how it explores."""
         return np.zeros((steps, 0), np.float32)
 
-    def act(self, key: Any, networks: dict[str, NetworkView], states: dict[str, Any], level: Any) -> Any:
-        _, policy = self._outputs(networks, states)
+    def act(
+        self,
+        key: Any,
+        networks: dict[str, NetworkView],
+        states: dict[str, Any],
+        recurrent: dict[str, Any],
+        level: Any,
+    ) -> tuple[Any, dict[str, Any]]:
+        _, policy, after = self._outputs(networks, states, recurrent)
         if "log_probabilities" in policy:
-            return self._random.categorical(key, policy["log_probabilities"])
+            return self._random.categorical(key, policy["log_probabilities"]), after
         mean = policy["mean"]
-        return mean + policy["standard_deviation"] * self._random.normal(key, mean.shape)
+        return mean + policy["standard_deviation"] * self._random.normal(key, mean.shape), after
 
-    def _outputs(self, networks: dict[str, NetworkView], states: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        """The critic's values [B], and the policy among the actions that are possible."""
-        value, policy = networks["main"].online(states, training=False)
+    def _outputs(
+        self, networks: dict[str, NetworkView], states: dict[str, Any], recurrent: dict[str, Any]
+    ) -> tuple[Any, dict[str, Any], dict[str, Any]]:
+        """The critic's values [B], the policy among the actions that are possible, and the recurrent state after."""
+        (value, policy), after = networks["main"].step(states, recurrent)
         mask = None if self._mask_name is None else states[self._mask_name]
-        return value["v"], masked(self._ops, policy, mask)
+        return value["v"], masked(self._ops, policy, mask), after
+
+    def _evaluated(self, networks: dict[str, NetworkView], played: PlayedPhase) -> tuple[Any, dict[str, Any], Any]:
+        """The critic's values [T N], the policy, and the values [T N] of next states."""
+        values, policy, _ = self._outputs(networks, played.states, {})
+        return values, policy, self._outputs(networks, played.next_states, {})[0]
 
     def columns(self, networks: dict[str, NetworkView], played: PlayedPhase) -> tuple[dict[str, Any], dict[str, Any]]:
         ops, shape = self._ops, played.rewards.shape
-        values, policy = self._outputs(networks, played.states)
-        next_values = ops.reshape(self._outputs(networks, played.next_states)[0], shape)
+        values, policy, next_values = self._evaluated(networks, played)
+        next_values = ops.reshape(next_values, shape)
         estimates = self._estimate(
             played.rewards, ops.reshape(values, shape), next_values, played.terminated, played.ended
         )
@@ -151,8 +191,18 @@ class ValuesInEpochs:
         values: Callable[[dict[str, NetworkView], dict[str, Any]], Any],
         estimate: Estimate,
     ):
-        self._ops, self._values, self._estimate = ops, values, estimate
-        self.act, self.levels = act, levels
+        self._ops, self._act, self._values, self._estimate = ops, act, values, estimate
+        self.levels = levels
+
+    def act(
+        self,
+        key: Any,
+        networks: dict[str, NetworkView],
+        states: dict[str, Any],
+        recurrent: dict[str, Any],
+        level: Any,
+    ) -> tuple[Any, dict[str, Any]]:
+        return self._act(key, networks, states, level), recurrent
 
     def columns(self, networks: dict[str, NetworkView], played: PlayedPhase) -> tuple[dict[str, Any], dict[str, Any]]:
         ops, shape = self._ops, played.rewards.shape
@@ -196,9 +246,10 @@ class CompiledEpochs:
         self.act, self.levels, self._scalars, self._signals = algorithm.act, algorithm.levels, scalars, signals
         self._rows = self.period = settings.steps * num_copies
         self._per_epoch = -(-self._rows // settings.batch_size)
-        self.updates_per_phase = settings.epochs * self._per_epoch
+        self.updates_per_phase = self._planned_updates = settings.epochs * self._per_epoch
         self._stages = self._learner.step.stages
         self._layout = UpdateLayout(self._stages, {}, tuple(scalars(0)))
+        self.recurrent_sizes: dict[str, int] = {}
 
     def memory(self, example: PlayedStep) -> Any:
         inputs = self._input_names
@@ -207,7 +258,7 @@ class CompiledEpochs:
 
     def remember(self, memory: Any, step: PlayedStep) -> Any:
         position = memory["position"]
-        return {**with_step(self._ops, memory, step, position), "position": position + 1}
+        return {**memory, **with_step(self._ops, memory, step, position), "position": position + 1}
 
     def cut(self, memory: Any) -> Any:
         is_last = self._ops.arange(self._settings.steps) == memory["position"] - 1
@@ -216,16 +267,19 @@ class CompiledEpochs:
     def learn(self, key: Any, state: State, memory: Any, statistics: Any, phase: Phase) -> Learned:
         columns, shown, statistics = self.columns(self._learner.views(state), memory, statistics)
         state = self._with_moved_targets(state, phase)
-        indices = self._minibatches(key)
+        count, scalars, rows_of = self._minibatches(key, memory, phase)
 
         def batch(k: Any) -> dict[str, Any]:
-            present = self._ops.maximum(indices[k], 0)
-            taken = {name: self._ops.take(column, present, axis=0) for name, column in columns.items()}
-            return {**taken, "weights": self._settings.weight * self._ops.cast(indices[k] >= 0, "float32")}
+            rows, weights = rows_of(k)
+            taken = {name: self._ops.take(column, rows, axis=0) for name, column in columns.items()}
+            return {**taken, "weights": self._settings.weight * weights}
 
-        state, outputs = self._learner.updates_within(self._layout, state, batch, phase.scalars, phase.count)
-        memory = {**memory, "position": self._ops.zeros_like(memory["position"])}
-        return Learned(state, memory, statistics, outputs, shown)
+        state, outputs = self._learner.updates_within(self._layout, state, batch, scalars, count)
+        return Learned(state, self._emptied(memory, count), statistics, count, outputs, shown)
+
+    def _emptied(self, memory: Any, count: Any) -> Any:
+        """The memory after a phase of so many updates."""
+        return {**memory, "position": self._ops.zeros_like(memory["position"])}
 
     def columns(
         self, networks: dict[str, NetworkView], memory: Any, statistics: Any
@@ -244,7 +298,8 @@ class CompiledEpochs:
         following = {name: flat(column) for name, column in memory["next_states"].items()}
         following, actions = self._filters.apply(statistics, following), flat(memory["actions"])
         rewards = self._filters.rewards(memory["rewards"])
-        played = PlayedPhase(states, following, actions, rewards, memory["terminated"], memory["ended"])
+        before = {name: flat(column) for name, column in memory["recurrent"].items()}
+        played = PlayedPhase(states, following, actions, rewards, memory["terminated"], memory["ended"], before)
         own, shown = self._algorithm.columns(networks, played)
         columns = {f"states/{name}": column for name, column in states.items()}
         return {**columns, "actions": actions, **own}, shown, statistics
@@ -256,16 +311,28 @@ class CompiledEpochs:
         moving = dict.fromkeys(rates, ops.cast(phase.moves_targets, "float32"))
         return step.keep_targets(ops, state, step.update_targets(state, rates), moving)
 
-    def _minibatches(self, key: Any) -> Any:
+    def _minibatches(self, key: Any, memory: Any, phase: Phase) -> Minibatches:
+        indices, ops = self._indices(key), self._ops
+
+        def rows(k: Any) -> tuple[Any, Any]:
+            return ops.maximum(indices[k], 0), ops.cast(indices[k] >= 0, "float32")
+
+        return Minibatches(phase.count, phase.scalars, rows)
+
+    def _indices(self, key: Any) -> Any:
         """[K, B] int32, the rows of each update; -1 fills up the last one of an epoch."""
         settings, ops = self._settings, self._ops
         if not settings.has_minibatches:
             return ops.reshape(ops.arange(self._rows, dtype="int32"), (1, self._rows))
         missing = self._per_epoch * settings.batch_size - self._rows
-        keys = self._random.split(key, settings.epochs)
-        orders = [ops.cast(self._random.permutation(keys[epoch], self._rows), "int32") for epoch in range(len(keys))]
-        full = ops.pad(ops.stack(orders), ((0, 0), (0, missing)), constant_values=-1)
+        full = ops.pad(self._orders(key), ((0, 0), (0, missing)), constant_values=-1)
         return ops.reshape(full, (self.updates_per_phase, settings.batch_size))
+
+    def _orders(self, key: Any) -> Any:
+        """[E, T N] int32, an order of all rows for each epoch."""
+        keys = self._random.split(key, self._settings.epochs)
+        orders = [self._random.permutation(keys[epoch], self._rows) for epoch in range(len(keys))]
+        return self._ops.cast(self._ops.stack(orders), "int32")
 
     def plan(self, clock: TrainingClock, steps: int, updates_before: int, most: int | None) -> PlannedPhase:
         clock.last_phase = clock.steps
@@ -276,7 +343,7 @@ class CompiledEpochs:
     def phases(self, planned: Sequence[PlannedPhase]) -> Phase:
         counts, moves, steps, before, training_steps = zip(*planned)
         scalars = {name: [self._scalars(one)[name] for one in steps] for name in self._layout.scalar_names}
-        rows = self._learner.scalar_rows(scalars, self.updates_per_phase, before, training_steps)
+        rows = self._learner.scalar_rows(scalars, self._planned_updates, before, training_steps)
         return Phase(np.array(counts, np.int32), rows, np.array(moves))
 
     def record(self, phases: Phase, outputs: np.ndarray, shown: dict[str, np.ndarray]) -> None:
@@ -296,14 +363,17 @@ class CompiledEpochs:
             self._update_loop.close_phase()
 
 
-def why_epochs_are_not_compiled(parameters: AgentParameters, num_copies: int, heats_up: bool) -> str | None:
+def why_epochs_are_not_compiled(
+    parameters: AgentParameters, num_copies: int, heats_up: bool, learns_sequences: bool = False
+) -> str | None:
     """The reason why an agent's phases cannot be part of a compiled loop, None if they can.
 
     :param parameters: the agent's
     :param num_copies: of the environment
     :param heats_up: the run begins with a heatup
+    :param learns_sequences: its network may be recurrent
     """
-    if (why_not := why_phases_are_not_compiled(parameters, heats_up)) is not None:
+    if (why_not := why_phases_are_not_compiled(parameters, heats_up, learns_sequences)) is not None:
         return why_not
     algorithm: Any = parameters.algorithm
     period = algorithm.num_consecutive_playing_steps
@@ -318,8 +388,10 @@ def why_epochs_are_not_compiled(parameters: AgentParameters, num_copies: int, he
     return None
 
 
-def why_phases_are_not_compiled(parameters: AgentParameters, heats_up: bool) -> str | None:
+def why_phases_are_not_compiled(
+    parameters: AgentParameters, heats_up: bool, learns_sequences: bool = False
+) -> str | None:
     """As ``why_epochs_are_not_compiled``, for any agent that learns from all that it played since the last phase."""
     if heats_up:
         return "there is a heatup"
-    return "its network is recurrent" if is_recurrent(parameters) else None
+    return None if learns_sequences else why_recurrent_networks_are_not_compiled(parameters)

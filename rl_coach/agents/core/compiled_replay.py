@@ -10,10 +10,15 @@ import numpy as np
 
 from rl_coach.agents.core.clock import TrainingClock
 from rl_coach.agents.core.compiled_acting import Act, Levels
-from rl_coach.agents.core.compiled_columns import empty_columns, is_recurrent, with_step
+from rl_coach.agents.core.compiled_columns import (
+    empty_columns,
+    why_recurrent_networks_are_not_compiled,
+    with_step,
+)
 from rl_coach.agents.core.update_loop import UpdateLoop
 from rl_coach.architectures.compiled_loop import Learned, Phase, PlannedPhase, PlayedStep, State
 from rl_coach.architectures.learner import UpdateLayout
+from rl_coach.architectures.update import NetworkView
 from rl_coach.base_parameters import AgentParameters
 from rl_coach.core_types import EnvironmentSteps, TrainingSteps
 from rl_coach.filters.pure import PureFilters
@@ -75,13 +80,24 @@ class CompiledReplay:
         self._learner = update_loop.learner
         self._ops = self._learner.ops
         self._num_copies, self._filters = num_copies, filters
-        self.act, self.levels, self._own_columns = act, levels, own_columns
+        self._act, self.levels, self._own_columns = act, levels, own_columns
         self.period, self.updates_per_phase = settings.period, settings.updates_per_phase
+        self.recurrent_sizes: dict[str, int] = {}
         self._stages = self._learner.step.stages
         targets = [name for name, one in self._learner.networks.items() if "target_weights" in one.groups()]
         rates = dict.fromkeys(targets, settings.target_rate)
         self._num_targets, self._periods = len(targets), update_loop.learning_periods
         self._layout = UpdateLayout(self._stages, rates, (), tuple(self._periods), tuple(targets))
+
+    def act(
+        self,
+        key: Any,
+        networks: dict[str, NetworkView],
+        states: dict[str, Any],
+        recurrent: dict[str, Any],
+        level: Any,
+    ) -> tuple[Any, dict[str, Any]]:
+        return self._act(key, networks, states, level), recurrent
 
     def memory(self, example: PlayedStep) -> Any:
         inputs, none = self._update_loop.input_names, self._ops.zeros((), dtype="int32")
@@ -110,7 +126,7 @@ class CompiledReplay:
             return {name: column[k] for name, column in columns.items()}
 
         state, outputs = self._learner.updates_within(self._layout, state, batch, phase.scalars, phase.count)
-        return Learned(state, memory, statistics, outputs, {})
+        return Learned(state, memory, statistics, phase.count, outputs, {})
 
     def columns(self, key: Any, memory: Any, statistics: Any) -> tuple[dict[str, Any], Any]:
         """Columns [K, B, ...] of rows that are drawn uniformly, as ``Agent.learning_columns`` makes them.
@@ -237,6 +253,8 @@ def _reasons(parameters: AgentParameters, num_copies: int) -> Iterator[str]:
     algorithm, memory = parameters.algorithm, parameters.memory
     period: Any = algorithm.num_consecutive_playing_steps
     steps = period.num_steps
+    if (why_not := why_recurrent_networks_are_not_compiled(parameters)) is not None:
+        yield why_not
     if not isinstance(period, EnvironmentSteps) or steps < 1:
         yield "num_consecutive_playing_steps is not in EnvironmentSteps"
     if steps % num_copies and num_copies % steps:
@@ -251,5 +269,3 @@ def _reasons(parameters: AgentParameters, num_copies: int) -> Iterator[str]:
         yield f"n_step is {algorithm.n_step}"
     if algorithm.act_for_full_episodes or algorithm.store_transitions_only_when_episodes_are_terminated:
         yield "whole episodes are waited for"
-    if is_recurrent(parameters):
-        yield "its network is recurrent"

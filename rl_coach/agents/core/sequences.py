@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Iterable
+from typing import Any, Iterable
 
 import numpy as np
 
@@ -41,6 +41,35 @@ def rows_of(sequences: np.ndarray, length: int) -> np.ndarray:
     return np.where(sequences[..., None] < 0, np.int32(-1), rows).reshape(len(sequences), -1)
 
 
+def sequence_places(ops: Any, is_last: Any, length: int) -> tuple[Any, Any]:
+    """The cut of episodes, which lie one after the other, into sequences that begin anew with each of them.
+
+    :param ops: NumPy, or array operations with the names of ``keras.ops``
+    :param is_last: [N] bool, the last row of each episode
+    :param length: L, the rows of a sequence
+    :return: [N] bool, the first row of each sequence; and for each row the last one of its episode, [N]
+    """
+    rows, counted = ops.arange(len(is_last)), ops.where(is_last, 1, 0)
+    episodes = ops.cumsum(counted) - counted
+    # the last rows come first, and there is one at least for each episode
+    ends = ops.sort(ops.where(is_last, rows, len(is_last)))
+    before = ops.take(ends, ops.maximum(episodes - 1, 0), axis=0)
+    firsts = ops.where(episodes > 0, before + 1, 0)
+    return (rows - firsts) % length == 0, ops.take(ends, episodes, axis=0)
+
+
+def sequence_rows(ops: Any, starts: Any, lasts: Any, length: int) -> tuple[Any, Any]:
+    """[S, L], the rows of sequences, of which the last row of its episode fills up a shorter one; and [S, L] bool, True
+    where a row does not fill up.
+
+    :param ops: as for ``sequence_places``
+    :param starts: [S], the first row of each sequence
+    :param lasts: [S], the last row of its episode
+    """
+    rows, lasts = starts[:, None] + ops.arange(length), lasts[:, None]
+    return ops.minimum(rows, lasts), rows <= lasts
+
+
 class Sequences:
     """The rows of whole episodes cut into sequences of one length, which begin anew with each episode.
 
@@ -53,13 +82,11 @@ class Sequences:
     """
 
     def __init__(self, ends: np.ndarray, length: int):
-        firsts = np.concatenate([[0], ends[:-1] + 1])
-        each = [np.arange(first, end + 1, length) for first, end in zip(firsts, ends)]
-        last = np.repeat(ends, [len(starts) for starts in each])[:, None]
-        self.starts = np.concatenate(each)
-        rows = self.starts[:, None] + np.arange(length)
-        self._is_present = rows <= last
-        self._rows = np.minimum(rows, last)
+        is_last = np.zeros(ends[-1] + 1, bool)
+        is_last[ends] = True
+        begins, lasts = sequence_places(np, is_last, length)
+        self.starts = np.flatnonzero(begins)
+        self._rows, self._is_present = sequence_rows(np, self.starts, lasts[begins], length)
 
     def cut(self, columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """[S, L, ...] each, of columns [N, ...]."""

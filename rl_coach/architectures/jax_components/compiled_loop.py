@@ -21,10 +21,10 @@ Carry = dict[str, Any]
 """All that goes on from one step to the next except for the networks: a tree of arrays.
 
 ``key`` and ``step``: random numbers come from both. ``environments``: the state of each copy. ``states``: [N, ...] by
-name. ``episodes``: totals of the episodes in progress. ``memory``: the agent's. ``statistics``: of its pre-network
-filters.
+name. ``recurrent``: the state of the agent's recurrent network in each copy. ``episodes``: totals of the episodes in
+progress. ``memory``: the agent's. ``statistics``: of its pre-network filters.
 """
-_OF_COPIES = ("environments", "states", "episodes")  # each array [N, ...]
+_OF_COPIES = ("environments", "states", "recurrent", "episodes")  # each array [N, ...]
 
 
 class _Keys(NamedTuple):
@@ -222,7 +222,8 @@ class JaxCompiledLoop:
         phase = jax.tree.map(lambda rows: rows[p], plan.phases)
         learned = self._learn(keys.learn[step], state, carry, phase)
         shown = {name: rows.at[p].set(learned.shown[name]) for name, rows in played.shown.items()}
-        played = played._replace(outputs=played.outputs.at[p].set(learned.outputs), shown=shown)
+        counts, outputs = played.counts.at[p].set(learned.count), played.outputs.at[p].set(learned.outputs)
+        played = played._replace(counts=counts, outputs=outputs, shown=shown)
         carry = {**carry, "memory": learned.memory, "statistics": learned.statistics}
         return learned.state, carry, played, step
 
@@ -251,7 +252,8 @@ class JaxCompiledLoop:
         shape = (self._most_steps, self._num_copies)
         return Played(
             rows(shape, jnp.bool_), rows(shape), rows(shape), rows(shape), rows(shape, jnp.int32),
-            of_phases(learned.outputs), {name: of_phases(one) for name, one in learned.shown.items()},
+            of_phases(learned.count), of_phases(learned.outputs),
+            {name: of_phases(one) for name, one in learned.shown.items()},
         )  # fmt: skip
 
     def _play(
@@ -271,14 +273,15 @@ class JaxCompiledLoop:
     def _played(self, networks: Any, carry: Carry, level: Any, keys: _Keys, i: Any) -> tuple[PlayedStep, Carry]:
         """A step in each copy, and the carry with the environments after it."""
         states = self._network_filters.apply(carry["statistics"], carry["states"])
-        actions = self._agent.act(keys.act[i], networks, states, level)
+        before = carry["recurrent"]
+        actions, after = self._agent.act(keys.act[i], networks, states, before, level)
         taken = actions if self._bounds is None else jnp.clip(actions, *self._bounds)
         outcome = jax.vmap(self._environment.step)(keys.play[i], carry["environments"], taken)
         rewards = outcome.reward.astype(jnp.float32)
         terminated = outcome.terminated.astype(jnp.bool_)
         shaped, ended = self._input_filters.rewards(rewards), terminated | outcome.truncated.astype(jnp.bool_)
         next_states = self._read(outcome.observation)
-        step = PlayedStep(carry["states"], actions, shaped, next_states, terminated, ended)
+        step = PlayedStep(carry["states"], actions, shaped, next_states, terminated, ended, before)
         totals, discounts = carry["episodes"], carry["episodes"]["discount"]
         episodes = {
             "reward": totals["reward"] + rewards,
@@ -287,7 +290,8 @@ class JaxCompiledLoop:
             "discount": discounts * self._discount,
             "length": totals["length"] + 1,
         }
-        return step, {**carry, "environments": outcome.state, "states": next_states, "episodes": episodes}
+        new = {"environments": outcome.state, "states": next_states, "recurrent": after, "episodes": episodes}
+        return step, {**carry, **new}
 
     def _with_next_episodes(
         self, carry: Carry, step: PlayedStep, played: Played, keys: _Keys, i: Any
@@ -310,16 +314,20 @@ class JaxCompiledLoop:
         return {**carry, **chosen, "step": carry["step"] + np.uint32(1)}, played
 
     def _begin_episodes(self, carry: Carry) -> Carry:
-        """The first environments, states and totals of episodes that begin in all copies."""
+        """The first environments, states, recurrent states and totals of episodes that begin in all copies."""
         return self._episodes_of(self._keys(carry, 1).begin[0])
 
     def _episodes_of(self, keys: Any) -> Carry:
         """As ``_begin_episodes``. :param keys: [N]"""
         observations, environments = jax.vmap(self._environment.reset)(keys)
+        recurrent = {
+            name: jnp.zeros((self._num_copies, size), jnp.float32) for name, size in self._agent.recurrent_sizes.items()
+        }
         none = jnp.zeros(self._num_copies, jnp.float32)
         episodes = {"reward": none, "shaped": none, "return": none, "discount": none + 1.0}
         episodes["length"] = jnp.zeros(self._num_copies, jnp.int32)
-        return {"environments": environments, "states": self._read(observations), "episodes": episodes}
+        states = self._read(observations)
+        return {"environments": environments, "states": states, "recurrent": recurrent, "episodes": episodes}
 
     def _read(self, observations: Any) -> dict[str, Any]:
         """[N, ...] by name: the observations that the agent gets, filtered."""
