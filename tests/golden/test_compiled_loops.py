@@ -28,6 +28,8 @@ def curve(preset: str, seed: int, directory: Any, is_compiled: bool) -> list[flo
     """The mean returns of the evaluations of a run."""
     manager = copy.deepcopy(importlib.import_module(f"rl_coach.presets.tuned.{preset}").graph_manager)
     manager.env_params.level, steps = "gymnax:CartPole-v1", STEPS[preset]
+    if preset == "CartPole_DQN":
+        manager.agent_params.algorithm.n_step = 1  # more have no compiled form
     manager.improve_steps = EnvironmentSteps(steps)
     manager.steps_between_evaluation_periods = EnvironmentSteps(steps // EVALUATIONS)
     manager.evaluation_steps = EnvironmentEpisodes(10)
