@@ -211,9 +211,7 @@ def test_what_ale_cannot_do_is_refused(start, level, settings, message):
 
 def test_an_old_version_is_refused(start, monkeypatch):
     monkeypatch.setattr(native_atari.metadata, "version", lambda name: "0.11.2")
-    with pytest.raises(
-        CoachError, match=r"ale-py 0.11.2 does not reset single games: .*'ale-py>=0.12'; or"
-    ):
+    with pytest.raises(CoachError, match=r"ale-py 0.11.2 does not reset single games: .*'ale-py>=0.12'; or"):
         start()
 
 
