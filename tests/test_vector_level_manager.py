@@ -218,28 +218,47 @@ def test_agents_learn(name, tmp_path):
     assert manager.progress.last_evaluation >= reward
 
 
-def test_processes_do_what_copies_in_this_process_do(tmp_path):
+@pytest.mark.parametrize("vectorization", ["async", "native"])
+def test_other_ways_of_stepping_do_what_copies_in_this_process_do(vectorization, tmp_path):
     managers = [
         vector_graph(dqn(), GymVectorEnvironment("CartPole-v1"), tmp_path / way, 2, vectorization=way)
-        for way in ("sync", "async")
+        for way in ("sync", vectorization)
     ]
     try:
         for manager in managers:
             manager.heatup(EnvironmentSteps(20))
             manager.train_and_act(EnvironmentSteps(100))
         states = [manager.get_state()["levels"]["main_level"] for manager in managers]
-        assert states[0]["environments"]["training"]["1"] == states[1]["environments"]["training"]["1"]
+        assert states[0]["agent"]["clock"] == states[1]["agent"]["clock"]
+        if vectorization == "async":
+            assert states[0]["environments"]["training"]["1"] == states[1]["environments"]["training"]["1"]
         for a, b in zip(*map(weights_of, managers)):
-            np.testing.assert_array_equal(a, b)
+            np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
     finally:
         for manager in managers:
             manager.close()
 
 
+@pytest.mark.parametrize("agent", [dqn, clipped_ppo])
+def test_a_vector_environments_run_is_resumed_exactly(agent, tmp_path):
+    managers = [
+        vector_graph(agent(), GymVectorEnvironment("CartPole-v1"), tmp_path / name, 3, vectorization="native")
+        for name in ("through", "first", "second")
+    ]
+    through, first, second = managers
+    through.train_and_act(EnvironmentSteps(390))
+    first.train_and_act(EnvironmentSteps(201))
+    second.restore_checkpoint(first.save_checkpoint(), continue_run=True)
+    second.train_and_act(EnvironmentSteps(189))
+    assert through.get_agent().training_iteration == second.get_agent().training_iteration > 1
+    for a, b in zip(weights_of(through), weights_of(second)):
+        np.testing.assert_array_equal(a, b)
+
+
 def test_bad_settings_say_so(tmp_path):
     with pytest.raises(CoachError, match="num_environments is 0; it must be a whole number from 1"):
         vector_graph(dqn(), Bandit, tmp_path, 0)
-    with pytest.raises(CoachError, match="vectorization is 'threads'; it must be sync or async"):
+    with pytest.raises(CoachError, match="vectorization is 'threads'; it must be sync, async or native"):
         vector_graph(dqn(), Bandit, tmp_path, 2, vectorization="threads")
     imitating = dqn()
     imitating.algorithm.num_consecutive_playing_steps = EnvironmentSteps(0)

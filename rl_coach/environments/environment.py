@@ -125,7 +125,8 @@ class EnvironmentParameters(Parameters):
         ``--apply_stop_condition`` to stop the run
     :ivar num_environments: number of environment copies that the agent acts in; with 1, schedules mean the same as in
         Coach 1.0.1
-    :ivar vectorization: ``"sync"`` steps the copies one after the other, ``"async"`` steps each in its own process
+    :ivar vectorization: ``"sync"`` steps the copies one after the other, ``"async"`` steps each in its own process, and
+        ``"native"`` steps all of them in one call, for levels that have a vector environment of their own
     """
 
     constraints = {
@@ -135,7 +136,7 @@ class EnvironmentParameters(Parameters):
         "custom_reward_threshold": optional(limit(low=-math.inf)),
         "target_success_rate": FRACTION,
         "num_environments": whole(1, MOST_ENVIRONMENTS),
-        "vectorization": one_of("sync", "async"),
+        "vectorization": one_of("sync", "async", "native"),
     }
 
     def __init__(self, level: Union[str, LevelSelection, None] = None):

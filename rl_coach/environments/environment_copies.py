@@ -40,10 +40,10 @@ class EnvironmentCopies(EnvironmentInterface):
         self._action_space = description.action_space
         self._target_success_rate = description.target_success_rate
 
-    def _start(self, make: Sequence[Callable[[], Any]]) -> _Description:
+    def _start(self, make: Sequence[Callable[[], Any]]) -> Description:
         """Build the copies. :return: the first one's description of all"""
         self.copies = [build() for build in make]
-        return _Description.of(self.copies[0])
+        return Description.of(self.copies[0])
 
     @property
     def action_space(self) -> ActionSpace:
@@ -130,7 +130,7 @@ class EnvironmentProcesses(EnvironmentCopies):
     :raises TrainingError: in any call, if a copy has died
     """
 
-    def _start(self, make: Sequence[Callable[[], Any]]) -> _Description:
+    def _start(self, make: Sequence[Callable[[], Any]]) -> Description:
         # neither threads nor locks of this process may be copied into the others, so they are not forked
         resource_tracker.ensure_running()  # starting it lets through signals that are held back
         try:
@@ -213,7 +213,7 @@ class EnvironmentProcesses(EnvironmentCopies):
 
 
 @dataclass
-class _Description:
+class Description:
     """Description of all copies by a single one."""
 
     state_space: Any
@@ -223,7 +223,7 @@ class _Description:
     target_success_rate: float
 
     @classmethod
-    def of(cls, environment: Any) -> _Description:
+    def of(cls, environment: Any) -> Description:
         return cls(
             environment.state_space, environment.goal_space, environment.reward_space, environment.action_space,
             environment.get_target_success_rate(),
@@ -253,8 +253,8 @@ class _CopyForGymnasium(gymnasium.Env):
         self.argument: Any = None
 
     @property
-    def description(self) -> _Description:
-        return _Description.of(self._environment)
+    def description(self) -> Description:
+        return Description.of(self._environment)
 
     @property
     def phase(self) -> RunPhase:

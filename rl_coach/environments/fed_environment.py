@@ -209,7 +209,7 @@ class FedEnvironment(GymEnvironment):
     def expect_answer(self, action: ActionType) -> Any:
         """Wait for the answer to an action. :return: it as the user's environment takes it"""
         self.fed.action = action
-        return self._simulator_action(self._action_space.clip_action_to_space(action))
+        return self.simulator_action(self._action_space.clip_action_to_space(action))
 
     def take_answer(
         self, observation: Any, reward: Any, terminated: bool, truncated: bool, info: Mapping[str, Any]

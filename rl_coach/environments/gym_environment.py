@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Callable, Sequence, Union, cast
 import numpy as np
 
 from rl_coach.base_parameters import ScheduleParameters, VisualizationParameters
-from rl_coach.core_types import ActionType, EnvironmentSteps, RunPhase
+from rl_coach.core_types import ActionType, EnvironmentSteps, RunPhase, StateType
 from rl_coach.environments.arcade import FRAMES_PER_SECOND, ArcadeRules
 from rl_coach.environments.environment import Environment, EnvironmentParameters, LevelSelection
 from rl_coach.environments.gym_levels import (
@@ -263,7 +263,7 @@ class GymEnvironment(Environment):
         actions: list[str] = getattr(getattr(simulator, "unwrapped", simulator), "get_action_meanings", list)()
         space = gym_wrappers.present_space(simulator.action_space)
         self.action_space, self._to_simulator_action = gym_spaces.action_space_of(space, self.env_id, actions)
-        found = gym_probe.probe(simulator, self._simulator_action(self._action_space.default_action), self.seed)
+        found = gym_probe.probe(simulator, self.simulator_action(self._action_space.default_action), self.seed)
         self.env = found.env
         self._simulator = self.env.unwrapped
         self._read_state = gym_spaces.StateReader(
@@ -300,8 +300,13 @@ class GymEnvironment(Environment):
         rate = FRAMES_PER_SECOND if is_arcade else metadata.get("render_fps")
         self._steps_per_second = None if rate is None else rate / self.frame_skip
 
-    def _simulator_action(self, action: ActionType) -> Any:
+    def simulator_action(self, action: ActionType) -> Any:
+        """An action as the simulator understands it."""
         return action if self._to_simulator_action is None else self._to_simulator_action(action)
+
+    def state_of(self, observation: Any, info: dict[str, Any]) -> StateType:
+        """The state that one of the simulator's observations is, with its info."""
+        return self._read_state(observation, info)
 
     def _hold_actions(self, max_over_num_frames: int) -> None:
         if self.frame_skip > 1 and hasattr(self._simulator, "frameskip"):
@@ -370,7 +375,7 @@ class GymEnvironment(Environment):
             self._take_action(no_op)
             return
         observation, self.reward, terminated, truncated, self.info = self._single_frames.step(
-            self._simulator_action(no_op)
+            self.simulator_action(no_op)
         )
         self.state = self._read_state(observation, self.info)
         self.done = terminated or truncated

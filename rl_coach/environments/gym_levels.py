@@ -218,7 +218,7 @@ def _make_registered(name: str, parameters: dict[str, Any], frame_skip: int, ren
         if simulator is None:
             raise
         return simulator
-    if _is_arcade(specification) and frame_skip > 1:
+    if is_arcade(specification) and frame_skip > 1:
         if "frameskip" in parameters:
             raise CoachError(f"level '{name}': env_params.frame_skip sets the frame skip; leave out 'frameskip'")
         specification.kwargs["frameskip"] = 1
@@ -265,7 +265,8 @@ def _make_with_old_gym(name: str, parameters: dict[str, Any], render_mode: str |
     return simulator if limit is None else TimeLimit(simulator, limit)
 
 
-def _is_arcade(specification: Any) -> bool:
+def is_arcade(specification: Any) -> bool:
+    """True if a level of Gymnasium's registry is an Atari game."""
     return str(specification.entry_point).startswith("ale_py")
 
 
@@ -285,6 +286,36 @@ def _make(specification: Any, parameters: dict[str, Any], render_mode: str | Non
         raise CoachError(_how_to_install(specification, str(error))) from error
     except gymnasium.error.Error as error:
         raise CoachError(f"level '{specification.id}' cannot be created: {error}") from error
+    except TypeError as error:
+        if "keyword argument" not in str(error):
+            raise
+        raise CoachError(_unfit_parameters(specification.id, error)) from error
+
+
+def find_registered_specification(level: str) -> Any:
+    """As ``find_specification``, for the name of any level: None if it is not in Gymnasium's registry."""
+    module, _, name = level.rpartition(":")
+    if _FUNCTION_LEVEL.fullmatch(level) or (module and not _REGISTERED_LEVEL.search(name)):
+        return None
+    if module:
+        _import(module, level)
+    try:
+        return find_specification(name)
+    except UnknownLevelError:
+        return None
+
+
+def make_registered_vector(specification: Any, count: int) -> Any:
+    """The vector environment of a level in Gymnasium's registry.
+
+    :param specification: its ``kwargs`` are the constructor's arguments
+    :param count: number of environments
+    :raises CoachError: it does not take these arguments
+    """
+    import gymnasium
+
+    try:
+        return gymnasium.make_vec(specification, count, "vector_entry_point")
     except TypeError as error:
         if "keyword argument" not in str(error):
             raise

@@ -69,7 +69,8 @@ class BasicRLGraphManager(GraphManager):
                 return [level], [level.environment]
         level_class: type[LevelManager]
         if task_parameters.role.acts and getattr(parameters, "num_environments", 1) > 1:
-            level_class, environment = VectorLevelManager, make_copies(parameters, self.visualization_parameters)
+            level_class = VectorLevelManager
+            environment = make_copies(parameters, self.visualization_parameters, self.agent_params.input_filter)
         else:
             level_class = LevelManager if task_parameters.role.acts else RemoteLevelManager
             environment = self._create_environment(parameters.seed)

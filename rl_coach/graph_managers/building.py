@@ -40,16 +40,41 @@ def make_environment(parameters: Any, seed: int, visualization: VisualizationPar
     return _environment_maker(parameters, seed, visualization)()
 
 
-def make_copies(parameters: Any, visualization: VisualizationParameters) -> Any:
-    """``num_environments`` copies of an environment, stepped together. Only the first one is shown."""
+def make_copies(parameters: Any, visualization: VisualizationParameters, input_filter: Any = None) -> Any:
+    """``num_environments`` copies of an environment, stepped together. Only the first one is shown.
+
+    :param input_filter: the agent's; None if it takes the environment's default
+    :raises CoachError: they cannot be stepped so, or cannot be shown
+    """
+    if parameters.vectorization == "native":
+        default = getattr(parameters, "default_input_filter", None)
+        own_filter = _own_filter(default if input_filter is None else input_filter, NoInputFilter)
+        return _make_native_copies(parameters, visualization, own_filter)
     from rl_coach.environments.environment_copies import EnvironmentCopies, EnvironmentProcesses
 
     kinds: dict[str, type[EnvironmentCopies]] = {"sync": EnvironmentCopies, "async": EnvironmentProcesses}
-    unseen = copy.copy(visualization)
-    unseen.render = unseen.native_rendering = unseen.dump_gifs = unseen.dump_mp4 = False
-    shown = [visualization] + [unseen] * (parameters.num_environments - 1)
+    shown = [visualization] + [_unseen(visualization)] * (parameters.num_environments - 1)
     makers = [_environment_maker(parameters, parameters.seed + i, one) for i, one in enumerate(shown)]
     return kinds[parameters.vectorization](makers)
+
+
+def _make_native_copies(parameters: Any, visualization: VisualizationParameters, input_filter: Any) -> Any:
+    from rl_coach.environments.native_levels import make_native_copies
+
+    if visualization.render or visualization.add_rendered_image_to_env_response:
+        raise CoachError(
+            "the copies of env_params.vectorization 'native' cannot be drawn: leave out --render and "
+            "add_rendered_image_to_env_response, or set it to 'sync' or 'async'"
+        )
+    make = _environment_maker(parameters, parameters.seed, _unseen(visualization))
+    return make_native_copies(parameters, make, input_filter)
+
+
+def _unseen(visualization: VisualizationParameters) -> VisualizationParameters:
+    """The settings of an environment that is not shown."""
+    unseen = copy.copy(visualization)
+    unseen.render = unseen.native_rendering = unseen.dump_gifs = unseen.dump_mp4 = False
+    return unseen
 
 
 def _environment_maker(parameters: Any, seed: int, visualization: VisualizationParameters) -> Callable[[], Any]:

@@ -94,7 +94,7 @@ def put(graph: BasicRLGraphManager, path: str, value: object) -> None:
         ("env_params.frame_skip", 0, "a whole number from 1"),
         ("env_params.target_success_rate", 90, "a number from 0 to 1"),
         ("env_params.num_environments", 1.5, "a whole number from 1"),
-        ("env_params.vectorization", "threads", "sync or async"),
+        ("env_params.vectorization", "threads", "sync, async or native"),
         ("env_params.random_initialization_steps", -1, "a whole number from 0"),
         ("visualization_parameters.dump_signals_to_csv_every_x_episodes", 0, "a whole number from 1"),
         ("checkpoints_to_keep", -1, "a whole number from 0"),

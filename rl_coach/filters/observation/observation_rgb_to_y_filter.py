@@ -16,7 +16,8 @@ LUMA_WEIGHTS = np.array([0.299, 0.587, 0.114], dtype=np.float32)
 class ObservationRGBToYFilter(ObservationFilter):
     """Keeps the brightness of an RGB image: [H, W, 3] becomes [H, W].
 
-    Bytes stay bytes, rounded; anything else becomes float32.
+    Bytes stay bytes, rounded; anything else becomes float32. An image [H, W] is grey already and stays as it is: ALE's
+    vector environment gives such.
     """
 
     def __init__(self) -> None:
@@ -33,16 +34,21 @@ class ObservationRGBToYFilter(ObservationFilter):
 
     def filter(self, observation: Any, update_internal_state: bool = True) -> np.ndarray:
         observation = np.asarray(observation)
+        return observation if observation.ndim == 2 else self._brightness(observation)
+
+    def filter_batch(self, observations: Any, update_internal_state: bool = True) -> np.ndarray:
+        observations = np.asarray(observations)
+        return observations if observations.ndim == 3 else self._brightness(observations)
+
+    def _brightness(self, images: np.ndarray) -> np.ndarray:
+        """[..., H, W] of RGB images [..., H, W, 3], the channels where the space has them."""
         if self._channels_axis != -1:
-            observation = np.moveaxis(observation, self._channels_axis, -1)
-        brightness = observation.astype(np.float32) @ LUMA_WEIGHTS
-        if observation.dtype != np.uint8:
+            images = np.moveaxis(images, self._channels_axis, -1)
+        brightness = images.astype(np.float32) @ LUMA_WEIGHTS
+        if images.dtype != np.uint8:
             return brightness
         brightness += 0.5
         return brightness.astype(np.uint8)
-
-    def filter_batch(self, observations: Any, update_internal_state: bool = True) -> np.ndarray:
-        return self.filter(observations)
 
     def get_filtered_observation_space(self, input_observation_space: ObservationSpace) -> ObservationSpace:
         space, self._channels_axis = input_observation_space, _channels_axis(input_observation_space)

@@ -31,6 +31,11 @@ def _linear_weights(length_in: int, length_out: int) -> np.ndarray:
     return np.maximum(1 - distance, 0).astype(np.float32)
 
 
+_MOST_PRODUCTS = 2**18
+"""OpenBLAS takes all cores for larger products of matrices. Its threads wait for each other: an Atari image then takes
+two to sixty times as long, if frameworks or other programs use the cores too."""
+
+
 class Resizer:
     """Resizes images of one size to another.
 
@@ -68,7 +73,12 @@ class Resizer:
         return np.matmul(self._height_weights, rows)
 
     def _resize_width(self, rows: np.ndarray) -> np.ndarray:
-        return rows.reshape(-1, self.size_in[1] // self._width_pieces) @ self._width_weights
+        rows = rows.reshape(-1, self.size_in[1] // self._width_pieces)
+        resized = np.empty((len(rows), self._width_weights.shape[1]), np.float32)
+        at_once = max(1, _MOST_PRODUCTS // self._width_weights.size)
+        for start in range(0, len(rows), at_once):
+            np.matmul(rows[start : start + at_once], self._width_weights, out=resized[start : start + at_once])
+        return resized
 
     @staticmethod
     def _finish(resized: np.ndarray, images: np.ndarray, plane: tuple[int, int]) -> np.ndarray:

@@ -238,6 +238,11 @@ class TestRGBToY:
         assert floats.dtype == np.float32
         np.testing.assert_allclose(floats, [[0.299, 0.587, 0.114, 1.0]], rtol=1e-6)
 
+    def test_grey_images_stay_as_they_are(self):
+        images = np.arange(18, dtype=np.uint8).reshape(2, 3, 3)  # two of 3 x 3 pixels, not one of 2 x 3 in colours
+        np.testing.assert_array_equal(ObservationRGBToYFilter().filter(images[0]), images[0])
+        np.testing.assert_array_equal(ObservationRGBToYFilter().filter_batch(images), images)
+
     def test_channels_elsewhere(self):
         space = ImageObservationSpace(np.array([3, 6, 4]), 255, channels_axis=0)
         to_grey = ObservationRGBToYFilter()

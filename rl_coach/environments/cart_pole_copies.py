@@ -1,0 +1,58 @@
+"""Gymnasium's CartPoles that are stepped together, as copies of one environment."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from gymnasium.envs.classic_control.cartpole import CartPoleVectorEnv
+from gymnasium.utils import seeding
+from gymnasium.vector import AutoresetMode
+
+from rl_coach.environments.native_copies import RestorableVectorEnv
+
+
+class CartPoleCopies(CartPoleVectorEnv, RestorableVectorEnv):
+    """Gymnasium's vectorised CartPole. Each pole has a random stream of its own, and begins an episode only when told:
+    Gymnasium's begin theirs in a step whose action is lost.
+
+    :param settings: see ``CartPoleVectorEnv``
+
+    :ivar streams: the random streams, one for each pole; with the seeds of ordinary CartPoles their episodes are equal
+    """
+
+    state: Any  # [4, N] float64
+    metadata = {**CartPoleVectorEnv.metadata, "autoreset_mode": AutoresetMode.DISABLED}
+
+    def __init__(self, **settings: Any):
+        super().__init__(**settings)
+        self.state = np.zeros((4, self.num_envs))
+        self.streams = [seeding.np_random()[0] for _ in range(self.num_envs)]
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        """Begin episodes, all of them or those of ``options["reset_mask"]``, [N].
+
+        :param seed: of the first pole; the others take the numbers that follow
+        """
+        if seed is not None:
+            self.streams = [seeding.np_random(seed + index)[0] for index in range(self.num_envs)]
+        mask = np.ones(self.num_envs, np.bool_) if options is None else options["reset_mask"]
+        for index in np.flatnonzero(mask):
+            self.state[:, index] = self.streams[index].uniform(self.low, self.high, size=4)
+        self.steps[mask] = 0
+        return self.state.T.astype(np.float32), {}
+
+    def step(self, action: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+        self.prev_done[:] = False  # or those that have ended would begin anew in this step
+        return super().step(action)
+
+    def get_state(self) -> dict[str, Any]:
+        streams = {str(index): stream.bit_generator.state for index, stream in enumerate(self.streams)}
+        return {"poles": self.state.copy(), "steps": self.steps.copy(), "streams": streams}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        self.state, self.steps = np.array(state["poles"]), np.array(state["steps"], np.int32)
+        for index, stream in enumerate(self.streams):
+            stream.bit_generator.state = state["streams"][str(index)]

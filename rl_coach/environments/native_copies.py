@@ -1,0 +1,150 @@
+"""Several copies of one environment that are a single vector environment of Gymnasium's, stepped with arrays."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Iterable, Sequence
+
+import numpy as np
+from gymnasium.vector import VectorEnv
+from gymnasium.vector.utils import iterate
+
+from rl_coach.core_types import ActionType, EnvResponse, RunPhase
+from rl_coach.environments.environment_copies import EnvironmentCopies
+from rl_coach.environments.gym_environment import GymEnvironment
+from rl_coach.spaces import clips_actions
+from rl_coach.utilities.user_code import environment_error
+from rl_coach.utils import CoachError, TrainingError
+
+
+class RestorableVectorEnv(VectorEnv):
+    """A vector environment whose episodes in progress can be saved."""
+
+    def get_state(self) -> dict[str, Any]:
+        """The simulators and their random streams, as plain data and arrays."""
+        raise NotImplementedError(f"{type(self).__name__} does not give its state")
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go on from ``get_state``."""
+        raise NotImplementedError(f"{type(self).__name__} does not take a state")
+
+
+class NativeCopies(EnvironmentCopies):
+    """Copies that are one vector environment: a step of all of them is one call with an array of actions.
+
+    An episode begins when it is asked for, by ``reset`` with a ``reset_mask``, and not in a later step. So the
+    observation that an episode ended with answers its last action, and no action is lost on a reset.
+
+    :param example: an ordinary environment of the level, which describes the copies and is not stepped
+    :param simulator: the copies; each step gives new arrays
+    :raises TrainingError: in any call, if the simulator fails
+    """
+
+    def __init__(self, example: GymEnvironment, simulator: VectorEnv):
+        self._example, self._simulator = example, simulator
+        self._saved = simulator if isinstance(simulator, RestorableVectorEnv) else None
+        self._next_seed = example.seed
+        self._num_episodes = 0
+        self._observations: Any = ()
+        self._infos: dict[str, Any] = {}
+        super().__init__([lambda: example] * simulator.num_envs)
+        self._clips_actions = clips_actions(self._action_space)
+
+    def begin_episodes(self, forced: dict[int, bool]) -> dict[int, EnvResponse]:
+        if ended := list(self._games_to_reset(forced)):
+            self._reset(ended)
+        return {index: self._response(index, 0.0, False, False) for index in forced}
+
+    def _games_to_reset(self, forced: dict[int, bool]) -> Iterable[int]:
+        """The copies whose simulator begins anew. :param forced: see ``begin_episodes``"""
+        return forced
+
+    def _reset(self, indices: list[int]) -> None:
+        mask = np.isin(np.arange(self.num_copies), indices)
+        if self._next_seed is None:
+            answer = self._ask(self._simulator.reset, options={"reset_mask": mask})
+        else:  # all copies are seeded together, before their first episodes
+            answer = self._ask(self._simulator.reset, seed=self._seed_from(self._next_seed))
+        self._take(*answer)
+        self._next_seed = None
+        self._num_episodes += len(indices)
+
+    def _seed_from(self, number: int) -> int:
+        """A seed that the simulator takes; its copies take the numbers that follow, too."""
+        return number
+
+    def step_all(self, actions: Sequence[ActionType]) -> list[EnvResponse]:
+        columns = (column.tolist() for column in self._step(self._array_of(actions)))
+        return [self._response(index, *outcome) for index, outcome in enumerate(zip(*columns))]
+
+    def _step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Act in all copies.
+
+        :param actions: [N, ...]
+        :return: [N] each, the rewards, and whether episodes have terminated, or were truncated
+        """
+        observations, rewards, terminated, truncated, infos = self._ask(self._simulator.step, actions)
+        self._take(observations, infos)
+        return rewards, terminated, truncated
+
+    def _take(self, observations: Any, infos: dict[str, Any]) -> None:
+        self._observations = list(iterate(self._simulator.observation_space, observations))
+        self._infos = {name: column for name, column in infos.items() if isinstance(column, np.ndarray)}
+
+    def _array_of(self, actions: Sequence[ActionType]) -> np.ndarray:
+        """[N, ...] the actions as the simulator understands them."""
+        if self._clips_actions:
+            actions = [self._action_space.clip_action_to_space(action) for action in actions]
+        rows = [self._example.simulator_action(action) for action in actions]
+        return np.asarray(rows, self._simulator.single_action_space.dtype)
+
+    def _response(self, index: int, reward: float, terminated: bool, truncated: bool) -> EnvResponse:
+        info = {name: column[index] for name, column in self._infos.items()}
+        state = self._example.state_of(self._observations[index], info)
+        goal = None if self.goal_space is None else state["desired_goal"]
+        return EnvResponse(state, float(reward), terminated or truncated, info, goal, terminated)
+
+    def _ask(self, method: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
+        try:
+            return method(*arguments, **keywords)
+        except Exception as error:
+            level = self._example.env_id
+            raise TrainingError(f"the vector environment of '{level}' failed: {environment_error(error)}") from error
+
+    def get_state(self) -> dict[str, Any]:
+        """The copies' random states for a checkpoint, and their episodes if the simulator can save them."""
+        return {
+            "next_seed": self._next_seed,
+            "num_episodes": self._num_episodes,
+            "action_space": self._action_space.rng.bit_generator.state,
+            "simulator": None if self._saved is None else self._saved.get_state(),
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Restore the state that ``get_state`` returned; call ``begin_episodes`` next.
+
+        :raises CoachError: it is that of other copies
+        """
+        if "num_episodes" not in state:
+            raise CoachError("its environments were not stepped with env_params.vectorization 'native'")
+        self._num_episodes = state["num_episodes"]
+        self._action_space.rng.bit_generator.state = state["action_space"]
+        if self._saved is not None:
+            self._next_seed = state["next_seed"]
+            self._saved.set_state(state["simulator"])
+        elif self._example.seed is not None:
+            # other episodes than those that the run began with
+            self._next_seed = self._example.seed + self._num_episodes
+
+    def get_episode_state(self) -> dict[str, Any] | None:
+        return None if self._saved is None or self._next_seed is not None else self.get_state()
+
+    def set_episode_state(self, state: dict[str, Any]) -> bool:
+        self.set_state(state)
+        return True
+
+    def close(self) -> None:
+        self._simulator.close()
+        self._example.close()
+
+    def _tell_phase(self, value: RunPhase) -> None:
+        """A vector environment does the same in all phases."""
