@@ -77,7 +77,7 @@ MUTATIONS = (
     Mutation("overrides.py", 'replaced_beside={"make_update_rule"}', "replaced_beside=()",
              "tests/agents/core/test_overrides.py"),
     Mutation("sequences.py", 'flat["weights"] * self._is_present.ravel()', 'flat["weights"]', SEQUENCES),
-    Mutation("sequences.py", "ends[:-1] + 1", "ends[:-1]", SEQUENCES),
+    Mutation("sequences.py", "before + 1", "before", SEQUENCES),
     Mutation("experience.py", "- episode.num_stored < algorithm.n_step", "- episode.num_stored <= algorithm.n_step",
              "tests/agents/test_n_step.py -k what_is_stored"),
 )  # fmt: skip

@@ -171,7 +171,7 @@ WORKS = {
             "gymnax:CartPole-v1",
             (64, 64),
             32,
-            100_000,
+            400_000,
             20_000,
             8,
             environments=8,

@@ -17,13 +17,15 @@ from rl_coach.architectures import schemes
 from rl_coach.architectures.layers import Layer
 from rl_coach.architectures.network_inputs import NetworkInput, embedded_names
 from rl_coach.base_parameters import EmbeddingMergerType, Frameworks, NetworkParameters
-from rl_coach.spaces import SpacesDefinition
+from rl_coach.spaces import BoxActionSpace, SpacesDefinition, StateSpace, VectorObservationSpace
 from rl_coach.utils import CoachError
 
 LARGE_PRODUCT = 6_000_000
 """Multiply-adds of one layer for a batch from which on a second thread pays for itself."""
 ACTING_THREADS = 2
 """For heavy networks; one row at a time has no work for more."""
+GUESSED_SIZE = 256
+"""Numbers of an observation that nobody has seen yet."""
 HEAVY_NETWORK = 1_000_000
 """Trained numbers of a network from which on acting takes a second thread."""
 _VARIABLES = {
@@ -53,6 +55,21 @@ def set_num_threads(
         largest = max(largest_product(name, network, spaces) for name, network in networks.items())
         if largest < LARGE_PRODUCT:
             os.environ.setdefault(_VARIABLES[framework], "1")
+
+
+def set_num_threads_early(framework: Frameworks, wanted: int | None, networks: Mapping[str, NetworkParameters]) -> None:
+    """As ``set_num_threads``, for an environment that computes with the framework as soon as it is imported, before
+    anybody knows its spaces: observations and goals are taken to be vectors of ``GUESSED_SIZE`` numbers.
+
+    Measured on JAX, on two cores: PPO with 64 x 64 units in a compiled loop makes 99,000 steps a second with one thread
+    and 81,000 with two, which take 1.6 times as much of the processors.
+    """
+    names = {name for network in networks.values() for name in network.input_embedders_parameters}
+    vector = VectorObservationSpace(GUESSED_SIZE)
+    spaces = SpacesDefinition(
+        StateSpace(dict.fromkeys(names - {"goal", "action"}, vector)), vector, BoxActionSpace(GUESSED_SIZE), None
+    )
+    set_num_threads(framework, wanted, networks, spaces)
 
 
 def largest_product(name: str, network: NetworkParameters, spaces: SpacesDefinition) -> float:

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 
 from rl_coach.agents.agent_interface import AgentInterface
+from rl_coach.architectures.threads import set_num_threads_early
 from rl_coach.base_parameters import (
     AgentParameters,
+    Frameworks,
     PresetValidationParameters,
     TaskParameters,
     VisualizationParameters,
@@ -63,6 +65,7 @@ class BasicRLGraphManager(GraphManager):
         # all seeds are drawn before anything is built, in this order, so that they do not depend on what is built when
         environment_seed, evaluation_seed, agent_seed = self.spawn_seed(), self.spawn_seed(), self.spawn_seed()
         parameters = self.env_params = environment_of_graph(self.env_params, task_parameters, environment_seed)
+        self._set_num_threads_early(parameters, task_parameters)
         if task_parameters.role.acts and self._may_be_compiled(parameters):
             level = self._create_compiled_level(task_parameters, evaluation_seed, agent_seed)
             if level is not None:
@@ -83,6 +86,12 @@ class BasicRLGraphManager(GraphManager):
             evaluation_environment_factory=lambda: self._create_environment(as_int(evaluation_seed)),
         )
         return [level], [environment]
+
+    def _set_num_threads_early(self, parameters: Any, task: TaskParameters) -> None:
+        """Say how many threads JAX is to compute with, where the environment may begin to."""
+        networks = self.agent_params.network_wrappers
+        if networks and task.framework_type is Frameworks.jax and ":" in str(getattr(parameters, "level", None)):
+            set_num_threads_early(task.framework_type, task.num_threads, networks)
 
     @staticmethod
     def _may_be_compiled(parameters: Any) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -54,6 +56,37 @@ def test_the_largest_product_of_a_body():
     assert threads.largest_product("main", dqn(7, batch_size=2)["main"], VECTOR) == 2 * 4 * 7
     image = DQNAgentParameters().network_wrappers["main"]
     assert threads.largest_product("main", image, IMAGE) == math.inf
+
+
+def test_before_the_spaces_are_known_the_layers_decide():
+    threads.set_num_threads_early(Frameworks.jax, None, dqn(64, 64, batch_size=64))
+    assert os.environ.pop("NPROC") == "1"
+    threads.set_num_threads_early(Frameworks.jax, None, SoftActorCriticAgentParameters().network_wrappers)
+    assert "NPROC" not in os.environ
+    threads.set_num_threads_early(Frameworks.jax, 3, dqn(64, 64))
+    assert os.environ["NPROC"] == "3"
+
+
+_COUNTS_THREADS = """
+import pathlib, tempfile
+from rl_coach.core_types import EnvironmentSteps
+from tests.zoo.graphs import compiled
+from tests.zoo.parameters import clipped_ppo
+
+manager = compiled(clipped_ppo(), pathlib.Path(tempfile.mkdtemp()))
+manager.train_and_act(EnvironmentSteps(128))
+names = [file.read_text().strip() for file in pathlib.Path("/proc/self/task").glob("*/comm")]
+print("THREADS", names.count("tf_XLAEigen"))
+"""
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="this system does not list a process's threads")
+def test_a_compiled_loop_of_small_networks_is_computed_by_one_thread():
+    """JAX begins to compute when the environment is made, and asks for the number of threads no later."""
+    environment = {**os.environ, "COACH_TEST_FRAMEWORK": "jax", "KERAS_BACKEND": "jax"}
+    command = [sys.executable, "-c", _COUNTS_THREADS]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert "THREADS 1\n" in done.stdout, done.stdout + done.stderr
 
 
 def test_inputs_that_are_merged_count_together():
