@@ -139,6 +139,7 @@ class CoachLauncher:
             command_line.DATASET: self.serve_data_set,
             command_line.COMPARE: self.compare,
             command_line.DASHBOARD: self.serve_dashboard_and_exit,
+            command_line.SEEDS_PROGRAM: self.compute_seeds,
         }
 
     def fetch(self, arguments: Sequence[str]) -> None:
@@ -191,6 +192,15 @@ class CoachLauncher:
         from rl_coach.command_line import compare
 
         compare.run(arguments)
+
+    def compute_seeds(self, arguments: Sequence[str]) -> None:
+        """Compute all seeds of ``--seeds`` in one program, for the process that trains with them.
+
+        :param arguments: of ``SeedsProcess``
+        """
+        from rl_coach.command_line import seeds_program
+
+        seeds_program.run(arguments, self)
 
     def serve_dashboard_and_exit(self, arguments: Sequence[str]) -> NoReturn:
         """``coach dashboard``: serve the dashboard until interrupted, and exit with its exit code."""

@@ -127,7 +127,7 @@ def test_one_after_the_other_computes_the_same_as_both_at_once(agent, tmp_path):
     plan, _ = level._plan(copy.copy(manager.get_agent().clock), 100, None, 0, 0)
     together, apart = level.for_seeds(2), level.for_seeds(2)
     for seeds, calls in ((together, [[]]), (apart, [[1], [0]])):
-        seeds.begin(0, 7), seeds.begin(1, 8)
+        seeds.begin(0, 7, {"main": 0}), seeds.begin(1, 8, {"main": 0})
         for waiting in calls:
             before = [numbers_of(seeds, row) for row in range(2)]
             seeds.run(plan, waiting).of(0)
@@ -178,8 +178,7 @@ def test_without_the_program_each_seed_says_what_has_happened(tmp_path):
     group = group_of(tmp_path)
     wait_for(lambda: all(steps_of(group / f"seed_{seed}") for seed in range(2)), process)
     children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    (program,) = (pid for pid in children if "seeds_program" in pathlib.Path(f"/proc/{pid}/cmdline").read_text()
-                  and "--seeds_program" not in pathlib.Path(f"/proc/{pid}/cmdline").read_text())  # fmt: skip
+    (program,) = (pid for pid in children if "seeds-program" in pathlib.Path(f"/proc/{pid}/cmdline").read_text())
     os.kill(int(program), signal.SIGKILL)
     printed, _ = process.communicate()
     assert process.returncode == 1

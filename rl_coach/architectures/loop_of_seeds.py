@@ -52,7 +52,7 @@ class LoopOfSeeds:
 
     def begin(self, seed: int) -> Any:
         """An empty memory, and an episode that begins in each copy of the environment."""
-        self._ask("begin", seed)
+        self._ask("begin", seed, {name: network.updates for name, network in self._networks.items()})
         return _CARRY
 
     def begin_episodes(self, carry: Any) -> Any:

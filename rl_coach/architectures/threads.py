@@ -17,7 +17,7 @@ from rl_coach.architectures import schemes
 from rl_coach.architectures.layers import Layer
 from rl_coach.architectures.network_inputs import NetworkInput, embedded_names
 from rl_coach.base_parameters import EmbeddingMergerType, Frameworks, NetworkParameters
-from rl_coach.spaces import BoxActionSpace, SpacesDefinition, StateSpace, VectorObservationSpace
+from rl_coach.spaces import BoxActionSpace, RewardSpace, SpacesDefinition, StateSpace, VectorObservationSpace
 from rl_coach.utils import CoachError
 
 LARGE_PRODUCT = 6_000_000
@@ -66,9 +66,8 @@ def set_num_threads_early(framework: Frameworks, wanted: int | None, networks: M
     """
     names = {name for network in networks.values() for name in network.input_embedders_parameters}
     vector = VectorObservationSpace(GUESSED_SIZE)
-    spaces = SpacesDefinition(
-        StateSpace(dict.fromkeys(names - {"goal", "action"}, vector)), vector, BoxActionSpace(GUESSED_SIZE), None
-    )
+    states = StateSpace(dict.fromkeys(names - {"goal", "action"}, vector))
+    spaces = SpacesDefinition(states, vector, BoxActionSpace(GUESSED_SIZE), RewardSpace(1))
     set_num_threads(framework, wanted, networks, spaces)
 
 

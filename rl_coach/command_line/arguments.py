@@ -35,6 +35,7 @@ EXPORT = "export"
 POLICY, FROZEN_GRAPH = "policy", "frozen-graph"
 CHECK_ENVIRONMENT = "check-env"
 DASHBOARD = "dashboard"
+SEEDS_PROGRAM = "seeds-program"  # for the processes of --seeds, not for people
 DATASET = "dataset"
 EVALUATE = "evaluate"
 SWEEP = "sweep"

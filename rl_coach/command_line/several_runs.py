@@ -178,7 +178,7 @@ class _Group:
 
         of_the_graph = {name: flags[name] for name in (*_OF_THE_TASK, "use_cpu") if name in flags}
         given = command_line.arguments_from_keywords({**of_the_graph, "seed": runs[0]["seed"]})
-        return SeedsProcess(self._directory, given, [run["name"] for run in runs])
+        return SeedsProcess(self._directory, command_line.SEEDS_PROGRAM, given, [run["name"] for run in runs])
 
     def _in_one_program(self, jobs: Sequence[Job], program: SeedsProcess) -> list[Job]:
         """The jobs as parts of a program that waits for all that do not end."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import traceback
 from dataclasses import dataclass
@@ -180,6 +181,7 @@ class Worker:
     def run(self) -> None:
         """Run to the end, and tell the parent how it ended."""
         screen.forward(self._link.line)
+        _forward_log()
         try:
             self._build()
             self._attach()
@@ -267,6 +269,20 @@ class Worker:
                 self._graph.keep_evaluating()
         finally:
             self._graph.close()
+
+
+class _ToScreen(logging.Handler):
+    """Prints what is logged as any other line: written to the terminal by this process, it would tear the parent's
+    display."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        screen.print(self.format(record))
+
+
+def _forward_log() -> None:
+    logger = logging.getLogger("rl_coach")
+    if not logger.hasHandlers():
+        logger.addHandler(_ToScreen(logging.WARNING))
 
 
 def work(plan: WorkerPlan, connection: Connection) -> None:

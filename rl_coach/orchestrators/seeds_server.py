@@ -24,7 +24,6 @@ import numpy as np
 
 from rl_coach.utilities.stop_signals import held_back
 
-PROGRAM = "rl_coach.seeds_program"
 LOG_FILE = "program.log"
 _SECONDS_BETWEEN_LOOKS = 0.001
 """While a call is computed whose record a seed waits for. Waiting for the call instead would keep the next one, which
@@ -175,15 +174,17 @@ class SeedsProcess:
     """The process from outside: it begins here and ends, at the latest, when the context is left.
 
     :param directory: of the experiment, for what it prints
+    :param command: the command of ``coach`` that is the process
     :param flags: of ``coach``, which build the graph of any of the seeds
     :param names: of the seeds
     :ivar address: what the processes of the seeds get as ``--seeds_program``
     """
 
-    def __init__(self, directory: pathlib.Path, flags: Sequence[str], names: Sequence[str]):
+    def __init__(self, directory: pathlib.Path, command: str, flags: Sequence[str], names: Sequence[str]):
         self._place = tempfile.mkdtemp(prefix="coach-")  # for its owner only, and short enough for a socket's path
         self.address = os.path.join(self._place, "seeds")
-        self._log, self._flags, self._names = directory / LOG_FILE, list(flags), list(names)
+        self._log, self._command = directory / LOG_FILE, command
+        self._flags, self._names = list(flags), list(names)
 
     def __enter__(self) -> SeedsProcess:
         ours, theirs = Pipe()
@@ -194,7 +195,7 @@ class SeedsProcess:
             listening.listen(len(self._names))
             handles = (listening.fileno(), theirs.fileno())
             self._process = subprocess.Popen(
-                [sys.executable, "-m", PROGRAM, *map(str, handles)],
+                [sys.executable, "-m", "rl_coach", self._command, *map(str, handles)],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
                 pass_fds=handles,
             )  # fmt: skip

@@ -107,6 +107,14 @@ def workers_in_summary(text: str) -> list[str]:
     return [line.split(":")[0] for line in summary]
 
 
+def test_what_a_worker_logs_is_printed_under_its_name(tmp_path):
+    settings = "improve_steps = EnvironmentSteps(40); evaluation_steps = EnvironmentEpisodes(0)"
+    code, text = start(tmp_path, "-n", "2", "-f", "jax", "-lvl", "CartPole-v0", "-cp", settings).end()
+    assert code == 0, text
+    found = re.findall(r"^(.*)level 'CartPole-v0': using", text, re.MULTILINE)
+    assert sorted(found) == ["worker 0: ", "worker 1: "]
+
+
 def test_the_evaluation_worker_ends_the_run_at_its_goal(tmp_path):
     code, text = start(tmp_path, "-n", "2", "-ew", "-asc", "-f", "jax").end()
     assert code == 0, text

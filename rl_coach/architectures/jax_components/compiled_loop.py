@@ -104,8 +104,13 @@ class JaxCompiledLoop:
         """
         return steps
 
-    def begin(self, seed: int) -> Carry:
-        """An empty memory, and an episode that begins in each copy."""
+    def begin(self, seed: int, updates: Mapping[str, int] | None = None) -> Carry:
+        """An empty memory, and an episode that begins in each copy.
+
+        :param updates: number of updates of the networks so far, by name; None for those of this loop's own
+        """
+        for name, number in (updates or {}).items():
+            self._learner.networks[name].updates = number
         carry = {"key": jax.random.key_data(jax.random.key(seed)), "step": jnp.uint32(0)}
         if self.num_devices > 1:
             for network in self._learner.networks.values():

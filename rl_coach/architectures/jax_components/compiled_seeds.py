@@ -69,9 +69,12 @@ class JaxCompiledSeeds:
         self._variables = self._repeated(self._loop.variables)
         self._carries: Any = None
 
-    def begin(self, row: int, seed: int) -> None:
-        """An empty memory, and an episode that begins in each copy of a seed's environment."""
-        self._set_carry(row, self._loop.begin(seed))
+    def begin(self, row: int, seed: int, updates: Mapping[str, int]) -> None:
+        """An empty memory, and an episode that begins in each copy of a seed's environment.
+
+        :param updates: number of updates of the seed's networks so far, by name
+        """
+        self._set_carry(row, self._loop.begin(seed, updates))
 
     def begin_episodes(self, row: int) -> None:
         """Begin an episode in each copy of a seed's environment, whether or not the last one has ended."""

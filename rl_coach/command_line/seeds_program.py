@@ -1,56 +1,48 @@
-"""``python -m rl_coach.seeds_program``: the process that ``SeedsProcess`` starts."""
+"""The process that ``SeedsProcess`` starts."""
 
 from __future__ import annotations
 
 import math
 import os
 import socket
-import sys
 import tempfile
 from multiprocessing.connection import Connection
-from typing import Sequence
+from typing import TYPE_CHECKING, Sequence
 
 from rl_coach.compiled_level_manager import CompiledLevelManager
-from rl_coach.launcher import CoachLauncher, exit_code_of
 from rl_coach.logger import screen
 from rl_coach.orchestrators.seeds_server import SeedsServer
 from rl_coach.utilities.stop_signals import ignore
 
+if TYPE_CHECKING:
+    from rl_coach.launcher import CoachLauncher
 
-def main(handles: Sequence[str]) -> int:
+
+def run(handles: Sequence[str], launcher: CoachLauncher) -> None:
     """Compute the loops of several seeds until all have ended.
 
     :param handles: of the socket that seeds connect to, and of the connection to the process that started this one
-    :return: the exit code
+    :param launcher: builds the graph
     """
     ignore()  # signals go to the seeds, and this process ends after them
     listening, parent = socket.socket(fileno=int(handles[0])), Connection(int(handles[1]))
     flags, names = parent.recv()
-    return exit_code_of(lambda: _serve(listening, parent, flags, names))
-
-
-def _serve(listening: socket.socket, parent: Connection, flags: Sequence[str], names: Sequence[str]) -> None:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     devices = math.gcd(len(names), cores)
     # each core is a device, which computes as many seeds as the others; nothing is said of GPUs
     os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={devices}"
     with tempfile.TemporaryDirectory() as directory:
-        level = _level([*flags, f"--run_directory={directory}", f"--num_threads={devices}"])
+        level = _level([*flags, f"--run_directory={directory}", f"--num_threads={devices}"], launcher)
     if level is not None:
         screen.log(f"{len(names)} seeds in one program, on {devices} devices")
         SeedsServer(listening, parent, names, level.for_seeds(len(names))).serve()
 
 
-def _level(flags: Sequence[str]) -> CompiledLevelManager | None:
+def _level(flags: Sequence[str], launcher: CoachLauncher) -> CompiledLevelManager | None:
     """The level with the compiled loop; None if it is not compiled, and each seed's process has said so."""
-    launcher = CoachLauncher()
     args = launcher.get_config_args(launcher.get_argument_parser(), flags)
     graph_manager = launcher.get_graph_manager_from_args(args)
     graph_manager.callbacks = []  # the seeds have their own
     graph_manager.create_graph(launcher.create_task_parameters(graph_manager, args))
     level = graph_manager.level_managers[0]
     return level if isinstance(level, CompiledLevelManager) else None
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
