@@ -7,22 +7,19 @@ import os
 import socket
 import tempfile
 from multiprocessing.connection import Connection
-from typing import TYPE_CHECKING, Sequence
+from typing import Any, Sequence
 
 from rl_coach.compiled_level_manager import CompiledLevelManager
 from rl_coach.logger import screen
 from rl_coach.orchestrators.seeds_server import SeedsServer
 from rl_coach.utilities.stop_signals import ignore
 
-if TYPE_CHECKING:
-    from rl_coach.launcher import CoachLauncher
 
-
-def run(handles: Sequence[str], launcher: CoachLauncher) -> None:
+def run(handles: Sequence[str], launcher: Any) -> None:
     """Compute the loops of several seeds until all have ended.
 
     :param handles: of the socket that seeds connect to, and of the connection to the process that started this one
-    :param launcher: builds the graph
+    :param launcher: a ``CoachLauncher``, which builds the graph
     """
     ignore()  # signals go to the seeds, and this process ends after them
     listening, parent = socket.socket(fileno=int(handles[0])), Connection(int(handles[1]))
@@ -38,7 +35,7 @@ def run(handles: Sequence[str], launcher: CoachLauncher) -> None:
         SeedsServer(listening, parent, names, level.for_seeds(len(names))).serve()
 
 
-def _level(flags: Sequence[str], launcher: CoachLauncher) -> CompiledLevelManager | None:
+def _level(flags: Sequence[str], launcher: Any) -> CompiledLevelManager | None:
     """The level with the compiled loop; None if it is not compiled, and each seed's process has said so."""
     args = launcher.get_config_args(launcher.get_argument_parser(), flags)
     graph_manager = launcher.get_graph_manager_from_args(args)
