@@ -38,7 +38,7 @@ environment.num_environments = 4
 steps = schedule(512, evaluate_every=256, evaluation=2, heatup={heatup})
 graph_manager = BasicRLGraphManager({agent}(), environment, steps)
 """
-WALK = "tests.zoo.function_environments:walk"
+TRAINED = ("-p", "walk.py", "-lvl", "tests.zoo.function_environments:walk", "-f", "jax", "-ep", "runs")
 IN_ONE_PROGRAM = "in one program with the other seeds"
 ENDLESS = "improve_steps = EnvironmentSteps(10**9); steps_between_evaluation_periods = EnvironmentSteps(10**9)"
 
@@ -55,7 +55,7 @@ def begin(directory: pathlib.Path, *flags: str, agent: str = "clipped_ppo", heat
 
 def train(directory: pathlib.Path, *flags: str, **preset: Any) -> pathlib.Path:
     """Train to the end. :return: the directory of the runs"""
-    process = begin(directory, "-p", "walk.py", "-lvl", WALK, "-f", "jax", "-ep", "runs", *flags, **preset)
+    process = begin(directory, *TRAINED, *flags, **preset)
     printed, _ = process.communicate()
     assert process.returncode == 0, printed
     return group_of(directory)
@@ -103,8 +103,7 @@ def test_they_resume_exactly(tmp_path):
         "improve_steps = EnvironmentSteps(100000); steps_between_evaluation_periods = EnvironmentSteps(50000)",
     )
     whole = train(tmp_path / "whole", "--seeds", "2", *preset)
-    flags = ("-p", "walk.py", "-lvl", WALK, "-f", "jax", "-ep", "runs", "--seeds", "2", *preset)
-    process = begin(tmp_path / "cut", *flags)
+    process = begin(tmp_path / "cut", *TRAINED, "--seeds", "2", *preset)
     wait_for(lambda: (tmp_path / "cut" / "runs").exists(), process)
     cut = group_of(tmp_path / "cut")
     wait_for(lambda: all(steps_of(cut / f"seed_{seed}") > 2000 for seed in range(2)), process)
@@ -154,13 +153,18 @@ def steps_of(run: pathlib.Path) -> int:
         return 0
 
 
+def train_endlessly(directory: pathlib.Path) -> tuple[subprocess.Popen[str], pathlib.Path]:
+    """Begin to train two seeds, and wait until both have made steps. :return: the program, the directory of the runs"""
+    process = begin(directory, *TRAINED, "--seeds", "2", "-cp", ENDLESS)
+    wait_for(lambda: (directory / "runs").exists(), process)
+    group = group_of(directory)
+    wait_for(lambda: all(steps_of(group / f"seed_{seed}") for seed in range(2)), process)
+    return process, group
+
+
 @pytest.mark.slow
 def test_a_seed_that_dies_does_not_stop_the_others(tmp_path):
-    flags = ("-p", "walk.py", "-lvl", WALK, "-f", "jax", "-ep", "runs", "--seeds", "2", "-cp", ENDLESS)
-    process = begin(tmp_path, *flags)
-    wait_for(lambda: (tmp_path / "runs").exists(), process)
-    group = group_of(tmp_path)
-    wait_for(lambda: all(steps_of(group / f"seed_{seed}") for seed in range(2)), process)
+    process, group = train_endlessly(tmp_path)
     os.kill(json.loads((group / "seed_0" / "status.json").read_text())["pid"], signal.SIGKILL)
     before = steps_of(group / "seed_1")
     wait_for(lambda: steps_of(group / "seed_1") > before + 5000, process)
@@ -172,11 +176,7 @@ def test_a_seed_that_dies_does_not_stop_the_others(tmp_path):
 
 @pytest.mark.slow
 def test_without_the_program_each_seed_says_what_has_happened(tmp_path):
-    flags = ("-p", "walk.py", "-lvl", WALK, "-f", "jax", "-ep", "runs", "--seeds", "2", "-cp", ENDLESS)
-    process = begin(tmp_path, *flags)
-    wait_for(lambda: (tmp_path / "runs").exists(), process)
-    group = group_of(tmp_path)
-    wait_for(lambda: all(steps_of(group / f"seed_{seed}") for seed in range(2)), process)
+    process, group = train_endlessly(tmp_path)
     children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     (program,) = (pid for pid in children if "seeds-program" in pathlib.Path(f"/proc/{pid}/cmdline").read_text())
     os.kill(int(program), signal.SIGKILL)

@@ -12,6 +12,7 @@ from typing import Any, Sequence
 from rl_coach.compiled_level_manager import CompiledLevelManager
 from rl_coach.logger import screen
 from rl_coach.orchestrators.seeds_server import SeedsServer
+from rl_coach.runs.side_by_side import num_cores
 from rl_coach.utilities.stop_signals import ignore
 
 
@@ -24,8 +25,7 @@ def run(handles: Sequence[str], launcher: Any) -> None:
     ignore()  # signals go to the seeds, and this process ends after them
     listening, parent = socket.socket(fileno=int(handles[0])), Connection(int(handles[1]))
     flags, names = parent.recv()
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    devices = math.gcd(len(names), cores)
+    devices = math.gcd(len(names), num_cores())
     # each core is a device, which computes as many seeds as the others; nothing is said of GPUs
     os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={devices}"
     with tempfile.TemporaryDirectory() as directory:

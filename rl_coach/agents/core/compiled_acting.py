@@ -19,6 +19,17 @@ Levels = Callable[[int, int], np.ndarray]
 """See ``CompiledAgent.levels``."""
 
 
+def without_recurrent_state(act: Act) -> Callable[[Any, Any, Any, dict[str, Any], Any], tuple[Any, dict[str, Any]]]:
+    """``CompiledAgent.act`` of an agent that remembers nothing: the recurrent state stays as it is."""
+
+    def acting(
+        key: Any, networks: Any, states: Any, recurrent: dict[str, Any], level: Any
+    ) -> tuple[Any, dict[str, Any]]:
+        return act(key, networks, states, level), recurrent
+
+    return acting
+
+
 def epsilon_greedy(
     ops: Any, random: Any, values: Callable[[dict[str, NetworkView], dict[str, Any]], Any], mask_name: str | None
 ) -> Act:

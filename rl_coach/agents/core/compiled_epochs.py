@@ -9,7 +9,7 @@ from typing import Any, Callable, NamedTuple, Protocol, Sequence
 import numpy as np
 
 from rl_coach.agents.core.clock import TrainingClock
-from rl_coach.agents.core.compiled_acting import Act
+from rl_coach.agents.core.compiled_acting import Act, without_recurrent_state
 from rl_coach.agents.core.compiled_columns import (
     empty_columns,
     why_recurrent_networks_are_not_compiled,
@@ -191,18 +191,8 @@ class ValuesInEpochs:
         values: Callable[[dict[str, NetworkView], dict[str, Any]], Any],
         estimate: Estimate,
     ):
-        self._ops, self._act, self._values, self._estimate = ops, act, values, estimate
-        self.levels = levels
-
-    def act(
-        self,
-        key: Any,
-        networks: dict[str, NetworkView],
-        states: dict[str, Any],
-        recurrent: dict[str, Any],
-        level: Any,
-    ) -> tuple[Any, dict[str, Any]]:
-        return self._act(key, networks, states, level), recurrent
+        self._ops, self._values, self._estimate = ops, values, estimate
+        self.act, self.levels = without_recurrent_state(act), levels
 
     def columns(self, networks: dict[str, NetworkView], played: PlayedPhase) -> tuple[dict[str, Any], dict[str, Any]]:
         ops, shape = self._ops, played.rewards.shape

@@ -9,7 +9,7 @@ from typing import Any, Callable, Iterator, Sequence
 import numpy as np
 
 from rl_coach.agents.core.clock import TrainingClock
-from rl_coach.agents.core.compiled_acting import Act, Levels
+from rl_coach.agents.core.compiled_acting import Act, Levels, without_recurrent_state
 from rl_coach.agents.core.compiled_columns import (
     empty_columns,
     why_recurrent_networks_are_not_compiled,
@@ -18,7 +18,6 @@ from rl_coach.agents.core.compiled_columns import (
 from rl_coach.agents.core.update_loop import UpdateLoop
 from rl_coach.architectures.compiled_loop import Learned, Phase, PlannedPhase, PlayedStep, State
 from rl_coach.architectures.learner import UpdateLayout
-from rl_coach.architectures.update import NetworkView
 from rl_coach.base_parameters import AgentParameters
 from rl_coach.core_types import EnvironmentSteps, TrainingSteps
 from rl_coach.filters.pure import PureFilters
@@ -80,7 +79,7 @@ class CompiledReplay:
         self._learner = update_loop.learner
         self._ops = self._learner.ops
         self._num_copies, self._filters = num_copies, filters
-        self._act, self.levels, self._own_columns = act, levels, own_columns
+        self.act, self.levels, self._own_columns = without_recurrent_state(act), levels, own_columns
         self.period, self.updates_per_phase = settings.period, settings.updates_per_phase
         self.recurrent_sizes: dict[str, int] = {}
         self._stages = self._learner.step.stages
@@ -88,16 +87,6 @@ class CompiledReplay:
         rates = dict.fromkeys(targets, settings.target_rate)
         self._num_targets, self._periods = len(targets), update_loop.learning_periods
         self._layout = UpdateLayout(self._stages, rates, (), tuple(self._periods), tuple(targets))
-
-    def act(
-        self,
-        key: Any,
-        networks: dict[str, NetworkView],
-        states: dict[str, Any],
-        recurrent: dict[str, Any],
-        level: Any,
-    ) -> tuple[Any, dict[str, Any]]:
-        return self._act(key, networks, states, level), recurrent
 
     def memory(self, example: PlayedStep) -> Any:
         inputs, none = self._update_loop.input_names, self._ops.zeros((), dtype="int32")
