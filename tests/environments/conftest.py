@@ -5,6 +5,7 @@ from typing import Any, Callable
 import pytest
 
 from rl_coach.base_parameters import VisualizationParameters
+from rl_coach.core_types import RunPhase
 from rl_coach.environments.gym_environment import GymEnvironment, GymEnvironmentParameters, GymVectorEnvironment
 from rl_coach.utils import public_attributes
 
@@ -29,6 +30,21 @@ def make_environment() -> Any:
     yield make
     for environment in made:
         environment.close()
+
+
+@pytest.fixture
+def in_training() -> Any:
+    """Tells copies of an environment that they are trained in, and closes them after the test."""
+    opened: list[Any] = []
+
+    def open_for_training(copies: Any) -> Any:
+        opened.append(copies)
+        copies.phase = RunPhase.TRAIN
+        return copies
+
+    yield open_for_training
+    for copies in opened:
+        copies.close()
 
 
 @pytest.fixture

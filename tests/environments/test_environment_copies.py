@@ -14,20 +14,14 @@ from rl_coach.environments.gym_environment import GymEnvironment
 
 
 @pytest.fixture(params=[EnvironmentCopies, EnvironmentProcesses])
-def start(request):
+def start(request, in_training):
     """Starts two copies of CartPole, and closes them after the test."""
-    started = []
 
     def make(seed):
         settings = {"level": "CartPole-v1", "frame_skip": 1, "visualization_parameters": VisualizationParameters()}
-        copies = request.param([partial(GymEnvironment, seed=seed + i, **settings) for i in range(2)])
-        started.append(copies)
-        copies.phase = RunPhase.TRAIN
-        return copies
+        return in_training(request.param([partial(GymEnvironment, seed=seed + i, **settings) for i in range(2)]))
 
-    yield make
-    for copies in started:
-        copies.close()
+    return make
 
 
 def play(copies, steps):

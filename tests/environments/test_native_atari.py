@@ -23,9 +23,8 @@ WITHOUT_FIRE, WITH_LIVES = "FreewayDeterministic-v4", "BreakoutDeterministic-v4"
 
 
 @pytest.fixture
-def start():
+def start(in_training):
     """Starts two copies of a game, without no-ops by default, and closes them after the test."""
-    started = []
 
     def make(level=WITHOUT_FIRE, vectorization="native", input_filter=None, seed=1, **settings):
         parameters = Atari(level)
@@ -37,14 +36,9 @@ def start():
         }
         for name, value in {**changes, **settings}.items():
             setattr(parameters, name, value)
-        copies = make_copies(parameters, VisualizationParameters(), input_filter)
-        started.append(copies)
-        copies.phase = RunPhase.TRAIN
-        return copies
+        return in_training(make_copies(parameters, VisualizationParameters(), input_filter))
 
-    yield make
-    for copies in started:
-        copies.close()
+    return make
 
 
 def play(copies, steps, index=0):

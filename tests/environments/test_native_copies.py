@@ -10,7 +10,6 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import TimeLimit
 
 from rl_coach.base_parameters import VisualizationParameters
-from rl_coach.core_types import RunPhase
 from rl_coach.environments.gym_environment import GymVectorEnvironment
 from rl_coach.graph_managers.building import make_copies
 from rl_coach.utils import CoachError, TrainingError
@@ -18,23 +17,17 @@ from tests.zoo.environments import Bandit, SmallEnvironmentParameters
 
 
 @pytest.fixture
-def start():
+def start(in_training):
     """Starts copies of a level, three of CartPole by default, and closes them after the test."""
-    started = []
 
     def make(vectorization="native", level="CartPole-v1", seed=1, visualization=None, **settings):
         parameters = GymVectorEnvironment(level)
         changes = {"seed": seed, "num_environments": 3, "vectorization": vectorization, **settings}
         for name, value in changes.items():
             setattr(parameters, name, value)
-        copies = make_copies(parameters, visualization or VisualizationParameters())
-        started.append(copies)
-        copies.phase = RunPhase.TRAIN
-        return copies
+        return in_training(make_copies(parameters, visualization or VisualizationParameters()))
 
-    yield make
-    for copies in started:
-        copies.close()
+    return make
 
 
 class Vector(SyncVectorEnv):
