@@ -6,6 +6,7 @@ import hashlib
 import importlib.metadata
 import os
 import platform
+import sys
 from pathlib import Path
 
 from rl_coach.base_parameters import Frameworks
@@ -17,7 +18,7 @@ _TENSORFLOW_FLAG = "--tf_xla_persistent_cache_directory"
 
 
 def keep_compiled_steps(framework: Frameworks) -> None:
-    """Tell a framework, before it is imported, to keep what it compiles; a choice that the user made stands.
+    """Tell a framework, before it compiles anything, to keep what it compiles; a choice that the user made stands.
 
     The environment variable ``COACH_COMPILATION_CACHE`` names the directory, or is ``off``.
     """
@@ -32,9 +33,13 @@ def keep_compiled_steps(framework: Frameworks) -> None:
             return  # a home that cannot be written to is no reason not to train
         os.environ["TF_XLA_FLAGS"] = f"{os.environ.get('TF_XLA_FLAGS', '')} {_TENSORFLOW_FLAG}={directory}".strip()
     if framework == Frameworks.jax:
-        os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(directory))
+        chosen = os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(directory))
         # JAX keeps what took a second or longer; most of our steps take less
-        os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
+        shortest = os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
+        jax = sys.modules.get("jax")
+        if jax is not None and jax.config.jax_compilation_cache_dir is None:  # what it read when it was imported
+            jax.config.update("jax_compilation_cache_dir", chosen)
+            jax.config.update("jax_persistent_cache_min_compile_time_secs", float(shortest))
 
 
 def _delete_oldest(directory: Path) -> None:

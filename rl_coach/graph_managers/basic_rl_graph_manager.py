@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from rl_coach.agents.agent_interface import AgentInterface
+from rl_coach.architectures.compilation_cache import keep_compiled_steps
 from rl_coach.architectures.threads import set_num_threads_early
 from rl_coach.base_parameters import (
     AgentParameters,
@@ -65,7 +66,7 @@ class BasicRLGraphManager(GraphManager):
         # all seeds are drawn before anything is built, in this order, so that they do not depend on what is built when
         environment_seed, evaluation_seed, agent_seed = self.spawn_seed(), self.spawn_seed(), self.spawn_seed()
         parameters = self.env_params = environment_of_graph(self.env_params, task_parameters, environment_seed)
-        self._set_num_threads_early(parameters, task_parameters)
+        self._prepare_early(parameters, task_parameters)
         if task_parameters.role.acts and self._may_be_compiled(parameters):
             level = self._create_compiled_level(task_parameters, evaluation_seed, agent_seed)
             if level is not None:
@@ -87,11 +88,12 @@ class BasicRLGraphManager(GraphManager):
         )
         return [level], [environment]
 
-    def _set_num_threads_early(self, parameters: Any, task: TaskParameters) -> None:
-        """Say how many threads JAX is to compute with, where the environment may begin to."""
+    def _prepare_early(self, parameters: Any, task: TaskParameters) -> None:
+        """Tell JAX what it listens to before it computes, where the environment may begin to."""
         networks = self.agent_params.network_wrappers
         if networks and task.framework_type is Frameworks.jax and ":" in str(getattr(parameters, "level", None)):
             set_num_threads_early(task.framework_type, task.num_threads, networks)
+            keep_compiled_steps(task.framework_type)
 
     @staticmethod
     def _may_be_compiled(parameters: Any) -> bool:

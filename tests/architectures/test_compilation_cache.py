@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
+import sys
 
 import pytest
 
 from rl_coach.architectures.compilation_cache import compilation_cache, forget_compiled_steps, keep_compiled_steps
 from rl_coach.base_parameters import Frameworks
+from tests.frameworks import run_on, where_installed
 
 NAMES = (
     "COACH_COMPILATION_CACHE",
@@ -24,6 +26,7 @@ def environment(monkeypatch, tmp_path):
         monkeypatch.setenv(name, "")  # so that what the code sets is undone too
         monkeypatch.delenv(name)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delitem(sys.modules, "jax", raising=False)  # which would be told, and keep what later tests compile
     monkeypatch.setattr("importlib.metadata.version", lambda name: "1.2.3")
     return monkeypatch
 
@@ -62,6 +65,14 @@ def test_jax_keeps_the_users_choice(environment, tmp_path):
     environment.setenv("JAX_COMPILATION_CACHE_DIR", "/chosen")
     keep_compiled_steps(Frameworks.jax)
     assert os.environ["JAX_COMPILATION_CACHE_DIR"] == "/chosen"
+
+
+@where_installed("jax")
+def test_jax_that_was_imported_before_is_told_too(environment, tmp_path):
+    script = "import jax; from rl_coach.architectures.compilation_cache import *; keep_compiled_steps(Frameworks.jax)"
+    kept = str(tmp_path / "kept")
+    environment.setenv("COACH_COMPILATION_CACHE", kept)
+    run_on("jax", "-c", f"{script}; assert jax.config.jax_compilation_cache_dir.startswith({kept!r})")
 
 
 def test_forgetting_deletes_what_was_kept_and_nothing_else(environment):
