@@ -76,3 +76,20 @@ def test_what_every_agent_does_on_jax(tests):
 def test_a_framework_needs_no_other(framework, others):
     script = "import sys; from tests.architectures.test_agreement import numbers; assert numbers('dqn')"
     run_on(framework, "-c", f"{script} and not set({sorted(others)!r}) & set(sys.modules)")
+
+
+@pytest.mark.parametrize(
+    ("framework", "unneeded"),
+    [
+        ("tensorflow", {"jax", "matplotlib", "sklearn"}),
+        pytest.param("jax", {"matplotlib", "sklearn", "tensorflow"}, marks=where_installed("jax")),
+    ],
+)
+def test_what_keras_can_do_without_is_not_imported_and_stays_importable(framework, unneeded):
+    load = "import sys; from tests.architectures.test_agreement import numbers; numbers('dqn')"
+    run_on(framework, "-c", f"{load}; assert not {unneeded!r} & sys.modules.keys(); import matplotlib, sklearn")
+
+
+def test_what_was_imported_before_stays():
+    script = "import sys, sklearn; from tests.architectures.test_agreement import numbers; numbers('dqn')"
+    run_on("tensorflow", "-c", f"{script}; assert sys.modules['sklearn'] is sklearn; import keras.wrappers")
