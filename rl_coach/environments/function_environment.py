@@ -18,6 +18,7 @@ import numpy as np
 from rl_coach.architectures.native_messages import quiet_native_code
 from rl_coach.environments.gym_probe import ACTION_MASK
 from rl_coach.installation import install_command
+from rl_coach.utilities.dynamic_import import imported_at_first_use
 from rl_coach.utils import CoachError, did_you_mean
 
 _EPISODE_LENGTH = 1000  # of levels of Brax, which has it in a wrapper that this takes the place of
@@ -248,7 +249,8 @@ def _gymnasium_space(space: Any, level: str) -> gymnasium.Space:
 
 
 def _make_gymnax(level: str, name: str, parameters: dict[str, Any]) -> FunctionEnvironment:
-    gymnax = importlib.import_module("gymnax")
+    with imported_at_first_use("matplotlib.pyplot", "seaborn"):  # for pictures; most of the time that gymnax takes
+        gymnax = importlib.import_module("gymnax")
     _require_known(level, name, gymnax.registered_envs)
     fields = set(vars(gymnax.make(name)[1]))
     environment, params = gymnax.make(name, **{k: v for k, v in parameters.items() if k not in fields})

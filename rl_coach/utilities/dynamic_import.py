@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
 import inspect
@@ -9,7 +10,7 @@ import pathlib
 import re
 import sys
 from types import ModuleType
-from typing import Any, Sequence
+from typing import Any, Iterator, Sequence
 
 from rl_coach.utilities.errors import CoachError, did_you_mean
 
@@ -28,6 +29,28 @@ def get_all_subclasses(cls: type) -> list[type]:
 def class_path(cls: type) -> str:
     """``'module:Class'``, the name under which files hold a class."""
     return f"{cls.__module__}:{cls.__qualname__}"
+
+
+class _StandIn(ModuleType):
+    """Stands in for a module until somebody asks for one of its attributes."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(importlib.import_module(self.__name__), name)
+
+
+@contextlib.contextmanager
+def imported_at_first_use(*names: str) -> Iterator[None]:
+    """Let what is imported here import some modules only when it uses them; other importers get the modules as always.
+
+    :param names: of modules; those that are imported already stay as they are
+    """
+    stand_ins = {name: _StandIn(name) for name in names if name not in sys.modules}
+    sys.modules.update(stand_ins)
+    try:
+        yield
+    finally:
+        for name in stand_ins:
+            del sys.modules[name]
 
 
 _MODULE_OF_A_FILE = re.compile(r"[^0-9a-zA-Z_]")
