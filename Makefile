@@ -89,7 +89,8 @@ ON_JAX := tests/agents tests/exploration_policies tests/graph_managers tests/own
   tests/test_vector_level_manager.py tests/test_compiled_level_manager.py tests/test_compiled_replay.py \
   tests/test_compiled_continuous.py tests/test_seeds_program.py
 LEARNERS := $(addprefix tests/architectures/test_,update.py learner.py agreement.py)
-AGENTS := $(addprefix tests/agents/test_,learning.py toy_agent.py drq.py::test_several_updates_are_those_of_the_paper \
+AGENTS := $(addprefix tests/agents/test_,learning.py acting_beside_learning.py toy_agent.py \
+  drq.py::test_several_updates_are_those_of_the_paper \
   simba_v2.py::test_several_updates_are_those_of_the_paper \
   trpo.py::test_a_step_is_the_natural_gradient_within_the_limit)
 OTHERS := $(filter-out $(ON_JAX),$(patsubst %/,%,$(wildcard tests/*/)) $(wildcard tests/test_*.py))

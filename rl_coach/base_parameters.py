@@ -187,12 +187,14 @@ class AlgorithmParameters(Parameters):
     :ivar override_episode_rewards_with_the_last_transition_reward: each step gets the episode's last reward
     :ivar update_pre_network_filters_state_on_train: update the statistics of pre-network filters in training
     :ivar update_pre_network_filters_state_on_inference: update them when acting
+    :ivar act_beside_learning: act with the policy as it was before the last update, while that is computed on another
+        core, rather than wait for it; for agents that learn from a memory, whatever policy has filled it
     """
 
     constraints = {
         **flags("use_accumulated_reward_as_measurement", "heatup_using_network_decisions"),
         **flags("store_transitions_only_when_episodes_are_terminated", "share_statistics_between_workers"),
-        **flags("act_for_full_episodes", "supports_parameter_noise"),
+        **flags("act_for_full_episodes", "supports_parameter_noise", "act_beside_learning"),
         **flags("override_episode_rewards_with_the_last_transition_reward"),
         **flags("update_pre_network_filters_state_on_train", "update_pre_network_filters_state_on_inference"),
         "num_consecutive_playing_steps": steps(EnvironmentSteps, EnvironmentEpisodes),
@@ -227,6 +229,7 @@ class AlgorithmParameters(Parameters):
         self.override_episode_rewards_with_the_last_transition_reward = False
         self.update_pre_network_filters_state_on_train = False
         self.update_pre_network_filters_state_on_inference = True
+        self.act_beside_learning = False
 
 
 class ScheduleParameters(Parameters):

@@ -388,7 +388,10 @@ def _why_not_filters(agent: Agent) -> str | None:
 
 def _why_not_algorithm(agent: Agent) -> str | None:
     algorithm = agent.ap.algorithm
-    for name in ("use_accumulated_reward_as_measurement", "override_episode_rewards_with_the_last_transition_reward"):
+    for name in (
+        "use_accumulated_reward_as_measurement", "override_episode_rewards_with_the_last_transition_reward",
+        "act_beside_learning",
+    ):  # fmt: skip
         if getattr(algorithm, name):
             return f"algorithm.{name} is True"
     if agent.ap.is_batch_rl_training or agent.in_action_space is not None:

@@ -344,6 +344,7 @@ class OwnActions(TD3Agent):
     ("make", "change", "reason"),
     [
         (sac, state_dependent, "StateDependentNoiseParameters has no compiled form"),
+        (sac, lambda p: setattr(p.algorithm, "act_beside_learning", True), "algorithm.act_beside_learning is True"),
         (sac, lambda p: setattr(p, "memory", PrioritizedExperienceReplayParameters()), "PrioritizedExperienceReplay"),
         (sac, lambda p: setattr(p.algorithm, "n_step", 3), "n_step is 3"),
         (lambda: replaying(continuous.simba_v2), lambda p: None, "the filter RewardReturnScalingFilter"),
@@ -351,7 +352,7 @@ class OwnActions(TD3Agent):
         (td3, lambda p: setattr(p.algorithm, "act_for_full_episodes", True), "whole episodes are waited for"),
         (continuous.td3, lambda p: None, "EpisodicExperienceReplayParameters has no compiled form"),
     ],
-    ids=["gsde", "prioritized", "n-step", "simba-v2", "ou", "full-episodes", "episodic"],
+    ids=["gsde", "beside", "prioritized", "n-step", "simba-v2", "ou", "full-episodes", "episodic"],
 )
 def test_a_line_says_why_the_ordinary_loop_is_used(make, change, reason, tmp_path, capsys):
     parameters = make()

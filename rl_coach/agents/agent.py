@@ -188,7 +188,17 @@ class Agent(CoachNames, AgentInterface):
     def unmet_by_settings(self) -> Iterable[str]:
         """Requirements on the spaces, the settings and the memory that are not met: a line each, with advice. There are
         no networks yet. A subclass adds requirements of its own."""
-        return requirements_of(self).unmet_by_settings(self.name, self.ap, self.memory, self.spaces.action)
+        yield from requirements_of(self).unmet_by_settings(self.name, self.ap, self.memory, self.spaces.action)
+        if self.ap.algorithm.act_beside_learning and not self._may_act_beside_learning:
+            yield (
+                f"agent '{self.name}' cannot act beside its learning: algorithm.act_beside_learning is for agents "
+                f"whose update rule learns from a memory, whatever policy has filled it"
+            )
+
+    @property
+    def _may_act_beside_learning(self) -> bool:
+        goes_by_newest = self.is_on_policy or self.trains_asynchronously or self.learns_one_by_one
+        return self.learns_by_rule and not goes_by_newest
 
     def unmet_by_networks(self) -> Iterable[str]:
         """Requirements on the networks and the exploration policy that are not met, likewise."""
@@ -208,6 +218,9 @@ class Agent(CoachNames, AgentInterface):
             self.remember_probabilities()
         self.networks = self.create_networks()
         self.can_train = bool(self.networks)
+        if self.ap.algorithm.act_beside_learning:
+            for name in self.acting_networks or self.networks:
+                self.networks[name].state.keeps_for_acting = True
         self.is_recurrent = any(network.is_recurrent for network in self.networks.values())
         refuse(self.unmet_by_networks())
         self.stores_recurrent_states = self.is_recurrent and self.learns_from_stored_states
@@ -416,6 +429,8 @@ class Agent(CoachNames, AgentInterface):
         self._phase = value
         self._trains_by_coach_names = is_replaced(self, "should_train")  # once a phase, for each step asks
         self.acts_by_networks = value is not RunPhase.HEATUP or self.ap.algorithm.heatup_using_network_decisions
+        for network in self.networks.values():
+            network.online_network.waits_for_updates = value is RunPhase.TEST
         if is_built:
             self.exploration_policy.change_phase(value)
         if value is not RunPhase.TEST and self._snapshot is not None:

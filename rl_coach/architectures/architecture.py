@@ -7,6 +7,7 @@ from typing import Any, Mapping, Sequence
 import numpy as np
 
 from rl_coach.architectures.network_saver import NetworkSaver
+from rl_coach.architectures.network_state import Kept
 from rl_coach.architectures.onnx_model import with_weights
 from rl_coach.architectures.onnx_predictor import OnnxPredictor
 from rl_coach.architectures.target_learning import Fitted, TargetLearning
@@ -34,6 +35,9 @@ class Architecture:
     :param export: gives the network as an ONNX graph; called at the first prediction
     :param rng: draws the noise of NoisyNet layers
     :param target_learning: makes the updates of the online network; None for a target
+
+    :ivar waits_for_updates: predict with what the updates that are under way lead to, also where the state keeps what
+        there was before them
     """
 
     def __init__(
@@ -60,6 +64,7 @@ class Architecture:
         self._target_learning = target_learning
         self._predictor: OnnxPredictor | None = None
         self._version = -1
+        self.waits_for_updates = group != "weights"
         self._noise = state.function.noise_buffers
         self.recurrent_state: dict[str, np.ndarray] = {}
         self.reset_internal_memory()
@@ -145,13 +150,15 @@ class Architecture:
         return {name: np.stack([outputs[name] for outputs in found], axis=1) for name in names}
 
     def _fresh_predictor(self) -> OnnxPredictor:
+        kept = None if self.waits_for_updates else self._state.kept
+        version = self._state.version if kept is None else kept.version
         if self._predictor is None:
             threads = num_acting_threads(self.num_parameters, self._state.has_convolutions)
-            self._predictor = OnnxPredictor(self._export(), self._arrays(), threads)
-            self._version = self._state.version
-        elif self._version != self._state.version:
-            self._predictor.set_weights(self._arrays())
-            self._version = self._state.version
+            self._predictor = OnnxPredictor(self._export(), self._arrays(kept), threads)
+            self._version = version
+        elif self._version != version:
+            self._predictor.set_weights(self._arrays(kept))
+            self._version = version
         if self._noise:
             self._renew_noise(self._predictor.weights)
         return self._predictor
@@ -164,17 +171,18 @@ class Architecture:
         :return: the serialised ``ModelProto``
         """
         arrays = list(self._arrays())
-        first = len(self._state.arrays(self._groups[0]))
+        first = self._state.num_arrays(self._groups[0])
         for index in self._noise:
             arrays[first + index] = np.zeros_like(arrays[first + index])
         return with_weights(self._export(), arrays, metadata, outputs)
 
-    def _arrays(self) -> list[np.ndarray]:
-        arrays = [array for group in self._groups for array in self._state.arrays(group)]
+    def _arrays(self, kept: Kept | None = None) -> list[np.ndarray]:
+        read = self._state.arrays if kept is None else kept.groups.__getitem__
+        arrays = [array for group in self._groups for array in read(group)]
         return [array for array in arrays if array.dtype == np.float32]
 
     def _renew_noise(self, arrays: list[np.ndarray]) -> None:
-        first = len(self._state.arrays(self._groups[0]))
+        first = self._state.num_arrays(self._groups[0])
         for index in self._noise:
             sample = self._rng.standard_normal(arrays[first + index].shape)
             arrays[first + index][...] = np.sign(sample) * np.sqrt(np.abs(sample))

@@ -36,12 +36,15 @@ class _Framework:
     unneeded: Sequence[str] = ()
 
 
-_UNNEEDED_BY_KERAS = ("sklearn", "matplotlib", "matplotlib.pyplot")  # for wrappers in scikit-learn's form, and galleries of pictures
+# for wrappers in scikit-learn's form, and for galleries of pictures
+_UNNEEDED_BY_KERAS = ("sklearn", "matplotlib", "matplotlib.pyplot")
 
 
 _FRAMEWORKS = {
     Frameworks.tensorflow: _Framework(
-        "rl_coach.architectures.tensorflow_components.framework", "tensorflow", pip_install("tensorflow"),
+        "rl_coach.architectures.tensorflow_components.framework",
+        "tensorflow",
+        pip_install("tensorflow"),
         unneeded=(*_UNNEEDED_BY_KERAS, "jax"),  # whose functions TensorFlow Lite converts
     ),
     Frameworks.jax: _Framework(

@@ -357,7 +357,7 @@ class Learner:
         # one vector, because each argument of a compiled call costs as much as a small update
         vector = packing.pack(columns, self._scalars(scalars, learning, moving, num_updates, training_step), count)
         for network in self.networks.values():
-            network.finish()  # a failure stops the run before another update is made of it
+            network.prepare_update()  # a failure stops the run before another update is made of it
         with _first_call() if is_new else contextlib.nullcontext():
             (outputs,) = compiled(vector, [columns[name] for name in packing.large], indices)
         result = self.result_of(stages, outputs, count, learning, columns)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Sequence
+from typing import Any, Callable, Mapping, NamedTuple, Sequence
 
 import numpy as np
 
@@ -12,6 +12,18 @@ from rl_coach.architectures.update import Optimizer, TrainingStep
 SMALL_ARRAY = 16_384  # numbers below which an array's own variable costs more than copying it into a shared one
 CONVOLUTION_RANK = 4  # dimensions of a convolution's weights
 Groups = dict[str, list[Any]]
+ACTING_GROUPS = ("weights", "buffers")
+"""The groups that the online network predicts with."""
+
+
+class Kept(NamedTuple):
+    """Values that the online network predicts with while an update goes on.
+
+    :param version: the state's when it had these values
+    """
+
+    version: int
+    groups: dict[str, list[np.ndarray]]
 
 
 class StateLayout:
@@ -102,12 +114,16 @@ class NetworkState:
     :ivar updates: number of updates of the weights so far, whichever learner made them; the optimizer's schedules and
         bias corrections depend on it
     :ivar version: changes whenever a value does
+    :ivar keeps_for_acting: what the network predicts with is kept while an update goes on, so that acting need not wait
+    :ivar kept: what was kept before the last update; None if nothing was, or values have been replaced since
     """
 
     def __init__(self, function: NetworkFunction, groups: dict[str, list[np.ndarray]]):
         self.function = function
         self.updates = 0
         self.version = 0
+        self.keeps_for_acting = False
+        self.kept: Kept | None = None
         self._forms = {name: [(array.shape, array.dtype) for array in group] for name, group in groups.items()}
 
     def groups(self) -> list[str]:
@@ -144,10 +160,22 @@ class NetworkState:
                 raise ValueError(f"an array of '{group}' has shape {shape}, got {np.shape(value)}")
         self._replace(group, [np.asarray(value, dtype) for (_, dtype), value in zip(forms, values)])
         self.version += 1
+        self.kept = None
 
     def update_target(self, rate: float) -> None:
         """Move the target's weights towards the online ones; a rate of 1 copies them."""
         raise NotImplementedError(f"{type(self).__name__} moves no target")
+
+    def prepare_update(self) -> None:
+        """Wait for updates under way, and raise if they failed; keep what is acted with during the next, if wanted."""
+        self.finish()
+        if self.keeps_for_acting:
+            self.keep({group: self.arrays(group) for group in ACTING_GROUPS})
+
+    def keep(self, groups: Mapping[str, Sequence[np.ndarray]]) -> None:
+        """Predict with these values, which are copied, until the next update begins."""
+        self.kept = Kept(self.version, {group: [np.array(array) for array in groups[group]] for group in groups})
+        self.version += 1
 
     def is_changed_by(self, check: Callable[[], Any]) -> None:
         """Updates have been made or are under way. :param check: waits for them and raises if they failed"""
@@ -195,6 +223,7 @@ class CompiledNetworkState(NetworkState):
         self.variables = [self._hold(one) for one in variables]
         self.published = {}
         self.version += 1
+        self.kept = None
 
     def update_target(self, rate: float) -> None:
         if rate not in self._target_updates:

@@ -214,12 +214,15 @@ class NetworkWrapper:
         return " ".join("x".join(map(str, array.shape)) for array in self.state.arrays("weights"))
 
     def get_state(self) -> dict:
-        """Weights, buffers, optimizer state and target as arrays by name, gradients waiting to be applied, number of
-        updates, and the noise."""
+        """Weights, buffers, optimizer state and target as arrays by name, what is acted with until the next update if
+        that is something else, gradients waiting to be applied, number of updates, and the noise."""
         arrays: dict[str, Any] = {
             group: {f"{i:03d}": np.array(array) for i, array in enumerate(self.state.arrays(group))}
             for group in self.state.groups()
         }
+        if self.state.kept is not None:
+            kept = self.state.kept.groups.items()
+            arrays["kept"] = {group: {f"{i:03d}": one for i, one in enumerate(values)} for group, values in kept}
         return {
             **arrays,
             "accumulated": list(self._target_learning.accumulated),
@@ -234,6 +237,9 @@ class NetworkWrapper:
         """
         for group in self.state.groups():
             self.state.set_arrays(group, [state[group][name] for name in sorted(state[group])])
+        if self.state.keeps_for_acting and "kept" in state:
+            kept = state["kept"].items()
+            self.state.keep({group: [arrays[name] for name in sorted(arrays)] for group, arrays in kept})
         self._target_learning.accumulated = list(state["accumulated"])
         self.state.updates = state["updates"]
         self.rng.bit_generator.state = state["rng"]

@@ -45,6 +45,12 @@ def _dqn() -> AgentParameters:
     return agent
 
 
+def _dqn_beside_learning() -> AgentParameters:
+    agent = _dqn()
+    agent.algorithm.act_beside_learning = True
+    return agent
+
+
 def _prioritized_dqn() -> AgentParameters:
     agent = _dqn()
     agent.memory = PrioritizedExperienceReplayParameters()
@@ -144,6 +150,7 @@ def _neural_episodic_control() -> AgentParameters:
 # the agent, the level and the number of its copies
 RUNS: dict[str, tuple[Any, str, int]] = {
     "DQN": (_dqn, "CartPole-v1", 1),
+    "DQN that acts beside its learning": (_dqn_beside_learning, "CartPole-v1", 1),
     "DQN with prioritized replay": (_prioritized_dqn, "CartPole-v1", 1),
     "PG": (_policy_gradients, "CartPole-v1", 1),
     "ClippedPPO": (_clipped_ppo, "CartPole-v1", 1),
@@ -217,7 +224,10 @@ AGENTS: dict[str, tuple[Any, str, int]] = {
 }
 
 # those that between them have every kind of memory, filter, network state and several environments
-_IN_EVERY_RUN = ("DQN with prioritized replay", "PG", "actor-critic with an LSTM", "ClippedPPO in several environments")
+_IN_EVERY_RUN = (
+    "DQN with prioritized replay", "DQN that acts beside its learning", "PG", "actor-critic with an LSTM",
+    "ClippedPPO in several environments",
+)  # fmt: skip
 
 
 def run_names(*quick: str) -> list[Any]:

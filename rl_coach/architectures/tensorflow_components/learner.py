@@ -11,6 +11,7 @@ more, and a new tensor for the batch at each call another 80.
 
 from __future__ import annotations
 
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Callable, Sequence
 
 import numpy as np
@@ -65,6 +66,7 @@ class TensorFlowNetworkState(CompiledNetworkState):
             self.assign(change(before), before)
 
         def call() -> None:
+            self.finish()  # an update may go on in another thread
             changed()
             self.published = {}
 
@@ -105,7 +107,9 @@ class TensorFlowLearner(Learner):
             signature.append(tf.TensorSpec((packing.num_updates, layout.batch_size), tf.int32))
         uses_xla = not self._has_convolutions
         traced = tf.function(step, jit_compile=uses_xla, autograph=False).get_concrete_function(*signature)
-        return DirectCall(traced, shared(traced, uses_xla), self.networks, acting_weights)
+        call = DirectCall(traced, shared(traced, uses_xla), self.networks, acting_weights)
+        is_waited_for = not any(network.keeps_for_acting for network in self.networks.values())
+        return call if is_waited_for or not layout.changes_weights else CallBeside(call)
 
     def _apply(
         self, state: dict, gradients: dict[str, list], buffers: dict, optimizer_scalars: dict
@@ -192,6 +196,33 @@ class DirectCall:
         for network, places in self._places:
             network.published = {index: outputs[place]._numpy() for place, index in places}
         return [output._numpy() for output in outputs[: self._num_results]]
+
+
+class CallBeside:
+    """A compiled step that is computed in a thread of its own, but for the first call, which compiles it.
+
+    :param call: the step
+    """
+
+    def __init__(self, call: CompiledStep):
+        self._call = call
+        self._thread: ThreadPoolExecutor | None = None
+
+    def __call__(self, vector: np.ndarray, large: list[np.ndarray], indices: np.ndarray | None) -> list[Any]:
+        if self._thread is None:
+            self._thread = ThreadPoolExecutor(1, thread_name_prefix="learning")
+            return self._call(vector, large, indices)
+        return [OutputsToCome(self._thread.submit(self._call, vector, large, indices))]
+
+
+class OutputsToCome:
+    """[K, outputs] of updates that another thread makes; reading them as an array waits."""
+
+    def __init__(self, results: Future):
+        self._results = results
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.asarray(self._results.result()[0], dtype)
 
 
 class HeldTensor:
