@@ -25,7 +25,9 @@ from rl_coach.utils import CoachError, TrainingError, did_you_mean, force_list
 VIDEO_FRAMES_PER_SECOND = 10
 MOST_ENVIRONMENTS = 100_000
 """More copies than this are a mistake: no machine has the memory."""
-_FULL_NAME = re.compile(r"[\w.:/-]+-v\d+|[\w.]+:[\w-]+/[\w-]+|[\w.]+:[A-Z]\w*|.+\.py:\w+|pgx:.+")
+_FULL_NAME = re.compile(
+    r"[\w.:/-]+-v\d+|[\w.]+:[\w-]+/[\w-]+|[\w.]+:[A-Z]\w*|.+\.py:\w+|(gymnax|playground|brax|pgx):.+"
+)
 _EPISODE_ATTRIBUTES = (
     "state", "reward", "done", "truncated", "info", "goal", "last_action", "last_env_response",
     "total_reward_in_current_episode", "_record",
@@ -54,8 +56,8 @@ class LevelSelection:
 
 class SingleLevelSelection(LevelSelection):
     """Choice of one among several levels, or of another one by its full name: an id of Gymnasium with its version or
-    its namespace (``Hopper-v5``, ``module:Level-v0``, ``module:Space/Level``), ``module:Class`` or
-    ``path/to/file.py:Class``.
+    its namespace (``Hopper-v5``, ``module:Level-v0``, ``module:Space/Level``), ``module:Class``,
+    ``path/to/file.py:Class``, or an environment of pure functions (``playground:CartpoleBalance``, ``brax:ant``).
 
     :param levels: the levels by the names to choose from, as a dict; or a list of levels, or one level, which are
         their own names

@@ -60,7 +60,15 @@ def test_a_single_level_selection_may_heed_case():
 
 @pytest.mark.parametrize(
     "name",
-    ["Walker2d-v5", "robots:FetchReach-v4", "ALE/Pong-v5", "robots:Robots/Arm", "robots:Arm", "my envs/arm.py:Arm"],
+    [
+        "Walker2d-v5",
+        "robots:FetchReach-v4",
+        "ALE/Pong-v5",
+        "robots:Robots/Arm",
+        "robots:Arm",
+        "my envs/arm.py:Arm",
+        "brax:inverted_pendulum",
+    ],
 )
 def test_a_full_name_needs_not_be_in_the_list(name):
     selection = SingleLevelSelection({"hopper": "Hopper-v5"})
