@@ -364,11 +364,18 @@ def test_a_line_says_why_the_ordinary_loop_is_used(make, change, reason, tmp_pat
     manager.close()
 
 
+class OwnNumbers(TD3Agent):
+    """Gives its rule a number that changes."""
+
+    def learning_scalars(self) -> dict[str, float]:
+        return {"updates": float(self.clock.updates)}
+
+
 @pytest.mark.parametrize(
     "kind",
     [
-        CQLAgent, DrQv2Agent, HACDDPGAgent, IQLAgent, NAFAgent, OwnActions, TD3ExplorationAgent, TD3GoalBasedAgent,
-        WolpertingerAgent,
+        CQLAgent, DrQv2Agent, HACDDPGAgent, IQLAgent, NAFAgent, OwnActions, OwnNumbers, TD3ExplorationAgent,
+        TD3GoalBasedAgent, WolpertingerAgent,
     ],
 )  # fmt: skip
 def test_relatives_that_act_or_learn_in_ways_of_their_own_are_not_compiled(kind):

@@ -51,6 +51,7 @@ REPLACED_BY: Mapping[str, tuple[str, ...]] = {
         "learn_from_batch",
         "learn_from_played",
         "learning_columns",
+        "learning_scalars",
         "make_batches",
         "make_learning",
         "observe",
