@@ -1,7 +1,7 @@
 """Scores of presets at the steps that they take, beside the published ones and a peer's: of the tuned ones, and of
 small ones that have no reward to reach.
 
-    python -m benchmarks.scores [--only PATTERN] [--seeds 0,1,2] [--libraries coach,sb3]
+    python -m benchmarks.scores [--only PATTERN] [--seeds 0,1,2] [--libraries coach,sb3] [--framework jax]
 
 trains what is not yet among the results, a process for each, adds each outcome to them as it comes, and writes the
 tables and learning curves anew: those of docs/benchmarks.md, and on the page of each algorithm those of the presets
@@ -47,10 +47,10 @@ AIMS = {
 # rl-baselines3-zoo's table: one training each, the mean of hundreds of episodes
 PUBLISHED = {
     "Acrobot_A2C": -83.4, "Acrobot_DQN": -76.6, "Acrobot_PPO": -73.5, "Acrobot_QR_DQN": -69.1, "CartPole_A2C": 500,
-    "CartPole_DQN": 500, "CartPole_PPO": 500, "CartPole_QR_DQN": 500, "CartPole_TRPO": 500, "LunarLander_DQN": 154.4,
-    "LunarLander_PPO": 242.1, "MountainCarContinuous_SAC": 94.7, "MountainCar_DQN": -100.8, "MountainCar_QR_DQN": -106,
-    "Pendulum_DDPG": -152.1, "Pendulum_PPO": -172.2, "Pendulum_SAC": -157, "Pendulum_TD3": -151.9,
-    "Pendulum_TQC": -151.3,
+    "CartPole_DQN": 500, "CartPole_PPO": 500, "CartPole_QR_DQN": 500, "CartPole_TRPO": 500, "HalfCheetah_SAC": 9535,
+    "HalfCheetah_TD3": 9656, "LunarLander_DQN": 154.4, "LunarLander_PPO": 242.1, "MountainCarContinuous_SAC": 94.7,
+    "MountainCar_DQN": -100.8, "MountainCar_QR_DQN": -106, "Pendulum_DDPG": -152.1, "Pendulum_PPO": -172.2,
+    "Pendulum_SAC": -157, "Pendulum_TD3": -151.9, "Pendulum_TQC": -151.3, "Pong_PPO": 20.99,
 }  # fmt: skip
 SOURCE = f"Mean returns of {EPISODES} episodes after the last step, measured as [Scores](../benchmarks.md#scores) says."
 CURVES = (
@@ -72,6 +72,7 @@ class Score:
     :param curve: [steps, mean return] of each evaluation on the way
     :param seconds: wall time, evaluations included
     :param day: ``YYYY-MM-DD``
+    :param framework: that Coach's networks were built on
     """
 
     preset: str
@@ -82,12 +83,13 @@ class Score:
     curve: list[tuple[int, float]]
     seconds: float
     day: str
+    framework: str = "tensorflow"
 
 
-def train_coach(preset: str, seed: int) -> Score:
+def train_coach(preset: str, seed: int, framework: Any) -> Score:
     """Train a preset to its end."""
     with tempfile.TemporaryDirectory() as directory:
-        coach = CoachInterface(preset=path_of(preset), seed=seed, experiment_path=directory)
+        coach = CoachInterface(preset=path_of(preset), seed=seed, experiment_path=directory, framework=framework)
         manager: Any = coach.graph_manager
         curve, evaluate = [], manager.evaluate
 
@@ -102,7 +104,7 @@ def train_coach(preset: str, seed: int) -> Score:
         seconds = float(manager.progress.seconds)
         evaluate(EnvironmentEpisodes(EPISODES))
         score = float(manager.progress.last_evaluation)
-    return Score(preset, "coach", seed, curve[-1][0], score, curve, seconds, date.today().isoformat())
+    return Score(preset, "coach", seed, curve[-1][0], score, curve, seconds, date.today().isoformat(), framework)
 
 
 def train_peer(preset: str, seed: int) -> Score:
@@ -245,6 +247,7 @@ def main() -> None:
     parser.add_argument("--only", default="*", metavar="PATTERN", help="presets whose names fit, as Pendulum_*")
     parser.add_argument("--seeds", default="0,1,2", help="the seeds (default %(default)s)")
     parser.add_argument("--libraries", default="coach", help=f"of {', '.join(LIBRARIES)} (default %(default)s)")
+    parser.add_argument("--framework", default="tensorflow", help="of Coach (default %(default)s)")
     parser.add_argument("--results", type=pathlib.Path, default=RESULTS, help="file of results (default %(default)s)")
     parser.add_argument("--page", type=pathlib.Path, default=PAGE, help="page with the table (default %(default)s)")
     parser.add_argument(
@@ -261,7 +264,7 @@ def main() -> None:
     if unknown := sorted(set(libraries) - set(LIBRARIES)):
         parser.error(f"no library '{unknown[0]}': there are {', '.join(LIBRARIES)}")
     if options.one:
-        _train_and_add(presets[0], libraries[0], seeds[0], options.results)
+        _train_and_add(presets[0], libraries[0], seeds[0], options)
         return
     known = {(one.preset, one.library, one.seed) for one in read(options.results)}
     wanted = [] if options.table else [(p, library, s) for p in presets for library in libraries for s in seeds]
@@ -274,15 +277,16 @@ def main() -> None:
 
 def _is_trained(preset: str, library: str, seed: int, options: argparse.Namespace) -> bool:
     command = [sys.executable, "-m", "benchmarks.scores", "--one", "--results", str(options.results.resolve())]
-    command += ["--only", preset, "--libraries", library, "--seeds", str(seed)]
+    command += ["--only", preset, "--libraries", library, "--seeds", str(seed), "--framework", options.framework]
     is_trained = subprocess.run(command, cwd=REPOSITORY, check=False).returncode == 0
     write_tables(options.page, options.algorithms, read(options.results))
     return is_trained
 
 
-def _train_and_add(preset: str, library: str, seed: int, results: pathlib.Path) -> None:
-    score = (train_coach if library == "coach" else train_peer)(preset, seed)
-    with open(results, "a", encoding="utf-8") as file:
+def _train_and_add(preset: str, library: str, seed: int, options: argparse.Namespace) -> None:
+    is_own = library == "coach"
+    score = train_coach(preset, seed, options.framework) if is_own else train_peer(preset, seed)
+    with open(options.results, "a", encoding="utf-8") as file:
         file.write(json.dumps(asdict(score)) + "\n")
     print(f"{preset}, {LIBRARIES[library]}, seed {seed}: {score.score:.4g}, {duration(score.seconds)}", flush=True)
 

@@ -487,24 +487,29 @@ class Agent(CoachNames, AgentInterface):
 
     def put_episode_aside(self) -> EpisodeInProgress:
         """The present episode, for ``take_up_episode`` to go on with after another one, or in another run."""
+        # twice in each step of each copy of the environment: what there is nothing of is not looked for
         episode = self.episode
-        episode.filter_histories = self.input_filter.suspend()
+        episode.filter_histories = self.input_filter.suspend() if self._filters_responses else []
         episode.exploration = self.exploration_policy.suspend()
         if self.is_recurrent:
             networks = self.networks.items()
             episode.recurrent_states = {name: one.online_network.recurrent_state for name, one in networks}
-        episode.attributes = {name: vars(self)[name] for name in self._attributes_of_episode if name in vars(self)}
+        if self._attributes_of_episode:
+            episode.attributes = {name: vars(self)[name] for name in self._attributes_of_episode if name in vars(self)}
         return episode
 
     def take_up_episode(self, episode: EpisodeInProgress, is_restored: bool = False) -> None:
         """Go on with an episode that was put aside."""
         self.episode = episode
-        if episode.filter_histories is not None:
+        if episode.filter_histories:
             self.input_filter.resume(episode.filter_histories)
+        if episode.filter_histories is not None:
             self.exploration_policy.resume(episode.exploration)
-        for name, state in (episode.recurrent_states or {}).items():
-            self.networks[name].online_network.recurrent_state = state
-        vars(self).update(episode.attributes)
+        if episode.recurrent_states:
+            for name, state in episode.recurrent_states.items():
+                self.networks[name].online_network.recurrent_state = state
+        if episode.attributes:
+            vars(self).update(episode.attributes)
         if episode.is_tested:
             self.exploration_policy.change_phase(RunPhase.TEST)
         if is_restored:

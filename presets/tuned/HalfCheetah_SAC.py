@@ -1,0 +1,29 @@
+"""Soft actor-critic makes a half cheetah run, for a million steps: the settings of Haarnoja et al. 2018b, appendix D."""
+
+from rl_coach.agents.soft_actor_critic_agent import SoftActorCriticAgentParameters
+from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps
+from rl_coach.environments.gym_environment import GymVectorEnvironment
+from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
+from rl_coach.graph_managers.graph_manager import ScheduleParameters
+from rl_coach.memories.memory import MemoryGranularity
+from rl_coach.presets.tuned._networks import as_pytorch, two_layers
+
+# Schedule
+schedule_params = ScheduleParameters()
+schedule_params.heatup_steps = EnvironmentSteps(10_000)
+schedule_params.improve_steps = EnvironmentSteps(990_000)
+schedule_params.steps_between_evaluation_periods = EnvironmentSteps(49_500)
+schedule_params.evaluation_steps = EnvironmentEpisodes(5)
+
+# Agent
+agent_params = SoftActorCriticAgentParameters(use_value_network=False)
+two_layers(agent_params.network_wrappers["policy"], (256, 256))
+for name in ("policy", "q"):
+    as_pytorch(agent_params.network_wrappers[name], learning_rate=0.0003, batch_size=256)
+agent_params.network_wrappers["temperature"].learning_rate = 0.0003
+agent_params.memory.max_size = (MemoryGranularity.Transitions, 1_000_000)
+
+# Environment
+env_params = GymVectorEnvironment(level="HalfCheetah-v5")
+
+graph_manager = BasicRLGraphManager(agent_params=agent_params, env_params=env_params, schedule_params=schedule_params)
