@@ -57,8 +57,8 @@ SETTINGS = {
     "Pong_PPO": PeerSettings(
         "PongNoFrameskip-v4",
         8,
-        51_200,
-        10_240,
+        1_310_720,
+        65_536,
         {
             "n_steps": 128,
             "batch_size": 256,

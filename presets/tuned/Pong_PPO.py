@@ -1,4 +1,4 @@
-"""PPO plays Pong, for 200,000 frames."""
+"""PPO plays Pong, for 5.2 million frames."""
 
 from rl_coach.agents.clipped_ppo_agent import ClippedPPOAgentParameters
 from rl_coach.architectures.layers import Dense
@@ -11,8 +11,8 @@ from rl_coach.presets.tuned._networks import as_ppo
 # Schedule: a step is four frames
 schedule_params = ScheduleParameters()
 schedule_params.heatup_steps = EnvironmentSteps(0)
-schedule_params.improve_steps = EnvironmentSteps(50 * 1024)
-schedule_params.steps_between_evaluation_periods = EnvironmentSteps(10 * 1024)
+schedule_params.improve_steps = EnvironmentSteps(1280 * 1024)
+schedule_params.steps_between_evaluation_periods = EnvironmentSteps(64 * 1024)
 schedule_params.evaluation_steps = EnvironmentEpisodes(3)
 
 # Agent
