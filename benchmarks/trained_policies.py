@@ -4,8 +4,9 @@
 
 writes the policy of each run's newest checkpoint to ``presets/policies``, plays 100 episodes with it, and notes in
 ``policies.json`` the run that it comes from and the mean reward. A policy of more than 200 kB gets weights of half
-precision; one that is still larger belongs on a repository of the Hub (``coach push``). Then the tables on the pages of
-algorithms are written anew; ``--table`` does only that.
+precision; one that is still larger belongs on a repository of the Hub (``coach push``). A video shows one of the
+episodes. Then the tables on the pages of algorithms are written anew; ``--table`` does only that, and ``--videos`` films
+all policies again.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import gymnasium as gym
 import numpy as np
 import onnx
 from onnx import numpy_helper
+from PIL import Image
 
 from benchmarks.pages import ALGORITHMS, REPOSITORY, write_on_pages
 from rl_coach.command_line import preset_catalogue
@@ -34,8 +36,11 @@ DIRECTORY = REPOSITORY / "presets" / "policies"
 LARGEST = 200_000
 EPISODES = 100
 FIRST_SEED = 10_000
+FILMED_SEED = 10_031  # the pendulum hangs at first
+VIDEOS = REPOSITORY / "docs" / "images" / "policies"
+FRAMES, STEPS_PER_FRAME, WIDTH, COLOURS, MILLISECONDS = 100, 2, 200, 16, 50
 BEGIN, END = "<!-- trained policies -->", "<!-- end of trained policies -->"
-HEADER = "| trained policy | mean reward | run |\n|---|---|---|"
+HEADER = "| trained policy | mean reward | run | an episode |\n|---|---|---|---|"
 
 
 def main() -> None:
@@ -43,12 +48,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.trained_policies", description=__doc__)
     parser.add_argument("experiments", metavar="EXPERIMENT", nargs="*", type=pathlib.Path, help="finished runs")
     parser.add_argument("--table", action="store_true", help="only write the tables")
+    parser.add_argument("--videos", action="store_true", help="film all policies again")
     options = parser.parse_args()
     known = read_index()
     for experiment in options.experiments if not options.table else ():
         name, entry = ship(experiment)
         known[name] = entry
+        film(name)
         print(f"{name}: {entry}")
+    for name in known if options.videos else ():
+        film(name)
     text = json.dumps(dict(sorted(known.items())), indent=2)
     (DIRECTORY / INDEX_FILE).write_text(f"{text}\n", encoding="utf-8")
     write_on_pages(ALGORITHMS, BEGIN, END, lambda named: table({name: known[name] for name in known if name in named}))
@@ -75,7 +84,7 @@ def ship(experiment: pathlib.Path) -> tuple[str, dict[str, Any]]:
     model = model if size(model) <= LARGEST else in_half_precision(model)
     if size(model) > LARGEST:
         raise SystemExit(f"the policy of {name} has {size(model):,} bytes: upload it with coach push")
-    folder = DIRECTORY / name.rpartition("/")[2]
+    folder = DIRECTORY / _short(name)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     for file, data in policy_files.as_files(document, model).items():
@@ -129,11 +138,38 @@ def mean_reward(folder: pathlib.Path, preset: str, episodes: int = EPISODES) -> 
     return float(np.mean(returns))
 
 
+def film(preset: str) -> None:
+    """Write the video of one of a policy's episodes, of its first ``FRAMES * STEPS_PER_FRAME`` steps."""
+    level = preset_catalogue.load(preset).env_params.level
+    policy, environment = Policy.load(DIRECTORY / _short(preset)), gym.make(level, render_mode="rgb_array")
+    observation, _ = environment.reset(seed=FILMED_SEED)
+    policy.reset()
+    frames, is_over = [], False
+    while not is_over and len(frames) < FRAMES:
+        frame: Any = environment.render()
+        height = round(frame.shape[0] * WIDTH / frame.shape[1])
+        frames.append(Image.fromarray(frame).resize((WIDTH, height)).quantize(COLOURS))
+        for _ in range(STEPS_PER_FRAME):
+            observation, _, is_terminated, is_truncated, _ = environment.step(policy.act(observation))
+            is_over = is_over or is_terminated or is_truncated
+            if is_over:
+                break
+    environment.close()
+    VIDEOS.mkdir(parents=True, exist_ok=True)
+    path = VIDEOS / f"{_short(preset)}.gif"
+    frames[0].save(path, save_all=True, append_images=frames[1:], duration=MILLISECONDS, loop=0)
+
+
+def _short(preset: str) -> str:
+    return preset.rpartition("/")[2]
+
+
 def table(known: dict[str, dict[str, Any]]) -> str:
     """A row for each policy; empty without any."""
     rows = [
         f"| `coach fetch {name}` | {entry['mean_reward']:,.6g} in {entry['episodes']} episodes "
-        f"| `{entry['run']['command']}`, {entry['run']['day']} |"
+        f"| `{entry['run']['command']}`, {entry['run']['day']} "
+        f"| ![{name} plays](../images/policies/{_short(name)}.gif) |"
         for name, entry in known.items()
     ]
     return "\n".join([HEADER, *rows]) if rows else ""
