@@ -5,8 +5,8 @@
 writes the policy of each run's newest checkpoint to ``presets/policies``, plays 100 episodes with it, and notes in
 ``policies.json`` the run that it comes from and the mean reward. A policy of more than 200 kB gets weights of half
 precision; one that is still larger belongs on a repository of the Hub (``coach push``). A video shows one of the
-episodes. Then the tables on the pages of algorithms are written anew; ``--table`` does only that, and ``--videos`` films
-all policies again.
+episodes. Then the tables on the pages of algorithms are written anew; ``--table`` does only that, and ``--videos``
+films all policies again.
 """
 
 from __future__ import annotations

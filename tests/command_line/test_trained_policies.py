@@ -13,7 +13,7 @@ import sys
 import numpy as np
 import pytest
 
-from benchmarks.trained_policies import BEGIN, EPISODES, HEADER, LARGEST, in_half_precision, mean_reward, table
+from benchmarks.trained_policies import BEGIN, EPISODES, HEADER, LARGEST, VIDEOS, in_half_precision, mean_reward, table
 from rl_coach.coach import main
 from rl_coach.command_line import preset_catalogue, trained_policies
 from rl_coach.policy import Policy
@@ -178,6 +178,7 @@ def test_the_pages_of_algorithms_name_the_policies():
     assert HEADER in tables
     for name, entry in PUBLISHED.items():
         assert table({name: entry}).splitlines()[-1] in tables
+        assert (VIDEOS / f"{name.removeprefix('tuned/')}.gif").is_file()
 
 
 def test_half_precision_changes_actions_by_little():
