@@ -1,4 +1,4 @@
-"""Soft actor-critic makes a half cheetah run, for a million steps: the settings of Haarnoja et al. 2018b, appendix D."""
+"""SAC makes a half cheetah run, for a million steps: the settings of Haarnoja et al. 2018b, appendix D."""
 
 from rl_coach.agents.soft_actor_critic_agent import SoftActorCriticAgentParameters
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps
