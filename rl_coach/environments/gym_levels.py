@@ -18,7 +18,7 @@ import re
 import sys
 import warnings
 from types import ModuleType
-from typing import Any
+from typing import Any, Iterator
 
 from rl_coach.environments.rendering import has_display
 from rl_coach.installation import install_command, is_installed, pip_install
@@ -276,7 +276,7 @@ def _make(specification: Any, parameters: dict[str, Any], render_mode: str | Non
     if render_mode == "rgb_array" and "mujoco" in _installation_of(specification):
         _draw_without_display()
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _refusing_unfit_parameters(specification):
             warnings.filterwarnings("ignore", category=DeprecationWarning, module="gymnasium")
             return gymnasium.make(specification, render_mode=render_mode, **parameters)
     except gymnasium.error.DependencyNotInstalled as error:
@@ -286,6 +286,15 @@ def _make(specification: Any, parameters: dict[str, Any], render_mode: str | Non
         raise CoachError(_how_to_install(specification, str(error))) from error
     except gymnasium.error.Error as error:
         raise CoachError(f"level '{specification.id}' cannot be created: {error}") from error
+
+
+@contextlib.contextmanager
+def _refusing_unfit_parameters(specification: Any) -> Iterator[None]:
+    """
+    :raises CoachError: the level's constructor has no argument of that name
+    """
+    try:
+        yield
     except TypeError as error:
         if "keyword argument" not in str(error):
             raise
@@ -314,12 +323,8 @@ def make_registered_vector(specification: Any, count: int) -> Any:
     """
     import gymnasium
 
-    try:
+    with _refusing_unfit_parameters(specification):
         return gymnasium.make_vec(specification, count, "vector_entry_point")
-    except TypeError as error:
-        if "keyword argument" not in str(error):
-            raise
-        raise CoachError(_unfit_parameters(specification.id, error)) from error
 
 
 def _installation_of(specification: Any) -> str:
