@@ -284,7 +284,7 @@ class _Group:
     def _say_where(self, outcomes: Sequence[Outcome], stopped_by: int | None) -> None:
         directory = shown(self._directory)
         self._screen.print(f"experiment: {directory}")
-        if self._trains and stopped_by is not None:
+        if self._trains and stopped_by is not None and not all(outcome.has_finished for outcome in outcomes):
             self._say_how_to_continue(directory, outcomes)
         print_dashboard_command(self._directory, self._screen, compares=self._is_sweep)
 
