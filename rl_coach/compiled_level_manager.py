@@ -73,25 +73,27 @@ class CompiledLevelManager(LevelManager):
         self._steps_per_phase = max(1, part.period // num_copies)
         self._most_steps = max(self._steps_per_phase, _STEPS_PER_CALL // num_copies)
         self._most_phases = self._most_steps // self._steps_per_phase + 1
-        actions = environment.action_space
         self._part = part
-        self._loop: Any = loop_class(
-            functions,
-            {name: tuple(map(int, space.shape)) for name, space in environment.state_space.sub_spaces.items()},
-            (actions.low, actions.high) if isinstance(actions, BoxActionSpace) else None,
-            part,
-            learner,
-            PureFilters(agent.input_filter, learner.ops),
-            PureFilters(agent.pre_network_filter, learner.ops),
-            agent.ap.algorithm.discount,
-            num_copies,
-            self._most_steps,
-            self._most_phases,
-        )
-        task = agent.ap.task_parameters
+        task, filters = agent.ap.task_parameters, PureFilters(agent.pre_network_filter, learner.ops)
+        self._loop: Any
         if task is not None and task.seeds_program is not None:
-            name, filters = os.path.basename(task.experiment_path), PureFilters(agent.pre_network_filter, learner.ops)
+            name = os.path.basename(task.experiment_path)
             self._loop = LoopOfSeeds(task.seeds_program, name, learner, filters)
+        else:
+            actions = environment.action_space
+            self._loop = loop_class(
+                functions,
+                {name: tuple(map(int, space.shape)) for name, space in environment.state_space.sub_spaces.items()},
+                (actions.low, actions.high) if isinstance(actions, BoxActionSpace) else None,
+                part,
+                learner,
+                PureFilters(agent.input_filter, learner.ops),
+                filters,
+                agent.ap.algorithm.discount,
+                num_copies,
+                self._most_steps,
+                self._most_phases,
+            )
         self._carry: Any = None
         self._seconds_per_step: dict[RunPhase, float] = {}  # heatup is faster: it does not learn
         self._has_compiled = False

@@ -132,22 +132,8 @@ class Played(NamedTuple):
     shown: dict[str, Any]
 
 
-class CompiledAgent(Protocol):
-    """An agent's part in a compiled loop.
-
-    :ivar period: environment steps between two training phases
-    :ivar updates_per_phase: K, the most updates of a training phase
-    :ivar recurrent_sizes: size of each part of the recurrent network's state; empty for none
-    """
-
-    period: int
-    updates_per_phase: int
-    recurrent_sizes: dict[str, int]
-
-    # pure functions, which the framework traces
-
-    def memory(self, example: PlayedStep) -> Any:
-        """An empty memory, a tree of arrays [T, N, ...] and numbers. :param example: a step, for shapes and dtypes"""
+class CompiledActing(Protocol):
+    """Acting in a compiled loop."""
 
     def act(
         self,
@@ -164,6 +150,31 @@ class CompiledAgent(Protocol):
         :param level: [L], how the agent explores in this step
         """
 
+    def levels(self, ahead: int, steps: int) -> np.ndarray:
+        """[steps, L] float32, how the agent explores in its next steps in the present phase of the run; asked on the
+        host.
+
+        :param ahead: environment steps before them that are not counted yet
+        """
+
+
+class CompiledAgent(CompiledActing, Protocol):
+    """An agent's part in a compiled loop.
+
+    :ivar period: environment steps between two training phases
+    :ivar updates_per_phase: K, the most updates of a training phase
+    :ivar recurrent_sizes: size of each part of the recurrent network's state; empty for none
+    """
+
+    period: int
+    updates_per_phase: int
+    recurrent_sizes: dict[str, int]
+
+    # pure functions, which the framework traces
+
+    def memory(self, example: PlayedStep) -> Any:
+        """An empty memory, a tree of arrays [T, N, ...] and numbers. :param example: a step, for shapes and dtypes"""
+
     def remember(self, memory: Any, step: PlayedStep) -> Any:
         """The memory with one step more."""
 
@@ -174,12 +185,6 @@ class CompiledAgent(Protocol):
         """Make the updates of a training phase."""
 
     # asked on the host
-
-    def levels(self, ahead: int, steps: int) -> np.ndarray:
-        """[steps, L] float32, how the agent explores in its next steps in the present phase of the run.
-
-        :param ahead: environment steps before them that are not counted yet
-        """
 
     def plan(self, clock: Any, steps: int, updates_before: int, most: int | None) -> PlannedPhase:
         """The next training phase.

@@ -17,7 +17,7 @@ from rl_coach.agents.core.compiled_columns import (
 )
 from rl_coach.agents.core.epochs import DIVERGENCE, log_minibatches
 from rl_coach.agents.core.update_loop import UpdateLoop
-from rl_coach.architectures.compiled_loop import Learned, Phase, PlannedPhase, PlayedStep, State
+from rl_coach.architectures.compiled_loop import CompiledActing, Learned, Phase, PlannedPhase, PlayedStep, State
 from rl_coach.architectures.learner import UpdateLayout
 from rl_coach.architectures.policies import log_probability, masked
 from rl_coach.architectures.update import NetworkView
@@ -64,21 +64,8 @@ class Minibatches(NamedTuple):
     rows: Callable[[Any], tuple[Any, Any]]
 
 
-class EpochAlgorithm(Protocol):
+class EpochAlgorithm(CompiledActing, Protocol):
     """An algorithm that plays with the same networks for a while, and then learns in epochs."""
-
-    def act(
-        self,
-        key: Any,
-        networks: dict[str, NetworkView],
-        states: dict[str, Any],
-        recurrent: dict[str, Any],
-        level: Any,
-    ) -> tuple[Any, dict[str, Any]]:
-        """See ``CompiledAgent.act``."""
-
-    def levels(self, ahead: int, steps: int) -> np.ndarray:
-        """See ``CompiledAgent.levels``."""
 
     def columns(self, networks: dict[str, NetworkView], played: PlayedPhase) -> tuple[dict[str, Any], dict[str, Any]]:
         """The columns [T N, ...] of the update rule that are no states, actions or weights, and arrays to log."""
