@@ -1,0 +1,43 @@
+"""Modules that others import only when they use them."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import pytest
+
+from rl_coach.utilities.dynamic_import import imported_at_first_use
+
+
+@pytest.fixture
+def modules(tmp_path, monkeypatch):
+    """``drawing`` needs ``pictures``, which only one of its functions uses."""
+    (tmp_path / "pictures.py").write_text("colour = 'red'")
+    (tmp_path / "drawing.py").write_text("import pictures as p\n\ndef draw():\n    return p.colour\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    yield
+    for name in ("pictures", "drawing"):
+        sys.modules.pop(name, None)
+
+
+def test_a_module_is_imported_when_it_is_used(modules):
+    with imported_at_first_use("pictures"):
+        drawing = importlib.import_module("drawing")
+    assert "pictures" not in sys.modules
+    assert drawing.draw() == "red" and "pictures" in sys.modules
+
+
+def test_others_import_it_as_always(modules):
+    with imported_at_first_use("pictures"):
+        drawing = importlib.import_module("drawing")
+    pictures = importlib.import_module("pictures")
+    pictures.colour = "blue"
+    assert drawing.draw() == "blue" and type(pictures) is type(sys)
+
+
+def test_one_that_is_imported_already_stays(modules):
+    pictures = importlib.import_module("pictures")
+    with imported_at_first_use("pictures"):
+        assert importlib.import_module("drawing").p is pictures
+    assert sys.modules["pictures"] is pictures
