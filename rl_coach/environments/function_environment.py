@@ -197,28 +197,36 @@ class FunctionSimulator(gymnasium.Env):
         self.observation_space, self.action_space = functions.observation_space, functions.action_space
         # where gymnax has a level of Gymnasium's, the reward that solves it is the same
         self.spec = gymnasium.registry.get(functions.name.partition(":")[2])
-        self._reset, self._step = jax.jit(functions.reset), jax.jit(self._step_once)
+        self._begin, self._step = jax.jit(self._begin_once), jax.jit(self._step_once)
         self._state: Any = None
         self._key: Any = None
         self._steps = 0
 
-    def _step_once(self, key: Any, number: Any, state: Any, action: Any) -> Outcome:
-        return self.functions.step(jax.random.fold_in(key, number), state, action)
+    def _begin_once(self, seed: Any) -> tuple[Any, Any, Any]:
+        """The first observation and state, and the numbers of the key that the episode's steps draw from."""
+        begin, key = jax.random.split(jax.random.key(seed))
+        return *self.functions.reset(begin), jax.random.key_data(key)
+
+    def _step_once(self, key: Any, number: Any, state: Any, action: Any) -> tuple[Any, Any, Any]:
+        """The state, the observation, and reward, terminated and truncated in one array: to read an array costs as much
+        as the step."""
+        key = jax.random.fold_in(jax.random.wrap_key_data(key), number)
+        outcome = self.functions.step(key, state, action)
+        numbers = [jnp.asarray(one, jnp.float32) for one in (outcome.reward, outcome.terminated, outcome.truncated)]
+        return outcome.state, outcome.observation, jnp.stack(numbers)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begin an episode. Its random numbers come from ``np_random``, whose state is thus all that is random here."""
         super().reset(seed=seed)
-        begin, self._key = jax.random.split(jax.random.key(int(self.np_random.integers(2**31))))
         self._steps = 0
-        observation, self._state = self._reset(begin)
+        observation, self._state, self._key = self._begin(int(self.np_random.integers(2**31)))
         return _as_numpy(observation), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         self._steps += 1
-        outcome = self._step(self._key, self._steps, self._state, action)
-        self._state = outcome.state
-        observation, reward, terminated, truncated = jax.device_get((outcome.observation, *outcome[2:]))
-        return _as_numpy(observation), float(reward), bool(terminated), bool(truncated), {}
+        self._state, observation, numbers = self._step(self._key, self._steps, self._state, action)
+        reward, terminated, truncated = np.asarray(numbers).tolist()
+        return _as_numpy(observation), reward, bool(terminated), bool(truncated), {}
 
     def render(self) -> None:
         """Nothing is drawn."""
