@@ -146,7 +146,7 @@ def _seen(preset: str, runs: list[Score]) -> str:
     said = []
     for library, name in LIBRARIES.items():
         if own := [one for one in runs if one.library == library]:
-            path = ", ".join(f"{_mean_at(part, own):.4g}" for part in PARTS_OF_CURVE)
+            path = ", ".join(_figure(_mean_at(part, own)) for part in PARTS_OF_CURVE)
             said.append(f"{name} has a mean return of {path}")
     return f"Learning curve of {path_of(preset)}: at 20, 40, 60, 80 and 100 % of the steps {'; '.join(said)}"
 
@@ -202,14 +202,19 @@ def table(scores: Iterable[Score]) -> str:
 
 def _row(preset: str, library: str, runs: list[Score]) -> str:
     scores = [one.score for one in runs]
-    spread = f" ± {statistics.stdev(scores):.4g}" if len(scores) > 1 else ""
+    spread = f" ± {_figure(statistics.stdev(scores))}" if len(scores) > 1 else ""
     cells = [
         f"`{path_of(preset)}`", f"{runs[0].steps:,}", _known(preset, AIMS), _known(preset, PUBLISHED),
-        LIBRARIES[library], ", ".join(f"{one:.4g}" for one in scores), f"{statistics.mean(scores):.4g}{spread}",
-        ", ".join(f"{_mean_at(part, runs):.4g}" for part in PARTS_OF_CURVE),
+        LIBRARIES[library], ", ".join(map(_figure, scores)), f"{_figure(statistics.mean(scores))}{spread}",
+        ", ".join(_figure(_mean_at(part, runs)) for part in PARTS_OF_CURVE),
         ", ".join(duration(one.seconds) for one in runs), max(one.day for one in runs),
     ]  # fmt: skip
     return f"| {' | '.join(cells)} |"
+
+
+def _figure(value: float) -> str:
+    """Four digits, without an exponent."""
+    return f"{float(f'{value:.4g}'):.10g}"
 
 
 def _known(preset: str, scores: dict[str, float]) -> str:
