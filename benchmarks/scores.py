@@ -282,7 +282,7 @@ def main() -> None:
 
 def _is_trained(preset: str, library: str, seed: int, options: argparse.Namespace) -> bool:
     command = [sys.executable, "-m", "benchmarks.scores", "--one", "--results", str(options.results.resolve())]
-    command += ["--only", preset, "--libraries", library, "--seeds", str(seed), "--framework", options.framework]
+    command += ["--framework", options.framework, "--only", preset, "--libraries", library, "--seeds", str(seed)]
     is_trained = subprocess.run(command, cwd=REPOSITORY, check=False).returncode == 0
     write_tables(options.page, options.algorithms, read(options.results))
     return is_trained
