@@ -469,7 +469,7 @@ class GraphManager(CoachNames, Constrained):
             self.reset_required = True
             # where the agent, not the environment, ended the episode, the environment would only go on
             self.force_next_reset = not response.game_over
-        if self._run_callbacks.exist:
+        if self._run_callbacks.hear_steps:
             self._run_callbacks.call("on_step")
         if time.monotonic() >= self._attention_at:
             self.attend()
@@ -516,7 +516,7 @@ class GraphManager(CoachNames, Constrained):
         end, before = self.improvement.end_in_updates, counts[TrainingSteps]
         for level in self.level_managers:
             counts[TrainingSteps] += level.train(None if end is None else end - counts[TrainingSteps])
-        if self._run_callbacks.exist and counts[TrainingSteps] > before:
+        if self._run_callbacks.hear_updates and counts[TrainingSteps] > before:
             self._run_callbacks.call("on_update")
 
     def should_train(self) -> bool:
@@ -557,7 +557,7 @@ class GraphManager(CoachNames, Constrained):
                 self.occasionally_save_checkpoint()
             if signals.asked is not None:
                 signals.stop_if_asked()
-            if callbacks.exist:
+            if callbacks.view.has_asked:
                 callbacks.carry_out(lambda: self.evaluate(self.evaluation_steps), self.save_checkpoint)
                 self._bound_steps(ends, until_checkpoint=True)  # an evaluation has bounds of its own
                 if callbacks.wants_stop:

@@ -7,10 +7,12 @@ import pandas
 import pytest
 
 from rl_coach.callbacks import Callback, FilmEvaluations, NotebookProgress, SaveEvery, StopOnPlateau, StopOnReward
+from rl_coach.callbacks.callback import RunView
 from rl_coach.checkpoint import CheckpointStateReader
 from rl_coach.coach import CoachInterface
 from rl_coach.command_line.user_classes import make_callbacks
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, RunPhase, TrainingSteps
+from rl_coach.graph_managers.run_callbacks import RunCallbacks
 from rl_coach.utils import CallbackError, CoachError
 from tests.zoo.graphs import counting_graph, schedule
 from tests.zoo.runs import created, resumed
@@ -160,6 +162,19 @@ def test_a_run_with_callbacks_learns_as_one_without(tmp_path):
 
 
 # what they can ask for
+
+
+def test_a_hook_that_is_not_overridden_is_not_called():
+    class Updates(Callback):
+        def on_update(self, run):
+            run.log("updates", run.updates)
+
+    silent, of_an_instance = Callback(), Callback()
+    of_an_instance.on_step = lambda run: None
+    for callbacks, heard in (([silent], (False, False)), ([silent, Updates()], (False, True)),
+                             ([of_an_instance], (True, False))):  # fmt: skip
+        hooks = RunCallbacks(callbacks, RunView(None), lambda name: None)
+        assert (hooks.hear_steps, hooks.hear_updates) == heard
 
 
 def test_a_callback_can_stop_the_run(tmp_path, capsys):
