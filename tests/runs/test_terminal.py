@@ -23,7 +23,7 @@ schedule = ScheduleParameters()
 schedule.heatup_steps = EnvironmentSteps(200)
 schedule.improve_steps = EnvironmentSteps(300)
 schedule.steps_between_evaluation_periods = EnvironmentSteps(150)
-schedule.evaluation_steps = EnvironmentEpisodes(300)
+schedule.evaluation_steps = EnvironmentEpisodes(2000)
 graph_manager = BasicRLGraphManager(DQNAgentParameters(), GymVectorEnvironment("CartPole-v1"), schedule)
 """
 
@@ -36,7 +36,8 @@ def preset(tmp_path):
 
 @pytest.mark.parametrize("columns, framework", [(80, "tensorflow"), (200, "jax")])
 def test_a_run_is_shown_cleanly(preset, columns, framework):
-    with terminal([*COACH, "-p", "small.py", "-f", framework, "--seed", "1"], columns, preset) as shown:
+    command = [*COACH, "-p", "small.py", "-f", framework, "--seed", "1"]
+    with terminal(command, columns, preset, XLA_FLAGS="") as shown:  # in haste it compiles before anybody sees it
         shown.watch(120)
         assert shown.return_code == 0, shown.lines()
         sights, end = shown.sights, "\n".join(shown.lines())
@@ -46,8 +47,8 @@ def test_a_run_is_shown_cleanly(preset, columns, framework):
     assert re.search(r"(loading|building)", first.text)
     assert re.search(rf"building the graph on {framework} \.\.\. \d+ s", everything)
     assert "compiling the training step ... 0 s" in everything
-    assert re.search(r"Testing +\d+ +[\d,]+ +[\d,]+ .*\d+ of 300 episodes", everything)
-    assert len(re.findall(r"^evaluation \S+ \(best \S+\) over 300 episodes", end, re.MULTILINE)) == 2
+    assert re.search(r"Testing +\d+ +[\d,]+ +[\d,]+ .*\d+ of 2,000 episodes", everything)
+    assert len(re.findall(r"^evaluation \S+ \(best \S+\) over 2,000 episodes", end, re.MULTILINE)) == 2
     assert "trained " in end and "heatup before training: " in end
     assert "Training" not in end and " ... " not in end  # the display is gone
 
