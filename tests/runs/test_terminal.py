@@ -12,6 +12,8 @@ from tests.terminal import terminal
 
 CTRL_C = "\x03"
 COACH = [sys.executable, "-m", "rl_coach"]
+AT_LEISURE = {"XLA_FLAGS": ""}
+"""Compile as for users: in the haste of tests it is over before the display shows it."""
 PRESET = """
 from rl_coach.agents.dqn_agent import DQNAgentParameters
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps
@@ -23,7 +25,7 @@ schedule = ScheduleParameters()
 schedule.heatup_steps = EnvironmentSteps(200)
 schedule.improve_steps = EnvironmentSteps(300)
 schedule.steps_between_evaluation_periods = EnvironmentSteps(150)
-schedule.evaluation_steps = EnvironmentEpisodes(2000)
+schedule.evaluation_steps = EnvironmentEpisodes(300)
 graph_manager = BasicRLGraphManager(DQNAgentParameters(), GymVectorEnvironment("CartPole-v1"), schedule)
 """
 
@@ -37,7 +39,8 @@ def preset(tmp_path):
 @pytest.mark.parametrize("columns, framework", [(80, "tensorflow"), (200, "jax")])
 def test_a_run_is_shown_cleanly(preset, columns, framework):
     command = [*COACH, "-p", "small.py", "-f", framework, "--seed", "1"]
-    with terminal(command, columns, preset, XLA_FLAGS="") as shown:  # in haste it compiles before anybody sees it
+    command += ["-cp", "evaluation_steps=EnvironmentEpisodes(2000)"]  # long enough to be seen
+    with terminal(command, columns, preset, **AT_LEISURE) as shown:
         shown.watch(120)
         assert shown.return_code == 0, shown.lines()
         sights, end = shown.sights, "\n".join(shown.lines())
@@ -111,7 +114,7 @@ EVALUATED_BEFORE = (
 @pytest.mark.parametrize("settings", [SHORT, EVALUATED_BEFORE], ids=["after heatup", "after an evaluation"])
 def test_a_compilation_stands_under_the_phase_that_waits(preset, settings):
     """The phase before it was over before it could be drawn a second time."""
-    with terminal([*COACH, "-p", "small.py", "-cp", settings, "--seed", "1"], 120, preset) as shown:
+    with terminal([*COACH, "-p", "small.py", "-cp", settings, "--seed", "1"], 120, preset, **AT_LEISURE) as shown:
         assert shown.watch(120, until="compiling the training step"), shown.lines()
         assert ("evaluation" in shown.lines()[0]) == (settings is EVALUATED_BEFORE)
         assert shown.shows("Training ") and not shown.shows("Heatup") and not shown.shows("Testing"), shown.lines()
