@@ -1,16 +1,11 @@
 """TD3 makes a half cheetah run, for a million steps: the settings of Fujimoto et al. 2018, with rl-zoo's networks."""
 
 from rl_coach.agents.td3_agent import TD3AgentParameters
-from rl_coach.base_parameters import EmbedderScheme
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps
 from rl_coach.environments.gym_environment import GymVectorEnvironment
-from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
 from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
 from rl_coach.graph_managers.graph_manager import ScheduleParameters
-from rl_coach.memories.memory import MemoryGranularity
-from rl_coach.memories.non_episodic.experience_replay import ExperienceReplayParameters
-from rl_coach.presets.tuned._networks import as_pytorch, two_layers
-from rl_coach.schedules import ConstantSchedule
+from rl_coach.presets.tuned._networks import as_deterministic_policy
 
 # Schedule
 schedule_params = ScheduleParameters()
@@ -21,18 +16,8 @@ schedule_params.evaluation_steps = EnvironmentEpisodes(5)
 
 # Agent
 agent_params = TD3AgentParameters()
-two_layers(agent_params.network_wrappers["actor"], (400, 300))
-two_layers(agent_params.network_wrappers["critic"], (400, 300))
-agent_params.network_wrappers["critic"].input_embedders_parameters["action"].scheme = EmbedderScheme.Empty
-for name in ("actor", "critic"):
-    as_pytorch(agent_params.network_wrappers[name], learning_rate=0.001, batch_size=256)
-agent_params.memory = ExperienceReplayParameters()
-agent_params.memory.max_size = (MemoryGranularity.Transitions, 1_000_000)
+as_deterministic_policy(agent_params, replay_size=1_000_000)
 agent_params.algorithm.discount = 0.99
-agent_params.algorithm.rate_for_copying_weights_to_target = 0.005
-agent_params.exploration = AdditiveNoiseParameters()
-agent_params.exploration.noise_schedule = ConstantSchedule(0.05)  # of the range: 0.1 where actions are from -1 to 1
-agent_params.exploration.evaluation_noise = 0.0
 agent_params.algorithm.policy_noise = 0.2
 agent_params.algorithm.noise_clipping = 0.5
 agent_params.algorithm.act_for_full_episodes = False

@@ -9,8 +9,7 @@ from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps
 from rl_coach.environments.gym_environment import GymVectorEnvironment
 from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
 from rl_coach.graph_managers.graph_manager import ScheduleParameters
-from rl_coach.memories.memory import MemoryGranularity
-from rl_coach.presets.tuned._networks import as_pytorch, two_layers
+from rl_coach.presets.tuned._networks import as_soft_actor_critic
 
 # Schedule
 schedule_params = ScheduleParameters()
@@ -21,11 +20,7 @@ schedule_params.evaluation_steps = EnvironmentEpisodes(10)
 
 # Agent
 agent_params = SoftActorCriticAgentParameters(use_value_network=False)
-two_layers(agent_params.network_wrappers["policy"], (256, 256))
-for name in ("policy", "q"):
-    as_pytorch(agent_params.network_wrappers[name], learning_rate=0.001, batch_size=256)
-agent_params.network_wrappers["temperature"].learning_rate = 0.001
-agent_params.memory.max_size = (MemoryGranularity.Transitions, 1_000_000)
+as_soft_actor_critic(agent_params, learning_rate=0.001)
 for name in ("policy", "q"):
     agent_params.network_wrappers[name].adam_optimizer_beta1 = 0.5
 agent_params.network_wrappers["q"].heads_parameters[0].batchnorm = True

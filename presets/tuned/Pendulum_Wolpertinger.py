@@ -3,18 +3,13 @@
 from collections import OrderedDict
 
 from rl_coach.agents.wolpertinger_agent import WolpertingerAgentParameters
-from rl_coach.base_parameters import EmbedderScheme
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps
 from rl_coach.environments.gym_environment import GymVectorEnvironment
-from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
 from rl_coach.filters.action.box_discretization import BoxDiscretization
 from rl_coach.filters.filter import OutputFilter
 from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
 from rl_coach.graph_managers.graph_manager import ScheduleParameters
-from rl_coach.memories.memory import MemoryGranularity
-from rl_coach.memories.non_episodic.experience_replay import ExperienceReplayParameters
-from rl_coach.presets.tuned._networks import as_pytorch, two_layers
-from rl_coach.schedules import ConstantSchedule
+from rl_coach.presets.tuned._networks import as_deterministic_policy
 
 # Schedule
 schedule_params = ScheduleParameters()
@@ -25,21 +20,11 @@ schedule_params.evaluation_steps = EnvironmentEpisodes(10)
 
 # Agent
 agent_params = WolpertingerAgentParameters()
-two_layers(agent_params.network_wrappers["actor"], (400, 300))
-two_layers(agent_params.network_wrappers["critic"], (400, 300))
-agent_params.network_wrappers["critic"].input_embedders_parameters["action"].scheme = EmbedderScheme.Empty
-for name in ("actor", "critic"):
-    as_pytorch(agent_params.network_wrappers[name], learning_rate=0.001, batch_size=256)
+as_deterministic_policy(agent_params, replay_size=200_000)
 agent_params.network_wrappers["critic"].heads_parameters[0].initializer = "xavier"  # as the network says
-agent_params.memory = ExperienceReplayParameters()
-agent_params.memory.max_size = (MemoryGranularity.Transitions, 200_000)
 agent_params.algorithm.discount = 0.98
-agent_params.algorithm.rate_for_copying_weights_to_target = 0.005
 agent_params.algorithm.k = 5
 agent_params.algorithm.use_full_policy_in_target = True
-agent_params.exploration = AdditiveNoiseParameters()
-agent_params.exploration.noise_schedule = ConstantSchedule(0.05)  # of the range: 0.1 where actions are from -1 to 1
-agent_params.exploration.evaluation_noise = 0.0
 agent_params.output_filter = OutputFilter(
     action_filters=OrderedDict([("discretization", BoxDiscretization(num_bins_per_dimension=51))]),
     is_a_reference_filter=False,

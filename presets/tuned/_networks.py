@@ -1,4 +1,5 @@
-"""Networks of the libraries that the settings were found with: two layers, their weights, and their observations."""
+"""Networks of the libraries that the settings were found with: their layers, weights and observations, and their replay
+and noise."""
 
 from __future__ import annotations
 
@@ -9,8 +10,12 @@ from rl_coach.architectures.hypersphere import LerpBlock, SphereEmbedding, Spher
 from rl_coach.architectures.initializers import Orthogonal
 from rl_coach.architectures.layers import Dense
 from rl_coach.base_parameters import AgentParameters, EmbedderScheme, NetworkParameters
+from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
 from rl_coach.filters.filter import InputFilter
 from rl_coach.filters.observation.observation_normalization_filter import ObservationNormalizationFilter
+from rl_coach.memories.memory import MemoryGranularity
+from rl_coach.memories.non_episodic.experience_replay import ExperienceReplayParameters
+from rl_coach.schedules import ConstantSchedule
 
 
 def two_layers(network: NetworkParameters, units: tuple[int, int], activation: str = "relu") -> None:
@@ -61,6 +66,30 @@ def critic_and_actor(agent: AgentParameters, learning_rate: float, batch_size: i
         network.heads_parameters[0].initial_weights = Orthogonal(gain=gain)
     critic.learning_rate, critic.batch_size = learning_rate, batch_size
     critic.adam_optimizer_beta2, critic.optimizer_epsilon = 0.999, 1e-5
+
+
+def as_soft_actor_critic(agent: AgentParameters, learning_rate: float) -> None:
+    """A policy and critics of 256 x 256 units as PyTorch has them, and a replay buffer of a million transitions."""
+    two_layers(agent.network_wrappers["policy"], (256, 256))
+    for name in ("policy", "q"):
+        as_pytorch(agent.network_wrappers[name], learning_rate, batch_size=256)
+    agent.network_wrappers["temperature"].learning_rate = learning_rate
+    agent.memory.max_size = (MemoryGranularity.Transitions, 1_000_000)
+
+
+def as_deterministic_policy(agent: AgentParameters, replay_size: int) -> None:
+    """An actor and a critic of 400 x 300 units as PyTorch has them, with a replay buffer, and Gaussian noise."""
+    two_layers(agent.network_wrappers["actor"], (400, 300))
+    two_layers(agent.network_wrappers["critic"], (400, 300))
+    agent.network_wrappers["critic"].input_embedders_parameters["action"].scheme = EmbedderScheme.Empty
+    for name in ("actor", "critic"):
+        as_pytorch(agent.network_wrappers[name], learning_rate=0.001, batch_size=256)
+    agent.memory = ExperienceReplayParameters()
+    agent.memory.max_size = (MemoryGranularity.Transitions, replay_size)
+    agent.algorithm.rate_for_copying_weights_to_target = 0.005
+    agent.exploration = AdditiveNoiseParameters()
+    agent.exploration.noise_schedule = ConstantSchedule(0.05)  # of the range: 0.1 where actions are from -1 to 1
+    agent.exploration.evaluation_noise = 0.0
 
 
 def on_spheres(agent: AgentParameters, policy_units: int, critic_units: int, depth: int) -> None:
