@@ -10,7 +10,7 @@ import pathlib
 import re
 import sys
 from types import ModuleType
-from typing import Any, Iterator, Sequence
+from typing import Any, ContextManager, Iterator, Mapping, Sequence
 
 from rl_coach.utilities.errors import CoachError, did_you_mean
 
@@ -35,22 +35,38 @@ class _StandIn(ModuleType):
     """Stands in for a module until somebody asks for one of its attributes."""
 
     def __getattr__(self, name: str) -> Any:
+        if sys.modules.get(self.__name__) is self:
+            del sys.modules[self.__name__]
         return getattr(importlib.import_module(self.__name__), name)
 
 
-@contextlib.contextmanager
-def imported_at_first_use(*names: str) -> Iterator[None]:
+def imported_at_first_use(*names: str) -> ContextManager[None]:
     """Let what is imported here import some modules only when it uses them; other importers get the modules as always.
 
     :param names: of modules; those that are imported already stay as they are
     """
-    stand_ins = {name: _StandIn(name) for name in names if name not in sys.modules}
-    sys.modules.update(stand_ins)
+    return _replaced({name: _StandIn(name) for name in names})
+
+
+def hidden_modules(*names: str) -> ContextManager[None]:
+    """Let modules look to what is imported here as if they were not installed.
+
+    :param names: of modules; those that are imported already stay as they are
+    """
+    return _replaced(dict.fromkeys(names))  # None among the modules means that there is none
+
+
+@contextlib.contextmanager
+def _replaced(replacements: Mapping[str, ModuleType | None]) -> Iterator[None]:
+    modules: dict[str, Any] = sys.modules
+    new = {name: module for name, module in replacements.items() if name not in modules}
+    modules.update(new)
     try:
         yield
     finally:
-        for name in stand_ins:
-            del sys.modules[name]
+        for name, module in new.items():
+            if name in modules and modules[name] is module:
+                del modules[name]
 
 
 _MODULE_OF_A_FILE = re.compile(r"[^0-9a-zA-Z_]")

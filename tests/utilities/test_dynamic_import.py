@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from rl_coach.utilities.dynamic_import import imported_at_first_use
+from rl_coach.utilities.dynamic_import import hidden_modules, imported_at_first_use
 
 
 @pytest.fixture
@@ -36,8 +36,23 @@ def test_others_import_it_as_always(modules):
     assert drawing.draw() == "blue" and type(pictures) is type(sys)
 
 
+def test_one_that_is_used_while_others_are_imported_is_imported_then(modules, tmp_path):
+    (tmp_path / "drawing.py").write_text("import pictures\n\nfirst = pictures.colour\n")
+    with imported_at_first_use("pictures"):
+        assert importlib.import_module("drawing").first == "red"
+    assert sys.modules["pictures"].colour == "red" and type(sys.modules["pictures"]) is type(sys)
+
+
+def test_one_that_is_hidden_is_missing_until_then(modules):
+    with hidden_modules("pictures"), pytest.raises(ModuleNotFoundError):
+        importlib.import_module("drawing")
+    assert importlib.import_module("drawing").draw() == "red"
+
+
 def test_one_that_is_imported_already_stays(modules):
     pictures = importlib.import_module("pictures")
     with imported_at_first_use("pictures"):
         assert importlib.import_module("drawing").p is pictures
+    with hidden_modules("pictures"):
+        assert importlib.import_module("pictures") is pictures
     assert sys.modules["pictures"] is pictures
