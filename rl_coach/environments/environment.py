@@ -14,6 +14,7 @@ from rl_coach.base_parameters import Parameters, VisualizationParameters
 from rl_coach.core_types import ActionType, EnvResponse, GoalType, RunPhase, StateType
 from rl_coach.environments.environment_interface import EnvironmentInterface
 from rl_coach.environments.episode_record import EpisodeRecord, actions_of
+from rl_coach.environments.gym_levels import FUNCTION_LEVEL
 from rl_coach.environments.keyboard import Keyboard
 from rl_coach.environments.rendering import EpisodeVideo, Window, has_display
 from rl_coach.logger import screen
@@ -25,9 +26,7 @@ from rl_coach.utils import CoachError, TrainingError, did_you_mean, force_list
 VIDEO_FRAMES_PER_SECOND = 10
 MOST_ENVIRONMENTS = 100_000
 """More copies than this are a mistake: no machine has the memory."""
-_FULL_NAME = re.compile(
-    r"[\w.:/-]+-v\d+|[\w.]+:[\w-]+/[\w-]+|[\w.]+:[A-Z]\w*|.+\.py:\w+|(gymnax|playground|brax|pgx):.+"
-)
+_FULL_NAME = re.compile(rf"[\w.:/-]+-v\d+|[\w.]+:[\w-]+/[\w-]+|[\w.]+:[A-Z]\w*|.+\.py:\w+|{FUNCTION_LEVEL.pattern}")
 _EPISODE_ATTRIBUTES = (
     "state", "reward", "done", "truncated", "info", "goal", "last_action", "last_env_response",
     "total_reward_in_current_episode", "_record",

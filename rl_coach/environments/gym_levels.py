@@ -62,7 +62,8 @@ atari_no_frameskip_v4 = {name: f"{_camel(name)}NoFrameskip-v4" for name in gym_a
 _ARCADE_LEVEL = re.compile(r"(?P<game>[A-Z]\w*?)(?P<ram>-ram)?(?P<skip>Deterministic|NoFrameskip)?-v(?P<version>[04])")
 _ARCADE_GAMES = {_camel(name) for name in gym_atari_envs}
 _REGISTERED_LEVEL = re.compile(r"-v\d+$|/")
-_FUNCTION_LEVEL = re.compile(r"(gymnax|playground|brax|pgx):.+")
+FUNCTION_LEVEL = re.compile(r"(gymnax|playground|brax|pgx):.+")
+"""Levels of libraries whose environments are pure functions."""
 
 # Which distribution registers the levels whose names begin so, and which extra of ours brings it.
 _PLUGINS = {
@@ -115,7 +116,7 @@ def make_simulator(level: str, parameters: dict[str, Any], frame_skip: int, rend
     :param render_mode: ``'rgb_array'``, ``'human'`` or None
     :raises CoachError: there is no such level, a package is missing, or the parameters do not fit
     """
-    if _FUNCTION_LEVEL.fullmatch(level):
+    if FUNCTION_LEVEL.fullmatch(level):
         return _make_of_functions(level, parameters)
     module, _, name = level.rpartition(":")
     if module and not _REGISTERED_LEVEL.search(name):
@@ -177,7 +178,7 @@ def is_function_level(level: str) -> bool:
     :param level: see ``make_simulator``
     :raises CoachError: it names a module or an attribute that does not exist
     """
-    if _FUNCTION_LEVEL.fullmatch(level):
+    if FUNCTION_LEVEL.fullmatch(level):
         return True
     module, _, name = level.rpartition(":")
     if not module or _REGISTERED_LEVEL.search(name):
@@ -304,7 +305,7 @@ def _refusing_unfit_parameters(specification: Any) -> Iterator[None]:
 def find_registered_specification(level: str) -> Any:
     """As ``find_specification``, for the name of any level: None if it is not in Gymnasium's registry."""
     module, _, name = level.rpartition(":")
-    if _FUNCTION_LEVEL.fullmatch(level) or (module and not _REGISTERED_LEVEL.search(name)):
+    if FUNCTION_LEVEL.fullmatch(level) or (module and not _REGISTERED_LEVEL.search(name)):
         return None
     if module:
         _import(module, level)
