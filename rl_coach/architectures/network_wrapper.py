@@ -216,13 +216,9 @@ class NetworkWrapper:
     def get_state(self) -> dict:
         """Weights, buffers, optimizer state and target as arrays by name, what is acted with until the next update if
         that is something else, gradients waiting to be applied, number of updates, and the noise."""
-        arrays: dict[str, Any] = {
-            group: {f"{i:03d}": np.array(array) for i, array in enumerate(self.state.arrays(group))}
-            for group in self.state.groups()
-        }
+        arrays: dict[str, Any] = {group: _numbered(self.state.arrays(group)) for group in self.state.groups()}
         if self.state.kept is not None:
-            kept = self.state.kept.groups.items()
-            arrays["kept"] = {group: {f"{i:03d}": one for i, one in enumerate(values)} for group, values in kept}
+            arrays["kept"] = {group: _numbered(kept) for group, kept in self.state.kept.groups.items()}
         return {
             **arrays,
             "accumulated": list(self._target_learning.accumulated),
@@ -236,10 +232,9 @@ class NetworkWrapper:
         :raises ValueError: a shape does not fit
         """
         for group in self.state.groups():
-            self.state.set_arrays(group, [state[group][name] for name in sorted(state[group])])
+            self.state.set_arrays(group, _in_order(state[group]))
         if self.state.keeps_for_acting and "kept" in state:
-            kept = state["kept"].items()
-            self.state.keep({group: [arrays[name] for name in sorted(arrays)] for group, arrays in kept})
+            self.state.keep({group: _in_order(kept) for group, kept in state["kept"].items()})
         self._target_learning.accumulated = list(state["accumulated"])
         self.state.updates = state["updates"]
         self.rng.bit_generator.state = state["rng"]
@@ -247,6 +242,15 @@ class NetworkWrapper:
     def summary(self) -> str:
         """The layers with their shapes and numbers of parameters, as text."""
         return self.state.function.summary()
+
+
+def _numbered(arrays: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
+    """Copies by their numbers, as a checkpoint has them."""
+    return {f"{i:03d}": np.array(array) for i, array in enumerate(arrays)}
+
+
+def _in_order(numbered: dict[str, np.ndarray]) -> list[np.ndarray]:
+    return [numbered[name] for name in sorted(numbered)]
 
 
 _PREDICTED = {VStateValue: ("v",), QActionStateValue: ("q",), ActionProbabilities: ("probabilities", "mean")}
