@@ -276,7 +276,8 @@ def _make_playground(level: str, name: str, parameters: dict[str, Any]) -> Funct
     config.update(parameters)
     if config.get("impl") == "warp":
         warp = importlib.import_module("warp")
-        warp.config.log_level = warp.LOG_WARNING  # it names each of its kernels otherwise
+        if hasattr(warp, "LOG_WARNING"):  # older ones have no levels
+            warp.config.log_level = warp.LOG_WARNING  # it names each of its kernels otherwise
     return PhysicsEnvironment(level, registry.load(name, config=config), int(config.episode_length))
 
 
