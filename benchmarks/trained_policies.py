@@ -14,10 +14,11 @@ from __future__ import annotations
 import argparse
 import datetime
 import hashlib
+import itertools
 import json
 import pathlib
 import shutil
-from typing import Any
+from typing import Any, Iterator
 
 import gymnasium as gym
 import numpy as np
@@ -125,35 +126,31 @@ def in_half_precision(model: bytes) -> bytes:
 def mean_reward(folder: pathlib.Path, preset: str, episodes: int = EPISODES) -> float:
     """Mean return of a policy in its preset's environment of Gymnasium, with the best action in each step."""
     policy, environment = Policy.load(folder), gym.make(preset_catalogue.load(preset).env_params.level)
-    returns = []
-    for episode in range(episodes):
-        observation, _ = environment.reset(seed=FIRST_SEED + episode)
-        policy.reset()
-        total, is_over = 0.0, False
-        while not is_over:
-            observation, reward, is_terminated, is_truncated, _ = environment.step(policy.act(observation))
-            total, is_over = total + float(reward), is_terminated or is_truncated
-        returns.append(total)
+    returns = [sum(rewards(policy, environment, FIRST_SEED + episode)) for episode in range(episodes)]
     environment.close()
     return float(np.mean(returns))
+
+
+def rewards(policy: Policy, environment: gym.Env, seed: int) -> Iterator[float]:
+    """Play an episode. :return: the reward of each step, after it"""
+    observation, _ = environment.reset(seed=seed)
+    policy.reset()
+    is_over = False
+    while not is_over:
+        observation, reward, is_terminated, is_truncated, _ = environment.step(policy.act(observation))
+        is_over = is_terminated or is_truncated
+        yield float(reward)
 
 
 def film(preset: str) -> None:
     """Write the video of one of a policy's episodes, of its first ``FRAMES * STEPS_PER_FRAME`` steps."""
     level = preset_catalogue.load(preset).env_params.level
     policy, environment = Policy.load(DIRECTORY / _short(preset)), gym.make(level, render_mode="rgb_array")
-    observation, _ = environment.reset(seed=FILMED_SEED)
-    policy.reset()
-    frames, is_over = [], False
-    while not is_over and len(frames) < FRAMES:
+    frames = []
+    for _ in itertools.islice(rewards(policy, environment, FILMED_SEED), 0, FRAMES * STEPS_PER_FRAME, STEPS_PER_FRAME):
         frame: Any = environment.render()
         height = round(frame.shape[0] * WIDTH / frame.shape[1])
         frames.append(Image.fromarray(frame).resize((WIDTH, height)).quantize(COLOURS))
-        for _ in range(STEPS_PER_FRAME):
-            observation, _, is_terminated, is_truncated, _ = environment.step(policy.act(observation))
-            is_over = is_over or is_terminated or is_truncated
-            if is_over:
-                break
     environment.close()
     VIDEOS.mkdir(parents=True, exist_ok=True)
     path = VIDEOS / f"{_short(preset)}.gif"
