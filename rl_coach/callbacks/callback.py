@@ -41,6 +41,7 @@ class RunView:
     :ivar row: the signals of the row that was written last, by their names; those of several agents begin with the
         agent's name
     :ivar stop_reason: why a callback wants the run to stop; None if none does
+    :ivar has_asked: there may be something to carry out; each step of training looks here alone
     """
 
     def __init__(self, run: Run):
@@ -48,7 +49,7 @@ class RunView:
         self.episode_reward: float | None = None
         self.row: Mapping[str, Any] = {}
         self.stop_reason: str | None = None
-        self.wants_evaluation = self.wants_checkpoint = False
+        self.wants_evaluation = self.wants_checkpoint = self.has_asked = False
         self.logged: list[tuple[str, float]] = []
 
     @property
@@ -118,15 +119,15 @@ class RunView:
 
         :param reason: is printed
         """
-        self.stop_reason = reason or "a callback has asked for it"
+        self.stop_reason, self.has_asked = reason or "a callback has asked for it", True
 
     def evaluate(self) -> None:
         """Evaluate after the present step of training, for the schedule's ``evaluation_steps``."""
-        self.wants_evaluation = True
+        self.wants_evaluation = self.has_asked = True
 
     def save(self) -> None:
         """Save a checkpoint after the present step of training."""
-        self.wants_checkpoint = True
+        self.wants_checkpoint = self.has_asked = True
 
     def log(self, name: str, value: float) -> None:
         """Record a number. The CSV of the first agent has its statistics in each row: ``name/Mean`` and the like.

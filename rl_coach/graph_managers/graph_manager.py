@@ -557,7 +557,7 @@ class GraphManager(CoachNames, Constrained):
                 self.occasionally_save_checkpoint()
             if signals.asked is not None:
                 signals.stop_if_asked()
-            if callbacks.exist and callbacks.want_anything:
+            if callbacks.view.has_asked:
                 callbacks.carry_out(lambda: self.evaluate(self.evaluation_steps), self.save_checkpoint)
                 self._bound_steps(ends, until_checkpoint=True)  # an evaluation has bounds of its own
                 if callbacks.wants_stop:

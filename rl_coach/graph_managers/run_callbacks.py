@@ -38,12 +38,6 @@ class RunCallbacks:
         """True if one has asked the run to stop."""
         return self.view.stop_reason is not None
 
-    @property
-    def want_anything(self) -> bool:
-        """True if there is something to carry out, or a stop."""
-        view = self.view
-        return view.wants_evaluation or view.wants_checkpoint or view.stop_reason is not None
-
     def call(self, hook: str) -> None:
         """Call a method of each.
 
@@ -84,6 +78,7 @@ class RunCallbacks:
     def carry_out(self, evaluate: Callable[[], Any], save: Callable[[], Any]) -> None:
         """Do what was asked for, between two steps of training."""
         view = self.view
+        view.has_asked = self.wants_stop
         if view.wants_evaluation:
             view.wants_evaluation = False
             evaluate()
