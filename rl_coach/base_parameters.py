@@ -187,8 +187,9 @@ class AlgorithmParameters(Parameters):
     :ivar override_episode_rewards_with_the_last_transition_reward: each step gets the episode's last reward
     :ivar update_pre_network_filters_state_on_train: update the statistics of pre-network filters in training
     :ivar update_pre_network_filters_state_on_inference: update them when acting
-    :ivar act_beside_learning: act with the policy as it was before the last update, while that is computed on another
-        core, rather than wait for it; for agents that learn from a memory, whatever policy has filled it
+    :ivar act_beside_learning: act with the policy as it was before the last update (or those of a phase that are one
+        call), while that is computed on another core, rather than wait for it; for agents that learn from a memory,
+        whatever policy has filled it
     """
 
     constraints = {
