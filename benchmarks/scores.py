@@ -6,8 +6,9 @@ small ones that have no reward to reach.
 trains what is not yet among the results, a process for each, adds each outcome to them as it comes, and writes the
 tables and learning curves anew: those of docs/benchmarks.md, and on the page of each algorithm those of the presets
 which the page names.
-Interrupted, it goes on where it was. A score is the mean return of 20 episodes after the last step of training, actions
-without noise.
+Interrupted, it goes on where it was, with the newest checkpoint of the training that was stopped. A score is the mean
+return of 20 episodes after the last step of training, actions without noise. The runs of Coach are kept, so that
+``python -m benchmarks.trained_policies`` can ship their policies.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ import pathlib
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from dataclasses import asdict, dataclass
 from datetime import date
@@ -27,6 +27,7 @@ from typing import Any, Iterable
 
 from benchmarks import curves
 from benchmarks.pages import ALGORITHMS, PAGE, REPOSITORY, write_between, write_on_pages
+from rl_coach.callbacks import Callback, RunView
 from rl_coach.coach import CoachInterface
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, RunPhase
 from rl_coach.runs.plot import Line
@@ -34,8 +35,10 @@ from rl_coach.runs.progress import duration
 
 LIST = REPOSITORY / "presets" / "scores.json"
 RESULTS = pathlib.Path(__file__).with_name("scores.jsonl")
+EXPERIMENTS = REPOSITORY / "experiments" / "scores"
 BEGIN, END = "<!-- scores -->", "<!-- end of scores -->"
 EPISODES = 20
+SECONDS_BETWEEN_CHECKPOINTS = 600
 PARTS_OF_CURVE = (0.2, 0.4, 0.6, 0.8, 1.0)
 UNTUNED = ("ExplorationChain_Bootstrapped_DQN", "ExplorationChain_Dueling_DDQN", "ExplorationChain_UCB_Q_ensembles")
 LIBRARIES = {"coach": "Coach", "sb3": "Stable-Baselines3"}
@@ -48,7 +51,8 @@ AIMS = {
 PUBLISHED = {
     "Acrobot_A2C": -83.4, "Acrobot_DQN": -76.6, "Acrobot_PPO": -73.5, "Acrobot_QR_DQN": -69.1, "CartPole_A2C": 500,
     "CartPole_DQN": 500, "CartPole_PPO": 500, "CartPole_QR_DQN": 500, "CartPole_TRPO": 500, "HalfCheetah_SAC": 9535,
-    "HalfCheetah_TD3": 9656, "LunarLander_DQN": 154.4, "LunarLander_PPO": 242.1, "MountainCarContinuous_SAC": 94.7,
+    "HalfCheetah_TD3": 9656, "Hopper_SAC": 2326, "Hopper_TD3": 3606, "Walker2d_SAC": 3863, "Walker2d_TD3": 4718,
+    "LunarLander_DQN": 154.4, "LunarLander_PPO": 242.1, "MountainCarContinuous_SAC": 94.7,
     "MountainCar_DQN": -100.8, "MountainCar_QR_DQN": -106, "Pendulum_DDPG": -152.1, "Pendulum_PPO": -172.2,
     "Pendulum_SAC": -157, "Pendulum_TD3": -151.9, "Pendulum_TQC": -151.3, "Pong_PPO": 20.99,
 }  # fmt: skip
@@ -86,25 +90,48 @@ class Score:
     framework: str = "tensorflow"
 
 
-def train_coach(preset: str, seed: int, framework: Any) -> Score:
-    """Train a preset to its end."""
-    with tempfile.TemporaryDirectory() as directory:
-        coach = CoachInterface(preset=path_of(preset), seed=seed, experiment_path=directory, framework=framework)
-        manager: Any = coach.graph_manager
-        curve, evaluate = [], manager.evaluate
+class Curve(Callback):
+    """The learning curve of a run, also of one that goes on from a checkpoint.
 
-        def evaluate_and_note(*args: Any, **kwargs: Any) -> Any:
-            result = evaluate(*args, **kwargs)
-            steps = manager.total_steps_counters[RunPhase.TRAIN][EnvironmentSteps]
-            curve.append((int(steps), float(manager.progress.last_evaluation)))
-            return result
+    :ivar points: [steps, mean return] of each evaluation
+    """
 
-        manager.evaluate = evaluate_and_note
-        coach.run()
-        seconds = float(manager.progress.seconds)
-        evaluate(EnvironmentEpisodes(EPISODES))
-        score = float(manager.progress.last_evaluation)
-    return Score(preset, "coach", seed, curve[-1][0], score, curve, seconds, date.today().isoformat(), framework)
+    def __init__(self) -> None:
+        self.points: list[tuple[int, float]] = []
+
+    def on_evaluation_end(self, run: RunView) -> None:
+        self.points.append((run.steps, statistics.mean(run.evaluation_rewards)))
+
+    def get_state(self) -> dict[str, Any]:
+        return {"points": self.points}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        self.points = [(steps, reward) for steps, reward in state["points"]]
+
+
+def train_coach(preset: str, seed: int, framework: Any, experiments: pathlib.Path) -> Score:
+    """Train a preset to its end; a training that was stopped goes on from its newest checkpoint.
+
+    :param experiments: directory of runs
+    """
+    name, curve = f"{preset}_{framework}_{seed}", Curve()
+    stopped = sorted((experiments / name).glob("*/checkpoint/*.ckpt"), key=lambda path: path.stat().st_mtime)
+    if stopped:
+        coach = CoachInterface(resume=str(stopped[-1].parents[1]), callbacks=[curve])
+    else:
+        coach = CoachInterface(
+            preset=path_of(preset), seed=seed, framework=framework, experiment_name=name, callbacks=[curve],
+            experiment_path=str(experiments), checkpoint_save_secs=SECONDS_BETWEEN_CHECKPOINTS, checkpoint_keep=1,
+        )  # fmt: skip
+    manager: Any = coach.run()
+    seconds, steps = (
+        float(manager.progress.seconds),
+        int(manager.total_steps_counters[RunPhase.TRAIN][EnvironmentSteps]),
+    )
+    points = list(curve.points)
+    manager.evaluate(EnvironmentEpisodes(EPISODES))
+    score = float(manager.progress.last_evaluation)
+    return Score(preset, "coach", seed, steps, score, points, seconds, date.today().isoformat(), framework)
 
 
 def train_peer(preset: str, seed: int) -> Score:
@@ -193,19 +220,23 @@ def table_of_page(named: set[str], scores: list[Score]) -> str:
 
 
 def table(scores: Iterable[Score]) -> str:
-    """A row for each preset and library."""
+    """A row for each preset and library, and for each framework of Coach."""
     groups: dict[tuple[str, str], list[Score]] = {}
     for one in sorted(scores, key=lambda one: (one.preset, one.library, one.seed)):
-        groups.setdefault((one.preset, one.library), []).append(one)
-    return "\n".join([HEADER, *(_row(preset, library, runs) for (preset, library), runs in groups.items())])
+        groups.setdefault((one.preset, _trainer(one)), []).append(one)
+    return "\n".join([HEADER, *(_row(preset, trainer, runs) for (preset, trainer), runs in groups.items())])
 
 
-def _row(preset: str, library: str, runs: list[Score]) -> str:
+def _trainer(one: Score) -> str:
+    return f"{LIBRARIES[one.library]}{' on JAX' if one.framework == 'jax' else ''}"
+
+
+def _row(preset: str, trainer: str, runs: list[Score]) -> str:
     scores = [one.score for one in runs]
     spread = f" ± {_figure(statistics.stdev(scores))}" if len(scores) > 1 else ""
     cells = [
         f"`{path_of(preset)}`", f"{runs[0].steps:,}", _known(preset, AIMS), _known(preset, PUBLISHED),
-        LIBRARIES[library], ", ".join(map(_figure, scores)), f"{_figure(statistics.mean(scores))}{spread}",
+        trainer, ", ".join(map(_figure, scores)), f"{_figure(statistics.mean(scores))}{spread}",
         ", ".join(_figure(_mean_at(part, runs)) for part in PARTS_OF_CURVE),
         ", ".join(duration(one.seconds) for one in runs), max(one.day for one in runs),
     ]  # fmt: skip
@@ -254,6 +285,9 @@ def main() -> None:
     parser.add_argument("--libraries", default="coach", help=f"of {', '.join(LIBRARIES)} (default %(default)s)")
     parser.add_argument("--framework", default="tensorflow", help="of Coach (default %(default)s)")
     parser.add_argument("--results", type=pathlib.Path, default=RESULTS, help="file of results (default %(default)s)")
+    parser.add_argument(
+        "--experiments", type=pathlib.Path, default=EXPERIMENTS, help="directory of Coach's runs (default %(default)s)"
+    )
     parser.add_argument("--page", type=pathlib.Path, default=PAGE, help="page with the table (default %(default)s)")
     parser.add_argument(
         "--algorithms", type=pathlib.Path, default=ALGORITHMS, help="directory of their pages (default %(default)s)"
@@ -282,6 +316,7 @@ def main() -> None:
 
 def _is_trained(preset: str, library: str, seed: int, options: argparse.Namespace) -> bool:
     command = [sys.executable, "-m", "benchmarks.scores", "--one", "--results", str(options.results.resolve())]
+    command += ["--experiments", str(options.experiments.resolve())]
     command += ["--framework", options.framework, "--only", preset, "--libraries", library, "--seeds", str(seed)]
     is_trained = subprocess.run(command, cwd=REPOSITORY, check=False).returncode == 0
     write_tables(options.page, options.algorithms, read(options.results))
@@ -290,7 +325,7 @@ def _is_trained(preset: str, library: str, seed: int, options: argparse.Namespac
 
 def _train_and_add(preset: str, library: str, seed: int, options: argparse.Namespace) -> None:
     is_own = library == "coach"
-    score = train_coach(preset, seed, options.framework) if is_own else train_peer(preset, seed)
+    score = train_coach(preset, seed, options.framework, options.experiments) if is_own else train_peer(preset, seed)
     with open(options.results, "a", encoding="utf-8") as file:
         file.write(json.dumps(asdict(score)) + "\n")
     print(f"{preset}, {LIBRARIES[library]}, seed {seed}: {score.score:.4g}, {duration(score.seconds)}", flush=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import cProfile
+import functools
 import json
 import shutil
 import subprocess
@@ -19,6 +20,8 @@ from benchmarks.measured import BenchmarkError, Measured
 from benchmarks.parts import PARTS, by_part
 from benchmarks.train_to_reward import NOT_REACHED, REACHED, Outcome
 from benchmarks.works import WORKS
+from rl_coach.utilities.errors import CallbackError
+from tests.frameworks import FRAMEWORK
 
 
 @pytest.fixture
@@ -324,6 +327,26 @@ def test_the_page_of_an_algorithm_has_the_scores_of_its_presets(tmp_path, monkey
     assert "CartPole_PPO" not in text and "| `tuned/Acrobot_DQN`" not in text and text.endswith("\nbelow\n")
     assert "Not measured yet: `tuned/Acrobot_DQN`." in text and "(../benchmarks.md#scores)" in text
     assert "| `tuned/CartPole_PPO`" in page.read_text()
+
+
+def break_at_450(curve, run):
+    if run.steps == 450:
+        raise KeyError("stopped here")
+
+
+def test_a_training_that_was_stopped_goes_on_where_it_was(tmp_path, monkeypatch):
+    preset = tmp_path / "short.py"
+    source = (scores.REPOSITORY / "presets" / "tuned" / "CartPole_DQN.py").read_text("utf-8")
+    times = {"heatup_steps": 100, "improve_steps": 600, "steps_between_evaluation_periods": 200}
+    preset.write_text(source + "".join(f"graph_manager.{name} = EnvironmentSteps({n})\n" for name, n in times.items()))
+    monkeypatch.setattr(scores, "path_of", lambda name: str(preset))
+    train = functools.partial(scores.train_coach, "CartPole_DQN", 3, FRAMEWORK.name)
+    at_once = train(tmp_path / "at_once")
+    with monkeypatch.context() as patched, pytest.raises(CallbackError):
+        patched.setattr(scores.Curve, "on_step", break_at_450)
+        train(tmp_path / "stopped")
+    assert list((tmp_path / "stopped").rglob("*.ckpt")) and [steps for steps, _ in at_once.curve] == [200, 400, 600]
+    assert replace(train(tmp_path / "stopped"), seconds=0.0) == replace(at_once, seconds=0.0)
 
 
 def test_cells_that_were_seen_are_counted_once():
