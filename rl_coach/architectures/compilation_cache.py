@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.metadata
 import os
 import platform
+import stat
 import sys
 from pathlib import Path
 
@@ -44,8 +46,12 @@ def keep_compiled_steps(framework: Frameworks) -> None:
 
 def _delete_oldest(directory: Path) -> None:
     """Keep no more than ``MOST_BYTES``, the newest."""
-    total = 0
-    kept = [(file.stat().st_mtime, file.stat().st_size, file) for file in directory.glob("*") if file.is_file()]
+    kept, total = [], 0
+    for file in directory.glob("*"):
+        with contextlib.suppress(FileNotFoundError):  # runs that start at the same time rename and delete them too
+            about = file.stat()
+            if stat.S_ISREG(about.st_mode):
+                kept.append((about.st_mtime, about.st_size, file))
     for _, size, file in sorted(kept, reverse=True):
         total += size
         if total > MOST_BYTES:

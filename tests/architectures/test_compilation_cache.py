@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import sys
+import threading
 
 import pytest
 
@@ -95,6 +96,26 @@ def test_no_more_is_kept_than_there_is_room_for(environment):
         os.utime(file, (1_000_000 - 86_400 * age,) * 2)
     keep_compiled_steps(Frameworks.jax)
     assert sorted(file.name for file in directory.iterdir()) == ["0 days old", "1 days old"]
+
+
+def test_other_runs_may_rename_what_they_keep_at_the_same_time(environment):
+    directory = compilation_cache(Frameworks.jax)
+    directory.mkdir(parents=True)
+    is_over = threading.Event()
+
+    def rename():
+        while not is_over.is_set():
+            (directory / "step.part").write_bytes(b"step")
+            (directory / "step.part").rename(directory / "step")
+
+    other = threading.Thread(target=rename)
+    other.start()
+    try:
+        for _ in range(3000):
+            keep_compiled_steps(Frameworks.jax)
+    finally:
+        is_over.set()
+        other.join()
 
 
 def test_a_framework_of_another_name_keeps_nothing(environment):
