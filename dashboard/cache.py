@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from rl_coach.runs.signal_file import SignalFile
+from rl_coach.utilities import files
 from rl_coach.utilities.safe_reading import read_json_if_whole
 
 SMALLEST_FILE_BYTES = 1 << 19
@@ -37,18 +38,7 @@ class ColumnCache:
 
     def __init__(self, directory: str | os.PathLike, root: str | os.PathLike):
         self.directory = pathlib.Path(directory) / _digest(os.path.abspath(root))
-        self._bytes = self._forget_the_oldest()
-
-    def _forget_the_oldest(self) -> int:
-        files = [(entry.stat().st_mtime, entry) for entry in self.directory.glob("*.arrow")]
-        total = 0
-        for _, file in sorted(files, reverse=True):
-            size = file.stat().st_size
-            if total + size > LARGEST_CACHE_BYTES:
-                file.unlink(missing_ok=True)
-            else:
-                total += size
-        return total
+        self._bytes = files.keep_newest(self.directory, LARGEST_CACHE_BYTES, "*.arrow")
 
     def _file(self, path: str | os.PathLike) -> pathlib.Path:
         return self.directory / f"{_digest(os.fspath(path))}.arrow"

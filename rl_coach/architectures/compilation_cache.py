@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import importlib.metadata
 import os
 import platform
-import stat
 import sys
 from pathlib import Path
 
 from rl_coach.base_parameters import Frameworks
+from rl_coach.utilities import files
 
 VARIABLE = "COACH_COMPILATION_CACHE"
 MOST_BYTES = 1_000_000_000
@@ -27,7 +26,7 @@ def keep_compiled_steps(framework: Frameworks) -> None:
     directory = compilation_cache(framework)
     if directory is None:
         return
-    _delete_oldest(directory)
+    files.keep_newest(directory, MOST_BYTES)
     if framework == Frameworks.tensorflow and _TENSORFLOW_FLAG not in os.environ.get("TF_XLA_FLAGS", ""):
         try:
             directory.mkdir(parents=True, exist_ok=True)
@@ -42,20 +41,6 @@ def keep_compiled_steps(framework: Frameworks) -> None:
         if jax is not None and jax.config.jax_compilation_cache_dir is None:  # what it read when it was imported
             jax.config.update("jax_compilation_cache_dir", chosen)
             jax.config.update("jax_persistent_cache_min_compile_time_secs", float(shortest))
-
-
-def _delete_oldest(directory: Path) -> None:
-    """Keep no more than ``MOST_BYTES``, the newest."""
-    kept, total = [], 0
-    for file in directory.glob("*"):
-        with contextlib.suppress(FileNotFoundError):  # runs that start at the same time rename and delete them too
-            about = file.stat()
-            if stat.S_ISREG(about.st_mode):
-                kept.append((about.st_mtime, about.st_size, file))
-    for _, size, file in sorted(kept, reverse=True):
-        total += size
-        if total > MOST_BYTES:
-            file.unlink(missing_ok=True)
 
 
 def forget_compiled_steps(framework: Frameworks) -> bool:

@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import pathlib
+import stat
 from typing import Any, BinaryIO, Iterable, Iterator, Union
 
 from rl_coach.utilities import plain_data
@@ -109,6 +110,29 @@ def sync_directory(directory: Path) -> None:
 
 
 # Digests
+
+
+def keep_newest(directory: pathlib.Path, most_bytes: int, pattern: str = "*") -> int:
+    """Delete the oldest files of a directory until the others have no more than ``most_bytes``. Other processes may
+    rename and delete files there at the same time.
+
+    :param pattern: of the names of the files that count
+    :return: the bytes of those that are left
+    """
+    found = []
+    for file in directory.glob(pattern):
+        with contextlib.suppress(FileNotFoundError):
+            about = file.stat()
+            if stat.S_ISREG(about.st_mode):
+                found.append((about.st_mtime, about.st_size, file))
+    total = kept = 0
+    for _, size, file in sorted(found, reverse=True):
+        total += size
+        if total > most_bytes:
+            file.unlink(missing_ok=True)
+        else:
+            kept = total
+    return kept
 
 
 def digest(data: bytes) -> str:
