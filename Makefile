@@ -87,7 +87,7 @@ QUICK := -m "not golden and not slow and not install and not cluster"
 TESTS := $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal -q
 ON_JAX := tests/agents tests/exploration_policies tests/graph_managers tests/own_loop tests/test_rollout_worker.py \
   tests/test_vector_level_manager.py tests/test_compiled_level_manager.py tests/test_compiled_replay.py \
-  tests/test_compiled_continuous.py tests/test_seeds_program.py
+  tests/test_compiled_continuous.py tests/test_compiled_evaluation.py tests/test_seeds_program.py
 LEARNERS := $(addprefix tests/architectures/test_,update.py learner.py agreement.py)
 AGENTS := $(addprefix tests/agents/test_,learning.py acting_beside_learning.py toy_agent.py \
   drq.py::test_several_updates_are_those_of_the_paper \

@@ -6,7 +6,7 @@ import contextlib
 import copy
 import os
 import time
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace, OneHotObservati
 
 _STEPS_PER_CALL = 4096  # of all copies: enough to make a call cheap beside them, few enough for what a call writes down
 _SECONDS_PER_STEP = 0.2  # after which the display moves, and Ctrl-C is seen
+_FIRST_STEPS = 100  # of an evaluation, before it is known how long a step takes
 _COMPILED = {"compiled": True}
 
 
@@ -49,8 +50,8 @@ class CompiledLevelManager(LevelManager):
 
     In heatup and training ``step`` makes such calls for a moment: while one is computed, the next is planned, and the
     one before is written down. They go no further than ``left`` allows, so that evaluations, checkpoints and the end of
-    the run come after the same steps as on any level. Evaluations are held in an environment of their own, step by
-    step, as on any level.
+    the run come after the same steps as on any level. Evaluations are held in an environment of their own, where calls
+    play their episodes too, unless somebody wants a picture of each step.
 
     :param environment: tells the spaces, and has the environment's pure functions
     :param num_copies: N, of the environment
@@ -68,33 +69,31 @@ class CompiledLevelManager(LevelManager):
         assert functions is not None and self._simulator is not None
         self._seed, self._num_copies = seed, num_copies
         agent.clock.steps_at_once = num_copies
-        loop_class = next(iter(agent.networks.values())).framework.compiled_loop
-        part, learner = agent.make_compiled(loop_class.random, num_copies), agent.update_loop.learner
+        framework = next(iter(agent.networks.values())).framework
+        part, learner = agent.make_compiled(framework.compiled_loop.random, num_copies), agent.update_loop.learner
         self._steps_per_phase = max(1, part.period // num_copies)
         self._most_steps = max(self._steps_per_phase, _STEPS_PER_CALL // num_copies)
         self._most_phases = self._most_steps // self._steps_per_phase + 1
         self._part = part
         task, filters = agent.ap.task_parameters, PureFilters(agent.pre_network_filter, learner.ops)
+        actions = environment.action_space
+        shapes = {name: tuple(map(int, space.shape)) for name, space in environment.state_space.sub_spaces.items()}
+        bounds = (actions.low, actions.high) if isinstance(actions, BoxActionSpace) else None
+        input_filters = PureFilters(agent.input_filter, learner.ops)
+        self._evaluation = framework.compiled_evaluation(
+            functions, shapes, bounds, part, part.recurrent_sizes, learner, input_filters, filters
+        )
         self._loop: Any
         if task is not None and task.seeds_program is not None:
             name = os.path.basename(task.experiment_path)
             self._loop = LoopOfSeeds(task.seeds_program, name, learner, filters)
         else:
-            actions = environment.action_space
-            self._loop = loop_class(
-                functions,
-                {name: tuple(map(int, space.shape)) for name, space in environment.state_space.sub_spaces.items()},
-                (actions.low, actions.high) if isinstance(actions, BoxActionSpace) else None,
-                part,
-                learner,
-                PureFilters(agent.input_filter, learner.ops),
-                filters,
-                agent.ap.algorithm.discount,
-                num_copies,
-                self._most_steps,
-                self._most_phases,
-            )
+            self._loop = framework.compiled_loop(
+                functions, shapes, bounds, part, learner, input_filters, filters, agent.ap.algorithm.discount,
+                num_copies, self._most_steps, self._most_phases,
+            )  # fmt: skip
         self._carry: Any = None
+        self._evaluated: Any = None
         self._seconds_per_step: dict[RunPhase, float] = {}  # heatup is faster: it does not learn
         self._has_compiled = False
         self._updates_made = 0
@@ -130,7 +129,7 @@ class CompiledLevelManager(LevelManager):
         :return: an answer of the environment, which says nothing of the steps that were made
         """
         if self.has_one_episode:
-            return super().step(action)
+            return super().step(action) if self._evaluates_by_steps else self._evaluate()
         self.agent.begin_training_if_due()
         first, started = self.environment_steps, time.perf_counter()
         with contextlib.nullcontext() if self._has_compiled else screen.waiting_for("compiling the loop"):
@@ -146,6 +145,36 @@ class CompiledLevelManager(LevelManager):
         self._has_compiled = True
         self._loop.take_results(self._carry)
         return self._last_answer()
+
+    @property
+    def _evaluates_by_steps(self) -> bool:
+        """The evaluation's steps are wanted one by one."""
+        return self.agent.evaluates_only or cast(GymEnvironment, self.active_environment).shows_steps
+
+    def _evaluate(self) -> EnvResponse:
+        """Play on in an evaluation's episode, to its end if that is near.
+
+        :return: an answer that tells whether the episode is over
+        """
+        agent, environment = self.agent, cast(GymEnvironment, self.active_environment)
+        if self._observation_due:
+            self.look()
+            self._evaluated = self._evaluation.begin(environment.beginning, int(agent.rng.integers(2**31)))
+        expected = self._seconds_per_step.get(RunPhase.TEST)
+        if expected is None:
+            with screen.waiting_for("compiling the evaluation"):
+                self._evaluation.play(self._evaluated, 0)
+        started = time.perf_counter()
+        most_steps = _FIRST_STEPS if expected is None else int(_SECONDS_PER_STEP / expected) + 1
+        self._evaluated, played = self._evaluation.play(self._evaluated, most_steps)
+        steps, reward = int(played.steps), float(played.reward)
+        new = steps - environment.current_episode_steps_counter
+        self._seconds_per_step[RunPhase.TEST] = (time.perf_counter() - started) / new
+        self.environment_steps += new
+        agent.record_evaluated(steps, reward, float(played.shaped_reward))
+        response = environment.take_played(steps, reward, bool(played.terminated), bool(played.truncated))
+        self.episode_over = response.game_over
+        return response
 
     def _goes_on(self, call: _Call, started: float) -> bool:
         """True if another call may begin after one that has begun: the end of the moment and of the run are known."""

@@ -214,7 +214,9 @@ class ActorCriticAgent(AdvantageAgent, PolicyOptimizationAgent):
         steps, ops = self.ap.algorithm.num_steps_between_gradient_updates, self.update_loop.learner.ops
         rows, target_rate = steps * num_copies, self.ap.algorithm.rate_for_copying_weights_to_target
         settings = EpochSettings(steps, 1, rows, target_rate, 1.0 / rows, has_minibatches=False)
-        policy = PolicyInEpochs(ops, random, self.spaces.action_mask_name, self.estimates_of_copies(ops))
+        policy = PolicyInEpochs(
+            ops, random, self.spaces.action_mask_name, self.evaluation_deviation, self.estimates_of_copies(ops)
+        )
         filters = PureFilters(self.pre_network_filter, ops)
         signals = {"values": self.state_values, "advantages": self.action_advantages}
         return CompiledEpochs(

@@ -882,6 +882,15 @@ class Agent(CoachNames, AgentInterface):
         self.clock.episodes += 1
         self._report_episode(report)
 
+    def record_evaluated(self, steps: int, reward: float, shaped_reward: float) -> None:
+        """Take in what a compiled call has played of the present episode of an evaluation, from its beginning.
+
+        :param reward: the total reward
+        :param shaped_reward: the same after the filters
+        """
+        self.episode.steps, self.episode.total_reward = steps, reward
+        self.episode.total_shaped_reward = shaped_reward
+
     # other processes
 
     def take_in(self, played: ExperienceChunk) -> None:

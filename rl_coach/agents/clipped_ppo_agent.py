@@ -163,7 +163,8 @@ class ClippedPPOAgent(ProximalPolicyAgent):
             columns = {"extra/behaviour_log_probs": log_probs}
             return columns | {"extra/behaviour_values": values} if clips_values else columns
 
-        acting = ops, random, self.spaces.action_mask_name, self.estimates_of_copies(ops), behaviour
+        mask_name, deviation = self.spaces.action_mask_name, self.evaluation_deviation
+        acting = ops, random, mask_name, deviation, self.estimates_of_copies(ops), behaviour
         length = self.learning.sequence_length
         policy = RecurrentPolicyInEpochs(length, *acting) if self.is_recurrent else PolicyInEpochs(*acting)
         settings = EpochSettings(

@@ -8,9 +8,9 @@ import numpy as np
 
 from rl_coach.agents.agent import Agent
 from rl_coach.agents.core.compiled_acting import (
-    Act,
-    Levels,
+    Exploration,
     additive_noise,
+    at_level,
     schedule_ahead,
     uniform_at_first,
     why_exploration_is_not_compiled,
@@ -176,8 +176,8 @@ class DDPGAgent(Agent):
         ones = self.update_loop.learner.ops.ones_like(drawn["discounts"])
         return {**drawn, "discounts": self.ap.algorithm.discount * ones}
 
-    def compiled_exploration(self, random: Any, num_copies: int) -> tuple[Act, Levels]:
-        """``act`` and ``levels`` of a ``CompiledAgent``."""
+    def compiled_exploration(self, random: Any, num_copies: int) -> Exploration:
+        """The agent's choice of actions in a compiled loop."""
         ops, noise, space = self.update_loop.learner.ops, self.exploration_policy, self.spaces.action
         uses_target = self.ap.algorithm.use_target_network_for_evaluation
 
@@ -191,4 +191,5 @@ class DDPGAgent(Agent):
             return schedule_ahead(noise.noise_schedule, ahead, steps, num_copies, is_training)
 
         act = additive_noise(ops, random, policy, space, noise.noise_as_percentage_from_action_space)
-        return uniform_at_first(ops, random, act, levels, space, lambda: self.acts_by_networks)
+        exploration = Exploration(act, levels, at_level(act, noise.evaluation_noise))
+        return uniform_at_first(ops, random, exploration, space, lambda: self.acts_by_networks)

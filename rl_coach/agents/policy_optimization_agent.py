@@ -14,6 +14,7 @@ from rl_coach.agents.core.episode import SegmentedEpisode
 from rl_coach.agents.core.segments import Segment, SegmentLearning, SegmentSettings
 from rl_coach.agents.rules.advantages import PolicyGradientRescaler
 from rl_coach.core_types import ActionInfo, Batch, Episode, StateType
+from rl_coach.exploration_policies.additive_noise import NoiseLevel
 from rl_coach.exploration_policies.exploration_policy import deployed_choice
 from rl_coach.policy.action_choice import PolicyDescription
 from rl_coach.spaces import DiscreteActionSpace
@@ -64,6 +65,13 @@ class PolicyAgent(Agent):
     @property
     def _policy_output_names(self) -> tuple[str, ...]:
         return self.networks[self.policy_network].outputs_named("probabilities", "mean", "standard_deviation")
+
+    @property
+    def evaluation_deviation(self) -> Any:
+        """The standard deviation of the noise of continuous actions in evaluations, a number or [D]; None for discrete
+        actions."""
+        policy = self.exploration_policy
+        return policy.evaluation_deviation if isinstance(policy, NoiseLevel) else None
 
     def policy_description(self) -> PolicyDescription | None:
         choice = deployed_choice(self.exploration_policy)

@@ -129,7 +129,7 @@ class PQNAgent(ValueOptimizationAgent):
             ),
             num_copies,
             PureFilters(self.pre_network_filter, ops),
-            ValuesInEpochs(ops, *self.compiled_exploration(random, num_copies), values, estimate),
+            ValuesInEpochs(ops, self.compiled_exploration(random, num_copies), values, estimate),
             lambda steps: {},
             {"targets": self.q_targets},
         )  # fmt: skip

@@ -10,8 +10,7 @@ import numpy as np
 
 from rl_coach.agents.agent import Agent
 from rl_coach.agents.core.compiled_acting import (
-    Act,
-    Levels,
+    Exploration,
     uniform_at_first,
     why_exploration_is_not_compiled,
 )
@@ -341,8 +340,8 @@ class SoftActorCriticAgent(Agent):
             columns["extra/critics"] = ops.repeat(ops.cast(ranks < in_target, "float32"), rows, axis=1)
         return columns
 
-    def _compiled_exploration(self, random: Any) -> tuple[Act, Levels]:
-        """``act`` and ``levels`` of a ``CompiledAgent``."""
+    def _compiled_exploration(self, random: Any) -> Exploration:
+        """The agent's choice of actions in a compiled loop."""
         ops, choice = self.update_loop.learner.ops, self._choice
 
         def act(key: Any, networks: dict[str, NetworkView], states: dict[str, Any], level: Any) -> Any:
@@ -353,7 +352,14 @@ class SoftActorCriticAgent(Agent):
         def levels(ahead: int, steps: int) -> np.ndarray:
             return np.zeros((steps, 0), np.float32)
 
-        return uniform_at_first(ops, random, act, levels, self.spaces.action, lambda: self.acts_by_networks)
+        def evaluate(key: Any, networks: dict[str, NetworkView], states: dict[str, Any]) -> Any:
+            if not self.ap.algorithm.use_deterministic_for_evaluation:
+                return act(key, networks, states, None)
+            mean = networks["policy"].online(states, training=False)[0]["mean"]
+            return choice.centre + choice.radius * ops.tanh(mean)
+
+        exploration = Exploration(act, levels, evaluate)
+        return uniform_at_first(ops, random, exploration, self.spaces.action, lambda: self.acts_by_networks)
 
 
 def unmet_by_fixed_data(agent: SoftActorCriticAgent) -> Iterator[str]:

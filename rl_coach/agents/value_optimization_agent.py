@@ -9,8 +9,8 @@ import numpy as np
 from rl_coach.agents.agent import Agent
 from rl_coach.agents.core.batches import BatchSource
 from rl_coach.agents.core.compiled_acting import (
-    Act,
-    Levels,
+    Exploration,
+    at_level,
     epsilon_greedy,
     schedule_ahead,
     why_exploration_is_not_compiled,
@@ -173,14 +173,15 @@ class ValueOptimizationAgent(Agent):
     def make_compiled(self, random: Any, num_copies: int) -> CompiledAgent:
         return compiled_replay(self, random, num_copies, self.compiled_exploration(random, num_copies))
 
-    def compiled_exploration(self, random: Any, num_copies: int) -> tuple[Act, Levels]:
-        """``act`` and ``levels`` of a ``CompiledAgent``."""
+    def compiled_exploration(self, random: Any, num_copies: int) -> Exploration:
+        """The agent's choice of actions in a compiled loop."""
 
         def values(networks: dict[str, NetworkView], states: dict[str, Any]) -> Any:
             return networks["main"].online(states, training=False)[0]["q"]
 
         act = epsilon_greedy(self.update_loop.learner.ops, random, values, self.spaces.action_mask_name)
-        return act, lambda ahead, steps: self._epsilons(ahead, steps, num_copies)
+        evaluate = at_level(act, self.exploration_policy.evaluation_epsilon)
+        return Exploration(act, lambda ahead, steps: self._epsilons(ahead, steps, num_copies), evaluate)
 
     def _epsilons(self, ahead: int, steps: int, num_copies: int) -> np.ndarray:
         """[steps, num_copies] float32, epsilon in the next steps. :param ahead: those before them, not counted yet"""

@@ -132,6 +132,23 @@ class Played(NamedTuple):
     shown: dict[str, Any]
 
 
+class Evaluated(NamedTuple):
+    """An episode of an evaluation, from its beginning.
+
+    :param steps: [] int32, so far
+    :param reward: [], the total reward
+    :param shaped_reward: [], the same after the filters
+    :param terminated: [] bool, it has come to its end
+    :param truncated: [] bool, a limit has ended it
+    """
+
+    steps: Any
+    reward: Any
+    shaped_reward: Any
+    terminated: Any
+    truncated: Any
+
+
 class CompiledActing(Protocol):
     """Acting in a compiled loop."""
 
@@ -149,6 +166,11 @@ class CompiledActing(Protocol):
         :param recurrent: [N, size] for each of ``recurrent_sizes``, before the step; zeros at the beginning of episodes
         :param level: [L], how the agent explores in this step
         """
+
+    def evaluate(
+        self, key: Any, networks: dict[str, NetworkView], states: dict[str, Any], recurrent: dict[str, Any]
+    ) -> tuple[Any, dict[str, Any]]:
+        """As ``act``, in evaluations, where there is one copy: N is 1."""
 
     def levels(self, ahead: int, steps: int) -> np.ndarray:
         """[steps, L] float32, how the agent explores in its next steps in the present phase of the run; asked on the

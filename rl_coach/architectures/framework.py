@@ -28,6 +28,7 @@ class Framework:
         operation that cannot be exported.
     :param compiled_loop: the class of loops that are compiled as a whole, None if the framework has none
     :param compiled_seeds: the class of such loops of several seeds in one program
+    :param compiled_evaluation: the class of what plays evaluations beside such loops
     """
 
     make_function: Callable[[NetworkParameters, SpacesDefinition, str, np.random.Generator], NetworkFunction]
@@ -36,3 +37,4 @@ class Framework:
     export_network: Callable[[NetworkFunction], ExportedNetwork]
     compiled_loop: Any = None
     compiled_seeds: Any = None
+    compiled_evaluation: Any = None

@@ -295,6 +295,24 @@ class Environment(EnvironmentInterface):
             self.reward = self.reward.item()  # of one element, as environments of the older gym answered
         self.total_reward_in_current_episode += self.reward
 
+    @property
+    def shows_steps(self) -> bool:
+        """True if somebody wants a picture of each step."""
+        return self._uses_images
+
+    def take_played(self, steps: int, reward: float, terminated: bool, truncated: bool) -> EnvResponse:
+        """Count steps of the present episode that were played elsewhere, all since its beginning.
+
+        :param steps: of the episode
+        :param reward: its total reward so far
+        :return: an answer that tells whether the episode is over; its state is the first one
+        """
+        if self._phase is not RunPhase.UNDEFINED:
+            self.total_steps_counter += steps - self.current_episode_steps_counter
+        self.current_episode_steps_counter, self.total_reward_in_current_episode = steps, reward
+        self.done, self.truncated = terminated or truncated, truncated and not terminated
+        return self._respond()
+
     def _failure(self, when: str, error: Exception) -> TrainingError:
         """An error of the simulator's in one line: the environment, when it was, and the user's own line."""
         return TrainingError(

@@ -62,6 +62,10 @@ class FunctionEnvironment:
         """Act once. The observation is that of the state reached, also where the episode ends."""
         raise NotImplementedError(f"{type(self).__name__} does not step")
 
+    def step_number(self, number: Any, key: Any, state: Any, action: Any) -> Outcome:
+        """Act once, in step ``number`` of an episode, 1 for the first. :param key: the numbers of the episode's key"""
+        return self.step(jax.random.fold_in(jax.random.wrap_key_data(key), number), state, action)
+
 
 class KeyedEnvironment(FunctionEnvironment):
     """An environment with the signatures of gymnax: ``reset(key, params)`` gives observation and state,
@@ -186,10 +190,24 @@ class BoardGame(FunctionEnvironment):
         return {"observation": observation, ACTION_MASK: state.legal_action_mask.astype(jnp.int8)}
 
 
+class Beginning(NamedTuple):
+    """An episode of a ``FunctionSimulator`` at its beginning.
+
+    :param observation: the first one
+    :param state: of the environment
+    :param key: the numbers of the key that its steps draw from; see ``FunctionEnvironment.step_number``
+    """
+
+    observation: Any
+    state: Any
+    key: Any
+
+
 class FunctionSimulator(gymnasium.Env):
     """A ``FunctionEnvironment`` as Gymnasium's environments are: it can be seeded, and holds its state.
 
     :ivar functions: the environment as pure functions
+    :ivar beginning: that of the present episode; None before the first
     """
 
     def __init__(self, functions: FunctionEnvironment):
@@ -198,20 +216,18 @@ class FunctionSimulator(gymnasium.Env):
         # where gymnax has a level of Gymnasium's, the reward that solves it is the same
         self.spec = gymnasium.registry.get(functions.name.partition(":")[2])
         self._begin, self._step = jax.jit(self._begin_once), jax.jit(self._step_once)
+        self.beginning: Beginning | None = None
         self._state: Any = None
-        self._key: Any = None
         self._steps = 0
 
-    def _begin_once(self, seed: Any) -> tuple[Any, Any, Any]:
-        """The first observation and state, and the numbers of the key that the episode's steps draw from."""
+    def _begin_once(self, seed: Any) -> Beginning:
         begin, key = jax.random.split(jax.random.key(seed))
-        return *self.functions.reset(begin), jax.random.key_data(key)
+        return Beginning(*self.functions.reset(begin), jax.random.key_data(key))
 
     def _step_once(self, key: Any, number: Any, state: Any, action: Any) -> tuple[Any, Any, Any]:
         """The state, the observation, and reward, terminated and truncated in one array: to read an array costs as much
         as the step."""
-        key = jax.random.fold_in(jax.random.wrap_key_data(key), number)
-        outcome = self.functions.step(key, state, action)
+        outcome = self.functions.step_number(number, key, state, action)
         numbers = [jnp.asarray(one, jnp.float32) for one in (outcome.reward, outcome.terminated, outcome.truncated)]
         return outcome.state, outcome.observation, jnp.stack(numbers)
 
@@ -219,12 +235,15 @@ class FunctionSimulator(gymnasium.Env):
         """Begin an episode. Its random numbers come from ``np_random``, whose state is thus all that is random here."""
         super().reset(seed=seed)
         self._steps = 0
-        observation, self._state, self._key = self._begin(int(self.np_random.integers(2**31)))
-        return _as_numpy(observation), {}
+        self.beginning = self._begin(int(self.np_random.integers(2**31)))
+        self._state = self.beginning.state
+        return _as_numpy(self.beginning.observation), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        if self.beginning is None:
+            raise gymnasium.error.ResetNeeded("an episode begins with reset()")
         self._steps += 1
-        self._state, observation, numbers = self._step(self._key, self._steps, self._state, action)
+        self._state, observation, numbers = self._step(self.beginning.key, self._steps, self._state, action)
         reward, terminated, truncated = np.asarray(numbers).tolist()
         return _as_numpy(observation), reward, bool(terminated), bool(truncated), {}
 

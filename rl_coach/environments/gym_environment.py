@@ -329,6 +329,11 @@ class GymEnvironment(Environment):
         """The environment as pure functions, a ``FunctionEnvironment``; None if it is another simulator."""
         return getattr(self._simulator, "functions", None)
 
+    @property
+    def beginning(self) -> Any:
+        """The beginning of the present episode of pure functions, a ``Beginning``."""
+        return getattr(self._simulator, "beginning", None)
+
     def _take_action(self, action: ActionType) -> None:
         observation, self.reward, terminated, truncated, self.info = self._step_simulator(action)
         self.state = self._read_state(observation, self.info)

@@ -75,6 +75,11 @@ class NoiseLevel(ContinuousActionExplorationPolicy):
             self.noise_schedule.step()
         return mean, std
 
+    @property
+    def evaluation_deviation(self) -> Any:
+        """The standard deviation in evaluations, a number or [D]."""
+        return self._scaled_to_space(self.evaluation_noise)
+
     def _scaled_to_space(self, noise: float) -> Any:
         if not self.noise_as_percentage_from_action_space:
             return noise

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from typing import Any, Callable, NamedTuple
 
 import numpy as np
 
@@ -15,19 +15,52 @@ from rl_coach.spaces import ActionSpace, BoxActionSpace
 Act = Callable[[Any, dict[str, NetworkView], dict[str, Any], Any], Any]
 """As ``CompiledAgent.act``, of an agent that remembers nothing: ``act(key, networks, states, level)`` gives the
 actions."""
+Evaluate = Callable[[Any, dict[str, NetworkView], dict[str, Any]], Any]
+"""As ``CompiledAgent.evaluate``, of an agent that remembers nothing: ``evaluate(key, networks, states)`` gives the
+actions."""
 Levels = Callable[[int, int], np.ndarray]
 """See ``CompiledAgent.levels``."""
 
 
-def without_recurrent_state(act: Act) -> Callable[[Any, Any, Any, dict[str, Any], Any], tuple[Any, dict[str, Any]]]:
-    """``CompiledAgent.act`` of an agent that remembers nothing: the recurrent state stays as it is."""
+class Exploration(NamedTuple):
+    """Exploration in a compiled loop, of an agent that remembers nothing.
 
-    def acting(
-        key: Any, networks: Any, states: Any, recurrent: dict[str, Any], level: Any
+    :param act: in heatup and training
+    :param levels: what ``act`` needs
+    :param evaluate: in evaluations
+    """
+
+    act: Act
+    levels: Levels
+    evaluate: Evaluate
+
+
+class ActsWithoutState:
+    """``CompiledActing`` of an agent that remembers nothing: the recurrent state stays as it is."""
+
+    def __init__(self, exploration: Exploration):
+        self._exploration, self.levels = exploration, exploration.levels
+
+    def act(
+        self,
+        key: Any,
+        networks: dict[str, NetworkView],
+        states: dict[str, Any],
+        recurrent: dict[str, Any],
+        level: Any,
     ) -> tuple[Any, dict[str, Any]]:
-        return act(key, networks, states, level), recurrent
+        return self._exploration.act(key, networks, states, level), recurrent
 
-    return acting
+    def evaluate(
+        self, key: Any, networks: dict[str, NetworkView], states: dict[str, Any], recurrent: dict[str, Any]
+    ) -> tuple[Any, dict[str, Any]]:
+        return self._exploration.evaluate(key, networks, states), recurrent
+
+
+def at_level(act: Act, level: float) -> Evaluate:
+    """Actions in evaluations, as ``act`` chooses them in one copy at a level that stays."""
+    levels = np.asarray([level], np.float32)
+    return lambda key, networks, states: act(key, networks, states, levels)
 
 
 def epsilon_greedy(
@@ -77,11 +110,11 @@ def additive_noise(
 
 
 def uniform_at_first(
-    ops: Any, random: Any, act: Act, levels: Levels, space: BoxActionSpace, acts_by_networks: Callable[[], bool]
-) -> tuple[Act, Levels]:
-    """``act`` and ``levels`` of an agent whose actions are drawn uniformly as long as its networks do not act.
+    ops: Any, random: Any, exploration: Exploration, space: BoxActionSpace, acts_by_networks: Callable[[], bool]
+) -> Exploration:
+    """The exploration of an agent whose actions are drawn uniformly as long as its networks do not act.
 
-    :param act: how it acts by its networks, and ``levels`` what that needs
+    :param exploration: how it acts by its networks
     :param space: a box with bounds
     :param acts_by_networks: False as long as its networks do not act
     """
@@ -89,15 +122,15 @@ def uniform_at_first(
 
     def either(key: Any, networks: dict[str, NetworkView], states: dict[str, Any], level: Any) -> Any:
         own, uniform = random.split(key)
-        actions = act(own, networks, states, level[:-1])
+        actions = exploration.act(own, networks, states, level[:-1])
         drawn = random.uniform(uniform, actions.shape, minval=low, maxval=high)
         return ops.where(level[-1] > 0, drawn, actions)
 
     def either_levels(ahead: int, steps: int) -> np.ndarray:
         is_uniform = np.full((steps, 1), not acts_by_networks(), np.float32)
-        return np.concatenate([levels(ahead, steps), is_uniform], axis=1)
+        return np.concatenate([exploration.levels(ahead, steps), is_uniform], axis=1)
 
-    return either, either_levels
+    return Exploration(either, either_levels, exploration.evaluate)
 
 
 def schedule_ahead(schedule: Schedule, ahead: int, steps: int, num_copies: int, advances: bool) -> np.ndarray:

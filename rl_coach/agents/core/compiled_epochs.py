@@ -9,7 +9,7 @@ from typing import Any, Callable, NamedTuple, Protocol, Sequence
 import numpy as np
 
 from rl_coach.agents.core.clock import TrainingClock
-from rl_coach.agents.core.compiled_acting import Act, without_recurrent_state
+from rl_coach.agents.core.compiled_acting import ActsWithoutState, Exploration
 from rl_coach.agents.core.compiled_columns import (
     empty_columns,
     why_recurrent_networks_are_not_compiled,
@@ -97,6 +97,8 @@ class PolicyInEpochs:
     :param ops: array operations with the names of ``keras.ops``
     :param random: the framework's random numbers, with the names of ``jax.random``
     :param mask_name: the observation that says which actions are possible, None for none
+    :param evaluation_deviation: of the noise of continuous actions in evaluations, [D] or a number; None for discrete
+        ones
     :param estimate: the advantages
     :param behaviour: the columns of the rule that tell of the policy that played, from the critic's values [B] and the
         log probabilities of the actions [B]; None for a rule that asks for none, and takes advantages as they are
@@ -107,10 +109,12 @@ class PolicyInEpochs:
         ops: Any,
         random: Any,
         mask_name: str | None,
+        evaluation_deviation: Any,
         estimate: Estimate,
         behaviour: Callable[[Any, Any], dict[str, Any]] | None = None,
     ):
         self._ops, self._random, self._mask_name = ops, random, mask_name
+        self._evaluation_deviation = evaluation_deviation
         self._estimate, self._behaviour = estimate, behaviour
 
     def levels(self, ahead: int, steps: int) -> np.ndarray:
@@ -130,6 +134,15 @@ class PolicyInEpochs:
             return self._random.categorical(key, policy["log_probabilities"]), after
         mean = policy["mean"]
         return mean + policy["standard_deviation"] * self._random.normal(key, mean.shape), after
+
+    def evaluate(
+        self, key: Any, networks: dict[str, NetworkView], states: dict[str, Any], recurrent: dict[str, Any]
+    ) -> tuple[Any, dict[str, Any]]:
+        _, policy, after = self._outputs(networks, states, recurrent)
+        if "log_probabilities" in policy:
+            return self._ops.argmax(policy["log_probabilities"], axis=-1), after
+        mean = policy["mean"]
+        return mean + self._evaluation_deviation * self._random.normal(key, mean.shape), after
 
     def _outputs(
         self, networks: dict[str, NetworkView], states: dict[str, Any], recurrent: dict[str, Any]
@@ -160,12 +173,11 @@ class PolicyInEpochs:
         return columns, shown
 
 
-class ValuesInEpochs:
+class ValuesInEpochs(ActsWithoutState):
     """PQN as an ``EpochAlgorithm``.
 
     :param ops: array operations with the names of ``keras.ops``
-    :param act: chooses actions
-    :param levels: see ``CompiledAgent.levels``
+    :param exploration: chooses actions
     :param values: the values [B] of the best actions in states as networks see them
     :param estimate: of the returns
     """
@@ -173,13 +185,12 @@ class ValuesInEpochs:
     def __init__(
         self,
         ops: Any,
-        act: Act,
-        levels: Callable[[int, int], np.ndarray],
+        exploration: Exploration,
         values: Callable[[dict[str, NetworkView], dict[str, Any]], Any],
         estimate: Estimate,
     ):
+        super().__init__(exploration)
         self._ops, self._values, self._estimate = ops, values, estimate
-        self.act, self.levels = without_recurrent_state(act), levels
 
     def columns(self, networks: dict[str, NetworkView], played: PlayedPhase) -> tuple[dict[str, Any], dict[str, Any]]:
         ops, shape = self._ops, played.rewards.shape
@@ -220,7 +231,8 @@ class CompiledEpochs:
         self._learner = update_loop.learner
         self._ops = self._learner.ops
         self._input_names, self._filters, self._algorithm = update_loop.input_names, filters, algorithm
-        self.act, self.levels, self._scalars, self._signals = algorithm.act, algorithm.levels, scalars, signals
+        self.act, self.levels, self.evaluate = algorithm.act, algorithm.levels, algorithm.evaluate
+        self._scalars, self._signals = scalars, signals
         self._rows = self.period = settings.steps * num_copies
         self._per_epoch = -(-self._rows // settings.batch_size)
         self.updates_per_phase = self._planned_updates = settings.epochs * self._per_epoch

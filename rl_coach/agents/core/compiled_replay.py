@@ -9,7 +9,7 @@ from typing import Any, Callable, Iterator, Sequence
 import numpy as np
 
 from rl_coach.agents.core.clock import TrainingClock
-from rl_coach.agents.core.compiled_acting import Act, Levels, without_recurrent_state
+from rl_coach.agents.core.compiled_acting import ActsWithoutState, Exploration
 from rl_coach.agents.core.compiled_columns import (
     empty_columns,
     why_recurrent_networks_are_not_compiled,
@@ -50,7 +50,7 @@ class ReplaySettings:
     targets_period: Any
 
 
-class CompiledReplay:
+class CompiledReplay(ActsWithoutState):
     """See the module, and ``CompiledAgent``.
 
     :param random: the framework's random numbers, with the names of ``jax.random``
@@ -58,8 +58,7 @@ class CompiledReplay:
     :param clock: the agent's
     :param num_copies: N, of the environment
     :param filters: the pre-network filters
-    :param act: chooses actions
-    :param levels: how the agent explores in its next steps; see ``CompiledAgent.levels``
+    :param exploration: chooses actions
     :param own_columns: changes and adds columns; None if the rule needs nothing but what is drawn
     """
 
@@ -71,15 +70,15 @@ class CompiledReplay:
         settings: ReplaySettings,
         num_copies: int,
         filters: PureFilters,
-        act: Act,
-        levels: Levels,
+        exploration: Exploration,
         own_columns: OwnColumns | None = None,
     ):
         self._random, self._update_loop, self._clock, self._settings = random, update_loop, clock, settings
         self._learner = update_loop.learner
         self._ops = self._learner.ops
         self._num_copies, self._filters = num_copies, filters
-        self.act, self.levels, self._own_columns = without_recurrent_state(act), levels, own_columns
+        super().__init__(exploration)
+        self._own_columns = own_columns
         self.period, self.updates_per_phase = settings.period, settings.updates_per_phase
         self.recurrent_sizes: dict[str, int] = {}
         self._stages = self._learner.step.stages
@@ -197,19 +196,19 @@ class CompiledReplay:
 
 
 def compiled_replay(
-    agent: Any, random: Any, num_copies: int, exploration: tuple[Act, Levels], own_columns: OwnColumns | None = None
+    agent: Any, random: Any, num_copies: int, exploration: Exploration, own_columns: OwnColumns | None = None
 ) -> CompiledReplay:
     """The part of an agent that can be compiled.
 
     :param agent: as it was made, with networks
     :param random: see ``CompiledReplay``
     :param num_copies: of the environment
-    :param exploration: ``act`` and ``levels`` of a ``CompiledAgent``
+    :param exploration: chooses actions
     :param own_columns: see ``CompiledReplay``
     """
     update_loop, settings = agent.update_loop, replay_settings(agent.ap, num_copies)
     filters = PureFilters(agent.pre_network_filter, update_loop.learner.ops)
-    return CompiledReplay(random, update_loop, agent.clock, settings, num_copies, filters, *exploration, own_columns)
+    return CompiledReplay(random, update_loop, agent.clock, settings, num_copies, filters, exploration, own_columns)
 
 
 def replay_settings(parameters: AgentParameters, num_copies: int) -> ReplaySettings:

@@ -118,7 +118,7 @@ class JaxCompiledLoop:
         episodes, level = self._begun(carry), self._agent.levels(0, 1)[0]
         played = jax.eval_shape(
             lambda carry: self._played(
-                self._learner.views(self._unpacked(self.variables)), carry, level, self._keys(carry, 1), 0
+                self._learner.views(unpacked(self._learner, self.variables)), carry, level, self._keys(carry, 1), 0
             )[0],
             {**carry, **episodes, "statistics": self._network_filters.state()},
         )
@@ -200,15 +200,12 @@ class JaxCompiledLoop:
         """See ``Learner``."""
         return self._learner.output_names
 
-    def _unpacked(self, variables: dict[str, list]) -> dict[str, Any]:
-        return {name: one.layout.unpack(ops, variables[name]) for name, one in self._learner.networks.items()}
-
     # what is compiled
 
     def compute(self, variables: dict[str, list], carry: Carry, plan: Plan) -> tuple[dict[str, list], Carry, Played]:
         """Compute what is planned, as a pure function. :return: variables and carry after it, and its record"""
         with inside_loop():
-            state, networks = self._unpacked(variables), self._learner.networks
+            state, networks = unpacked(self._learner, variables), self._learner.networks
             keys = self._keys(carry, self._most_steps + 1)
             played, step = self._empty(state, carry, plan, keys), jnp.int32(0)
             state, carry, played, step = jax.lax.fori_loop(
@@ -336,19 +333,24 @@ class JaxCompiledLoop:
 
     def _read(self, observations: Any) -> dict[str, Any]:
         """[N, ...] by name: the observations that the agent gets, filtered."""
-        named = _named(observations)
-        states = {name: named[name].reshape(self._num_copies, *shape) for name, shape in self._shapes.items()}
+        parts = named(observations)
+        states = {name: parts[name].reshape(self._num_copies, *shape) for name, shape in self._shapes.items()}
         return self._input_filters.apply(self._input_filters.state(), states)
 
     def _keys_of_copies(self, key: Any) -> Any:
         return jax.random.split(key, self._num_copies)
 
 
-def _named(observations: Any, path: tuple[str, ...] = ()) -> dict[str, Any]:
+def unpacked(learner: Learner, variables: dict[str, list]) -> dict[str, Any]:
+    """Each network's groups of arrays, of its variables."""
+    return {name: one.layout.unpack(ops, variables[name]) for name, one in learner.networks.items()}
+
+
+def named(observations: Any, path: tuple[str, ...] = ()) -> dict[str, Any]:
     """Observations by name, as ``StateReader`` names them."""
     if not isinstance(observations, Mapping):
         return {"/".join(path) or "observation": observations}
-    return {n: leaf for name, part in observations.items() for n, leaf in _named(part, (*path, name)).items()}
+    return {n: leaf for name, part in observations.items() for n, leaf in named(part, (*path, name)).items()}
 
 
 def _where(condition: Any, one: Any, other: Any) -> Any:

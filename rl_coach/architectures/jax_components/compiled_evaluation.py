@@ -1,0 +1,110 @@
+"""Episodes of evaluations in compiled calls, on JAX."""
+
+from __future__ import annotations
+
+from typing import Any, Mapping
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from rl_coach.architectures.compiled_loop import CompiledActing, Evaluated
+from rl_coach.architectures.jax_components.compiled_loop import Carry, named, unpacked
+from rl_coach.architectures.jax_components.layers import inside_loop
+from rl_coach.architectures.learner import Learner
+from rl_coach.filters.pure import PureFilters
+
+
+class JaxCompiledEvaluation:
+    """Plays an episode in one copy of an environment, in calls of many steps, and learns nothing.
+
+    The environment's random numbers are those of a ``FunctionSimulator``. Those of actions come from a key of their own
+    and the step's number.
+
+    :param environment: a ``FunctionEnvironment``
+    :param shapes: of the observations that the agent gets, by name
+    :param bounds: the lowest and the highest action, which others are moved to; None for discrete actions
+    :param agent: acts
+    :param recurrent_sizes: size of each part of the recurrent network's state; empty for none
+    :param learner: of the agent's networks
+    :param input_filters: what observations and rewards pass at each step; they have no statistics
+    :param network_filters: what observations pass on their way into the networks
+    """
+
+    def __init__(
+        self,
+        environment: Any,
+        shapes: Mapping[str, tuple[int, ...]],
+        bounds: tuple[np.ndarray, np.ndarray] | None,
+        agent: CompiledActing,
+        recurrent_sizes: Mapping[str, int],
+        learner: Learner,
+        input_filters: PureFilters,
+        network_filters: PureFilters,
+    ):
+        self._environment, self._shapes, self._bounds = environment, shapes, bounds
+        self._agent, self._recurrent_sizes, self._learner = agent, recurrent_sizes, learner
+        self._input_filters, self._network_filters = input_filters, network_filters
+        self._compiled = jax.jit(self._played)
+
+    def begin(self, beginning: Any, seed: int) -> Carry:
+        """The beginning of an episode, as calls take it and give it on.
+
+        :param beginning: of the episode, a ``Beginning``
+        :param seed: of what is random in the agent's actions
+        """
+        sizes = self._recurrent_sizes.items()
+        carry = {
+            "observation": beginning.observation, "environment": beginning.state,
+            "recurrent": {name: np.zeros((1, size), np.float32) for name, size in sizes},
+            "steps": np.int32(0), "reward": np.float32(0), "shaped_reward": np.float32(0),
+            "terminated": np.False_, "truncated": np.False_,
+        }  # fmt: skip
+        keys = {"play": beginning.key, "act": jax.random.key_data(jax.random.key(seed))}
+        # no dtype is weak: a call's answer has none that is, and would be compiled for anew
+        return {**keys, **jax.tree.map(lambda leaf: jnp.array(leaf, leaf.dtype), carry)}
+
+    def play(self, carry: Carry, most_steps: int) -> tuple[Carry, Evaluated]:
+        """Play on, ``most_steps`` steps at most. :return: the same after it, and the episode so far"""
+        variables = {name: network.variables for name, network in self._learner.networks.items()}
+        carry = self._compiled(variables, self._network_filters.state(), carry, np.int32(most_steps))
+        return carry, Evaluated(*jax.device_get([carry[name] for name in Evaluated._fields]))
+
+    def _played(self, variables: dict[str, list], statistics: Any, carry: Carry, most_steps: Any) -> Carry:
+        last = carry["steps"] + most_steps
+        with inside_loop():
+            networks = self._learner.views(unpacked(self._learner, variables))
+
+            def goes_on(carry: Carry) -> Any:
+                return (carry["steps"] < last) & ~(carry["terminated"] | carry["truncated"])
+
+            def step(carry: Carry) -> Carry:
+                return self._step(networks, statistics, carry)
+
+            return jax.lax.while_loop(goes_on, step, carry)
+
+    def _step(self, networks: Any, statistics: Any, carry: Carry) -> Carry:
+        number = carry["steps"] + 1
+        key = jax.random.fold_in(jax.random.wrap_key_data(carry["act"]), number)
+        states = self._network_filters.apply(statistics, self._states(carry["observation"]))
+        actions, after = self._agent.evaluate(key, networks, states, carry["recurrent"])
+        taken = actions if self._bounds is None else jnp.clip(actions, *self._bounds)
+        outcome = self._environment.step_number(number, carry["play"], carry["environment"], taken[0])
+        reward = outcome.reward.astype(jnp.float32)
+        new = {
+            "observation": outcome.observation, "environment": outcome.state, "recurrent": after, "steps": number,
+            "reward": carry["reward"] + reward,
+            "shaped_reward": carry["shaped_reward"] + self._input_filters.rewards(reward[None])[0],
+            "terminated": outcome.terminated, "truncated": outcome.truncated,
+        }  # fmt: skip
+        return {**carry, **jax.tree.map(_in_dtype_of, {name: carry[name] for name in new}, new)}
+
+    def _states(self, observation: Any) -> dict[str, Any]:
+        """[1, ...] by name: the observations that the agent gets, filtered."""
+        parts = named(observation)
+        states = {name: jnp.reshape(parts[name], (1, *shape)) for name, shape in self._shapes.items()}
+        return self._input_filters.apply(self._input_filters.state(), states)
+
+
+def _in_dtype_of(old: Any, new: Any) -> Any:
+    return new if jnp.issubdtype(old.dtype, jax.dtypes.prng_key) else jnp.asarray(new, old.dtype)
