@@ -2,11 +2,11 @@
 
     python -m benchmarks.trained_policies EXPERIMENT ...
 
-writes the policy of each run's newest checkpoint to ``presets/policies``, plays 100 episodes with it, and notes in
-``policies.json`` the run that it comes from and the mean reward. A policy of more than 200 kB gets weights of half
-precision; one that is still larger belongs on a repository of the Hub (``coach push``). A video shows one of the
-episodes. Then the tables on the pages of algorithms are written anew; ``--table`` does only that, and ``--videos``
-films all policies again.
+writes the policy of each run's newest checkpoint, with ``--best`` that of its best evaluation, to
+``presets/policies``, plays 100 other episodes with it, and notes in ``policies.json`` the run that it comes from and
+the mean reward. A policy of more than 200 kB gets weights of half precision; one that is still larger belongs on a
+repository of the Hub (``coach push``). A video shows one of the episodes. Then the tables on the pages of algorithms
+are written anew; ``--table`` does only that, and ``--videos`` films all policies again.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from onnx import numpy_helper
 from PIL import Image
 
 from benchmarks.pages import ALGORITHMS, REPOSITORY, write_on_pages
+from rl_coach.checkpoint import BEST
 from rl_coach.command_line import preset_catalogue
 from rl_coach.command_line.trained_policies import INDEX_FILE
 from rl_coach.policy import Policy, find_policy
@@ -48,12 +49,13 @@ def main() -> None:
     """Take the policies of these runs, and write the tables."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.trained_policies", description=__doc__)
     parser.add_argument("experiments", metavar="EXPERIMENT", nargs="*", type=pathlib.Path, help="finished runs")
+    parser.add_argument("--best", action="store_true", help="take the checkpoint of each run's best evaluation")
     parser.add_argument("--table", action="store_true", help="only write the tables")
     parser.add_argument("--videos", action="store_true", help="film all policies again")
     options = parser.parse_args()
     known = read_index()
     for experiment in options.experiments if not options.table else ():
-        name, entry = ship(experiment)
+        name, entry = ship(experiment, options.best)
         known[name] = entry
         film(name)
         print(f"{name}: {entry}")
@@ -70,9 +72,10 @@ def read_index() -> dict[str, dict[str, Any]]:
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 
-def ship(experiment: pathlib.Path) -> tuple[str, dict[str, Any]]:
+def ship(experiment: pathlib.Path, is_best: bool) -> tuple[str, dict[str, Any]]:
     """Write the policy of a run, and play with it.
 
+    :param is_best: the policy of the best evaluation, not the newest one
     :return: the name of its preset, and what is to be noted
     :raises SystemExit: it is too large, or its run is not one of a tuned preset
     """
@@ -80,7 +83,7 @@ def ship(experiment: pathlib.Path) -> tuple[str, dict[str, Any]]:
     name = str(arguments["preset"])
     if name not in preset_catalogue.list_tuned_presets():
         raise SystemExit(f"'{experiment}' trained {name}, which is no tuned preset")
-    document, model = policy_files.read(find_policy(experiment))
+    document, model = policy_files.read(find_policy(experiment / BEST if is_best else experiment))
     size = lambda model: sum(map(len, policy_files.as_files(document, model).values()))  # noqa: E731
     model = model if size(model) <= LARGEST else in_half_precision(model)
     if size(model) > LARGEST:
@@ -99,6 +102,7 @@ def ship(experiment: pathlib.Path) -> tuple[str, dict[str, Any]]:
             "command": f"coach -p {name} -f {about['framework']} --seed {seed}",
             "day": started.date().isoformat(),
             "steps": about["steps"],
+            **({"is_best_of_run": True} if is_best else {}),
             "versions": about["versions"],
         },
         "sha256": hashlib.sha256((folder / policy_files.POLICY_FILE).read_bytes()).hexdigest(),
@@ -165,11 +169,15 @@ def table(known: dict[str, dict[str, Any]]) -> str:
     """A row for each policy; empty without any."""
     rows = [
         f"| `coach fetch {name}` | {entry['mean_reward']:,.6g} in {entry['episodes']} episodes "
-        f"| `{entry['run']['command']}`, {entry['run']['day']} "
+        f"| `{entry['run']['command']}`, {entry['run']['day']}{_of_run(entry['run'])} "
         f"| ![{name} plays](../images/policies/{_short(name)}.gif) |"
         for name, entry in known.items()
     ]
     return "\n".join([HEADER, *rows]) if rows else ""
+
+
+def _of_run(run: dict[str, Any]) -> str:
+    return f"; its best evaluation, after {run['steps']:,} steps" if run.get("is_best_of_run") else ""
 
 
 if __name__ == "__main__":
