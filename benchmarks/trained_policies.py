@@ -30,6 +30,7 @@ from benchmarks.pages import ALGORITHMS, REPOSITORY, write_on_pages
 from rl_coach.checkpoint import BEST
 from rl_coach.command_line import preset_catalogue
 from rl_coach.command_line.trained_policies import INDEX_FILE
+from rl_coach.environments.gym_levels import make_simulator
 from rl_coach.policy import Policy, find_policy
 from rl_coach.policy import files as policy_files
 from rl_coach.runs import record
@@ -57,13 +58,17 @@ def main() -> None:
     for experiment in options.experiments if not options.table else ():
         name, entry = ship(experiment, options.best)
         known[name] = entry
+        _write_index(known)
         film(name)
         print(f"{name}: {entry}")
     for name in known if options.videos else ():
         film(name)
+    write_on_pages(ALGORITHMS, BEGIN, END, lambda named: table({name: known[name] for name in known if name in named}))
+
+
+def _write_index(known: dict[str, dict[str, Any]]) -> None:
     text = json.dumps(dict(sorted(known.items())), indent=2)
     (DIRECTORY / INDEX_FILE).write_text(f"{text}\n", encoding="utf-8")
-    write_on_pages(ALGORITHMS, BEGIN, END, lambda named: table({name: known[name] for name in known if name in named}))
 
 
 def read_index() -> dict[str, dict[str, Any]]:
@@ -128,8 +133,8 @@ def in_half_precision(model: bytes) -> bytes:
 
 
 def mean_reward(folder: pathlib.Path, preset: str, episodes: int = EPISODES) -> float:
-    """Mean return of a policy in its preset's environment of Gymnasium, with the best action in each step."""
-    policy, environment = Policy.load(folder), gym.make(preset_catalogue.load(preset).env_params.level)
+    """Mean return of a policy in its preset's environment, with the best action in each step."""
+    policy, environment = Policy.load(folder), _environment(preset)
     returns = [sum(rewards(policy, environment, FIRST_SEED + episode)) for episode in range(episodes)]
     environment.close()
     return float(np.mean(returns))
@@ -146,10 +151,14 @@ def rewards(policy: Policy, environment: gym.Env, seed: int) -> Iterator[float]:
         yield float(reward)
 
 
+def _environment(preset: str, render_mode: str | None = None) -> gym.Env:
+    parameters = preset_catalogue.load(preset).env_params
+    return make_simulator(parameters.level, parameters.additional_simulator_parameters or {}, 1, render_mode)
+
+
 def film(preset: str) -> None:
     """Write the video of one of a policy's episodes, of its first ``FRAMES * STEPS_PER_FRAME`` steps."""
-    level = preset_catalogue.load(preset).env_params.level
-    policy, environment = Policy.load(DIRECTORY / _short(preset)), gym.make(level, render_mode="rgb_array")
+    policy, environment = Policy.load(DIRECTORY / _short(preset)), _environment(preset, "rgb_array")
     frames = []
     for _ in itertools.islice(rewards(policy, environment, FILMED_SEED), 0, FRAMES * STEPS_PER_FRAME, STEPS_PER_FRAME):
         frame: Any = environment.render()
