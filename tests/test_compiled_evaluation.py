@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rl_coach.agents.clipped_ppo_agent import ClippedPPOAgent
 from rl_coach.architectures.jax_components.compiled_evaluation import JaxCompiledEvaluation
 from rl_coach.base_parameters import AgentParameters, Frameworks
 from rl_coach.compiled_level_manager import CompiledLevelManager
@@ -147,4 +148,23 @@ def test_a_long_episode_is_played_in_several_calls(tmp_path, monkeypatch):
             rewards.append(manager._episode_reward())
     steps = manager.total_steps_counters[RunPhase.TEST][EnvironmentSteps]
     assert rewards == manager.evaluation_rewards and steps > 3
+    manager.close()
+
+
+@pytest.mark.parametrize("is_of_class", [True, False])
+def test_what_an_agent_of_a_user_does_with_an_evaluated_episode_is_done(is_of_class, tmp_path, monkeypatch):
+    manager = compiled(clipped_ppo(), tmp_path, steps=schedule(64, evaluation=3))
+    agent, seen = manager.get_agent(), []
+    recorded = ClippedPPOAgent.record_evaluated
+
+    def record_evaluated(self: Any, steps: int, reward: float, shaped_reward: float) -> None:
+        seen.append(steps)
+        recorded(self, steps, reward, shaped_reward)
+
+    if is_of_class:
+        monkeypatch.setattr(ClippedPPOAgent, "record_evaluated", record_evaluated)
+    else:
+        agent.record_evaluated = record_evaluated.__get__(agent)
+    manager.evaluate(EnvironmentEpisodes(3))
+    assert sum(seen) == manager.total_steps_counters[RunPhase.TEST][EnvironmentSteps] > 0 and len(seen) == 3
     manager.close()

@@ -121,7 +121,7 @@ WHILE_BUILT = {
 }  # fmt: skip
 """These have been called when there is an instance to override them on, and are not called again."""
 
-IN_A_COMPILED_LOOP = {"make_compiled", "record_played", "why_not_compiled"}
+IN_A_COMPILED_LOOP = {"make_compiled", "record_evaluated", "record_played", "why_not_compiled"}
 """A loop that is compiled as a whole, or the question whether one can be, calls these; see
 ``tests/test_compiled_level_manager.py``."""
 
