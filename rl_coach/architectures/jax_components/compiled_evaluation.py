@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from rl_coach.architectures.compiled_loop import CompiledActing, Evaluated
-from rl_coach.architectures.jax_components.compiled_loop import Carry, named, unpacked
+from rl_coach.architectures.jax_components.compiled_loop import Carry, states_of, unpacked, variables_of
 from rl_coach.architectures.jax_components.layers import inside_loop
 from rl_coach.architectures.learner import Learner
 from rl_coach.filters.pure import PureFilters
@@ -66,8 +66,7 @@ class JaxCompiledEvaluation:
 
     def play(self, carry: Carry, most_steps: int) -> tuple[Carry, Evaluated]:
         """Play on, ``most_steps`` steps at most. :return: the same after it, and the episode so far"""
-        variables = {name: network.variables for name, network in self._learner.networks.items()}
-        carry = self._compiled(variables, self._network_filters.state(), carry, np.int32(most_steps))
+        carry = self._compiled(variables_of(self._learner), self._network_filters.state(), carry, np.int32(most_steps))
         return carry, Evaluated(*jax.device_get([carry[name] for name in Evaluated._fields]))
 
     def _played(self, variables: dict[str, list], statistics: Any, carry: Carry, most_steps: Any) -> Carry:
@@ -86,7 +85,8 @@ class JaxCompiledEvaluation:
     def _step(self, networks: Any, statistics: Any, carry: Carry) -> Carry:
         number = carry["steps"] + 1
         key = jax.random.fold_in(jax.random.wrap_key_data(carry["act"]), number)
-        states = self._network_filters.apply(statistics, self._states(carry["observation"]))
+        states = states_of(carry["observation"], self._shapes, 1, self._input_filters)
+        states = self._network_filters.apply(statistics, states)
         actions, after = self._agent.evaluate(key, networks, states, carry["recurrent"])
         taken = actions if self._bounds is None else jnp.clip(actions, *self._bounds)
         outcome = self._environment.step_number(number, carry["play"], carry["environment"], taken[0])
@@ -98,12 +98,6 @@ class JaxCompiledEvaluation:
             "terminated": outcome.terminated, "truncated": outcome.truncated,
         }  # fmt: skip
         return {**carry, **jax.tree.map(_in_dtype_of, {name: carry[name] for name in new}, new)}
-
-    def _states(self, observation: Any) -> dict[str, Any]:
-        """[1, ...] by name: the observations that the agent gets, filtered."""
-        parts = named(observation)
-        states = {name: jnp.reshape(parts[name], (1, *shape)) for name, shape in self._shapes.items()}
-        return self._input_filters.apply(self._input_filters.state(), states)
 
 
 def _in_dtype_of(old: Any, new: Any) -> Any:

@@ -193,7 +193,7 @@ class JaxCompiledLoop:
     @property
     def variables(self) -> dict[str, list]:
         """The arrays of each network, by its name."""
-        return {name: network.variables for name, network in self._learner.networks.items()}
+        return variables_of(self._learner)
 
     @property
     def output_names(self) -> OutputNames:
@@ -332,13 +332,15 @@ class JaxCompiledLoop:
         return {"environments": environments, "states": states, "recurrent": recurrent, "episodes": episodes}
 
     def _read(self, observations: Any) -> dict[str, Any]:
-        """[N, ...] by name: the observations that the agent gets, filtered."""
-        parts = named(observations)
-        states = {name: parts[name].reshape(self._num_copies, *shape) for name, shape in self._shapes.items()}
-        return self._input_filters.apply(self._input_filters.state(), states)
+        return states_of(observations, self._shapes, self._num_copies, self._input_filters)
 
     def _keys_of_copies(self, key: Any) -> Any:
         return jax.random.split(key, self._num_copies)
+
+
+def variables_of(learner: Learner) -> dict[str, list]:
+    """The arrays of each network, by its name."""
+    return {name: network.variables for name, network in learner.networks.items()}
 
 
 def unpacked(learner: Learner, variables: dict[str, list]) -> dict[str, Any]:
@@ -346,11 +348,23 @@ def unpacked(learner: Learner, variables: dict[str, list]) -> dict[str, Any]:
     return {name: one.layout.unpack(ops, variables[name]) for name, one in learner.networks.items()}
 
 
-def named(observations: Any, path: tuple[str, ...] = ()) -> dict[str, Any]:
+def states_of(
+    observations: Any, shapes: Mapping[str, tuple[int, ...]], count: int, filters: PureFilters
+) -> dict[str, Any]:
+    """[count, ...] by name: the observations that the agent gets, filtered.
+
+    :param observations: of ``count`` copies of an environment, or of one without an axis for it
+    """
+    named = _named(observations)
+    states = {name: jnp.reshape(named[name], (count, *shape)) for name, shape in shapes.items()}
+    return filters.apply(filters.state(), states)
+
+
+def _named(observations: Any, path: tuple[str, ...] = ()) -> dict[str, Any]:
     """Observations by name, as ``StateReader`` names them."""
     if not isinstance(observations, Mapping):
         return {"/".join(path) or "observation": observations}
-    return {n: leaf for name, part in observations.items() for n, leaf in named(part, (*path, name)).items()}
+    return {n: leaf for name, part in observations.items() for n, leaf in _named(part, (*path, name)).items()}
 
 
 def _where(condition: Any, one: Any, other: Any) -> Any:
