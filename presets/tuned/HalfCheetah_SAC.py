@@ -1,18 +1,12 @@
 """SAC makes a half cheetah run, for a million steps: the settings of Haarnoja et al. 2018b, appendix D."""
 
 from rl_coach.agents.soft_actor_critic_agent import SoftActorCriticAgentParameters
-from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps
 from rl_coach.environments.gym_environment import GymVectorEnvironment
 from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
-from rl_coach.graph_managers.graph_manager import ScheduleParameters
-from rl_coach.presets.tuned._networks import as_soft_actor_critic
+from rl_coach.presets.tuned._networks import a_million_steps, as_soft_actor_critic
 
 # Schedule
-schedule_params = ScheduleParameters()
-schedule_params.heatup_steps = EnvironmentSteps(10_000)
-schedule_params.improve_steps = EnvironmentSteps(990_000)
-schedule_params.steps_between_evaluation_periods = EnvironmentSteps(49_500)
-schedule_params.evaluation_steps = EnvironmentEpisodes(5)
+schedule_params = a_million_steps()
 
 # Agent
 agent_params = SoftActorCriticAgentParameters(use_value_network=False)

@@ -1,5 +1,5 @@
 """Networks of the libraries that the settings were found with: their layers, weights and observations, and their replay
-and noise."""
+and noise; and what the presets of MuJoCo have in common."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from rl_coach.architectures.hypersphere import LerpBlock, SphereEmbedding, Spher
 from rl_coach.architectures.initializers import Orthogonal
 from rl_coach.architectures.layers import Dense
 from rl_coach.base_parameters import AgentParameters, EmbedderScheme, NetworkParameters
+from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps
 from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
 from rl_coach.filters.filter import InputFilter
 from rl_coach.filters.observation.observation_normalization_filter import ObservationNormalizationFilter
+from rl_coach.graph_managers.graph_manager import ScheduleParameters
 from rl_coach.memories.memory import MemoryGranularity
 from rl_coach.memories.non_episodic.experience_replay import ExperienceReplayParameters
 from rl_coach.schedules import ConstantSchedule
@@ -90,6 +92,24 @@ def as_deterministic_policy(agent: AgentParameters, replay_size: int) -> None:
     agent.exploration = AdditiveNoiseParameters()
     agent.exploration.noise_schedule = ConstantSchedule(0.05)  # of the range: 0.1 where actions are from -1 to 1
     agent.exploration.evaluation_noise = 0.0
+
+
+def as_td3_of_mujoco(agent: AgentParameters) -> None:
+    """TD3 as it was published, with one update in each step, for actions from -1 to 1."""
+    as_deterministic_policy(agent, replay_size=1_000_000)
+    agent.algorithm.discount = 0.99
+    agent.algorithm.policy_noise, agent.algorithm.noise_clipping = 0.2, 0.5
+    agent.algorithm.act_for_full_episodes = False
+    agent.algorithm.num_consecutive_playing_steps = EnvironmentSteps(1)
+
+
+def a_million_steps() -> ScheduleParameters:
+    """A million steps of the environment, the first 10,000 of them at random, with twenty evaluations."""
+    schedule = ScheduleParameters()
+    schedule.heatup_steps, schedule.improve_steps = EnvironmentSteps(10_000), EnvironmentSteps(990_000)
+    schedule.steps_between_evaluation_periods = EnvironmentSteps(49_500)
+    schedule.evaluation_steps = EnvironmentEpisodes(5)
+    return schedule
 
 
 def on_spheres(agent: AgentParameters, policy_units: int, critic_units: int, depth: int) -> None:
