@@ -28,6 +28,7 @@ from typing import Any, Iterable
 from benchmarks import curves
 from benchmarks.pages import ALGORITHMS, PAGE, REPOSITORY, write_between, write_on_pages
 from rl_coach.callbacks import Callback, RunView
+from rl_coach.checkpoint import CheckpointStateFile
 from rl_coach.coach import CoachInterface
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, RunPhase
 from rl_coach.runs.plot import Line
@@ -115,20 +116,18 @@ def train_coach(preset: str, seed: int, framework: Any, experiments: pathlib.Pat
     :param experiments: directory of runs
     """
     name, curve = f"{preset}_{framework}_{seed}", Curve()
-    stopped = sorted((experiments / name).glob("*/checkpoint/*.ckpt"), key=lambda path: path.stat().st_mtime)
-    if stopped:
-        coach = CoachInterface(resume=str(stopped[-1].parents[1]), callbacks=[curve])
+    runs = (experiments / name).glob("*")
+    stopped = next((run for run in runs if CheckpointStateFile(str(run / "checkpoint")).exists()), None)
+    if stopped is not None:
+        coach = CoachInterface(resume=str(stopped), callbacks=[curve])
     else:
         coach = CoachInterface(
             preset=path_of(preset), seed=seed, framework=framework, experiment_name=name, callbacks=[curve],
             experiment_path=str(experiments), checkpoint_save_secs=SECONDS_BETWEEN_CHECKPOINTS, checkpoint_keep=1,
         )  # fmt: skip
     manager: Any = coach.run()
-    seconds, steps = (
-        float(manager.progress.seconds),
-        int(manager.total_steps_counters[RunPhase.TRAIN][EnvironmentSteps]),
-    )
-    points = list(curve.points)
+    seconds, points = float(manager.progress.seconds), list(curve.points)
+    steps = int(manager.total_steps_counters[RunPhase.TRAIN][EnvironmentSteps])
     manager.evaluate(EnvironmentEpisodes(EPISODES))
     score = float(manager.progress.last_evaluation)
     return Score(preset, "coach", seed, steps, score, points, seconds, date.today().isoformat(), framework)

@@ -63,7 +63,9 @@ def main() -> None:
         print(f"{name}: {entry}")
     for name in known if options.videos else ():
         film(name)
-    write_on_pages(ALGORITHMS, BEGIN, END, lambda named: table({name: known[name] for name in known if name in named}))
+    write_on_pages(
+        ALGORITHMS, BEGIN, END, lambda named: table({name: known[name] for name in sorted(known) if name in named})
+    )
 
 
 def _write_index(known: dict[str, dict[str, Any]]) -> None:

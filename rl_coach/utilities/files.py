@@ -109,9 +109,6 @@ def sync_directory(directory: Path) -> None:
         os.close(descriptor)
 
 
-# Digests
-
-
 def keep_newest(directory: pathlib.Path, most_bytes: int, pattern: str = "*") -> int:
     """Delete the oldest files of a directory until the others have no more than ``most_bytes``. Other processes may
     rename and delete files there at the same time.
@@ -133,6 +130,9 @@ def keep_newest(directory: pathlib.Path, most_bytes: int, pattern: str = "*") ->
         else:
             kept = total
     return kept
+
+
+# Digests
 
 
 def digest(data: bytes) -> str:

@@ -73,12 +73,11 @@ class CompiledReplay(ActsWithoutState):
         exploration: Exploration,
         own_columns: OwnColumns | None = None,
     ):
+        super().__init__(exploration)
         self._random, self._update_loop, self._clock, self._settings = random, update_loop, clock, settings
         self._learner = update_loop.learner
         self._ops = self._learner.ops
-        self._num_copies, self._filters = num_copies, filters
-        super().__init__(exploration)
-        self._own_columns = own_columns
+        self._num_copies, self._filters, self._own_columns = num_copies, filters, own_columns
         self.period, self.updates_per_phase = settings.period, settings.updates_per_phase
         self.recurrent_sizes: dict[str, int] = {}
         self._stages = self._learner.step.stages
