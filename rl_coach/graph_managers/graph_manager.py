@@ -799,6 +799,7 @@ class GraphManager(CoachNames, Constrained):
                 counted=counted,
                 heatup=Counts.of(self.total_steps_counters[RunPhase.HEATUP]),
                 evaluation=evaluation,
+                is_played=self._is_played,
                 experiment_path=str(self.task_parameters.experiment_path),
                 has_tensorboard=self.visualization_parameters.tensorboard,
                 playback_hint=self.playback_hint,

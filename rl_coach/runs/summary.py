@@ -43,6 +43,7 @@ class Summary:
     :param counted: in training; for a run that only evaluated, in its evaluations
     :param heatup: acting before training, which rows of the CSV count too
     :param evaluation: what came of a run that only evaluated; None for one that trained
+    :param is_played: a person acted, and nothing was trained
     :param experiment_path: where it has written
     :param has_tensorboard: whether it wrote events for TensorBoard
     :param playback_hint: the command that plays the trained agent back; None for none
@@ -52,6 +53,7 @@ class Summary:
     counted: Counts
     heatup: Counts
     evaluation: EvaluationStatistics | None
+    is_played: bool
     experiment_path: str
     has_tensorboard: bool
     playback_hint: str | None
@@ -74,6 +76,8 @@ class Summary:
         took = duration(self.progress.seconds)
         if self.evaluation is not None:
             return [f"evaluated {self.counted} in {took}"]
+        if self.is_played:
+            return [f"played {self.counted} in {took}"]
         lines = [f"trained {self.counted}, {self.counted.updates:,} updates in {took}"]
         if self.heatup.steps:
             episodes = self.counted.episodes + self.heatup.episodes
