@@ -56,6 +56,7 @@ PUBLISHED = {
     "LunarLander_DQN": 154.4, "LunarLander_PPO": 242.1, "MountainCarContinuous_SAC": 94.7,
     "MountainCar_DQN": -100.8, "MountainCar_QR_DQN": -106, "Pendulum_DDPG": -152.1, "Pendulum_PPO": -172.2,
     "Pendulum_SAC": -157, "Pendulum_TD3": -151.9, "Pendulum_TQC": -151.3, "Pong_PPO": 20.99,
+    "Pong_QR_DQN": 20.49,
 }  # fmt: skip
 SOURCE = f"Mean returns of {EPISODES} episodes after the last step, measured as [Scores](../benchmarks.md#scores) says."
 CURVES = (
