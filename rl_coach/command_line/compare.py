@@ -26,7 +26,8 @@ def run(arguments: Sequence[str]) -> None:
     for task in comparison.ranges:
         print(task)
         scores = {side.name: side.scores[task].tolist() for side in comparison.sides}
-        print("\n".join(comparisons.table_of_scores(scores)))
+        steps = {side.name: side.steps[task].tolist() for side in comparison.sides}
+        print("\n".join(comparisons.table_of_scores(scores, steps)))
     for note in comparison.notes:
         print(f"note: {note}")
     directory = pathlib.Path(args.output).absolute()

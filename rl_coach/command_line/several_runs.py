@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import math
 import os
 import pathlib
 import shutil
@@ -270,8 +271,10 @@ class _Group:
         return scored
 
     def _say_table(self) -> None:
-        scores = {setting: [run["score"] for run in runs] for setting, runs in self._scored().items()}
-        for line in table_of_scores(scores):
+        scored = self._scored()
+        scores = {setting: [run["score"] for run in runs] for setting, runs in scored.items()}
+        steps = {setting: [_steps_of(run) for run in runs] for setting, runs in scored.items()}
+        for line in table_of_scores(scores, steps):
             self._screen.print(line)
 
     def _say_statistics(self) -> None:
@@ -525,6 +528,12 @@ def _shares_weights(directory: pathlib.Path) -> bool:
         return False
     has_workers = given.get("num_workers", 1) > 1 or given.get("evaluation_worker", False)
     return has_workers and not given.get("distributed_coach", False)
+
+
+def _steps_of(run: dict[str, Any]) -> float:
+    """Environment steps of a run of a record; NaN if it did not say."""
+    steps = run.get("steps")
+    return math.nan if steps is None else steps
 
 
 def remove(directory: pathlib.Path) -> None:

@@ -6,6 +6,7 @@ NeurIPS 2021.
 
 from __future__ import annotations
 
+import math
 import pathlib
 from dataclasses import dataclass, field
 from typing import Mapping, Sequence
@@ -45,11 +46,13 @@ class Side:
 
     :param name: what they have in common: an experiment, or settings
     :param scores: of its runs, by environment [runs]
+    :param steps: how many environment steps these runs have made, by environment [runs]
     :param curves: environment steps and evaluation rewards of its runs, by environment
     """
 
     name: str
     scores: Mapping[str, np.ndarray]
+    steps: Mapping[str, np.ndarray]
     curves: Mapping[str, Sequence[tuple[np.ndarray, np.ndarray]]] = field(default_factory=dict)
 
 
@@ -176,6 +179,7 @@ def _settings_of(directory: str) -> dict[str, str]:
 
 def _side(experiments: Experiments, runs: pd.DataFrame, name: str, score: str, notes: list[str]) -> Side:
     scores: dict[str, list[float]] = {}
+    steps: dict[str, list[float]] = {}
     curves: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {}
     without = 0
     for run, row in runs.iterrows():
@@ -186,10 +190,15 @@ def _side(experiments: Experiments, runs: pd.DataFrame, name: str, score: str, n
             continue
         task = str(row["environment"]).rpartition("/")[2]
         scores.setdefault(task, []).append(value)
+        steps.setdefault(task, []).append(float(row["steps"]))
         curves.setdefault(task, []).append(_curve(signals))
     if without:
         notes.append(f"{name}: {without} of {len(runs)} runs have no score yet and do not count")
-    return Side(name, {task: np.array(values) for task, values in scores.items()}, curves)
+    return Side(name, _as_arrays(scores), _as_arrays(steps), curves)
+
+
+def _as_arrays(values: Mapping[str, list[float]]) -> dict[str, np.ndarray]:
+    return {task: np.array(of_task) for task, of_task in values.items()}
 
 
 def _score(run: pd.Series, signals: pd.DataFrame, score: str) -> float:
@@ -222,16 +231,18 @@ def _names(directories: Sequence[str]) -> list[str]:
     raise CoachError(f"the same directory is given twice: {', '.join(map(repr, directories))}")
 
 
-def table_of_scores(scores: Mapping[str, Sequence[float]]) -> list[str]:
-    """A table with a line for each setting, the best mean first; empty without any.
+def table_of_scores(scores: Mapping[str, Sequence[float]], steps: Mapping[str, Sequence[float]]) -> list[str]:
+    """A table with a line for each setting, the best mean first, among equal means that of fewer steps.
 
-    Its last column is the probability that a run of the best setting scores more than one of this.
+    Its last column is the probability that a run of the best setting scores more than one of this. No lines without
+    scores.
 
     :param scores: of the runs of each setting
+    :param steps: how many environment steps these runs have made; NaN where that is not known
     """
     if not scores:
         return []
-    rows = rows_of_scores(scores)
+    rows = rows_of_scores(scores, steps)
     widths = [max(map(len, column)) for column in zip(*rows)]
     return [
         _GAP.join([row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:]))]).rstrip()
@@ -239,15 +250,20 @@ def table_of_scores(scores: Mapping[str, Sequence[float]]) -> list[str]:
     ]
 
 
-def rows_of_scores(scores: Mapping[str, Sequence[float] | np.ndarray]) -> list[list[str]]:
+def rows_of_scores(
+    scores: Mapping[str, Sequence[float] | np.ndarray], steps: Mapping[str, Sequence[float] | np.ndarray]
+) -> list[list[str]]:
     """The cells of ``table_of_scores``, names of the columns first."""
     statistics = {name: RunStatistics.of([float(one) for one in values]) for name, values in scores.items()}
-    order = sorted(statistics, key=lambda name: -statistics[name].mean)
-    rows = [["", "runs", "mean", "IQM", "95% interval", "P(best > this)"]]
+    mean_steps = {name: float(np.nan_to_num(np.mean(of_name), nan=np.inf)) for name, of_name in steps.items()}
+    order = sorted(statistics, key=lambda name: (-statistics[name].mean, mean_steps[name]))
+    rows = [["", "runs", "steps", "mean", "IQM", "95% interval", "P(best > this)"]]
     for name in order:
         one = statistics[name]
         interval = "-" if one.low is None else f"{one.low:.5g} to {one.high:.5g}"
         wins = probability_of_improvement([np.asarray(scores[order[0]])], [np.asarray(scores[name])])
         last = "" if name == order[0] else f"{wins:.2f}"
-        rows.append([name, str(one.runs), f"{one.mean:.5g}", f"{one.interquartile_mean:.5g}", interval, last])
+        length = "-" if math.isinf(mean_steps[name]) else f"{mean_steps[name]:,.0f}"
+        measures = [f"{one.mean:.5g}", f"{one.interquartile_mean:.5g}", interval, last]
+        rows.append([name, str(one.runs), length, *measures])
     return rows

@@ -53,10 +53,14 @@ def sections_of(comparison: Comparison) -> list[Section]:
     """The parts of the report."""
     sections = [_about(comparison)]
     for task in comparison.ranges:
-        rows = rows_of_scores({side.name: side.scores[task] for side in comparison.sides})
+        rows = rows_of_scores(
+            {side.name: side.scores[task] for side in comparison.sides},
+            {side.name: side.steps[task] for side in comparison.sides},
+        )
         about = (
-            "Scores of the runs. The interval is that of the interquartile mean (IQM), by a bootstrap over runs. "
-            "P(best > this) is the probability that a run of the first line scores more than one of this line."
+            "Scores of the runs, and their environment steps on average. The interval is that of the interquartile "
+            "mean (IQM), by a bootstrap over runs. P(best > this) is the probability that a run of the first line "
+            "scores more than one of this line."
         )
         sections.append(Section(f"Scores in {task}", about, rows))
         curves = _learning_curves(comparison, task)

@@ -22,13 +22,21 @@ def finished(score):
 
 
 def test_a_table_of_settings_the_best_first():
-    assert table_of_scores({"a=1,b=2": [1.0, 3.0], "a=2": [4.0, 2.0, 6.0], "c": [0.0]}) == [
-        "         runs  mean  IQM  95% interval  P(best > this)",
-        "a=2         3     4    4        2 to 6",
-        "a=1,b=2     2     2    2        1 to 3            0.83",
-        "c           1     0    0             -            1.00",
+    scores = {"a=1,b=2": [1.0, 3.0], "a=2": [4.0, 2.0, 6.0], "c": [0.0], "d": [0.0]}
+    steps = {"a=1,b=2": [3000, 1000], "a=2": [500, 500, 500], "c": [float("nan")], "d": [20]}
+    assert table_of_scores(scores, steps) == [
+        "         runs  steps  mean  IQM  95% interval  P(best > this)",
+        "a=2         3    500     4    4        2 to 6",
+        "a=1,b=2     2  2,000     2    2        1 to 3            0.83",
+        "d           1     20     0    0             -            1.00",
+        "c           1      -     0    0             -            1.00",
     ]
-    assert table_of_scores({}) == []
+    assert table_of_scores({}, {}) == []
+
+
+def test_of_two_settings_with_the_same_score_that_of_fewer_steps_is_first():
+    lines = table_of_scores({"slow": [200.0, 200.0], "fast": [200.0, 200.0]}, {"slow": [9, 8], "fast": [3, 4]})
+    assert [line.split()[0] for line in lines[1:]] == ["fast", "slow"]
 
 
 def test_the_end_of_a_sweep_compares_settings_and_says_how_to_look_at_it(tmp_path):
@@ -44,8 +52,8 @@ def test_the_end_of_a_sweep_compares_settings_and_says_how_to_look_at_it(tmp_pat
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert "discount=0.9,seed=1: evaluation 2 (best 2), 100 steps in 0:01" in lines
-    assert [re.split("  +", line)[:3] for line in lines[3:6]] == [
-        ["", "runs", "mean"], ["discount=0.9", "2", "1.5"], ["discount=0.5", "1", "0.5"]
+    assert [re.split("  +", line)[:4] for line in lines[3:6]] == [
+        ["", "runs", "steps", "mean"], ["discount=0.9", "2", "100", "1.5"], ["discount=0.5", "1", "100", "0.5"]
     ]  # fmt: skip
     assert re.search(r"^compare: \S*coach dashboard -d group --tab compare$", lines[-1])
     assert record_of(group)["statistics"]["discount=0.9"]["mean"] == 1.5
