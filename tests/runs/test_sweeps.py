@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 
@@ -116,7 +117,7 @@ def test_a_sweep_that_was_stopped_or_killed_goes_on(place):  # noqa: F811
     assert [run["name"] for run in record_of(group)["runs"]] == names
     # one was killed so early that it has no checkpoint
     killed = group / names[1]
-    subprocess.run(["rm", "-r", killed / "checkpoint"], check=True)
+    shutil.rmtree(killed / "checkpoint", ignore_errors=True)  # on a busy machine there was none
     (killed / "status.json").write_text(json.dumps({"state": "running", "pid": 2**22 + 1}))
     short = "improve_steps=EnvironmentSteps(200); evaluation_steps=EnvironmentEpisodes(1)"
     done = subprocess.run([*COACH, "--resume", str(group), "-cp", short], cwd=place, capture_output=True, text=True)
