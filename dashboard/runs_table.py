@@ -138,7 +138,7 @@ def row_of(
         minutes = ((now if run.state == RUNNING else run.modified) - about.start) / 60
     return {
         "id": run.id,
-        "name": run.title,
+        "name": name_of(run, group),
         "called": run.annotation.name,
         "experiment": about.experiment,
         "tags": list(run.annotation.tags),
@@ -284,6 +284,13 @@ def comparison(
         "results": list(RESULTS),
         "which": which,
     }
+
+
+def name_of(run: Run, group: str) -> str:
+    """Name of a run in the table. Under the heading of its experiment, that is its directory's name."""
+    if group != "experiment" or run.annotation.name:
+        return run.title
+    return os.path.basename(os.path.dirname(run.path)) or run.title
 
 
 def detail_of(run: Run) -> str:

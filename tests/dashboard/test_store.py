@@ -142,6 +142,15 @@ def test_groups_and_what_differs(root):
     assert "agent.extra" in store.differing_parameters and "run.start_time" not in store.differing_parameters
 
 
+def test_below_the_name_of_their_experiment_runs_are_called_by_their_directories(root):
+    store = scanned(root)
+    run = store.runs["CartPole_A3C/22_11_2026-09_00"]
+    names = {group: rows_of({run.id: run}, group, {})[0]["name"] for group in ("experiment", "seed", "")}
+    assert names == {"experiment": "22_11_2026-09_00", "seed": "CartPole_A3C", "": "CartPole_A3C"}
+    store.annotate([run.id], {"name": "mine"})
+    assert rows_of(store.runs, "experiment", {})[list(store.runs).index(run.id)]["name"] == "mine"
+
+
 def test_the_workers_of_a_run_are_one_row_with_each_of_them_in_it(root):
     store = scanned(root)
     run = store.runs["CartPole_A3C/22_11_2026-09_00"]
