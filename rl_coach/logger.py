@@ -384,6 +384,10 @@ class BaseLogger:
         self._seconds_before, self._started = state["seconds"], time.monotonic()
         self._is_cut_due = True
 
+    def leave_out_rows(self) -> None:
+        """Do not write the rows that are not yet written."""
+        self._rows.clear()
+
     def _open_index(self, time: int | None) -> int:
         index = self.time if time is None else time
         return index if self._first_open_time is None else max(index, self._first_open_time)

@@ -759,7 +759,6 @@ class GraphManager(CoachNames, Constrained):
         """:param num_steps: environment steps, in whole episodes; 0 goes on until interrupted"""
         self._show_only_evaluation()
         rewards: list[float] = []
-        steps_before = self.total_steps_counters[RunPhase.TEST][EnvironmentSteps]
         try:
             with self._ending_cleanly():
                 while True:
@@ -771,12 +770,13 @@ class GraphManager(CoachNames, Constrained):
                     self._evaluations_in_place += 1
         finally:
             if rewards:
-                steps = self.total_steps_counters[RunPhase.TEST][EnvironmentSteps] - steps_before
+                steps = self.total_steps_counters[RunPhase.TEST][EnvironmentSteps]
                 self._print_summary(Counts(len(rewards), steps, 0), EvaluationStatistics.of(rewards))
 
     def _show_only_evaluation(self) -> None:
         """Count evaluation alone; what came with the checkpoint is of the run that trained."""
         self._reports.shown = (RunPhase.TEST,)
+        self.total_steps_counters[RunPhase.TEST] = TotalStepsCounter()
         self.progress.set_state(Progress().get_state())
         self.run_status.evaluation = {}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from rl_coach.base_parameters import TaskParameters
@@ -138,3 +139,25 @@ def test_a_run_that_only_evaluates_changes_no_statistics(tmp_path):
     graph.run()
     for one, state in zip(statistics, states):
         assert differences(state, dict(leaves(one.get_state()))) == []
+
+
+def test_a_run_that_only_evaluates_tells_of_itself_alone(tmp_path):
+    before = created_graph("DQN", tmp_path / "trained", evaluation=2)
+    before.heatup(EnvironmentSteps(20))
+    before.train_and_act(EnvironmentSteps(40))
+    before.evaluate(EnvironmentEpisodes(2))
+    before.train_and_act(EnvironmentSteps(40))
+    checkpoint = before.save_checkpoint()
+    graph = graph_of("DQN", 150)
+    task = TaskParameters(
+        FRAMEWORK, experiment_path=str(tmp_path / "evaluated"), evaluate_only=30, checkpoint_restore_path=checkpoint
+    )
+    graph.create_graph(task)
+    graph.run()
+    graph.close()
+    (path,) = (tmp_path / "evaluated").glob("*.csv")
+    rows = pd.read_csv(path)
+    assert rows["Episode Length"].sum() == graph.status().steps >= 30
+    assert "Training Reward" not in rows or rows["Training Reward"].isna().all()
+    assert "Loss/Mean" not in rows or rows["Loss/Mean"].isna().all()
+    assert rows["Evaluation Reward"].notna().sum() == 1

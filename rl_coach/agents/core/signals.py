@@ -86,6 +86,7 @@ class Signals:
         self._rule_signals: dict[str, Signal] = {}
         self._num_announced = 0
         self._saved_steps: dict[str, Any] = {}
+        self._only_evaluates = False
         self.is_row_open = False
         self._are_targets_updated = False
         self._are_targets_updated_since_step = False
@@ -290,12 +291,15 @@ class Signals:
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Go on from ``get_state``."""
+        """Go on from ``get_state``. A run that only evaluates leaves out what the one that trained has not written."""
         self.logger.set_state(state["logger"])
         for name in state["rule_signals"]:
             self._rule_signal(name)
-        for signal, samples in zip(self._all_signals(), plain_data.restore(state["samples"])):
-            signal.values = samples
+        if self._only_evaluates:
+            self.logger.leave_out_rows()
+        else:
+            for signal, samples in zip(self._all_signals(), plain_data.restore(state["samples"])):
+                signal.values = samples
         self._saved_steps = state["step_logger"]
         self.is_row_open = state["is_row_open"]
         self._are_targets_updated = state["are_targets_updated"]
@@ -314,6 +318,7 @@ class Signals:
         :param run_parameters: gives the parameters that TensorBoard shows beside the signals
         """
         place, number = task.experiment_path, task.task_index
+        self._only_evaluates = task.num_evaluation_steps is not None
         if visualization.dump_csv:
             self.logger.set_logger_filenames(
                 place, stem, number, resume=task.resume, tensorboard=visualization.tensorboard
