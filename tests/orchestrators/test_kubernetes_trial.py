@@ -79,8 +79,8 @@ def test_each_run_of_a_sweep_is_a_job_and_its_score_comes_back(cluster, coach, t
     end_with_scores(cluster, dict(zip(RUNS, (150.0, 180.0))))
     assert run.end() == DONE, run.text
     assert "discount=0.9: evaluation 150 (best 200), 500 steps in 0:02" in run.text
-    lines = [line.split()[:3] for line in run.text.splitlines()]
-    assert lines.index(["discount=0.99", "1", "180"]) < lines.index(["discount=0.9", "1", "150"])
+    lines = [line.split()[:4] for line in run.text.splitlines()]
+    assert lines.index(["discount=0.99", "1", "500", "180"]) < lines.index(["discount=0.9", "1", "500", "150"])
     assert status_of(tmp_path, RUNS[0])["state"] == FINISHED
     wait_until(cluster.is_empty)
 
