@@ -64,13 +64,21 @@ const anyValue = (value) => (typeof value === "number" ? number(value) : String(
 function columnsOf(keys) {
   const [name, ...rest] = BUILT_IN;
   const known = new Map(rest.map((column) => [column.key, column]));
-  const made = keys.map((key) => known.get(key) ?? (key.startsWith(PARAMETER) ? parameterColumn(key) : null));
+  const paths = keys.filter((key) => key.startsWith(PARAMETER)).map((key) => key.slice(PARAMETER.length));
+  const made = keys.map((key) => known.get(key) ?? (key.startsWith(PARAMETER) ? parameterColumn(key, paths) : null));
   return [name, ...made.filter(Boolean)];
 }
 
-function parameterColumn(key) {
+function parameterColumn(key, paths) {
   const path = key.slice(PARAMETER.length);
-  return { key, title: path.split(".").pop(), full: path, format: anyValue, right: true };
+  return { key, title: shortName(path, paths), full: path, format: anyValue, right: true };
+}
+
+// The last parts of a dotted name, as many of them as tell it from the others.
+function shortName(path, paths) {
+  const parts = path.split(".");
+  const ends = parts.map((_, place) => parts.slice(place).join(".")).reverse();
+  return ends.find((end) => paths.every((other) => other === path || !`.${other}`.endsWith(`.${end}`))) ?? path;
 }
 
 // A cell of the exported table: quoted where commas, quotes or new lines would end it.

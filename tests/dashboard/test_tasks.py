@@ -487,6 +487,16 @@ def test_the_settings_of_a_sweep_are_columns_and_the_first_groups(sweep, start_d
     screenshot(page)
 
 
+def test_columns_of_settings_with_the_same_last_name_are_told_apart(tmp_path, start_dashboard, open_page):  # noqa: F811
+    for place, rate in enumerate((0.1, 0.01)):
+        networks = {"policy": {"learning_rate": rate}, "q": {"learning_rate": rate}, "discount": rate}
+        write_run(tmp_path, "Pendulum_SAC", f"21_11_2026-10_0{place}", parameters=networks)
+    page = open_page(start_dashboard(tmp_path).address, width=1400)
+    wait_for_text(page, ".said", "^2 runs")
+    titles = page.locator(".head .title").all_text_contents()
+    assert {"policy.learning_rate", "q.learning_rate", "discount"} <= set(titles)
+
+
 def test_numbers_of_steps_are_read_in_the_table_and_long_names_leave_it_room(tmp_path, start_dashboard, open_page):  # noqa: F811
     copying = "num_steps_between_copying_online_weights_to_target"
     for number in (400, 1500):
