@@ -332,4 +332,7 @@ def _train_and_add(preset: str, library: str, seed: int, options: argparse.Names
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit(130)  # the training has saved a checkpoint, and said so
