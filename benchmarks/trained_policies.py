@@ -4,9 +4,10 @@
 
 writes the policy of each run's newest checkpoint, with ``--best`` that of its best evaluation, to
 ``presets/policies``, plays 100 other episodes with it, and notes in ``policies.json`` the run that it comes from and
-the mean reward. A policy of more than 200 kB gets weights of half precision; one that is still larger belongs on a
-repository of the Hub (``coach push``). A video shows one of the episodes. Then the tables on the pages of algorithms
-are written anew; ``--table`` does only that, and ``--videos`` films all policies again.
+the mean reward. A policy of more than 200 kB gets weights of half precision or, if it is still larger, of eight bits;
+one that is too large even then belongs on a repository of the Hub (``coach push``). A video shows one of the episodes.
+Then the tables on the pages of algorithms are written anew; ``--table`` does only that, and ``--videos`` films all
+policies again.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import itertools
 import json
 import pathlib
 import shutil
-from typing import Any, Iterator
+from typing import Any, Callable, Iterator
 
 import gymnasium as gym
 import numpy as np
@@ -91,14 +92,15 @@ def ship(experiment: pathlib.Path, is_best: bool) -> tuple[str, dict[str, Any]]:
     if name not in preset_catalogue.list_tuned_presets():
         raise SystemExit(f"'{experiment}' trained {name}, which is no tuned preset")
     document, model = policy_files.read(find_policy(experiment / BEST if is_best else experiment))
-    size = lambda model: sum(map(len, policy_files.as_files(document, model).values()))  # noqa: E731
-    model = model if size(model) <= LARGEST else in_half_precision(model)
-    if size(model) > LARGEST:
-        raise SystemExit(f"the policy of {name} has {size(model):,} bytes: upload it with coach push")
+    candidates = (model, in_half_precision(model), in_eight_bits(model))
+    sizes = [sum(map(len, policy_files.as_files(document, one).values())) for one in candidates]
+    small = next((one for one, size in zip(candidates, sizes) if size <= LARGEST), None)
+    if small is None:
+        raise SystemExit(f"the policy of {name} has {sizes[-1]:,} bytes or more: upload it with coach push")
     folder = DIRECTORY / _short(name)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    for file, data in policy_files.as_files(document, model).items():
+    for file, data in policy_files.as_files(document, small).items():
         (folder / file).write_bytes(data)
     about, seed = document["about"], int(arguments.get("seed") or 0)
     started = datetime.datetime.fromtimestamp((experiment / record.RECORD_FILE).stat().st_mtime)
@@ -118,18 +120,58 @@ def ship(experiment: pathlib.Path, is_best: bool) -> tuple[str, dict[str, Any]]:
 
 def in_half_precision(model: bytes) -> bytes:
     """An ONNX model that keeps its weights as float16 and computes in float32."""
+
+    def pack(name: str, values: np.ndarray) -> tuple[dict[str, np.ndarray], onnx.NodeProto]:
+        half = f"{name}_half"
+        node = onnx.helper.make_node("Cast", [half], [name], to=onnx.TensorProto.FLOAT)
+        return {half: values.astype(np.float16)}, node
+
+    return _with_packed_weights(model, pack)
+
+
+def in_eight_bits(model: bytes) -> bytes:
+    """An ONNX model that keeps its large matrices as integers of eight bits, with a scale for each output of a layer,
+    and computes in float32.
+
+    Matrices with less than a tenth of the largest one's weights stay as they are: the first and last layer have few
+    weights, and half of the error of actions would come from them.
+    """
+
+    def pack(name: str, values: np.ndarray) -> tuple[dict[str, np.ndarray], onnx.NodeProto]:
+        output = 1 if values.ndim == 2 else 0  # matrices are [inputs, outputs], kernels [outputs, inputs, ...]
+        others = tuple(axis for axis in range(values.ndim) if axis != output)
+        scales = np.maximum(np.abs(values).max(others, keepdims=True), np.finfo(np.float32).tiny) / np.float32(127)
+        stored = {f"{name}_8_bits": np.rint(values / scales).astype(np.int8), f"{name}_scales": scales.ravel()}
+        return stored, onnx.helper.make_node("DequantizeLinear", [*stored], [name], axis=output)
+
+    return _with_packed_weights(model, pack, least_share=0.1)
+
+
+def _with_packed_weights(
+    model: bytes,
+    pack: Callable[[str, np.ndarray], tuple[dict[str, np.ndarray], onnx.NodeProto]],
+    least_share: float = 0.0,
+) -> bytes:
+    """An ONNX model with other arrays in the place of each matrix, and nodes before all others that make it of them.
+
+    :param pack: gives the arrays by their names, and the node, for the name and the values of a matrix
+    :param least_share: how many weights a matrix must have, as a share of those of the largest one
+    """
     parsed = onnx.load_from_string(model)
-    casts = []
+    least = least_share * max(numpy_helper.to_array(weight).size for weight in parsed.graph.initializer)
+    kept, unpacking = [], []
     for weight in parsed.graph.initializer:
         values = numpy_helper.to_array(weight)
-        if values.dtype != np.float32 or values.ndim < 2:
+        if values.dtype != np.float32 or values.ndim < 2 or values.size < least:
+            kept.append(weight)
             continue
-        name = weight.name
-        weight.CopyFrom(numpy_helper.from_array(values.astype(np.float16), f"{name}_half"))
-        casts.append(onnx.helper.make_node("Cast", [weight.name], [name], to=onnx.TensorProto.FLOAT))
-    nodes = [*casts, *parsed.graph.node]
-    del parsed.graph.node[:]
-    parsed.graph.node.extend(nodes)
+        arrays, node = pack(weight.name, values)
+        kept.extend(numpy_helper.from_array(array, name) for name, array in arrays.items())
+        unpacking.append(node)
+    nodes = [*unpacking, *parsed.graph.node]
+    for field, content in ((parsed.graph.initializer, kept), (parsed.graph.node, nodes)):
+        del field[:]
+        field.extend(content)
     onnx.checker.check_model(parsed)
     return parsed.SerializeToString()
 

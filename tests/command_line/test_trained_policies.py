@@ -13,7 +13,17 @@ import sys
 import numpy as np
 import pytest
 
-from benchmarks.trained_policies import BEGIN, EPISODES, HEADER, LARGEST, VIDEOS, in_half_precision, mean_reward, table
+from benchmarks.trained_policies import (
+    BEGIN,
+    EPISODES,
+    HEADER,
+    LARGEST,
+    VIDEOS,
+    in_eight_bits,
+    in_half_precision,
+    mean_reward,
+    table,
+)
 from rl_coach.coach import main
 from rl_coach.command_line import preset_catalogue, trained_policies
 from rl_coach.policy import Policy
@@ -181,19 +191,34 @@ def test_the_pages_of_algorithms_name_the_policies():
         assert (VIDEOS / f"{name.removeprefix('tuned/')}.gif").is_file()
 
 
-def test_half_precision_changes_actions_by_little():
+@pytest.mark.parametrize(("pack", "share"), [(in_half_precision, 0.7), (in_eight_bits, 0.45)])
+def test_a_packed_policy_is_smaller_and_its_actions_change_by_little(pack, share):
     _, model = policy_files.read(trained_policies.policies_directory() / "CartPole_PPO")
-    half = in_half_precision(model)
-    assert len(half) < 0.7 * len(model)
+    packed = pack(model)
+    assert len(packed) < share * len(model)
     onnxruntime = pytest.importorskip("onnxruntime")
     outputs = []
-    for one in (model, half):
+    for one in (model, packed):
         session = onnxruntime.InferenceSession(one)
         inputs = {it.name: np.full([4 if size == 4 else 1 for size in it.shape], 0.1, np.float32)
                   for it in session.get_inputs()}  # fmt: skip
         outputs.append(session.run(None, inputs)[0])
     np.testing.assert_allclose(outputs[1], outputs[0], atol=2e-2)
     assert not np.array_equal(*outputs)
+
+
+def test_weights_of_eight_bits_are_off_by_half_a_step_of_their_output_at_most():
+    onnx = pytest.importorskip("onnx")
+    weights = np.array([[1.0, 0.02, 0.0], [-0.3, -0.01, 0.0]], np.float32)
+    nodes = [onnx.helper.make_node("MatMul", ["x", "w"], ["y"])]
+    ends = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [None, size])
+            for name, size in (("x", 2), ("y", 3))]  # fmt: skip
+    graph = onnx.helper.make_graph(nodes, "g", ends[:1], ends[1:], [onnx.numpy_helper.from_array(weights, "w")])
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 18)], ir_version=9)
+    session = pytest.importorskip("onnxruntime").InferenceSession(in_eight_bits(model.SerializeToString()))
+    (found,) = session.run(None, {"x": np.eye(2, dtype=np.float32)})
+    assert np.all(np.abs(found - weights) <= np.array([1.0, 0.02, 0.0]) / 127 / 2 + 1e-7)
+    np.testing.assert_allclose(found[0], weights[0], atol=1e-7)  # the largest of each output is exact
 
 
 @pytest.mark.golden
