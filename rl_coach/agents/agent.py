@@ -969,7 +969,7 @@ class Agent(CoachNames, AgentInterface):
             one.set_state(state["filters"][name])
         self.rng.bit_generator.state = state["rng"]
         self.spaces.action.rng.bit_generator.state = state["action_rng"]
-        self.signals.set_state(state["books"])
+        self.signals.set_state(state["books"], with_unwritten=not self.evaluates_only)
         self.clock.set_state(state["clock"])
         for name in self.counters:
             setattr(self, name, state["counters"][name])

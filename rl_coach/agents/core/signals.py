@@ -86,7 +86,6 @@ class Signals:
         self._rule_signals: dict[str, Signal] = {}
         self._num_announced = 0
         self._saved_steps: dict[str, Any] = {}
-        self._only_evaluates = False
         self.is_row_open = False
         self._are_targets_updated = False
         self._are_targets_updated_since_step = False
@@ -290,16 +289,19 @@ class Signals:
             "last_success_rate": self.last_success_rate,
         }
 
-    def set_state(self, state: dict[str, Any]) -> None:
-        """Go on from ``get_state``. A run that only evaluates leaves out what the one that trained has not written."""
+    def set_state(self, state: dict[str, Any], with_unwritten: bool = True) -> None:
+        """Go on from ``get_state``.
+
+        :param with_unwritten: also with the rows that were not yet written and the samples for the next
+        """
         self.logger.set_state(state["logger"])
         for name in state["rule_signals"]:
             self._rule_signal(name)
-        if self._only_evaluates:
-            self.logger.leave_out_rows()
-        else:
+        if with_unwritten:
             for signal, samples in zip(self._all_signals(), plain_data.restore(state["samples"])):
                 signal.values = samples
+        else:
+            self.logger.leave_out_rows()
         self._saved_steps = state["step_logger"]
         self.is_row_open = state["is_row_open"]
         self._are_targets_updated = state["are_targets_updated"]
@@ -318,7 +320,6 @@ class Signals:
         :param run_parameters: gives the parameters that TensorBoard shows beside the signals
         """
         place, number = task.experiment_path, task.task_index
-        self._only_evaluates = task.num_evaluation_steps is not None
         if visualization.dump_csv:
             self.logger.set_logger_filenames(
                 place, stem, number, resume=task.resume, tensorboard=visualization.tensorboard
