@@ -8,6 +8,7 @@ from typing import Any, Iterable, Mapping, cast
 import numpy as np
 
 from rl_coach.agents.agent import Agent
+from rl_coach.agents.core.column_actors import ColumnActors, why_not_in_columns
 from rl_coach.core_types import ActionInfo, EnvResponse, RunPhase
 from rl_coach.environments.environment_protocols import CopiedEnvironment, SimulatedEnvironment
 from rl_coach.level_manager import LevelManager
@@ -51,6 +52,8 @@ class VectorLevelManager(LevelManager):
             raise CoachError(f"level '{name}' cannot act in several environments: set env_params.num_environments to 1")
         self._parallel = self.agent.play_in_copies(environment.num_copies)
         self.due = dict.fromkeys(range(environment.num_copies), True)
+        self._columns: ColumnActors | None = None
+        self._steps_in_columns: bool | None = None
 
     @property
     def has_one_episode(self) -> bool:
@@ -75,12 +78,38 @@ class VectorLevelManager(LevelManager):
         """
         if self.has_one_episode:
             return super().step(action)
+        if self._steps_in_columns is None:  # decided at the first step, for overrides may come to the instance
+            self._steps_in_columns = self._decide_on_columns()
+        if self._steps_in_columns:
+            return self._step_in_columns()
         indices = range(self._parallel.count)
         self.look_in(indices)
         chosen = self.choose_in(indices)
         responses = self._copies.step_all([chosen[index].action for index in indices])
         self.take_in_from(dict(enumerate(responses)))
         return responses[-1]
+
+    def _decide_on_columns(self) -> bool:
+        return why_not_in_columns(self.agent) is None
+
+    def _step_in_columns(self) -> EnvResponse:
+        """As ``step``, in one pass over all copies."""
+        if self._columns is None:
+            self._columns = ColumnActors(self.agent, self._parallel.put_aside())
+        actors, copies = self._columns, self._copies
+        if self.due:
+            indices, forced = np.array(list(self.due)), np.array(list(self.due.values()))
+            actors.begin(indices, copies.begin_columns(indices, forced))
+            self.due = {}
+        step = copies.step_columns(actors.act())
+        self.environment_steps += copies.num_copies
+        ended = actors.take_in(step).tolist()
+        if ended:
+            self.due = dict.fromkeys(ended, False)
+            self.ended_rewards += actors.total_rewards[ended].tolist()
+        last = {name: column[-1] for name, column in step.states.items()}
+        over = bool(step.terminated[-1] or step.truncated[-1])
+        return EnvResponse(last, float(step.rewards[-1]), over, terminated=bool(step.terminated[-1]))
 
     # A step in two halves, in some of the copies: the answers of the others may come later.
 
@@ -117,9 +146,11 @@ class VectorLevelManager(LevelManager):
                 self.agent.handle_episode_ended()
 
     def put_episode_aside(self) -> VectorEpisode:
-        return VectorEpisode(self._parallel.put_aside(), dict(self.due))
+        episodes = self._parallel.put_aside() if self._columns is None else self._columns.episodes()
+        return VectorEpisode(episodes, dict(self.due))
 
     def take_up_episode(self, episode: VectorEpisode, is_restored: bool = False) -> None:
         self._parallel.take_up(episode.agent, is_restored)
+        self._columns = None
         self.due = dict(episode.due)
         self.episode_over = False

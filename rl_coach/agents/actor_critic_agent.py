@@ -14,7 +14,9 @@ from rl_coach.agents.core.compiled_epochs import (
     PolicyInEpochs,
     why_phases_are_not_compiled,
 )
+from rl_coach.agents.core.epochs import last_rows
 from rl_coach.agents.core.requirements import POLICY, NetworkRequirement, V, unknown_rescaler
+from rl_coach.agents.core.rollout import ArrayOperations, estimates_of_rollout
 from rl_coach.agents.core.segments import Segment, SegmentLearning, SegmentSettings, outputs_of
 from rl_coach.agents.policy_optimization_agent import PolicyAgent, PolicyOptimizationAgent
 from rl_coach.agents.rules.advantages import (
@@ -200,7 +202,26 @@ class ActorCriticAgent(AdvantageAgent, PolicyOptimizationAgent):
         return SegmentSettings(algorithm.num_steps_between_gradient_updates, per_update=None)
 
     def make_learning(self, **parts: Any) -> SegmentLearning:
-        return super().make_learning(asked=self.networks["main"], **parts)
+        return super().make_learning(asked=self.networks["main"], rollout_columns=self._rollout_columns, **parts)
+
+    def _rollout_columns(self, batch: Batch) -> dict[str, np.ndarray]:
+        """The columns of the rule for what all actors have played. :param batch: what ``Rollout.take`` returned"""
+        main, ends = self.networks["main"], last_rows(batch)
+        inputs = {name: batch.state_columns[name] for name in main.input_names}
+        following = {name: batch.next_state_columns[name][ends] for name in main.input_names}
+        values, after = (main.online_network.predict(one, outputs=["output_0_v"]) for one in (inputs, following))
+        after = after * ~batch.terminated_column[ends]
+        estimate = self.estimates_of_copies(ArrayOperations)
+        advantages, returns = estimates_of_rollout(estimate, batch, values, ends, after)
+        self.state_values.add_sample(values)
+        self.action_advantages.add_sample(advantages)
+        return {
+            **{f"states/{name}": batch.state_columns[name] for name in self.update_loop.input_names},
+            "actions": batch.action_column,
+            "weights": np.full(len(batch), 1.0 / len(batch), np.float32),
+            "extra/advantages": advantages.astype(np.float32),
+            "extra/returns": returns.astype(np.float32),
+        }
 
     def why_not_compiled(self, num_copies: int, actions: ActionSpace, heats_up: bool) -> str | None:
         kinds = CategoricalParameters, ContinuousEntropyParameters

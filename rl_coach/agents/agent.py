@@ -11,6 +11,7 @@ from rl_coach.agents.agent_interface import AgentInterface
 from rl_coach.agents.compat import CoachNames
 from rl_coach.agents.core.accumulated_reward import with_accumulated_reward, with_accumulated_reward_space
 from rl_coach.agents.core.batches import BatchSource, DataSetPass, MemoryBatches
+from rl_coach.agents.core.column_actors import StateColumns
 from rl_coach.agents.core.chunk_requirements import require_sound
 from rl_coach.agents.core.clock import TrainingClock
 from rl_coach.agents.core.episode import EpisodeInProgress, EpisodeReport, let_checkpoints_hold
@@ -244,6 +245,7 @@ class Agent(CoachNames, AgentInterface):
             ),
         )  # fmt: skip
         self.learning = self.make_learning()
+        self.experience.rollout = self.learning.rollout
         self._warn_of_batch_sizes()
         self.initialize_session_dependent_components()
         if self.ap.visualization.print_networks_summary:
@@ -352,8 +354,7 @@ class Agent(CoachNames, AgentInterface):
             self._print_episode(report)
 
     def _counts_of_row(self, phase: RunPhase) -> dict[str, Any]:
-        memory = {"ER #Transitions": self.memory.num_transitions(), "ER #Episodes": self.memory.length()}
-        return {**self._counts(phase), **memory}
+        return {**self._counts(phase), **self.experience.counts}
 
     @property
     def _row_number(self) -> int:
@@ -665,6 +666,18 @@ class Agent(CoachNames, AgentInterface):
         """Choose an action for one state, observations without a batch dimension."""
         raise NotImplementedError(f"{type(self).__name__} does not choose actions")
 
+    @property
+    def chooses_in_columns(self) -> bool:
+        """True if ``choose_actions`` is there, and no method that chooses a single action was overridden after it."""
+        return type(self).choose_actions is not Agent.choose_actions and not is_replaced(self, "choose_actions")
+
+    def choose_actions(self, states: StateColumns) -> np.ndarray:
+        """[N, ...], choose the actions of several actors in one pass, as ``choose_action`` chooses each.
+
+        :param states: [N, ...] by name, as networks see them
+        """
+        raise NotImplementedError(f"{type(self).__name__} chooses one action at a time")
+
     def acting_prediction(self, curr_state: StateType) -> Any:
         """The networks' prediction for the state to act in; where several are acted in at once, they are asked once."""
         if self.parallel is not None and self.parallel.are_asked_together:
@@ -679,6 +692,8 @@ class Agent(CoachNames, AgentInterface):
         self, states: StateType | list[StateType], network_name: str
     ) -> dict[str, np.ndarray]:
         """The inputs of a network for one state or a list of them, [B, ...] by name."""
+        if isinstance(states, StateColumns):
+            return {name: states[name] for name in self.networks[network_name].input_names if name in states}
         states = states if isinstance(states, list) else [states]
         names = [name for name in self.networks[network_name].input_names if name in states[0]]
         if len(states) == 1:
@@ -877,7 +892,7 @@ class Agent(CoachNames, AgentInterface):
         raise NotImplementedError(f"{type(self).__name__} has no compiled form")
 
     def record_played(self, report: EpisodeReport, discounted_return: float) -> None:
-        """Record an episode that a compiled loop has played; its steps have been counted."""
+        """Record an episode that was not played step by step; its steps have been counted."""
         self.signals.discounted_return.add_sample(discounted_return)
         self.clock.episodes += 1
         self._report_episode(report)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from functools import cached_property
-from typing import Any
+from typing import Any, Iterator
 
 import numpy as np
 
 from rl_coach.agents.agent import Agent
 from rl_coach.agents.compat import Delegated
+from rl_coach.agents.core.column_actors import StateColumns
 from rl_coach.agents.core.episode import SegmentedEpisode
 from rl_coach.agents.core.segments import Segment, SegmentLearning, SegmentSettings
 from rl_coach.agents.rules.advantages import PolicyGradientRescaler
@@ -17,6 +19,7 @@ from rl_coach.core_types import ActionInfo, Batch, Episode, StateType
 from rl_coach.exploration_policies.additive_noise import NoiseLevel
 from rl_coach.exploration_policies.exploration_policy import deployed_choice
 from rl_coach.policy.action_choice import PolicyDescription
+from rl_coach.policy.drawing import allowed_probabilities
 from rl_coach.spaces import DiscreteActionSpace
 from rl_coach.utilities.shared_running_stats import RunningMeans
 from rl_coach.utils import TrainingError, eps
@@ -82,15 +85,31 @@ class PolicyAgent(Agent):
 
         :raises TrainingError: the policy has diverged; names network and step
         """
-        try:
-            policy = self.exploration_policy
+        policy = self.exploration_policy
+        with self._explaining_divergence():
             return policy.get_action(outputs) if mask is None else policy.get_action(outputs, mask)
+
+    @contextlib.contextmanager
+    def _explaining_divergence(self) -> Iterator[None]:
+        """Name network and step in an error of the exploration policy."""
+        try:
+            yield
         except TrainingError as error:
             step, updates = self.total_steps_counter, self.training_iteration
             source = f"; {self.watch.source}" if self.watch.source else ""
             raise TrainingError(
                 f"network '{self.policy_network}' at step {step}, after {updates} updates: {error}{source}"
             ) from error
+
+    def choose_actions(self, states: StateColumns) -> np.ndarray:
+        outputs, masks = self.policy_outputs(self.get_prediction(states)), self.spaces.action_mask(states)
+        is_discrete, count = isinstance(self.spaces.action, DiscreteActionSpace), len(outputs[0])
+        with self._explaining_divergence():
+            actions = self.exploration_policy.get_actions(lambda: outputs[0] if is_discrete else outputs, count, masks)
+        if is_discrete:
+            probabilities = outputs[0] if masks is None else allowed_probabilities(outputs[0], masks)
+            self.entropy.add_sample(-(probabilities * np.log(probabilities + eps)).sum(axis=1))
+        return actions
 
     def choose_action(self, curr_state: StateType) -> ActionInfo:
         outputs, mask = self.acting_prediction(curr_state), self.spaces.action_mask(curr_state)

@@ -10,6 +10,7 @@ import numpy as np
 from rl_coach.agents.actor_critic_agent import AdvantageAgent
 from rl_coach.agents.core.epochs import EpisodeColumns, EpochLearning
 from rl_coach.agents.core.requirements import PPO_POLICY, MemoryRequirement, NetworkRequirement, V
+from rl_coach.agents.core.rollout import ArrayOperations
 from rl_coach.core_types import Batch
 
 
@@ -57,6 +58,7 @@ class ProximalPolicyAgent(AdvantageAgent):
             self.update_loop.input_names,
             self.spaces.action_mask_name,
             lambda rewards, values: self._advantages_and_returns(rewards, values),
+            self.estimates_of_copies(ArrayOperations),
             self.state_values,
             self.action_advantages,
             self.value_targets,

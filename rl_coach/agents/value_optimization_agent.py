@@ -8,6 +8,7 @@ import numpy as np
 
 from rl_coach.agents.agent import Agent
 from rl_coach.agents.core.batches import BatchSource
+from rl_coach.agents.core.column_actors import StateColumns
 from rl_coach.agents.core.compiled_acting import (
     Exploration,
     at_level,
@@ -106,7 +107,7 @@ class ValueOptimizationAgent(Agent):
         inputs = self.prepare_batch_for_inference(states, "main")
         return self.networks["main"].online_network.predict(inputs, outputs=outputs)
 
-    def predict_states(self, states: list[StateType]) -> Any:
+    def predict_states(self, states: list[StateType] | StateColumns) -> Any:
         return self.get_all_q_values_for_states(states)
 
     def update_transition_priorities_and_get_weights(self, TD_errors: np.ndarray, batch: Batch) -> np.ndarray | None:
@@ -189,6 +190,15 @@ class ValueOptimizationAgent(Agent):
             return np.ones((steps, num_copies), np.float32)
         schedule = self.exploration_policy.epsilon_schedule
         return schedule_ahead(schedule, ahead, steps, num_copies, self._phase is RunPhase.TRAIN)
+
+    def choose_actions(self, states: StateColumns) -> np.ndarray:
+        def values() -> np.ndarray:
+            q_values = self.predict_states(states)
+            self.q_values.add_sample(q_values)
+            return q_values
+
+        count = len(next(iter(states.values())))
+        return self.exploration_policy.get_actions(values, count, self.spaces.action_mask(states))
 
     def choose_action(self, curr_state: StateType) -> ActionInfo:
         policy, mask_name = self.exploration_policy, self.spaces.action_mask_name

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Callable
 
 import numpy as np
 
@@ -75,6 +75,15 @@ class NoiseLevel(ContinuousActionExplorationPolicy):
             self.noise_schedule.step()
         return mean, std
 
+    def _levels(self, count: int) -> np.ndarray:
+        """[N], the scheduled noise of the next ``count`` actions, which the schedule passes in TRAIN."""
+        schedule = self.noise_schedule
+        if self.phase != RunPhase.TRAIN:
+            return np.full(count, self._current_noise())
+        levels = [schedule.value_at(schedule.num_steps + ahead) for ahead in range(count)]
+        schedule.advance(count)
+        return np.asarray(levels)
+
     @property
     def evaluation_deviation(self) -> Any:
         """The standard deviation in evaluations, a number or [D]."""
@@ -113,6 +122,22 @@ class AdditiveNoise(NoiseLevel):
     def get_action(self, action_values: Any, action_mask: np.ndarray | None = None) -> np.ndarray:
         mean, std = self._mean_and_noise(action_values)
         return self.rng.normal(mean, std)
+
+    acts_in_columns = True
+
+    def get_actions(
+        self, action_values: Callable[[], Any], count: int, action_masks: np.ndarray | None = None
+    ) -> np.ndarray:
+        values, shape = action_values(), (count, *self.action_space.shape)
+        means = np.reshape(values[0] if isinstance(values, (list, tuple)) else values, shape)
+        deviations: Any = None
+        if isinstance(values, (list, tuple)) and len(values) > 1 and self.phase != RunPhase.TEST:
+            deviations = np.reshape(values[1], shape)
+        levels = self._levels(count)
+        if deviations is None:
+            unit = self._scaled_to_space(1.0)
+            deviations = np.reshape(levels, (count, *[1] * len(shape[1:]))) * unit
+        return self.rng.normal(means, deviations)
 
     def action_choice(self) -> GaussianChoice:
         return GaussianChoice()

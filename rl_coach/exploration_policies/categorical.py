@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Callable
 
 import numpy as np
 
@@ -12,9 +12,10 @@ from rl_coach.exploration_policies.exploration_policy import (
     DiscreteActionExplorationPolicy,
     ExplorationParameters,
     best_action,
+    best_actions,
 )
 from rl_coach.policy.action_choice import CategoricalChoice
-from rl_coach.policy.drawing import sample_action
+from rl_coach.policy.drawing import sample_action, sample_actions
 from rl_coach.spaces import ActionSpace
 
 
@@ -33,6 +34,7 @@ class Categorical(DiscreteActionExplorationPolicy):
     """
 
     draws_by_probabilities = True
+    acts_in_columns = True
 
     def __init__(self, action_space: ActionSpace):
         super().__init__(action_space)
@@ -43,6 +45,12 @@ class Categorical(DiscreteActionExplorationPolicy):
             return sample_action(action_values, self.rng, action_mask)
         probabilities = np.ravel(action_values)
         return best_action(probabilities, self.rng, action_mask)
+
+    def get_actions(
+        self, action_values: Callable[[], Any], count: int, action_masks: np.ndarray | None = None
+    ) -> np.ndarray:
+        choose = sample_actions if self.phase == RunPhase.TRAIN else best_actions
+        return choose(action_values(), self.rng, action_masks)
 
     def action_choice(self) -> CategoricalChoice:
         return CategoricalChoice()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import Any, Callable
 
 import numpy as np
 
@@ -14,10 +14,11 @@ from rl_coach.exploration_policies.exploration_policy import (
     ExplorationParameters,
     ExplorationPolicy,
     best_action,
+    best_actions,
     deployed_choice,
 )
 from rl_coach.policy.action_choice import ActionChoice, GreedyChoice
-from rl_coach.policy.drawing import sample_action
+from rl_coach.policy.drawing import sample_action, sample_actions
 from rl_coach.schedules import LinearSchedule, Schedule
 from rl_coach.spaces import ActionSpace, BoxActionSpace, DiscreteActionSpace
 from rl_coach.utilities.requirements import FRACTION, schedule
@@ -119,6 +120,40 @@ class EGreedy(ExplorationPolicy):
             action = best_action(np.ravel(action_values), self.rng, action_mask)
         self.step_epsilon()
         return action
+
+    @property
+    def acts_in_columns(self) -> bool:  # type: ignore[override]
+        """True for discrete actions, unless the probabilities of each choice are wanted."""
+        return self.continuous_exploration_policy is None and not self.tells_all_probabilities
+
+    def get_actions(
+        self, action_values: Callable[[], Any], count: int, action_masks: np.ndarray | None = None
+    ) -> np.ndarray:
+        is_random = self.rng.random(count) < self._epsilons(count)
+        if is_random.all():
+            return self._random_discrete_actions(count, action_masks)
+        actions = best_actions(action_values(), self.rng, action_masks)
+        rows = np.flatnonzero(is_random)
+        if rows.size:
+            actions[rows] = self._random_discrete_actions(
+                rows.size, None if action_masks is None else action_masks[rows]
+            )
+        return actions
+
+    def _epsilons(self, count: int) -> Any:
+        """Epsilon of the next ``count`` actions, which the schedule passes in TRAIN."""
+        schedule = self.epsilon_schedule
+        if self.phase != RunPhase.TRAIN:
+            return self._epsilon()
+        epsilons = [schedule.value_at(schedule.num_steps + ahead) for ahead in range(count)]
+        schedule.advance(count)
+        return np.asarray(epsilons)
+
+    def _random_discrete_actions(self, count: int, action_masks: np.ndarray | None) -> np.ndarray:
+        num_actions = self.action_space.num_actions  # type: ignore[attr-defined]
+        if action_masks is not None:
+            return sample_actions(np.ones((count, num_actions)), self.rng, action_masks)
+        return self.rng.integers(num_actions, size=count)
 
     def _mixed_choice(self, values: np.ndarray, action_mask: np.ndarray | None) -> ActionAndProbabilities:
         epsilon = self._epsilon()

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Callable
 
 import numpy as np
 
 from rl_coach.base_parameters import Parameters
 from rl_coach.core_types import RunPhase
 from rl_coach.policy.action_choice import ActionChoice
-from rl_coach.policy.drawing import allowed_actions
+from rl_coach.policy.drawing import allowed_actions, require_allowed
 from rl_coach.spaces import ActionSpace, BoxActionSpace, DiscreteActionSpace, GoalsSpace, Space
 from rl_coach.utilities.overrides import OverrideTable
 from rl_coach.utils import CoachError, dynamic_import_and_instantiate_module_from_params
 
 ActionAndProbabilities = tuple[int, np.ndarray]
 
-OVERRIDES = OverrideTable({"action_choice": ("get_action",), "draws_by_probabilities": ("get_action",)})
+OVERRIDES = OverrideTable(
+    {"action_choice": ("get_action",), "draws_by_probabilities": ("get_action",), "get_actions": ("get_action",)}
+)
 """A policy that chooses in a way of its own must say itself how it is deployed and what it draws by."""
 
 
@@ -28,6 +30,11 @@ def deployed_choice(policy: ExplorationPolicy) -> ActionChoice | None:
 def draws_by_probabilities(policy: ExplorationPolicy) -> bool:
     """True if the policy takes the agent's predictions for probabilities."""
     return policy.draws_by_probabilities and not OVERRIDES.is_replaced(policy, "draws_by_probabilities")
+
+
+def chooses_in_columns(policy: ExplorationPolicy) -> bool:
+    """True if ``get_actions`` of a policy chooses as its ``get_action`` does."""
+    return policy.acts_in_columns and not OVERRIDES.is_replaced(policy, "get_actions")
 
 
 def fitting_exploration(parameters: Any, action_space: ActionSpace) -> Any:
@@ -85,6 +92,7 @@ class ExplorationPolicy:
         drawn, not only those of the way in which it was; for a policy that chooses in two ways, such as ``EGreedy``
     :cvar draws_by_probabilities: it takes the agent's predictions for probabilities, which values of actions are not
     :cvar draws_from_features: it chooses by the features of the policy's last layer, which follow the mean
+    :cvar acts_in_columns: ``get_actions`` chooses for many actors in one pass
     :cvar num_heads: the Q heads whose values it is asked with
     :cvar supported_actions: the classes of action spaces that it explores
     :cvar advice_on_actions: what to do where the action space is of another class
@@ -96,6 +104,7 @@ class ExplorationPolicy:
     draws_from_features = False
     num_heads = 1
     draws_by_probabilities = False
+    acts_in_columns = False
     own_state: tuple[str, ...] = ("rng",)
 
     def __init__(self, action_space: ActionSpace):
@@ -132,6 +141,19 @@ class ExplorationPolicy:
         raise NotImplementedError(
             f"{type(self).__name__} does not choose actions; set the exploration to a policy such as EGreedyParameters"
         )
+
+    def get_actions(
+        self, action_values: Callable[[], Any], count: int, action_masks: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Choose the actions of several actors in one pass, as ``get_action`` chooses each. Only a policy that declares
+        ``acts_in_columns`` has this form.
+
+        :param action_values: returns the agent's predictions [N, ...]; not called if no action depends on them
+        :param count: N, the number of actors
+        :param action_masks: [N, A] of 0 and 1, as in ``get_action``
+        :return: [N] discrete actions, or [N, D] continuous ones
+        """
+        raise NotImplementedError(f"{type(self).__name__} chooses one action at a time")
 
     def advance(self, steps: int) -> None:
         """Move schedules on by steps that were played elsewhere; ``get_action`` moves them on by its own."""
@@ -250,3 +272,22 @@ def best_action(
     action = best if allowed is None else int(allowed[best])
     probabilities[action] = 1.0
     return action, probabilities
+
+
+def best_actions(values: np.ndarray, rng: np.random.Generator, action_masks: np.ndarray | None = None) -> np.ndarray:
+    """[N], the allowed action of the highest value in each row; ties break at random.
+
+    :param values: [N, A]
+    :param action_masks: [N, A] of 0 and 1, None allows all
+    :raises ValueError: a row allows no action
+    """
+    if action_masks is not None:
+        allowed = action_masks > 0
+        require_allowed(allowed)
+        values = np.where(allowed, values, -np.inf)
+    best = values.argmax(axis=1)
+    is_best = values == values.max(axis=1, keepdims=True)
+    for row in np.flatnonzero(np.count_nonzero(is_best, axis=1) > 1):
+        ties = np.flatnonzero(is_best[row])
+        best[row] = ties[rng.integers(ties.size)]
+    return best

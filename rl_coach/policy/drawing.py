@@ -50,3 +50,52 @@ def sample_action(
     if action == weights.size:  # the product of tiny numbers was rounded up
         action = int(np.flatnonzero(weights)[-1])
     return action, weights / total
+
+
+def sample_actions(
+    probabilities: np.ndarray, rng: np.random.Generator, action_masks: np.ndarray | None = None
+) -> np.ndarray:
+    """[N] actions, one drawn from each row as ``sample_action`` draws it, with the same random numbers.
+
+    :param probabilities: [N, A], not negative
+    :param action_masks: [N, A] of 0 and 1, None allows all
+    :raises TrainingError: the probabilities of a row are not numbers
+    :raises ValueError: a mask allows no action
+    """
+    weights: np.ndarray = np.asarray(probabilities, np.float64)
+    if action_masks is not None:
+        weights = allowed_weights(weights, action_masks > 0)
+    cumulative = weights.cumsum(axis=1)
+    totals = cumulative[:, -1]
+    if not (np.isfinite(totals) & (totals > 0)).all():
+        total = totals[~(np.isfinite(totals) & (totals > 0))][0]
+        raise TrainingError(f"the policy's probabilities sum to {total}; training has diverged")
+    # counts what searchsorted finds with side="right"
+    actions = (cumulative <= (rng.random(len(weights)) * totals)[:, None]).sum(axis=1)
+    for row in np.flatnonzero(actions == weights.shape[1]):  # the product of tiny numbers was rounded up
+        actions[row] = np.flatnonzero(weights[row])[-1]
+    return actions
+
+
+def allowed_probabilities(probabilities: np.ndarray, action_masks: np.ndarray) -> np.ndarray:
+    """[N, A], probabilities of the allowed actions, scaled so that each row sums to 1."""
+    weights = allowed_weights(np.asarray(probabilities, np.float64), action_masks > 0)
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
+def allowed_weights(weights: np.ndarray, allowed: np.ndarray) -> np.ndarray:
+    """[N, A], 0 where an action is not allowed; 1 for all allowed actions of a row that has no weight left."""
+    require_allowed(allowed)
+    weights = np.where(allowed, weights, 0.0)
+    is_empty = ~weights.any(axis=1)
+    weights[is_empty] = allowed[is_empty]
+    return weights
+
+
+def require_allowed(allowed: np.ndarray) -> None:
+    """
+    :param allowed: [N, A] bool
+    :raises ValueError: a row allows no action
+    """
+    if not allowed.any(axis=1).all():
+        raise ValueError("the action mask allows no action")

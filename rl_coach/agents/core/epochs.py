@@ -7,6 +7,7 @@ from typing import Any, Callable, Sequence
 import numpy as np
 
 from rl_coach.agents.core.learning import PhaseLearning, Phases
+from rl_coach.agents.core.rollout import Rollout, estimates_of_rollout
 from rl_coach.agents.core.sequences import Sequences, rows_of, stored_states
 from rl_coach.agents.core.update_loop import UpdateLoop
 from rl_coach.architectures.learner import LearningResult
@@ -58,6 +59,7 @@ class EpochLearning(PhaseLearning):
         self._columns, self._make_updates = columns, make_updates
         self.sequence_length = sequence_length_of(policy)
         self.divergence = 0.0
+        self.rollout: Rollout = Rollout()
 
     def is_due(self) -> bool:
         phases = self._phases
@@ -66,8 +68,7 @@ class EpochLearning(PhaseLearning):
     def learn(self, updates_left: int | None = None) -> float:
         updates, loss = self._phases.start(updates_left), 0.0
         self._cut_episodes()
-        memory: Any = self._phases.memory
-        batch = self._update_loop.filtered(Batch(memory.get_all_complete_episodes_transitions()))
+        batch = self._update_loop.filtered(self._played())
         for _ in range(updates):
             columns = self._columns(batch)
             self._update_loop.update_targets_if_due()
@@ -75,6 +76,22 @@ class EpochLearning(PhaseLearning):
             self._phases.clock.updates += 1
             self._update_loop.close_phase()
         return loss
+
+    def _played(self) -> Batch:
+        """All that was played: whole episodes out of the memory, and the steps of several actors."""
+        memory: Any = self._phases.memory
+        if not len(self.rollout):
+            return Batch(memory.get_all_complete_episodes_transitions())
+        if not memory.length():
+            return self.rollout.take()
+        # steps of before the actors were played together, for example of a checkpoint
+        return Batch.joined([Batch(memory.get_all_complete_episodes_transitions()), self.rollout.take()])
+
+    def get_state(self) -> dict[str, Any]:
+        return {"rollout": self.rollout.get_state()}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        self.rollout.set_state(state.get("rollout", {}))  # older checkpoints have none
 
     def make_epochs(
         self, columns: Columns, epochs: int, most: int | None = None, size: int | None = None, **alone: Any
@@ -170,6 +187,7 @@ class EpisodeColumns:
     :param input_names: the observations that networks or the rule look at
     :param mask_name: the observation that says which actions are possible, None for none
     :param estimate: advantages and returns [T] of rewards [T] and values [T + 1]
+    :param estimate_of_copies: the same of several actors at once, see ``rules/advantages.py``
     :param values: takes in the critic's values
     :param advantages: takes in the advantages
     :param targets: takes in what the critic learns
@@ -182,6 +200,7 @@ class EpisodeColumns:
         input_names: Sequence[str],
         mask_name: str | None,
         estimate: Estimate,
+        estimate_of_copies: Callable[..., tuple[Any, Any]],
         values: Signal,
         advantages: Signal,
         targets: Signal,
@@ -192,7 +211,7 @@ class EpisodeColumns:
         self._policy_outputs = policy.outputs_named("probabilities", "mean", "standard_deviation")
         self._value_output = critic.outputs_named("v")[0]
         self._input_names, self._mask_name = input_names, mask_name
-        self._estimate = estimate
+        self._estimate, self._estimate_of_copies = estimate, estimate_of_copies
         self._values, self._advantages, self._targets = values, advantages, targets
 
     def of(self, batch: Batch, behaviour: Callable[[np.ndarray, np.ndarray, list[np.ndarray]], Columns]) -> Columns:
@@ -210,7 +229,10 @@ class EpisodeColumns:
             outputs = self._outputs(self._critic, batch, sequences)
         values = outputs[self._value_output]
         following = self._values_after(batch, ends, outputs) * ~batch.terminated_column[ends]
-        advantages, returns = estimates(self._estimate, batch.reward_column, values, ends, following)
+        if batch.num_actors is None:
+            advantages, returns = estimates(self._estimate, batch.reward_column, values, ends, following)
+        else:
+            advantages, returns = estimates_of_rollout(self._estimate_of_copies, batch, values, ends, following)
         self._values.add_sample(values)
         self._advantages.add_sample(advantages)
         self._targets.add_sample(returns)

@@ -10,6 +10,7 @@ from typing import Any, Callable, Iterable, Mapping
 import numpy as np
 
 from rl_coach.agents.core.episode import EpisodeInProgress, EpisodeReport, new_buffer
+from rl_coach.agents.core.rollout import Rollout
 from rl_coach.agents.core.sequences import stored_state
 from rl_coach.base_parameters import AlgorithmParameters
 from rl_coach.core_types import ActionInfo, Batch, CsvDataset, Episode, PickledReplayBuffer, Transition, n_step_returns
@@ -70,6 +71,7 @@ class Experience:
         where this one learns
     :ivar prioritize: the first priorities [N] of transitions, in place of those that the memory gives them; None where
         the memory's count, or where a process gives them to whole chunks
+    :ivar rollout: takes the steps of all actors that the agent learns from once; None if the memory takes them
     """
 
     def __init__(self, memory: Memory, algorithm: AlgorithmParameters):
@@ -78,6 +80,7 @@ class Experience:
         self.segment_starts: list[dict[str, Any]] | None = None
         self.prioritize: Callable[[Batch], np.ndarray] | None = None
         self.most_steps_ahead = _MOST_STEPS_AHEAD
+        self.rollout: Rollout | None = None
         self.remembers_action_info = getattr(algorithm, "bootstrap_total_return_from_old_policy", False)
 
     @cached_property
@@ -149,6 +152,36 @@ class Experience:
         self._memory.store(transition)
         if self.prioritize is not None:
             self._memory.set_first_priorities(self.prioritize(Batch([transition])))
+
+    def why_not_in_columns(self) -> str | None:
+        """The reason why ``add_columns`` cannot take what several actors do at once; None if it can."""
+        if self.remembers_action_info or self.prioritize is not None or self.segment_starts is not None:
+            return "more is stored than the transitions"
+        if self._memory.memory_backend is not None:
+            return "the memory sends what it stores"
+        if self.rollout is not None:
+            return None
+        if self._stores_whole_episodes:
+            return "the memory stores whole episodes"
+        return "a transition sums several rewards" if self._algorithm.n_step > 1 else None
+
+    def add_columns(self, transitions: Batch) -> None:
+        """Store one step of all actors.
+
+        :param transitions: [N, ...], a transition of each actor
+        """
+        if self.rollout is not None:
+            self.rollout.add(transitions)
+        else:
+            self._memory.store_columns(transitions)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The transitions and the episodes that are stored, by the names of their columns."""
+        transitions, episodes = self._memory.num_transitions(), self._memory.length()
+        if self.rollout is not None:
+            transitions, episodes = transitions + len(self.rollout), episodes + self.rollout.num_episodes
+        return {"ER #Transitions": transitions, "ER #Episodes": episodes}
 
     def _store(self, transitions: list[Transition]) -> None:
         for transition in transitions:

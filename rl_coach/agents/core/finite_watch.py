@@ -22,6 +22,17 @@ class FiniteWatch:
     def __init__(self) -> None:
         self.source: str | None = None
 
+    def is_finite(self, states: Mapping[str, np.ndarray], rewards: np.ndarray) -> bool:
+        """True if there is nothing to ``look`` for: the source is known, or all numbers are finite.
+
+        :param states: [N, ...] by name, of several actors
+        :param rewards: [N]
+        """
+        if self.source is not None:
+            return True
+        floats = [value.ravel() for value in states.values() if value.dtype.kind == "f"]
+        return math.isfinite(sum([np.vdot(value, value) for value in (rewards, *floats)]))
+
     def look(self, response: EnvResponse, filtered: EnvResponse, step: int, episode: int, action: Any = None) -> None:
         """Look at a step of an episode.
 

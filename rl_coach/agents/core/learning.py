@@ -7,6 +7,7 @@ from typing import Any, Callable, Protocol, SupportsFloat
 
 from rl_coach.agents.core.clock import TrainingClock
 from rl_coach.agents.core.experience import ExperienceChunk
+from rl_coach.agents.core.rollout import Rollout
 from rl_coach.base_parameters import AlgorithmParameters
 from rl_coach.core_types import EnvironmentEpisodes, PlayUnit
 from rl_coach.memories.memory import Memory
@@ -17,11 +18,16 @@ class Learning(Protocol):
 
     :ivar segment_steps: the longest segment of an episode that it learns from at once; None if it learns out of the
         memory
+    :ivar rollout: where the steps of several actors wait until they are learned from once; None if it learns out of the
+        memory, or from each actor alone
     :ivar needs_newest_policy: True if it learns from nothing but what the newest policy has played
     :ivar num_players: the number of other processes that play; 1 where this process plays
     """
 
     num_players: int
+
+    @property
+    def rollout(self) -> Rollout | None: ...
 
     @property
     def segment_steps(self) -> int | None: ...
@@ -88,6 +94,7 @@ class PhaseLearning:
     """
 
     segment_steps: int | None = None
+    rollout: Rollout | None = None
 
     def __init__(self, phases: Phases):
         self._phases = phases

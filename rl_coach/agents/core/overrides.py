@@ -72,6 +72,14 @@ REPLACED_BY: Mapping[str, tuple[str, ...]] = {
         "_should_update",
         "_should_update_online_weights_to_target",
     ),
+    # the choice of many actions in one pass, by another choice of a single one
+    "choose_actions": (
+        "acting_prediction",
+        "choose_action",
+        "explored_action",
+        "predict_states",
+        "run_pre_network_filter_for_inference",
+    ),
     "predicts_values": ("choose_action", "predict_states", "get_all_q_values_for_states"),
 }
 """By the name of a declaration: the methods whose later override makes it void."""

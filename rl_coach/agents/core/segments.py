@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Mapping, Se
 
 import numpy as np
 
+from rl_coach.agents.core.rollout import Rollout
 from rl_coach.architectures.network_wrapper import NetworkWrapper
 from rl_coach.architectures.padding import padded, padded_sequences
 from rl_coach.core_types import Batch, PlayUnit
@@ -293,6 +294,7 @@ class SegmentLearning:
     :param replay: draws segments that are learned from once more after each new one
     :param needed_info: the columns of information on steps, a number each, without which nothing can be learned from
         what other processes send
+    :param rollout_columns: makes the columns of the steps of several actors; None if segments are learned from alone
     """
 
     def __init__(
@@ -310,6 +312,7 @@ class SegmentLearning:
         asked: NetworkWrapper | None = None,
         replay: SegmentReplay | None = None,
         needed_info: Sequence[str] = (),
+        rollout_columns: Callable[[Batch], Columns] | None = None,
     ):
         self.num_players = 1
         self._read_settings = settings
@@ -317,6 +320,7 @@ class SegmentLearning:
         self._episodes, self._enter, self._recurrent_state = episodes, enter, recurrent_state
         self._learns_by_rule, self._columns, self._note_returns = learns_by_rule, columns, note_returns
         self._asked, self._replay, self._needed_info = asked, replay, needed_info
+        self._rollout_columns, self._rollout = rollout_columns, Rollout()
         self._received = ReceivedSegments()
         self._waiting: list[Columns] = []
         self._num_episodes_waiting = 0
@@ -330,13 +334,23 @@ class SegmentLearning:
         return self._settings.steps
 
     @property
+    def rollout(self) -> Rollout | None:
+        learns_together = self._settings.per_update is None and self._replay is None and self._learns_by_rule()
+        return self._rollout if self._rollout_columns is not None and learns_together else None
+
+    @property
     def needs_newest_policy(self) -> bool:
         return self._settings.received_per_update is None
 
     # what is learned from
 
     def is_due(self) -> bool:
+        if len(self._rollout):
+            return self._is_rollout_full()
         return self._settings.updates_targets or self._has_arrived() or bool(self._ended())
+
+    def _is_rollout_full(self) -> bool:
+        return len(self._rollout) >= self._settings.steps * len(self._episodes())
 
     def _has_arrived(self) -> bool:
         return len(self._received) > 0 and self.left_to_play()[0] == 0
@@ -411,6 +425,9 @@ class SegmentLearning:
         last = math.inf if updates_left is None else self._clock.updates + updates_left
         if self._clock.updates >= last:
             return 0.0
+        if self._rollout_columns is not None and len(self._rollout):
+            batch = self._update_loop.filtered(self._rollout.take())
+            return self._update_on(padded(self._rollout_columns(batch)))
         loss = self._learn_once(updates_left)
         # segments for several updates may have arrived together
         while not self.needs_newest_policy and self._has_arrived() and self._clock.updates < last:
@@ -469,12 +486,15 @@ class SegmentLearning:
             rows = sum(len(columns["weights"]) for columns in segments)
             segments = [{**one, "weights": np.full_like(one["weights"], 1.0 / rows)} for one in segments]
         how: dict[str, Any] = {}
-        if self._settings.target_rates:
-            how["target_rates"] = self._settings.target_rates
         if self._recurrent_state() and len(segments) > 1:
             columns, how["sequence_length"] = padded_sequences(segments)
         else:
             columns = padded({name: np.concatenate([one[name] for one in segments]) for name in segments[0]})
+        return self._update_on(columns, **how)
+
+    def _update_on(self, columns: Columns, **how: Any) -> float:
+        if self._settings.target_rates:
+            how["target_rates"] = self._settings.target_rates
         result = self._update_loop.update(columns, **how)
         self._clock.updates += 1
         self._update_loop.close_phase()
@@ -487,6 +507,7 @@ class SegmentLearning:
             "segments": {f"{i:04d}": columns for i, columns in enumerate(self._waiting)},
             "episodes_waiting": self._num_episodes_waiting,
             "received": self._received.get_state(),
+            "rollout": self._rollout.get_state(),
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -494,3 +515,4 @@ class SegmentLearning:
         before = state["counters"].get("_episodes_gathered", 0)  # in checkpoints of older versions
         self._num_episodes_waiting = state.get("episodes_waiting", before)
         self._received.set_state(state["received"])
+        self._rollout.set_state(state.get("rollout", {}))  # older checkpoints have none
