@@ -1,0 +1,214 @@
+"""Acting in many copies of an environment at once: the states of all episodes are columns."""
+
+from __future__ import annotations
+
+from typing import Any, Iterable, Mapping, Protocol
+
+import numpy as np
+
+from rl_coach.agents.core.episode import EpisodeInProgress, EpisodeReport
+from rl_coach.core_types import ActionInfo, Batch, EnvResponse, RunPhase, StateType
+from rl_coach.exploration_policies.exploration_policy import chooses_in_columns
+from rl_coach.filters.filter import changes_nothing
+from rl_coach.utils import CoachError
+
+Columns = dict[str, np.ndarray]
+
+
+class StateColumns(dict[str, np.ndarray]):
+    """Observations of several actors by name, [N, ...] each. The networks' predictions take it like a list of N
+    states."""
+
+
+class StepOfCopies(Protocol):
+    """The answers of all copies to one action each. An episode that ended has its last observation here."""
+
+    states: Columns
+    rewards: np.ndarray
+    terminated: np.ndarray
+    truncated: np.ndarray
+    infos: Mapping[str, np.ndarray]
+
+
+class ColumnActors:
+    """All actors of one agent, one for each copy of its environment. Their states are columns, and one step of all of
+    them is one pass: there is no object per transition, and no call per copy.
+
+    ``why_not_in_columns`` decides whether an agent may act in this way.
+
+    :param agent: the agent
+    :param episodes: the episodes in progress, one for each actor
+
+    :ivar states: [N, ...] by name, the filtered observations to act on
+    :ivar steps: [N] int, the actions taken in each episode
+    :ivar total_rewards: [N], the environment's rewards in each episode
+    :ivar total_shaped_rewards: [N], the rewards after the filters
+    """
+
+    def __init__(self, agent: Any, episodes: list[EpisodeInProgress]):
+        self._agent = agent
+        self._num_actors = len(episodes)
+        self._filters = not changes_nothing(agent.input_filter)
+        self._filters_actions = not changes_nothing(agent.output_filter)
+        self.states = StateColumns()
+        self._actions: np.ndarray = np.zeros(0)
+        self._take(episodes)
+
+    def _take(self, episodes: list[EpisodeInProgress]) -> None:
+        """Continue episodes that were played one by one. What their buffers hold goes into the memory, from where it is
+        learned together with the steps that follow."""
+        for episode in episodes:
+            self._agent.experience.cut(episode, {})
+        self.steps = np.array([episode.steps for episode in episodes])
+        self.total_rewards = np.array([episode.total_reward for episode in episodes], np.float64)
+        self.total_shaped_rewards = np.array([episode.total_shaped_reward for episode in episodes], np.float64)
+        self._returns = np.array([episode.return_before for episode in episodes], np.float64)
+        self._discounts = np.array([episode.discount_before for episode in episodes], np.float64)
+        known = next((episode.curr_state for episode in episodes if episode.curr_state), {})
+        for name in known:
+            rows = [np.asarray(episode.curr_state.get(name, known[name])) for episode in episodes]
+            self.states[name] = np.stack(rows)
+
+    def episodes(self) -> list[EpisodeInProgress]:
+        """The episodes in progress as objects, for checkpoints and for a path that plays them one by one. Their buffers
+        are empty: the steps are in the memory, or wait in the rollout."""
+        return [self._episode(index) for index in range(self._num_actors)]
+
+    def _episode(self, index: int) -> EpisodeInProgress:
+        algorithm = self._agent.ap.algorithm
+        episode = self._agent.episode_class(algorithm)
+        episode.curr_state = {name: column[index].copy() for name, column in self.states.items()}
+        episode.steps = int(self.steps[index])
+        episode.total_reward = float(self.total_rewards[index])
+        episode.total_shaped_reward = float(self.total_shaped_rewards[index])
+        episode.return_before = float(self._returns[index])
+        episode.discount_before = float(self._discounts[index])
+        episode.filter_histories = []
+        return episode
+
+    def begin(self, indices: np.ndarray, states: Columns) -> None:
+        """Begin episodes.
+
+        :param indices: [K] the actors
+        :param states: [K, ...] by name, the first observations
+        """
+        agent = self._agent
+        agent.signals.begin_episode(agent.clock.episodes)
+        filtered = self._filtered(states)
+        if not self.states or len(indices) == self._num_actors:
+            self.states = StateColumns({name: np.array(column) for name, column in filtered.items()})
+        else:
+            self.states = StateColumns(self.states)
+            for name, column in filtered.items():
+                # the step before refers to the old array
+                self.states[name] = self.states[name].copy()
+                self.states[name][indices] = column
+        self.steps[indices] = 0
+        self.total_rewards[indices] = self.total_shaped_rewards[indices] = self._returns[indices] = 0.0
+        self._discounts[indices] = 1.0
+
+    def act(self) -> np.ndarray:
+        """Choose an action for each actor.
+
+        :return: [N, ...], as the environment understands them
+        """
+        agent = self._agent
+        agent.count_played(self._num_actors)
+        if agent.acts_by_networks:
+            self._actions = agent.choose_actions(self._seen_by_networks())
+        else:
+            self._actions = self._random_actions()
+        if not self._filters_actions:
+            return self._actions
+        return np.stack([agent.output_filter.filter(ActionInfo(action)).action for action in self._actions])
+
+    def _seen_by_networks(self) -> StateColumns:
+        agent = self._agent
+        if not agent.pre_network_filter.observation_filters:
+            return self.states
+        update = agent.ap.algorithm.update_pre_network_filters_state_on_inference
+        filtered = agent.pre_network_filter.filter_columns(self.states, update)
+        agent.watch.compare(self.states, filtered, "pre-network filter", f"at step {agent.clock.steps}")
+        return StateColumns(filtered)
+
+    def _random_actions(self) -> np.ndarray:
+        space, masks = self._agent.spaces.action, self._agent.spaces.action_mask(self.states)
+        if masks is None:
+            return np.stack([space.sample_with_info().action for _ in range(self._num_actors)])
+        return np.stack([space.sample_with_info(mask).action for mask in masks])
+
+    def take_in(self, step: StepOfCopies) -> np.ndarray:
+        """Take the answers of all copies: filter them, store the transitions, and close the episodes that ended.
+
+        :return: [E] the actors whose episodes ended
+        :raises CoachError: a reward is several numbers
+        """
+        agent, rewards = self._agent, step.rewards
+        if rewards.ndim != 1:
+            raise CoachError(
+                f"the reward of a step is an array of {rewards[0].size} numbers, and agents learn from one: combine "
+                f"them in a wrapper of the environment"
+            )
+        next_states, shaped = self._filtered(step.states), rewards
+        for reward_filter in agent.input_filter.reward_filters.values():
+            shaped = reward_filter.filter(shaped, True)
+        if not agent.watch.is_finite(next_states, shaped):
+            self._look_closer(step, next_states, shaped)
+        over = step.terminated | step.truncated
+        transitions = Batch.from_columns(
+            self.states, self._actions, shaped, over, next_states, step.terminated, info=dict(step.infos)
+        )
+        agent.experience.add_columns(transitions)
+        self.states = next_states
+        self.steps += 1
+        self.total_rewards += rewards
+        self.total_shaped_rewards += shaped
+        self._returns += self._discounts * shaped
+        self._discounts *= agent.ap.algorithm.discount
+        ended = np.flatnonzero(over)
+        for index in ended:
+            self._close(index)
+        return ended
+
+    def _filtered(self, states: Columns) -> StateColumns:
+        return StateColumns(self._agent.input_filter.filter_columns(states) if self._filters else states)
+
+    def _look_closer(self, step: StepOfCopies, next_states: Columns, shaped: np.ndarray) -> None:
+        """Find the copy whose numbers are not finite."""
+        agent = self._agent
+        for index in range(self._num_actors):
+            before, after = (
+                EnvResponse({name: column[index] for name, column in states.items()}, float(rewards[index]), False)
+                for states, rewards in ((step.states, step.rewards), (next_states, shaped))
+            )
+            action = self._actions[index]
+            agent.watch.look(before, after, int(self.steps[index]) + 1, agent.clock.episodes + 1, action)
+
+    def _close(self, index: int) -> None:
+        agent = self._agent
+        report = EpisodeReport(
+            agent.phase, int(self.steps[index]), float(self.total_rewards[index]),
+            float(self.total_shaped_rewards[index]),
+        )  # fmt: skip
+        agent.record_played(report, float(self._returns[index]))
+
+
+def why_not_in_columns(agent: Any) -> str | None:
+    """The reason why an agent acts in its copies one after the other; None if it may act in columns.
+
+    A reason that begins with the name of a class is a user's override, which is worth a line.
+    """
+    algorithm, exploration = agent.ap.algorithm, agent.exploration_policy
+    if not agent.chooses_in_columns:
+        return f"{type(agent).__name__} chooses one action at a time"
+    if not chooses_in_columns(exploration):
+        return f"{type(exploration).__name__} chooses one action at a time"
+    if agent.is_recurrent:
+        return "a recurrent network remembers each episode"
+    if agent.signals.writes_steps or agent.signals.reports is not None:
+        return "each step is recorded"
+    if algorithm.use_accumulated_reward_as_measurement or agent.in_action_space is not None:
+        return "states have more than the environment's observations"
+    if any(member.remembers_episode for _, member in agent.input_filter._members()):
+        return "a filter remembers the episode"
+    return agent.experience.why_not_in_columns()
