@@ -9,6 +9,7 @@ import numpy as np
 
 from rl_coach.agents.agent_interface import AgentInterface
 from rl_coach.agents.compat import CoachNames
+from rl_coach.agents.core.actors import Actor, Actors, keeps_attributes
 from rl_coach.agents.core.accumulated_reward import with_accumulated_reward, with_accumulated_reward_space
 from rl_coach.agents.core.batches import BatchSource, DataSetPass, MemoryBatches
 from rl_coach.agents.core.column_actors import StateColumns
@@ -20,7 +21,6 @@ from rl_coach.agents.core.experience import Experience, ExperienceChunk
 from rl_coach.agents.core.finite_watch import FiniteWatch
 from rl_coach.agents.core.learning import Learning, Phases
 from rl_coach.agents.core.overrides import is_replaced
-from rl_coach.agents.core.parallel_episodes import ParallelEpisodes
 from rl_coach.agents.core.requirements import requirements_of, unmet_by_recurrent_networks
 from rl_coach.agents.core.signals import RowUnit, Signals
 from rl_coach.agents.core.transport import FILTERS, policy_of, take_policy
@@ -77,6 +77,8 @@ class Agent(CoachNames, AgentInterface):
     :cvar batch_network: the network whose ``batch_size`` updates have; None for the first
     :cvar episode_class: the class of its episodes. An agent with a ``reset_internal_state`` of its own that sets
         attributes keeps these in an ``episode_class`` instead, or acts in one copy of its environment only
+    :cvar episode_attributes: the names of the attributes that belong to an episode, for an agent with a
+        ``reset_internal_state`` or an ``__init__`` of its own. With them it can act in several copies
     :cvar row_unit: what a row of its CSV is about: an episode, an epoch (``batches`` makes passes over a data set) or
         ``updates_per_row`` updates. Rows of epochs and updates are written after the training phase that completes them
     :cvar counters: attributes that count, which a checkpoint holds and no episode
@@ -104,6 +106,7 @@ class Agent(CoachNames, AgentInterface):
     explores_by_parameter = True
     batch_network: str | None = None
     episode_class: type[EpisodeInProgress] = EpisodeInProgress
+    episode_attributes: tuple[str, ...] | None = None
     row_unit = RowUnit.EPISODE
     updates_per_row = 1
     counters: tuple[str, ...] = ("total_steps_counter", "current_episode", "training_iteration")
@@ -139,7 +142,8 @@ class Agent(CoachNames, AgentInterface):
 
         let_checkpoints_hold(self.episode_class)
         self.episode = self.episode_class(algorithm)
-        self.parallel: ParallelEpisodes | None = None
+        self.parallel: Actors | None = None
+        self._training_actor: Actor | None = None
         self.clock = TrainingClock(algorithm)
         self.watch = FiniteWatch()
         self.experience = Experience(self.memory, algorithm)
@@ -304,23 +308,34 @@ class Agent(CoachNames, AgentInterface):
         self.experience.remembers_action_info = True
         self.exploration_policy.tells_all_probabilities = True
 
-    def play_in_copies(self, count: int) -> ParallelEpisodes:
+    def play_in_copies(self, count: int) -> Actors:
         """Act in several copies of the environment from now on, with an episode in each.
 
         :raises CoachError: nobody says what belongs to an episode
         """
-        if is_replaced(self, "episode_class"):
+        if not self._declares_episode or (self.episode_attributes is None and keeps_attributes(self)):
             raise self._unknown_episode()
         self.clock.steps_at_once = count
-        self.parallel = ParallelEpisodes(self, [self.episode_class(self.ap.algorithm) for _ in range(count - 1)])
+        self.parallel = Actors(self, [self.episode_class(self.ap.algorithm) for _ in range(count - 1)])
         return self.parallel
 
     def _unknown_episode(self) -> CoachError:
         return CoachError(
-            f"agent '{self.name}' begins its episodes in a reset_internal_state of its own, and several copies of the "
-            f"environment need to know what belongs to an episode: keep it in an episode_class, or set "
-            f"env_params.num_environments to 1"
+            f"agent '{self.name}': {type(self).__name__} does not say which of its attributes belong to an episode, and "
+            f"several copies of the environment need to know it: name them in episode_attributes (() for none), keep "
+            f"them in an episode_class, or set env_params.num_environments to 1"
         )
+
+    @property
+    def _declares_episode(self) -> bool:
+        """True if it is known which attributes belong to an episode."""
+        is_declared = self.episode_attributes is not None and not is_replaced(self, "episode_attributes")
+        return is_declared or not is_replaced(self, "episode_class")
+
+    @property
+    def attributes_of_episode(self) -> set[str]:
+        """The names of the attributes that belong to the episode in progress."""
+        return self._attributes_of_episode | set(self.episode_attributes or ())
 
     # what is written down
 
@@ -425,6 +440,7 @@ class Agent(CoachNames, AgentInterface):
             self._snapshot = EvaluationSnapshot(
                 self.filters, streams, self.exploration_policy, self.signals, vars(self)
             )
+            self._begin_evaluation()
         if self._phase is not value:
             self.reset_evaluation_state(value)
         self._phase = value
@@ -433,15 +449,30 @@ class Agent(CoachNames, AgentInterface):
         for network in self.networks.values():
             network.online_network.waits_for_updates = value is RunPhase.TEST
         if is_built:
-            self.exploration_policy.change_phase(value)
+            policies = [] if self.parallel is None else self.parallel.exploration_policies
+            for policy in {id(one): one for one in (self.exploration_policy, *policies)}.values():
+                policy.change_phase(value)
         if value is not RunPhase.TEST and self._snapshot is not None:
+            self._end_evaluation()
             self._snapshot.restore()
             before, self._snapshot = self._snapshot.attributes, None
-            vars(self).update({name: before[name] for name in self._attributes_of_episode if name in before})
+            vars(self).update({name: before[name] for name in self.attributes_of_episode if name in before})
+
+    def _begin_evaluation(self) -> None:
+        """Act as an actor of the evaluation, which has its own state of the episode."""
+        self._training_actor = Actor(self.episode, self.input_filter, self.output_filter, self.exploration_policy)
+        evaluating = Actor.like(self._training_actor, self.episode)
+        self._training_actor.leave(self)
+        evaluating.enter(self)
+
+    def _end_evaluation(self) -> None:
+        assert self._training_actor is not None
+        self._training_actor.enter(self)
+        self._training_actor = None
 
     def seed_evaluation(self, seed: np.random.SeedSequence) -> None:
         assert self._snapshot is not None
-        self._snapshot.seed(seed)
+        self._snapshot.seed(seed, self.exploration_policy)
 
     def reset_evaluation_state(self, val: RunPhase) -> None:
         """Begin an evaluation if ``val`` is ``TEST``; otherwise close the one that ran and log its results."""
@@ -463,7 +494,7 @@ class Agent(CoachNames, AgentInterface):
     def begin_episode(self) -> None:
         """Begin an episode by ``reset_internal_state``. Attributes that an override of it changes belong to an episode,
         unless they are ``counters``."""
-        if not is_replaced(self, "episode_class"):
+        if self._declares_episode:
             self.reset_internal_state()
             return
         if self.parallel is not None:  # the override came to the instance when the copies were there
@@ -490,22 +521,22 @@ class Agent(CoachNames, AgentInterface):
         """The present episode, for ``take_up_episode`` to go on with after another one, or in another run."""
         # twice in each step of each copy of the environment: what there is nothing of is not looked for
         episode = self.episode
-        episode.filter_histories = self.input_filter.suspend() if self._filters_responses else []
-        episode.exploration = self.exploration_policy.suspend()
+        episode.filter_histories = self.input_filter.episode_state() if self._filters_responses else []
+        episode.exploration = self.exploration_policy.episode_state()
         if self.is_recurrent:
             networks = self.networks.items()
             episode.recurrent_states = {name: one.online_network.recurrent_state for name, one in networks}
-        if self._attributes_of_episode:
-            episode.attributes = {name: vars(self)[name] for name in self._attributes_of_episode if name in vars(self)}
+        if names := self.attributes_of_episode:
+            episode.attributes = {name: vars(self)[name] for name in names if name in vars(self)}
         return episode
 
     def take_up_episode(self, episode: EpisodeInProgress, is_restored: bool = False) -> None:
         """Go on with an episode that was put aside."""
         self.episode = episode
         if episode.filter_histories:
-            self.input_filter.resume(episode.filter_histories)
+            self.input_filter.set_episode_state(episode.filter_histories)
         if episode.filter_histories is not None:
-            self.exploration_policy.resume(episode.exploration)
+            self.exploration_policy.set_episode_state(episode.exploration)
         if episode.recurrent_states:
             for name, state in episode.recurrent_states.items():
                 self.networks[name].online_network.recurrent_state = state
@@ -957,6 +988,8 @@ class Agent(CoachNames, AgentInterface):
         A checkpoint holds it under these names.
         """
         self.update_loop.take_all()
+        if self.parallel is not None:
+            self.parallel.enter(0)
         task = self.ap.task_parameters
         return {
             "networks": {name: network.get_state() for name, network in self.networks.items()},
@@ -975,6 +1008,8 @@ class Agent(CoachNames, AgentInterface):
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Go on from ``get_state``, with a new episode."""
+        if self.parallel is not None:
+            self.parallel.enter(0)
         for name, network in self.networks.items():
             network.set_state(state["networks"][name])
         if state["memory"] is not None and not self.evaluates_only:

@@ -46,6 +46,8 @@ class NoiseLevel(ContinuousActionExplorationPolicy):
     If the agent predicts a standard deviation as well as the mean, this deviation is used, except in evaluation.
     """
 
+    episode_attributes = ()
+
     def __init__(
         self,
         action_space: ActionSpace,

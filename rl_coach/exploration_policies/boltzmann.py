@@ -45,6 +45,8 @@ class Boltzmann(DiscreteActionExplorationPolicy):
     :param temperature_schedule: towards 0 the policy becomes greedy, towards infinity uniform
     """
 
+    episode_attributes = ()
+
     def __init__(self, action_space: ActionSpace, temperature_schedule: Schedule):
         super().__init__(action_space)
         if temperature_schedule is None:

@@ -45,6 +45,8 @@ class Bootstrapped(EGreedy):
     :ivar last_action_values: [A], the values that the last action was chosen by; None if it was random
     """
 
+    episode_attributes = ("selected_head", "current_random_value")
+
     own_state: tuple[str, ...] = (*EGreedy.own_state, "selected_head")
     supported_actions: tuple[type, ...] = (DiscreteActionSpace,)
     advice_on_actions = "Q heads need discrete actions; discretize them or choose another policy"
@@ -65,12 +67,6 @@ class Bootstrapped(EGreedy):
     def select_head(self) -> None:
         """Draw the head to act with from here on."""
         self.selected_head = int(self.rng.integers(self.num_heads))
-
-    def suspend(self) -> int:
-        return self.selected_head
-
-    def resume(self, suspended: int) -> None:
-        self.selected_head = suspended
 
     def get_action(self, action_values: Any, action_mask: np.ndarray | None = None) -> Any:
         """:param action_values: [heads, A], or None if the action will be random"""

@@ -33,6 +33,8 @@ class Categorical(DiscreteActionExplorationPolicy):
     :param action_space: discrete
     """
 
+    episode_attributes = ()
+
     draws_by_probabilities = True
     acts_in_columns = True
 

@@ -61,6 +61,8 @@ class EGreedy(ExplorationPolicy):
         ``AdditiveNoiseParameters()`` if not given
     """
 
+    episode_attributes = ()
+
     supported_actions: tuple[type, ...] = (DiscreteActionSpace, BoxActionSpace)
     advice_on_actions = "it is neither discrete nor a box; add an action filter"
     own_state: tuple[str, ...] = ("rng", "current_random_value")
@@ -200,12 +202,23 @@ class EGreedy(ExplorationPolicy):
         if self.continuous_exploration_policy is not None:
             self.continuous_exploration_policy.reset()
 
-    def suspend(self) -> Any:
-        return None if self.continuous_exploration_policy is None else self.continuous_exploration_policy.suspend()
+    def for_another_actor(self) -> EGreedy:
+        policy = super().for_another_actor()
+        continuous = self.continuous_exploration_policy
+        if continuous is not None and (twin := continuous.for_another_actor()) is not continuous:
+            policy = copy.copy(self) if policy is self else policy
+            policy.continuous_exploration_policy = twin
+        if policy is not self:
+            policy.current_random_value = self.rng.random()
+        return policy
 
-    def resume(self, suspended: Any) -> None:
-        if self.continuous_exploration_policy is not None:
-            self.continuous_exploration_policy.resume(suspended)
+    def episode_state(self) -> Any:
+        continuous = self.continuous_exploration_policy
+        return super().episode_state() if continuous is None else continuous.episode_state()
+
+    def set_episode_state(self, state: Any) -> None:
+        continuous = self.continuous_exploration_policy
+        (super() if continuous is None else continuous).set_episode_state(state)
 
     def get_control_param(self) -> Any:
         """Epsilon, or the continuous policy's parameter."""

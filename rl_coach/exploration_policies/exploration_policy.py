@@ -11,6 +11,7 @@ from rl_coach.core_types import RunPhase
 from rl_coach.policy.action_choice import ActionChoice
 from rl_coach.policy.drawing import allowed_actions, require_allowed
 from rl_coach.spaces import ActionSpace, BoxActionSpace, DiscreteActionSpace, GoalsSpace, Space
+from rl_coach.utilities.episode_state import KeepsEpisodeState
 from rl_coach.utilities.overrides import OverrideTable
 from rl_coach.utils import CoachError, dynamic_import_and_instantiate_module_from_params
 
@@ -81,7 +82,7 @@ class ExplorationParameters(Parameters):
         return "rl_coach.exploration_policies.exploration_policy:ExplorationPolicy"
 
 
-class ExplorationPolicy:
+class ExplorationPolicy(KeepsEpisodeState):
     """Base of all exploration policies, which choose an action from the agent's predictions for the current state.
 
     :param action_space: the agent's action space
@@ -118,16 +119,6 @@ class ExplorationPolicy:
     def seed(self, seed: Any) -> None:
         """Restart the random stream from an int or a ``SeedSequence``."""
         self.rng = np.random.default_rng(seed)
-
-    def reset(self) -> None:
-        """Start a new episode: forget the state of the last one."""
-
-    def suspend(self) -> Any:
-        """State of the episode in progress, for ``resume`` to take up again after another episode."""
-        return None
-
-    def resume(self, suspended: Any) -> None:
-        """Go on with the episode that ``suspend`` put aside."""
 
     def get_action(self, action_values: Any, action_mask: np.ndarray | None = None) -> Any:
         """Choose an action.
@@ -209,9 +200,7 @@ class ExplorationPolicy:
         self.set_state({**self.get_state(), **schedules})
 
     def _restore(self, state: dict[str, Any]) -> None:
-        rng = np.random.default_rng()
-        rng.bit_generator.state = state["rng"]
-        self.rng = rng
+        self.rng.bit_generator.state = state["rng"]  # in place: several actors may share the generator
 
     def _refuse(self, reason: str) -> CoachError:
         """The error that says why the action space does not suit; ``reason`` ends with what to do."""

@@ -26,6 +26,8 @@ class GreedyParameters(ExplorationParameters):
 class Greedy(ExplorationPolicy):
     """The discrete action of the highest value, ties broken at random, or the mean of continuous ones."""
 
+    episode_attributes = ()
+
     supported_actions: tuple[type, ...] = (DiscreteActionSpace, BoxActionSpace, GoalsSpace)
     advice_on_actions = "it is neither discrete nor a box; add an action filter"
 

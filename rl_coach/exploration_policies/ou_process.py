@@ -47,6 +47,8 @@ class OUProcess(ContinuousActionExplorationPolicy):
     :param dt: the time of one step
     """
 
+    episode_attributes = ("state",)
+
     own_state: tuple[str, ...] = ("rng", "process")
 
     def __init__(
@@ -61,12 +63,6 @@ class OUProcess(ContinuousActionExplorationPolicy):
 
     def reset(self) -> None:
         self.state = np.zeros(tuple(self.action_space.shape))
-
-    def suspend(self) -> np.ndarray:
-        return self.state
-
-    def resume(self, suspended: np.ndarray) -> None:
-        self.state = suspended
 
     def noise(self) -> np.ndarray:
         """[D], the process one step on."""

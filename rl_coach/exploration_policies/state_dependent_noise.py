@@ -51,6 +51,8 @@ class StateDependentNoise(ContinuousActionExplorationPolicy):
     :param network_params: the networks by name
     """
 
+    episode_attributes = ("_draw", "_steps")
+
     draws_from_features = True
     own_state: tuple[str, ...] = (*ContinuousActionExplorationPolicy.own_state, "draw", "steps")
 
@@ -79,12 +81,6 @@ class StateDependentNoise(ContinuousActionExplorationPolicy):
 
     def reset(self) -> None:
         self._draw, self._steps = None, 0
-
-    def suspend(self) -> tuple[np.ndarray | None, int]:
-        return self._draw, self._steps
-
-    def resume(self, suspended: tuple[np.ndarray | None, int]) -> None:
-        self._draw, self._steps = suspended
 
     def get_action(self, action_values: Any, action_mask: np.ndarray | None = None) -> np.ndarray:
         """:param action_values: the mean [A], the features [F], and the learned scales [F * A], if there are any"""

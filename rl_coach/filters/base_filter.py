@@ -5,12 +5,13 @@ from __future__ import annotations
 import pathlib
 from typing import Any, Union
 
+from rl_coach.utilities.episode_state import KeepsEpisodeState
 from rl_coach.utilities.files import read_data, write_data
 from rl_coach.utilities.plain_data import State
 from rl_coach.utils import CoachError
 
 
-class Filter:
+class Filter(KeepsEpisodeState):
     """Base of all filters, which change observations, rewards or actions.
 
     :param name: tells the filter's state apart from that of others
@@ -23,20 +24,10 @@ class Filter:
         """Rename the filter."""
         self.name = name
 
-    def reset(self) -> None:
-        """Start a new episode: forget the state of the last one."""
-
-    def suspend(self) -> Any:
-        """State of the episode in progress, for ``resume`` to take up again after an episode in between."""
-        return None
-
-    def resume(self, suspended: Any) -> None:
-        """Go on with the episode that ``suspend`` put aside."""
-
     @property
     def remembers_episode(self) -> bool:
         """True if the filter keeps something of the episode in progress: then it has a ``reset`` to forget it."""
-        return type(self).reset is not Filter.reset
+        return type(self).reset is not KeepsEpisodeState.reset
 
     def filter(self, *args: Any, **kwargs: Any) -> Any:
         """Output for an input; each kind of filter defines both.

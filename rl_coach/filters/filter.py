@@ -55,6 +55,11 @@ class _FilterChain(Filter):
         """Each filter held, with the path of names that leads to it."""
         raise NotImplementedError
 
+    @property
+    def members(self) -> list[Filter]:
+        """The filters held, in order."""
+        return [member for _, member in self._members()]
+
     def _refuse(self) -> None:
         raise CoachError(f"this {type(self).__name__} is a reference filter: call it to get a copy to use")
 
@@ -62,12 +67,27 @@ class _FilterChain(Filter):
         for _, member in self._members():
             member.reset()
 
-    def suspend(self) -> Any:
-        return [member.suspend() for _, member in self._members()]
+    def for_another_actor(self: AnyFilter) -> AnyFilter:
+        if type(self).reset is not _FilterChain.reset:
+            return self._copied_whole()
+        twins = {path: member.for_another_actor() for path, member in self._members()}
+        if all(twins[path] is member for path, member in self._members()):
+            return self
+        chain = copy.copy(self)
+        chain._replace(twins)
+        return chain
 
-    def resume(self, suspended: Any) -> None:
-        for (_, member), state in zip(self._members(), suspended):
-            member.resume(state)
+    def _replace(self, members: dict[tuple[str, ...], Any]) -> None:
+        """Hold other filters. :param members: by the path of names that leads to each"""
+        raise NotImplementedError
+
+    def episode_state(self) -> Any:
+        states = [member.episode_state() for _, member in self._members()]
+        return states if any(state is not None for state in states) else []
+
+    def set_episode_state(self, state: Any) -> None:
+        for (_, member), of_member in zip(self._members(), state or ()):
+            member.set_episode_state(of_member)
 
     def set_device(self, device: Any, memory_backend_params: Any = None, mode: str = "numpy") -> None:
         for _, member in self._members():
@@ -147,6 +167,9 @@ class OutputFilter(_FilterChain):
 
     def _members(self) -> Iterator[tuple[tuple[str, ...], Filter]]:
         return (((name,), member) for name, member in self.action_filters.items())
+
+    def _replace(self, members: dict[tuple[str, ...], Any]) -> None:
+        self.action_filters = OrderedDict((name, members[(name,)]) for name in self.action_filters)
 
     @property
     def is_empty(self) -> bool:
@@ -236,6 +259,13 @@ class InputFilter(_FilterChain):
                 yield ("observation", observation_name, name), observation_filter
         for name, reward_filter in self.reward_filters.items():
             yield ("reward", name), reward_filter
+
+    def _replace(self, members: dict[tuple[str, ...], Any]) -> None:
+        self.observation_filters = {
+            observation: {name: members["observation", observation, name] for name in filters}
+            for observation, filters in self.observation_filters.items()
+        }
+        self.reward_filters = OrderedDict((name, members["reward", name]) for name in self.reward_filters)
 
     @property
     def is_empty(self) -> bool:

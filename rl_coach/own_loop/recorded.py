@@ -45,7 +45,7 @@ def store(core: Any, environment: FedEnvironment, data: Mapping[str, Any] | Iter
     # each is looked at before the first is stored
     states = [environment.read(one["states"], one.get("info", {})) for one in steps]
     actions = [_action(core, environment, one["actions"]) for one in steps]
-    histories = core.input_filter.suspend()
+    histories = core.input_filter.episode_state()
     try:
         for episode in _episodes(steps):
             core.input_filter.reset()
@@ -53,7 +53,7 @@ def store(core: Any, environment: FedEnvironment, data: Mapping[str, Any] | Iter
                 core, environment, [(steps[i], states[i], actions[i]) for i in episode], _after(steps, episode)
             )
     finally:
-        core.input_filter.resume(histories)
+        core.input_filter.set_episode_state(histories)
     return len(steps)
 
 

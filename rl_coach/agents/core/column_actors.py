@@ -209,6 +209,6 @@ def why_not_in_columns(agent: Any) -> str | None:
         return "each step is recorded"
     if algorithm.use_accumulated_reward_as_measurement or agent.in_action_space is not None:
         return "states have more than the environment's observations"
-    if any(member.remembers_episode for _, member in agent.input_filter._members()):
+    if any(member.remembers_episode for member in agent.input_filter.members):
         return "a filter remembers the episode"
     return agent.experience.why_not_in_columns()

@@ -33,11 +33,11 @@ class EvaluationSnapshot:
         self._signals, self._samples = signals, signals.put_samples_aside()
         self.attributes = dict(attributes)
 
-    def seed(self, seed: np.random.SeedSequence) -> None:
-        """Let the evaluation draw from streams of its own."""
+    def seed(self, seed: np.random.SeedSequence, exploration_policy: Any) -> None:
+        """Let the evaluation draw from streams of its own. :param exploration_policy: that of the evaluation"""
         for (stream, _), own in zip(self._streams, seed.spawn(len(self._streams))):
             stream.bit_generator.state = np.random.default_rng(own).bit_generator.state
-        self._exploration_policy.seed(seed.spawn(1)[0])
+        exploration_policy.seed(seed.spawn(1)[0])
 
     def restore(self) -> None:
         """Go on as if there had been no evaluation."""

@@ -19,6 +19,7 @@ REPLACED_BY: Mapping[str, tuple[str, ...]] = {
     "learns_from_stored_states": ("make_update_rule", "learn_from_batch"),
     # the class that holds what belongs to an episode, by attributes of the agent that are set when one begins
     "episode_class": ("reset_internal_state",),
+    "episode_attributes": ("reset_internal_state",),
     # requirements, by whatever replaces the code that has them
     "network_requirements": ("make_update_rule", "learn_from_batch"),
     "memory_requirement": ("learn_from_batch", "train"),

@@ -22,6 +22,8 @@ class BoxMasking(ActionFilter):
     :param masked_target_space_high: the highest action allowed
     """
 
+    episode_attributes = ()
+
     def __init__(self, masked_target_space_low: Bound, masked_target_space_high: Bound):
         super().__init__()
         self.masked_target_space_low = masked_target_space_low

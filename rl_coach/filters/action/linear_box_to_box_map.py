@@ -20,6 +20,8 @@ class LinearBoxToBoxMap(ActionFilter):
     :param input_space_high: the agent's highest action
     """
 
+    episode_attributes = ()
+
     def __init__(self, input_space_low: Union[int, float, np.ndarray], input_space_high: Union[int, float, np.ndarray]):
         super().__init__()
         if np.any(np.asarray(input_space_low) >= input_space_high):

@@ -19,6 +19,8 @@ class PartialDiscreteActionSpaceMap(ActionFilter):
     :param descriptions: a name for each, for people
     """
 
+    episode_attributes = ()
+
     def __init__(
         self,
         target_actions: Union[Sequence[ActionType], np.ndarray, None] = None,

@@ -19,6 +19,8 @@ class ObservationClippingFilter(ObservationFilter):
     :param clipping_high: the highest value
     """
 
+    episode_attributes = ()
+
     def __init__(self, clipping_low: float = -np.inf, clipping_high: float = np.inf):
         super().__init__()
         if clipping_low > clipping_high:

@@ -19,6 +19,8 @@ class ObservationCropFilter(ObservationFilter):
     :param crop_high: an int for each dimension; -1 goes to the end, None does so everywhere
     """
 
+    episode_attributes = ()
+
     def __init__(self, crop_low: np.ndarray | None = None, crop_high: np.ndarray | None = None):
         super().__init__()
         if crop_low is None and crop_high is None:

@@ -18,6 +18,8 @@ class ObservationMoveAxisFilter(ObservationFilter):
     :param axis_target: the position that it moves to
     """
 
+    episode_attributes = ()
+
     def __init__(self, axis_origin: int | None = None, axis_target: int | None = None):
         super().__init__()
         if axis_origin is None or axis_target is None:

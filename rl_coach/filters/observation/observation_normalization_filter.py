@@ -23,6 +23,8 @@ class ObservationNormalizationFilter(ObservationFilter):
     :param name: the name of the statistics
     """
 
+    episode_attributes = ()
+
     def __init__(self, clip_min: float = -5.0, clip_max: float = 5.0, name: str = "observation_stats"):
         super().__init__(name)
         self.clip_min = clip_min

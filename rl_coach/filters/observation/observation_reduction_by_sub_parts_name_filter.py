@@ -20,6 +20,8 @@ class ObservationReductionBySubPartsNameFilter(ObservationFilter):
     :param reduction_method: ``Keep`` these alone, or ``Discard`` them
     """
 
+    episode_attributes = ()
+
     class ReductionMethod(Enum):
         """Treatment of the parts that are named."""
 

@@ -16,6 +16,8 @@ class RescalingFilter(ObservationFilter):
     axis.
     """
 
+    episode_attributes = ()
+
     def __init__(self) -> None:
         super().__init__()
         self._channels_axis = -1

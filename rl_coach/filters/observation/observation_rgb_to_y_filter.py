@@ -20,6 +20,8 @@ class ObservationRGBToYFilter(ObservationFilter):
     vector environment gives such.
     """
 
+    episode_attributes = ()
+
     def __init__(self) -> None:
         super().__init__()
         self._channels_axis = -1

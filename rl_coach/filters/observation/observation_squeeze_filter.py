@@ -16,6 +16,8 @@ class ObservationSqueezeFilter(ObservationFilter):
     :param axis: the axis; None removes all that have length one
     """
 
+    episode_attributes = ()
+
     def __init__(self, axis: int | None = None):
         super().__init__()
         self.axis = axis

@@ -74,6 +74,8 @@ class ObservationStackingFilter(ObservationFilter):
     :param stacking_axis: position of the new axis; -1 makes it the last
     """
 
+    episode_attributes = ("stack",)
+
     def __init__(self, stack_size: int, stacking_axis: int = -1):
         super().__init__()
         if not isinstance(stack_size, (int, np.integer)) or stack_size < 1:
@@ -123,11 +125,11 @@ class ObservationStackingFilter(ObservationFilter):
     def reset(self) -> None:
         self.stack.clear()
 
-    def suspend(self) -> list[np.ndarray]:
+    def episode_state(self) -> list[np.ndarray]:
         return list(self.stack)
 
-    def resume(self, suspended: list[np.ndarray]) -> None:
-        self.stack = deque(suspended, maxlen=self.stack_size)
+    def set_episode_state(self, state: list[np.ndarray]) -> None:
+        self.stack = deque(state, maxlen=self.stack_size)
 
     def get_state(self) -> State:
         return {"stack": list(self.stack)}

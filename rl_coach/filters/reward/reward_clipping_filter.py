@@ -18,6 +18,8 @@ class RewardClippingFilter(RewardFilter):
     :param clipping_high: the highest reward that passes
     """
 
+    episode_attributes = ()
+
     def __init__(self, clipping_low: float = -np.inf, clipping_high: float = np.inf):
         super().__init__()
         if clipping_low > clipping_high:

@@ -19,6 +19,8 @@ class RewardEwmaNormalizationFilter(RewardFilter):
     :param alpha: the weight of the newest reward; 0 keeps the first reward forever, 1 uses only the newest
     """
 
+    episode_attributes = ()
+
     def __init__(self, alpha: float = 0.01):
         super().__init__()
         if not 0 <= alpha <= 1:

@@ -21,6 +21,8 @@ class RewardNormalizationFilter(RewardFilter):
     :param clip_max: the highest reward that comes out
     """
 
+    episode_attributes = ()
+
     def __init__(self, clip_min: float = -5.0, clip_max: float = 5.0):
         super().__init__("rewards_stats")
         self.clip_min = clip_min

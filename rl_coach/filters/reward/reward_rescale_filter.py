@@ -17,6 +17,8 @@ class RewardRescaleFilter(RewardFilter):
     :param rescale_factor: 1 changes nothing; 0 is refused, nothing could be learned
     """
 
+    episode_attributes = ()
+
     def __init__(self, rescale_factor: float):
         super().__init__()
         if rescale_factor == 0:

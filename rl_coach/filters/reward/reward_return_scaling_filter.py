@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from rl_coach.filters.reward.reward_filter import RewardFilter
@@ -11,6 +12,30 @@ from rl_coach.utilities.plain_data import State
 from rl_coach.utils import CoachError
 
 _SMALLEST_VARIANCE = 1e-8
+
+
+@dataclass
+class _Returns:
+    """Statistics of the returns of all episodes, which all actors share.
+
+    :param count: number of returns
+    :param mean: their mean
+    :param squares: the sum of their squared deviations
+    :param largest: the largest absolute return
+    """
+
+    count: int = 0
+    mean: float = 0.0
+    squares: float = 0.0
+    largest: float = 0.0
+
+    def add(self, value: float) -> None:
+        """Add a return (Welford 1962)."""
+        self.count += 1
+        difference = value - self.mean
+        self.mean += difference / self.count
+        self.squares += difference * (value - self.mean)
+        self.largest = max(self.largest, abs(value))
 
 
 class RewardReturnScalingFilter(RewardFilter):
@@ -24,6 +49,8 @@ class RewardReturnScalingFilter(RewardFilter):
     :param largest_return: the largest |G| that the scaled rewards may have, which is the end of the critic's support
     """
 
+    episode_attributes = ("_running",)
+
     def __init__(self, discount: float = 0.99, largest_return: float = 5.0):
         super().__init__()
         if not 0 <= discount <= 1 or not largest_return > 0:
@@ -34,7 +61,7 @@ class RewardReturnScalingFilter(RewardFilter):
         self.discount = discount
         self.largest_return = largest_return
         self._running = 0.0
-        self._count, self._mean, self._squares, self._largest = 0, 0.0, 0.0, 0.0
+        self._returns = _Returns()
 
     def filter(self, reward: Any, update_internal_state: bool = True) -> Any:
         if update_internal_state and not getattr(reward, "shape", ()):
@@ -44,19 +71,16 @@ class RewardReturnScalingFilter(RewardFilter):
     @property
     def scale(self) -> float:
         """The divisor of rewards; 1 before the first of them."""
-        if self._count == 0:
+        returns = self._returns
+        if returns.count == 0:
             return 1.0
-        deviation = math.sqrt(self._squares / self._count + _SMALLEST_VARIANCE)
-        return max(deviation, self._largest / self.largest_return)
+        deviation = math.sqrt(returns.squares / returns.count + _SMALLEST_VARIANCE)
+        return max(deviation, returns.largest / self.largest_return)
 
     def _take_in(self, reward: float) -> None:
-        """Add the newest return to the mean and the sum of squares (Welford 1962)."""
+        """Add the newest return to the statistics."""
         self._running = self.discount * self._running + reward
-        self._count += 1
-        difference = self._running - self._mean
-        self._mean += difference / self._count
-        self._squares += difference * (self._running - self._mean)
-        self._largest = max(self._largest, abs(self._running))
+        self._returns.add(self._running)
 
     def get_filtered_reward_space(self, input_reward_space: RewardSpace) -> RewardSpace:
         space = input_reward_space
@@ -65,22 +89,12 @@ class RewardReturnScalingFilter(RewardFilter):
     def reset(self) -> None:
         self._running = 0.0
 
-    def suspend(self) -> Any:
-        return self._running
-
-    def resume(self, suspended: Any) -> None:
-        self._running = suspended
-
     def get_state(self) -> State:
-        return {
-            "running": self._running, "count": self._count, "mean": self._mean, "squares": self._squares,
-            "largest": self._largest,
-        }  # fmt: skip
+        return {"running": self._running, **asdict(self._returns)}
 
     def set_state(self, state: State) -> None:
         try:
-            self._running, self._count, self._mean, self._squares, self._largest = (
-                state[name] for name in ("running", "count", "mean", "squares", "largest")
-            )
+            self._running = state["running"]
+            self._returns = _Returns(*(state[name] for name in ("count", "mean", "squares", "largest")))
         except KeyError as missing:
             raise CoachError(f"the saved state of the RewardReturnScalingFilter lacks {missing}") from None

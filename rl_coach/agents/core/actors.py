@@ -1,0 +1,182 @@
+"""The actors of an agent: each acts in one episode and holds the state of that episode."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any, Iterator
+
+from rl_coach.agents.core.episode import EpisodeInProgress
+from rl_coach.core_types import StateType
+from rl_coach.exploration_policies.exploration_policy import ExplorationPolicy
+from rl_coach.filters.filter import InputFilter, OutputFilter
+from rl_coach.utilities.episode_state import exchanges_episodes
+
+
+_IN_AN_EPISODE = (
+    "act", "begin_episode", "choose_action", "handle_episode_ended", "observe", "observe_transition",
+    "reset_internal_state", "update_transition_before_adding_to_replay_buffer",
+)  # fmt: skip
+
+
+def users_classes(kind: type) -> list[type]:
+    """The classes of a user's, from the most derived on, before the first class that comes with Coach."""
+    return list(itertools.takewhile(lambda one: one.__module__.partition(".")[0] != "rl_coach", kind.__mro__))
+
+
+def keeps_attributes(agent: Any) -> bool:
+    """True if a user's agent acts in a way of its own and has attributes of its own, which may belong to an episode."""
+    names = {name for kind in users_classes(type(agent)) for name in vars(kind)}
+    return "__init__" in names and not names.isdisjoint(_IN_AN_EPISODE)
+
+
+class Actor:
+    """The part of an agent that acts in one episode.
+
+    Networks, memory, learning, statistics, schedules, counters and random streams belong to the agent; all actors share
+    them. Filters and exploration policies without a state of the episode are the same objects in all actors.
+
+    :param episode: the episode in progress
+    :param input_filter: with the histories of this episode
+    :param output_filter: likewise
+    :param exploration_policy: with its state of this episode
+
+    :ivar recurrent_states: by network, the recurrent state; known while another actor acts
+    :ivar attributes: what ``episode_attributes`` of a user's agent names; known while another actor acts
+    """
+
+    def __init__(
+        self,
+        episode: EpisodeInProgress,
+        input_filter: InputFilter,
+        output_filter: OutputFilter,
+        exploration_policy: ExplorationPolicy,
+    ):
+        self.episode = episode
+        self.input_filter, self.output_filter = input_filter, output_filter
+        self.exploration_policy = exploration_policy
+        self.recurrent_states: dict[str, Any] = {}
+        self.attributes: dict[str, Any] = {}
+        self._suspended: list[Any] = []
+
+    @classmethod
+    def like(cls, other: Actor, episode: EpisodeInProgress) -> Actor:
+        """An actor in another episode, which begins now.
+
+        :raises CoachError: a filter or the exploration policy cannot be copied
+        """
+        return cls(
+            episode,
+            other.input_filter.for_another_actor(),
+            other.output_filter.for_another_actor(),
+            other.exploration_policy.for_another_actor(),
+        )
+
+    def enter(self, agent: Any) -> None:
+        """Let the agent act in this episode."""
+        agent.episode = self.episode
+        agent.input_filter, agent.output_filter = self.input_filter, self.output_filter
+        agent.exploration_policy = self.exploration_policy
+        for name, state in self.recurrent_states.items():
+            agent.networks[name].online_network.recurrent_state = state
+        if self.attributes:
+            vars(agent).update(self.attributes)
+        for part, state in zip(self._exchanging_parts(), self._suspended):
+            part.resume(state)
+
+    def leave(self, agent: Any) -> None:
+        """Take along what the agent changed in this episode."""
+        self.episode = agent.episode
+        if agent.is_recurrent:
+            networks = agent.networks.items()
+            self.recurrent_states = {name: one.online_network.recurrent_state for name, one in networks}
+        if names := agent.attributes_of_episode:
+            self.attributes = {name: vars(agent)[name] for name in names if name in vars(agent)}
+        self._suspended = [part.suspend() for part in self._exchanging_parts()]
+
+    def _exchanging_parts(self) -> list[Any]:
+        """The parts of a user's that exchange episodes themselves."""
+        members = [*self.input_filter.members, *self.output_filter.members, self.exploration_policy]
+        return [part for part in members if exchanges_episodes(part)]
+
+
+class Actors:
+    """The actors of an agent that acts in several episodes at once: copies of its environment, or players.
+
+    The agent acts as one of them at a time; ``enter`` changes it. Its networks are asked for all of them at once.
+
+    :param agent: the agent, which acts as the first of them
+    :param others: the episodes of the others
+
+    :ivar index: the actor that the agent acts as
+    """
+
+    def __init__(self, agent: Any, others: list[EpisodeInProgress]):
+        self.index = 0
+        self._agent = agent
+        first = Actor(agent.episode, agent.input_filter, agent.output_filter, agent.exploration_policy)
+        self._actors = [first, *(Actor.like(first, episode) for episode in others)]
+        self._states: dict[int, StateType] = {}
+        self._predictions: dict[int, Any] | None = None
+
+    @property
+    def count(self) -> int:
+        """The number of actors."""
+        return len(self._actors)
+
+    def enter(self, index: int) -> None:
+        """Let the agent act as one of the actors."""
+        if index != self.index:
+            self._actors[self.index].leave(self._agent)
+            self.index = index
+            self._actors[index].enter(self._agent)
+
+    def __iter__(self) -> Iterator[int]:
+        """The indices of the actors in order, each entered."""
+        for index in range(self.count):
+            self.enter(index)
+            yield index
+
+    @property
+    def exploration_policies(self) -> list[ExplorationPolicy]:
+        """The exploration policies, each once."""
+        return list({id(actor.exploration_policy): actor.exploration_policy for actor in self._actors}.values())
+
+    @property
+    def episodes(self) -> list[EpisodeInProgress]:
+        """The episodes in progress, by actor."""
+        self._actors[self.index].episode = self._agent.episode
+        return [actor.episode for actor in self._actors]
+
+    def put_aside(self) -> list[EpisodeInProgress]:
+        """All episodes with everything that belongs to them, by actor, for a checkpoint or during an evaluation."""
+        return [self._agent.put_episode_aside() for _ in self]
+
+    def take_up(self, episodes: list[EpisodeInProgress], is_restored: bool = False) -> None:
+        """Continue episodes that were put aside.
+
+        :param is_restored: they come from a checkpoint
+        """
+        for index, episode in reversed(list(enumerate(episodes))):
+            self.enter(index)
+            self._agent.take_up_episode(episode, is_restored)
+
+    def ask_together(self, states: dict[int, StateType]) -> None:
+        """From now on predict for all of these states in one call, by actor."""
+        self._states, self._predictions = states, None
+
+    @property
+    def are_asked_together(self) -> bool:
+        """True while the states to act in are known, so that networks can be asked for all of them."""
+        return bool(self._states)
+
+    @property
+    def state(self) -> StateType:
+        """The state of the present actor as networks see it."""
+        return self._states[self.index]
+
+    @property
+    def prediction(self) -> Any:
+        """The prediction of the networks for the state of the present actor."""
+        if self._predictions is None:
+            self._predictions = dict(zip(self._states, self._agent.predict_states(list(self._states.values()))))
+        return self._predictions[self.index]

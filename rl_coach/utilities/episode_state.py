@@ -1,0 +1,94 @@
+"""The state of the episode in progress that a filter or an exploration policy keeps."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, Mapping
+
+import numpy as np
+
+from rl_coach.schedules import Schedule
+from rl_coach.spaces import Space
+from rl_coach.utilities.overrides import OverrideTable
+from rl_coach.utilities.shared_running_stats import SharedRunningStats
+from rl_coach.utils import CoachError
+
+_OVERRIDES = OverrideTable({"episode_attributes": ("reset",)})
+
+_OF_THE_AGENT = (Schedule, Space, SharedRunningStats, np.random.Generator)
+"""What all actors share, wherever a user's class keeps it: schedules, spaces, statistics and random streams."""
+
+
+class KeepsEpisodeState:
+    """Base of the parts that may keep a state of the episode in progress.
+
+    An agent has an actor for each episode in progress. If there are several, each actor needs its own state:
+
+    * A class that declares ``episode_attributes`` shares everything except these attributes among the actors.
+    * Any other class gets an instance of its own for each actor. Schedules, spaces, statistics
+      (``NumpySharedRunningStats``) and random generators in its attributes are shared.
+
+    :cvar episode_attributes: the names of the attributes that belong to the episode, () if there are none. A subclass
+        that overrides ``reset`` declares its own; otherwise the declaration of its base does not count.
+    """
+
+    episode_attributes: tuple[str, ...] | None = None
+
+    def reset(self) -> None:
+        """Start a new episode: forget the state of the last one."""
+
+    @property
+    def declares_episode_state(self) -> bool:
+        """True if ``episode_attributes`` names all that belongs to the episode."""
+        return self.episode_attributes is not None and not _OVERRIDES.is_replaced(self, "episode_attributes")
+
+    def for_another_actor(self) -> Any:
+        """The part for another actor, at the start of an episode; the same object if it keeps nothing of an episode.
+
+        :raises CoachError: it cannot be copied
+        """
+        if exchanges_episodes(self):
+            return self
+        if not self.declares_episode_state:
+            return self._copied_whole()
+        if not self.episode_attributes:
+            return self
+        twin = copy.copy(self)
+        for name in self.episode_attributes:
+            setattr(twin, name, copy.deepcopy(getattr(self, name)))
+        twin.reset()
+        return twin
+
+    def _copied_whole(self) -> Any:
+        shared = {id(value): value for value in vars(self).values() if isinstance(value, _OF_THE_AGENT)}
+        try:
+            twin = copy.deepcopy(self, shared)
+        except Exception as error:
+            name = type(self).__name__
+            raise CoachError(
+                f"{name} cannot be copied for several episodes ({type(error).__name__}: {error}): name the attributes "
+                f"that belong to an episode in {name}.episode_attributes"
+            ) from error
+        twin.reset()
+        return twin
+
+    def episode_state(self) -> Any:
+        """The state of the episode, for ``set_episode_state``; None if it is not declared, or if there is none."""
+        if not self.declares_episode_state or not self.episode_attributes:
+            return None
+        return {name: getattr(self, name) for name in self.episode_attributes}
+
+    def set_episode_state(self, state: Any) -> None:
+        """Continue an episode. :param state: what ``episode_state`` returned, or None"""
+        if state is None:
+            return
+        if not isinstance(state, Mapping):  # older checkpoints have the values alone
+            values = state if isinstance(state, (tuple, list)) else (state,)
+            state = dict(zip(self.episode_attributes or (), values))
+        for name, value in state.items():
+            setattr(self, name, value)
+
+
+def exchanges_episodes(part: Any) -> bool:
+    """True if a user's part exchanges episodes itself, by ``suspend`` and ``resume``; all actors share it then."""
+    return hasattr(part, "suspend") and hasattr(part, "resume")
