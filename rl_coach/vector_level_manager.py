@@ -8,10 +8,11 @@ from typing import Any, Iterable, Mapping, cast
 import numpy as np
 
 from rl_coach.agents.agent import Agent
-from rl_coach.agents.core.column_actors import ColumnActors, why_not_in_columns
+from rl_coach.agents.core.column_actors import override_that_keeps_off, why_not_in_columns
 from rl_coach.core_types import ActionInfo, EnvResponse, RunPhase
 from rl_coach.environments.environment_protocols import CopiedEnvironment, SimulatedEnvironment
 from rl_coach.level_manager import LevelManager
+from rl_coach.logger import screen
 from rl_coach.utilities import plain_data
 from rl_coach.utils import CoachError
 
@@ -52,7 +53,6 @@ class VectorLevelManager(LevelManager):
             raise CoachError(f"level '{name}' cannot act in several environments: set env_params.num_environments to 1")
         self._parallel = self.agent.play_in_copies(environment.num_copies)
         self.due = dict.fromkeys(range(environment.num_copies), True)
-        self._columns: ColumnActors | None = None
         self._steps_in_columns: bool | None = None
 
     @property
@@ -90,13 +90,20 @@ class VectorLevelManager(LevelManager):
         return responses[-1]
 
     def _decide_on_columns(self) -> bool:
-        return why_not_in_columns(self.agent) is None
+        """True if the agent acts in all copies in one pass. If only an override prevents it, a line says so."""
+        if why_not_in_columns(self.agent) is not None:
+            return False
+        if (override := override_that_keeps_off(self.agent)) is None:
+            return True
+        screen.warning(
+            f"level '{self.name}': {override} is an override, so the copies of the environment act one after the other, "
+            f"not in one pass"
+        )
+        return False
 
     def _step_in_columns(self) -> EnvResponse:
         """As ``step``, in one pass over all copies."""
-        if self._columns is None:
-            self._columns = ColumnActors(self.agent, self._parallel.put_aside())
-        actors, copies = self._columns, self._copies
+        actors, copies = self._parallel.in_columns(), self._copies
         if self.due:
             indices, forced = np.array(list(self.due)), np.array(list(self.due.values()))
             actors.begin(indices, copies.begin_columns(indices, forced))
@@ -146,11 +153,9 @@ class VectorLevelManager(LevelManager):
                 self.agent.handle_episode_ended()
 
     def put_episode_aside(self) -> VectorEpisode:
-        episodes = self._parallel.put_aside() if self._columns is None else self._columns.episodes()
-        return VectorEpisode(episodes, dict(self.due))
+        return VectorEpisode(self._parallel.put_aside(), dict(self.due))
 
     def take_up_episode(self, episode: VectorEpisode, is_restored: bool = False) -> None:
         self._parallel.take_up(episode.agent, is_restored)
-        self._columns = None
         self.due = dict(episode.due)
         self.episode_over = False

@@ -96,11 +96,12 @@ def test_one_call_of_the_network_gives_what_single_calls_give(tmp_path, monkeypa
     predict = DQNAgent.get_all_q_values_for_states
 
     def recorded(self, states):
-        sizes.append(len(states))
         values = predict(self, states)
-        if len(states) > 1:
+        sizes.append(len(values))
+        if len(values) > 1:
             together.extend(values)
-            alone.extend(predict(self, [state])[0] for state in states)
+            rows = [{name: column[row] for name, column in states.items()} for row in range(len(values))]
+            alone.extend(predict(self, [state])[0] for state in rows)
         return values
 
     monkeypatch.setattr(DQNAgent, "get_all_q_values_for_states", recorded)

@@ -988,8 +988,7 @@ class Agent(CoachNames, AgentInterface):
         A checkpoint holds it under these names.
         """
         self.update_loop.take_all()
-        if self.parallel is not None:
-            self.parallel.enter(0)
+        self._act_as_first()
         task = self.ap.task_parameters
         return {
             "networks": {name: network.get_state() for name, network in self.networks.items()},
@@ -1006,10 +1005,14 @@ class Agent(CoachNames, AgentInterface):
             **self.learning.get_state(),
         }
 
+    def _act_as_first(self) -> None:
+        """Let a state be that of the first of several actors, whichever acted last."""
+        if self.parallel is not None and self.parallel.index:
+            self.parallel.enter(0)
+
     def set_state(self, state: dict[str, Any]) -> None:
         """Go on from ``get_state``, with a new episode."""
-        if self.parallel is not None:
-            self.parallel.enter(0)
+        self._act_as_first()
         for name, network in self.networks.items():
             network.set_state(state["networks"][name])
         if state["memory"] is not None and not self.evaluates_only:

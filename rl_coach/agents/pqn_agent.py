@@ -147,8 +147,9 @@ class PQNAgent(ValueOptimizationAgent):
         )
 
     def _cut_episodes(self) -> None:
-        for _ in self.parallel or ():
-            self.cut_episode()
+        if self.parallel is not None and not self.parallel.are_in_columns:
+            for _ in self.parallel:
+                self.cut_episode()
 
     def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
         """R_t = r_t + discount ((1 - lambda) max_a Q(s_{t+1}, a) + lambda R_{t+1}), ``extra/returns`` (section 4.1).

@@ -47,8 +47,9 @@ class ProximalPolicyAgent(AdvantageAgent):
         )
 
     def _cut_episodes(self) -> None:
-        for _ in self.parallel or ():
-            self.cut_episode()
+        if self.parallel is not None and not self.parallel.are_in_columns:
+            for _ in self.parallel:
+                self.cut_episode()
 
     @cached_property
     def _episode_columns(self) -> EpisodeColumns:

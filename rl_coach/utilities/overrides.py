@@ -7,6 +7,7 @@ names up: the instance first, then its class, mixins and bases.
 
 from __future__ import annotations
 
+import itertools
 from functools import cache
 from typing import Any, Collection, Mapping
 
@@ -47,3 +48,35 @@ def _is_replaced(kind: Any, on_instance: tuple[str, ...], name: str, methods: tu
     is_overridden = any(name in names for names in definers[declared + 1 :])
     wins_where_both_are = beside and is_overridden
     return any(first(method) < declared + wins_where_both_are for method in methods)
+
+
+def users_classes(kind: type) -> list[type]:
+    """The classes of a user's, from the most derived on, before the first class that comes with Coach."""
+    return list(itertools.takewhile(lambda one: one.__module__.partition(".")[0] != "rl_coach", kind.__mro__))
+
+
+def why_not_on_fast_path(part: Any, allowed: Collection[str]) -> str | None:
+    """The override that keeps a part off a fast path, ``Class.method``; None if it may take it.
+
+    A fast path does not call every method that the ordinary path calls. So it lists the methods that a user may
+    override; any other override of a method that comes with Coach excludes it. New methods do not count.
+
+    :param part: an agent, a filter, a memory or an exploration policy
+    :param allowed: the methods that the fast path calls as the ordinary path does
+    """
+    kind = type(part)
+    users = users_classes(kind)
+    known = [one for one in kind.__mro__ if one not in users and one is not object]
+    for name in vars(part):  # methods that were assigned to the instance
+        if callable(vars(part)[name]) and _is_method(known, name) and name not in allowed:
+            return f"{kind.__name__}.{name}"
+    for one in users:
+        for name in vars(one):
+            if name not in allowed and not name.startswith("__") and _is_method(known, name):
+                return f"{one.__name__}.{name}"
+    return None
+
+
+def _is_method(classes: list[type], name: str) -> bool:
+    found = next((vars(one)[name] for one in classes if name in vars(one)), None)
+    return callable(found) or isinstance(found, (property, classmethod, staticmethod))

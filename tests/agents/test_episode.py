@@ -91,7 +91,7 @@ def test_three_copies_each_keep_their_own(tmp_path):
 
 def test_several_copies_are_refused_where_nobody_says_what_belongs_to_an_episode(tmp_path):
     for kind in (CoachOptionAgent, Grandchild):
-        with pytest.raises(CoachError, match="keep it in an episode_class, or set env_params"):
+        with pytest.raises(CoachError, match="keep them in an episode_class, or set env_params"):
             greedy_graph(kind, tmp_path, copies=3).get_agent()
 
 

@@ -128,6 +128,9 @@ IN_A_COMPILED_LOOP = {"make_compiled", "record_evaluated", "record_played", "why
 IN_COPIES = {"act_in_copies"}
 """A run in several copies of the environment calls these."""
 
+IN_COLUMNS = {"choose_actions"}
+"""A run that acts in all copies in one pass calls these; see ``tests/agents/core/test_column_actors.py``."""
+
 ONE_BY_ONE = {"columns_of_networks"}
 """A run in which each update depends on the networks calls these; see the actions to bootstrap from below."""
 
@@ -635,7 +638,7 @@ def beginning(how: str) -> Override:
 @pytest.mark.parametrize("how", ["helper", "setattr", "decorated"])
 def test_attributes_of_an_episode_are_kept_or_refused(how, tmp_path):
     for way in WAYS:
-        with pytest.raises(CoachError, match="keep it in an episode_class, or set env_params") as refusal:
+        with pytest.raises(CoachError, match="keep them in an episode_class, or set env_params") as refusal:
             manager = overriding_graph(way, {"reset_internal_state": beginning(how)}, tmp_path / way, copies=3)
             manager.train_and_act(EnvironmentSteps(3))
         assert "\n" not in str(refusal.value)

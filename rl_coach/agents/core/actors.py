@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
+import copy
 from typing import Any, Iterator
 
+from rl_coach.agents.core.column_actors import ColumnActors
 from rl_coach.agents.core.episode import EpisodeInProgress
 from rl_coach.core_types import StateType
 from rl_coach.exploration_policies.exploration_policy import ExplorationPolicy
 from rl_coach.filters.filter import InputFilter, OutputFilter
 from rl_coach.utilities.episode_state import exchanges_episodes
+from rl_coach.utilities.overrides import users_classes
 
 
 _IN_AN_EPISODE = (
@@ -18,15 +20,10 @@ _IN_AN_EPISODE = (
 )  # fmt: skip
 
 
-def users_classes(kind: type) -> list[type]:
-    """The classes of a user's, from the most derived on, before the first class that comes with Coach."""
-    return list(itertools.takewhile(lambda one: one.__module__.partition(".")[0] != "rl_coach", kind.__mro__))
-
-
 def keeps_attributes(agent: Any) -> bool:
     """True if a user's agent acts in a way of its own and has attributes of its own, which may belong to an episode."""
     names = {name for kind in users_classes(type(agent)) for name in vars(kind)}
-    return "__init__" in names and not names.isdisjoint(_IN_AN_EPISODE)
+    return "__init__" in names and "episode_class" not in names and not names.isdisjoint(_IN_AN_EPISODE)
 
 
 class Actor:
@@ -115,8 +112,33 @@ class Actors:
         self._agent = agent
         first = Actor(agent.episode, agent.input_filter, agent.output_filter, agent.exploration_policy)
         self._actors = [first, *(Actor.like(first, episode) for episode in others)]
+        own = {name: vars(agent)[name] for name in agent.attributes_of_episode if name in vars(agent)}
+        for actor in self._actors[1:]:
+            actor.attributes = copy.deepcopy(own)
         self._states: dict[int, StateType] = {}
         self._predictions: dict[int, Any] | None = None
+        self._columns: ColumnActors | None = None
+
+    # The episodes are objects, or columns if the agent acts in all of them in one pass. Who asks for an object gets it.
+
+    def in_columns(self) -> ColumnActors:
+        """All actors as columns, until one of them is entered or its episode is asked for."""
+        if self._columns is None:
+            self._columns = ColumnActors(self._agent, self.episodes)
+        return self._columns
+
+    @property
+    def are_in_columns(self) -> bool:
+        """True if the episodes are columns now."""
+        return self._columns is not None
+
+    def _leave_columns(self) -> None:
+        if self._columns is None:
+            return
+        episodes, self._columns = self._columns.episodes(), None
+        self._agent.episode = episodes[self.index]
+        for actor, episode in zip(self._actors, episodes):
+            actor.episode = episode
 
     @property
     def count(self) -> int:
@@ -125,6 +147,7 @@ class Actors:
 
     def enter(self, index: int) -> None:
         """Let the agent act as one of the actors."""
+        self._leave_columns()
         if index != self.index:
             self._actors[self.index].leave(self._agent)
             self.index = index
@@ -144,6 +167,7 @@ class Actors:
     @property
     def episodes(self) -> list[EpisodeInProgress]:
         """The episodes in progress, by actor."""
+        self._leave_columns()
         self._actors[self.index].episode = self._agent.episode
         return [actor.episode for actor in self._actors]
 
@@ -156,6 +180,7 @@ class Actors:
 
         :param is_restored: they come from a checkpoint
         """
+        self._columns = None
         for index, episode in reversed(list(enumerate(episodes))):
             self.enter(index)
             self._agent.take_up_episode(episode, is_restored)

@@ -10,9 +10,19 @@ from rl_coach.agents.core.episode import EpisodeInProgress, EpisodeReport
 from rl_coach.core_types import ActionInfo, Batch, EnvResponse, RunPhase, StateType
 from rl_coach.exploration_policies.exploration_policy import chooses_in_columns
 from rl_coach.filters.filter import changes_nothing
+from rl_coach.utilities.overrides import why_not_on_fast_path
 from rl_coach.utils import CoachError
 
 Columns = dict[str, np.ndarray]
+
+
+_ALLOWED_OVERRIDES = {
+    "before_training", "behaviour_columns", "collect_savers", "create_networks", "fill_advantages", "fits", "get_state",
+    "learn_from_batch", "learn_from_played", "learning_columns", "learning_scalars", "make_batches",
+    "choose_actions", "make_compiled", "make_update_rule", "policy_description", "post_training_commands", "restore_checkpoint",
+    "save_checkpoint", "set_state", "should_train", "train", "train_network", "why_not_compiled",
+}  # fmt: skip
+"""What a user's agent may override and still act in columns: these are called as on the ordinary path."""
 
 
 class StateColumns(dict[str, np.ndarray]):
@@ -193,12 +203,22 @@ class ColumnActors:
         agent.record_played(report, float(self._returns[index]))
 
 
-def why_not_in_columns(agent: Any) -> str | None:
-    """The reason why an agent acts in its copies one after the other; None if it may act in columns.
+def override_that_keeps_off(agent: Any) -> str | None:
+    """The override of a user's that a step of all actors in one pass would skip, ``Class.method``; None if there is
+    none."""
+    if (override := why_not_on_fast_path(agent, _ALLOWED_OVERRIDES)) is not None:
+        return override
+    chains = (agent.input_filter, agent.output_filter, agent.pre_network_filter)
+    parts = [agent.exploration_policy, agent.memory, *chains, *(member for chain in chains for member in chain.members)]
+    found = (why_not_on_fast_path(part, ()) for part in parts)
+    return next((override for override in found if override is not None), None)
 
-    A reason that begins with the name of a class is a user's override, which is worth a line.
-    """
+
+def why_not_in_columns(agent: Any) -> str | None:
+    """The reason why an agent without overrides acts in its copies one after the other; None if it acts in columns."""
     algorithm, exploration = agent.ap.algorithm, agent.exploration_policy
+    if algorithm.num_consecutive_playing_steps.num_steps == 0:
+        return "the agent learns without acting"
     if not agent.chooses_in_columns:
         return f"{type(agent).__name__} chooses one action at a time"
     if not chooses_in_columns(exploration):

@@ -26,6 +26,11 @@ class Rollout:
         return sum(map(len, self._steps))
 
     @property
+    def num_actors(self) -> int:
+        """The number of actors; 0 as long as there are no steps."""
+        return len(self._steps[0]) if self._steps else 0
+
+    @property
     def num_episodes(self) -> int:
         """The number of episodes that ended in it."""
         return sum(int(np.count_nonzero(step.game_over_column)) for step in self._steps)

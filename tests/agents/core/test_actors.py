@@ -5,16 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 from rl_coach.agents.core.episode import EpisodeInProgress
-from rl_coach.agents.core.parallel_episodes import ParallelEpisodes
+from rl_coach.agents.core.actors import Actors
 from rl_coach.base_parameters import AlgorithmParameters
+from rl_coach.exploration_policies.greedy import Greedy
+from rl_coach.filters.filter import NoInputFilter, NoOutputFilter
+from rl_coach.spaces import DiscreteActionSpace
 
 
 class Player:
-    """Counts in each episode, and keeps the count outside of it while it is in it."""
+    """Counts in each episode."""
 
     def __init__(self) -> None:
         self.episode = episode(0)
         self.count = 0
+        self.input_filter, self.output_filter = NoInputFilter(), NoOutputFilter()
+        self.exploration_policy = Greedy(DiscreteActionSpace(2))
+        self.is_recurrent, self.networks = False, {}
+        self.attributes_of_episode = {"count"}
         self.asked: list[list[Any]] = []
 
     def put_episode_aside(self) -> EpisodeInProgress:
@@ -35,9 +42,9 @@ def episode(number: int) -> EpisodeInProgress:
     return made
 
 
-def three() -> tuple[Player, ParallelEpisodes]:
+def three() -> tuple[Player, Actors]:
     player = Player()
-    return player, ParallelEpisodes(player, [episode(1), episode(2)])
+    return player, Actors(player, [episode(1), episode(2)])
 
 
 def test_each_environment_keeps_what_belongs_to_its_episode():

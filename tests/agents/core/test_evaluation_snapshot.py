@@ -37,7 +37,7 @@ def test_streams_statistics_and_samples_go_on_as_if_there_had_been_none():
     signals.loss.add_sample(1.0)
     before = filters.get_state()
     snapshot = EvaluationSnapshot({"input_filter": filters}, [stream], exploration, signals, {})
-    snapshot.seed(np.random.SeedSequence(7))
+    snapshot.seed(np.random.SeedSequence(7), exploration)
     assert signals.loss.values == []
     evaluated = draws(stream, exploration)
     filters.filter(EnvResponse({}, 100.0, False))
@@ -53,6 +53,6 @@ def test_an_evaluation_draws_the_same_whatever_training_has_drawn():
         _, stream, exploration, signals = parts()
         stream.random(number)
         snapshot = EvaluationSnapshot({}, [stream], exploration, signals, {})
-        snapshot.seed(np.random.SeedSequence(7))
+        snapshot.seed(np.random.SeedSequence(7), exploration)
         found.append(draws(stream, exploration))
     assert found[0] == found[1]

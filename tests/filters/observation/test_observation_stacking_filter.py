@@ -84,10 +84,12 @@ def test_an_episode_in_between_leaves_the_stack_as_it_was():
     stacking = ObservationStackingFilter(2)
     input_filter = InputFilter({"observation": {"clip": ObservationClippingFilter(), "stack": stacking}})
     fed(stacking, 1, 2)
-    suspended = input_filter.suspend()
+    other = input_filter.for_another_actor()
+    assert other.observation_filters["observation"]["clip"] is input_filter.observation_filters["observation"]["clip"]
+    fed(other.observation_filters["observation"]["stack"], 7, 8, 9)
+    state = input_filter.episode_state()
     input_filter.reset()
-    fed(stacking, 7, 8, 9)
-    input_filter.resume(suspended)
+    input_filter.set_episode_state(state)
     assert fed(stacking, 3) == [[2, 3]]
 
 

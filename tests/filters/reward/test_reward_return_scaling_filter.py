@@ -62,10 +62,8 @@ def test_it_goes_on_from_its_state_in_the_middle_of_an_episode():
 def test_episodes_side_by_side_have_returns_of_their_own():
     scaling = RewardReturnScalingFilter(DISCOUNT, 5.0)
     scaling.filter(10.0)
-    first = scaling.suspend()
-    scaling.reset()
-    scaling.filter(1.0)
-    scaling.resume(first)
+    other = scaling.for_another_actor()
+    other.filter(1.0)
     scaling.filter(1.0)
     assert scaling.get_state()["largest"] == pytest.approx(10.0)
     assert scaling.get_state()["running"] == pytest.approx(10.0 * DISCOUNT + 1.0)

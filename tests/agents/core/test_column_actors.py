@@ -1,0 +1,237 @@
+"""One pass over all actors does what the ordinary path does for each of them."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rl_coach.agents.clipped_ppo_agent import ClippedPPOAgent
+from rl_coach.agents.core.column_actors import override_that_keeps_off, why_not_in_columns
+from rl_coach.agents.dqn_agent import DQNAgent
+from rl_coach.core_types import EnvironmentSteps
+from rl_coach.environments.gym_environment import GymVectorEnvironment
+from rl_coach.exploration_policies.ou_process import OUProcessParameters
+from rl_coach.filters.filter import InputFilter
+from rl_coach.filters.observation.observation_normalization_filter import ObservationNormalizationFilter
+from rl_coach.filters.reward.reward_rescale_filter import RewardRescaleFilter
+from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
+from rl_coach.schedules import ConstantSchedule
+from tests.zoo.agents import of_class
+from tests.agents.test_overrides import plain_bytes
+from tests.zoo.graphs import graph, schedule
+from tests.zoo.parameters import actor_critic, clipped_ppo, dqn, soft_actor_critic
+
+COPIES = 3
+
+
+class OneAfterTheOther:
+    """Keeps an agent on the ordinary path by an override that changes nothing."""
+
+    def observe_transition(self, transition: Any) -> bool:
+        return super().observe_transition(transition)  # type: ignore[misc]
+
+
+class OrdinaryDQN(OneAfterTheOther, DQNAgent):
+    """DQN on the ordinary path."""
+
+
+class OrdinaryPPO(OneAfterTheOther, ClippedPPOAgent):
+    """PPO on the ordinary path."""
+
+
+def greedy_dqn(epsilon: float = 0.0) -> Any:
+    parameters = dqn()
+    parameters.exploration.epsilon_schedule = ConstantSchedule(epsilon)
+    parameters.algorithm.num_consecutive_playing_steps = EnvironmentSteps(10**9)
+    return parameters
+
+
+def ppo(rollout: int = 36) -> Any:
+    parameters = clipped_ppo()
+    parameters.algorithm.num_consecutive_playing_steps = EnvironmentSteps(rollout)
+    return parameters
+
+
+def a2c() -> Any:
+    parameters = actor_critic()
+    parameters.algorithm.learns_from_copies_together = True
+    parameters.algorithm.num_steps_between_gradient_updates = 4
+    return parameters
+
+
+def cart_pole(parameters: Any, directory: Any, copies: int = COPIES, seed: int = 3, **settings: Any) -> Any:
+    environment = GymVectorEnvironment("CartPole-v1")
+    for name, value in settings.items():
+        setattr(environment, name, value)
+    return graph(parameters, environment, directory, schedule(10**6), seed=seed, copies=copies)
+
+
+def is_in_columns(manager: BasicRLGraphManager) -> bool:
+    return bool(manager.get_agent().parallel.are_in_columns)
+
+
+def rows_by_copy(transitions: Any, copies: int) -> list[list[tuple[Any, ...]]]:
+    """The transitions of each copy, stored one after the other in each step."""
+    rows = [
+        (t.state["observation"], t.action, t.reward, t.next_state["observation"], bool(t.game_over), bool(t.terminated))
+        for t in transitions
+    ]
+    return [rows[index::copies] for index in range(copies)]
+
+
+def assert_same(one: list[tuple[Any, ...]], other: list[tuple[Any, ...]]) -> None:
+    assert len(one) == len(other) > 0
+    for first, second in zip(one, other):
+        for value, expected in zip(first, second):
+            np.testing.assert_array_equal(value, expected)
+
+
+def test_the_transitions_of_three_copies_are_those_of_three_single_runs(tmp_path):
+    """A greedy policy of the same weights; the copies' environments have the seeds that follow each other."""
+    together = cart_pole(greedy_dqn(), tmp_path / "together")
+    together.train_and_act(EnvironmentSteps(COPIES * 80))
+    assert is_in_columns(together)
+    by_copy = rows_by_copy(together.get_agent().memory.transitions, COPIES)
+    seed = together.environments[0].copies[0].seed
+    weights = together.get_agent().networks["main"].online_network.get_weights()
+    for index in range(COPIES):
+        alone = cart_pole(greedy_dqn(), tmp_path / str(index), copies=1)
+        alone.get_agent().networks["main"].online_network.set_weights(weights)
+        alone.environments[0].seed_episodes(seed + index)
+        alone.train_and_act(EnvironmentSteps(80))
+        (single,) = rows_by_copy(alone.get_agent().memory.transitions, 1)
+        assert any(row[4] for row in single), "no episode ended"
+        assert_same(by_copy[index], single)
+
+
+@pytest.mark.parametrize("vectorization", ["sync", "native"])
+def test_the_ordinary_path_plays_the_same_episodes(vectorization, tmp_path):
+    found = []
+    for kind in (DQNAgent, OrdinaryDQN):
+        parameters = of_class(greedy_dqn(), kind)
+        manager = cart_pole(parameters, tmp_path / kind.__name__, vectorization=vectorization)
+        manager.train_and_act(EnvironmentSteps(COPIES * 60))
+        agent = manager.get_agent()
+        assert is_in_columns(manager) == (kind is DQNAgent)
+        episodes = [(one.steps, one.total_reward, one.total_shaped_reward) for one in agent.parallel.episodes]
+        found.append((rows_by_copy(agent.memory.transitions, 1)[0], episodes, agent.total_steps_counter))
+    assert_same(found[0][0], found[1][0])
+    assert found[0][1:] == found[1][1:]
+
+
+def test_filters_and_probabilities_are_those_of_the_ordinary_path(tmp_path):
+    """PPO draws with the same random numbers, so both paths play and learn the same, up to rounding."""
+    found = []
+    for kind in (ClippedPPOAgent, OrdinaryPPO):
+        parameters = of_class(ppo(), kind)
+        parameters.input_filter = InputFilter()
+        parameters.input_filter.add_reward_filter("rescale", RewardRescaleFilter(0.1))
+        manager = cart_pole(parameters, tmp_path / kind.__name__)
+        batches: list[Any] = []
+        agent = manager.get_agent()
+        fill = agent.fill_advantages
+        agent.learning._columns = lambda batch, batches=batches, fill=fill: batches.append(fill(batch)) or batches[-1]
+        manager.train_and_act(EnvironmentSteps(36))
+        assert agent.training_iteration == 1
+        (columns,) = batches
+        order = np.lexsort(columns["states/observation"].T)
+        found.append({name: column[order] for name, column in columns.items()})
+    for name in found[1]:
+        np.testing.assert_allclose(found[0][name], found[1][name], rtol=2e-5, atol=2e-5, err_msg=name)
+
+
+def test_a2c_learns_from_all_copies_together(tmp_path):
+    manager = cart_pole(a2c(), tmp_path)
+    manager.train_and_act(EnvironmentSteps(COPIES * 12))
+    assert is_in_columns(manager) and manager.get_agent().training_iteration == 3
+
+
+@pytest.mark.parametrize("make", [greedy_dqn, ppo, a2c], ids=["dqn", "ppo", "a2c"])
+def test_a_run_continues_exactly(make, tmp_path):
+    """Also in the middle of a rollout."""
+    whole = cart_pole(make(), tmp_path / "whole")
+    whole.train_and_act(EnvironmentSteps(COPIES * 17))
+    path = whole.save_checkpoint()
+    whole.train_and_act(EnvironmentSteps(COPIES * 20))
+    resumed = cart_pole(make(), tmp_path / "resumed")
+    resumed.restore_checkpoint(path, continue_run=True)
+    resumed.train_and_act(EnvironmentSteps(COPIES * 20))
+    assert plain_bytes(whole) == plain_bytes(resumed)
+
+
+def test_an_evaluation_in_between_leaves_no_trace(tmp_path):
+    found = []
+    for evaluates in (False, True):
+        manager = cart_pole(ppo(), tmp_path / str(evaluates))
+        manager.train_and_act(EnvironmentSteps(COPIES * 17))
+        if evaluates:
+            manager.evaluate(EnvironmentSteps(30))
+        manager.train_and_act(EnvironmentSteps(COPIES * 20))
+        found.append(manager.get_agent().networks["main"].online_network.get_weights())
+    for one, other in zip(*found):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_an_override_keeps_an_agent_off_and_a_line_says_so(tmp_path, capsys):
+    manager = cart_pole(of_class(greedy_dqn(), OrdinaryDQN), tmp_path)
+    manager.train_and_act(EnvironmentSteps(COPIES * 2))
+    assert not is_in_columns(manager)
+    assert "OneAfterTheOther.observe_transition is an override" in capsys.readouterr().out
+
+
+def test_an_override_of_an_instance_keeps_it_off(tmp_path):
+    manager = cart_pole(greedy_dqn(), tmp_path)
+    agent = manager.get_agent()
+    assert override_that_keeps_off(agent) is None
+    agent.update_log = lambda: None
+    assert override_that_keeps_off(agent) == "DQNAgent.update_log"
+
+
+class WithARule(DQNAgent):
+    """Overrides what the pass calls as the ordinary path does, and has a new method."""
+
+    def make_update_rule(self) -> Any:
+        return super().make_update_rule()
+
+    def choose_actions(self, states: Any) -> Any:
+        WithARule.calls += 1
+        return super().choose_actions(states)
+
+    def helper(self) -> None:
+        """A new method does not count."""
+
+    calls = 0
+
+
+def test_allowed_overrides_are_called(tmp_path):
+    setattr(sys.modules[__name__], "WithARule", WithARule)
+    manager = cart_pole(of_class(greedy_dqn(), WithARule), tmp_path)
+    before = WithARule.calls
+    manager.train_and_act(EnvironmentSteps(COPIES * 5))
+    assert is_in_columns(manager) and WithARule.calls == before + 5
+
+
+def test_what_has_no_columns_is_played_one_after_the_other(tmp_path):
+    noisy = soft_actor_critic()
+    noisy.exploration = OUProcessParameters()
+    n_steps = greedy_dqn()
+    n_steps.algorithm.n_step = 3
+    for number, (parameters, reason) in enumerate([(n_steps, "sums several rewards")]):
+        manager = cart_pole(parameters, tmp_path / str(number))
+        assert reason in why_not_in_columns(manager.get_agent())
+        manager.train_and_act(EnvironmentSteps(COPIES * 3))
+        assert not is_in_columns(manager)
+
+
+def test_statistics_of_a_filter_take_in_every_copy(tmp_path):
+    parameters = greedy_dqn(epsilon=1.0)
+    parameters.pre_network_filter = InputFilter()
+    parameters.pre_network_filter.add_observation_filter("observation", "normalize", ObservationNormalizationFilter())
+    parameters.algorithm.update_pre_network_filters_state_on_inference = True
+    manager = cart_pole(parameters, tmp_path)
+    manager.train_and_act(EnvironmentSteps(COPIES * 10))
+    filters = manager.get_agent().pre_network_filter.observation_filters["observation"]
+    assert filters["normalize"].running_observation_stats.n == COPIES * 10
