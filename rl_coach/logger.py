@@ -21,7 +21,7 @@ import subprocess
 import sys
 import time
 from importlib import metadata
-from typing import Any, Callable, ContextManager, Iterable, Iterator, Sequence
+from typing import Any, Callable, ContextManager, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -319,6 +319,18 @@ class BaseLogger:
         row[signal_name] = value
         self._columns[signal_name] = None
         return True
+
+    def create_signal_values(self, values: Mapping[str, Any], overwrite: bool = True) -> None:
+        """Set several signals in the current row.
+
+        :param values: by the signals' names
+        :param overwrite: replace values that are there; otherwise they stand
+        """
+        index = self._open_index(None)
+        row = self._rows.setdefault(index, {self.index_name: index})
+        row.update(values if overwrite else {name: values[name] for name in values if name not in row})
+        if not values.keys() <= self._columns.keys():
+            self._columns |= dict.fromkeys(values)
 
     def change_signal_value(self, signal_name: str, time: int, value: Any) -> bool:
         """Replace a value that is there.

@@ -7,6 +7,7 @@ from typing import Any, Mapping
 import numpy as np
 
 from rl_coach.agents.agent import Agent
+from rl_coach.agents.core.column_actors import StateColumns
 from rl_coach.agents.core.compiled_acting import (
     Exploration,
     additive_noise,
@@ -145,6 +146,13 @@ class DDPGAgent(Agent):
         network = actor.target_network if uses_target else actor.online_network
         outputs = network.predict(self.prepare_batch_for_inference(states, "actor"), squeeze_output=False)
         return list(zip(*outputs)) if self.exploration_policy.draws_from_features else outputs[0]
+
+    def choose_actions(self, states: StateColumns) -> np.ndarray:
+        count = len(next(iter(states.values())))
+        explored = self.exploration_policy.get_actions(lambda: self.predict_states(states), count)
+        actions = np.asarray(self.policy_spaces.action.clip_action_to_space(explored))
+        self.action_signal.add_sample(actions)
+        return actions
 
     def choose_action(self, curr_state: StateType) -> ActionInfo:
         action = self.explored_action(curr_state)

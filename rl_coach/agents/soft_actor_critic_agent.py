@@ -9,6 +9,7 @@ from typing import Any, Iterator
 import numpy as np
 
 from rl_coach.agents.agent import Agent
+from rl_coach.agents.core.column_actors import StateColumns
 from rl_coach.agents.core.compiled_acting import (
     Exploration,
     uniform_at_first,
@@ -294,6 +295,12 @@ class SoftActorCriticAgent(Agent):
     def predict_states(self, states: list[StateType]) -> list[list[np.ndarray]]:
         outputs = self.get_prediction(states)
         return [[output[row] for output in outputs] for row in range(len(states))]
+
+    def choose_actions(self, states: StateColumns) -> np.ndarray:
+        deterministic = self._phase is RunPhase.TEST and self.ap.algorithm.use_deterministic_for_evaluation
+        actions = self._choice.choose(self.get_prediction(states)[:2], None, self.rng, deterministic)
+        self.action_signal.add_sample(actions)
+        return actions
 
     def choose_action(self, curr_state: StateType) -> ActionInfo:
         action = self._chosen(curr_state)

@@ -86,7 +86,14 @@ class EnvironmentCopies(EnvironmentInterface):
     def step_columns(self, actions):
         rs = self.step_all(list(actions))
         from types import SimpleNamespace
-        return SimpleNamespace(states={k: np.stack([r.next_state[k] for r in rs]) for k in rs[0].next_state}, rewards=np.array([r.reward for r in rs], np.float64), terminated=np.array([bool(r.terminated) for r in rs]), truncated=np.array([bool(r.game_over and not r.terminated) for r in rs]), infos={})
+
+        return SimpleNamespace(
+            states={k: np.stack([r.next_state[k] for r in rs]) for k in rs[0].next_state},
+            rewards=np.array([r.reward for r in rs], np.float64),
+            terminated=np.array([bool(r.terminated) for r in rs]),
+            truncated=np.array([bool(r.game_over and not r.terminated) for r in rs]),
+            infos={},
+        )
 
     def get_state(self) -> dict[str, Any]:
         """The copies' counters and random states, for a checkpoint."""

@@ -13,7 +13,6 @@ from rl_coach.filters.filter import InputFilter, OutputFilter
 from rl_coach.utilities.episode_state import exchanges_episodes
 from rl_coach.utilities.overrides import users_classes
 
-
 _IN_AN_EPISODE = (
     "act", "begin_episode", "choose_action", "handle_episode_ended", "observe", "observe_transition",
     "reset_internal_state", "update_transition_before_adding_to_replay_buffer",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterable, Mapping, Protocol
+from typing import Any, Mapping, Protocol
 
 import numpy as np
 
 from rl_coach.agents.core.episode import EpisodeInProgress, EpisodeReport
-from rl_coach.core_types import ActionInfo, Batch, EnvResponse, RunPhase, StateType
+from rl_coach.core_types import ActionInfo, Batch, EnvResponse
 from rl_coach.exploration_policies.exploration_policy import chooses_in_columns
 from rl_coach.filters.filter import changes_nothing
 from rl_coach.utilities.overrides import why_not_on_fast_path
@@ -223,6 +223,8 @@ def why_not_in_columns(agent: Any) -> str | None:
         return f"{type(agent).__name__} chooses one action at a time"
     if not chooses_in_columns(exploration):
         return f"{type(exploration).__name__} chooses one action at a time"
+    if algorithm.act_for_full_episodes and not agent.is_on_policy:
+        return "training phases wait for the end of an episode"
     if agent.is_recurrent:
         return "a recurrent network remembers each episode"
     if agent.signals.writes_steps or agent.signals.reports is not None:

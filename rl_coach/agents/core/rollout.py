@@ -16,24 +16,22 @@ class Rollout:
 
     One step of all actors is one row of arrays ``[N, ...]``, and there is no object per transition. The arrays are kept
     as they come and are joined once, when they are learned from.
+
+    :ivar num_episodes: the number of episodes that ended in it
     """
 
     def __init__(self) -> None:
         self._steps: list[Batch] = []
+        self.num_episodes = 0
 
     def __len__(self) -> int:
         """The number of transitions."""
-        return sum(map(len, self._steps))
+        return len(self._steps) * self.num_actors
 
     @property
     def num_actors(self) -> int:
         """The number of actors; 0 as long as there are no steps."""
         return len(self._steps[0]) if self._steps else 0
-
-    @property
-    def num_episodes(self) -> int:
-        """The number of episodes that ended in it."""
-        return sum(int(np.count_nonzero(step.game_over_column)) for step in self._steps)
 
     def add(self, step: Batch) -> None:
         """Keep one step of all actors. Nothing is copied: the arrays must not change afterwards.
@@ -41,6 +39,7 @@ class Rollout:
         :param step: [N, ...], always of the same actors in the same order
         """
         self._steps.append(step)
+        self.num_episodes += int(np.count_nonzero(step.game_over_column))
 
     def take(self) -> Batch:
         """Return all transitions, one actor after the other, and forget them.
@@ -50,7 +49,8 @@ class Rollout:
 
         :return: [N * T, ...]
         """
-        steps, self._steps = self._steps, []
+        steps = self._steps
+        self.clear()
         first, over = steps[0], _actor_by_actor([step.game_over_column for step in steps])
         over[len(steps) - 1 :: len(steps)] = True
         batch = Batch.from_columns(
@@ -67,7 +67,7 @@ class Rollout:
 
     def clear(self) -> None:
         """Forget all steps."""
-        self._steps = []
+        self._steps, self.num_episodes = [], 0
 
     def get_state(self) -> dict[str, Any]:
         """The steps as plain data; empty if there are none."""
@@ -75,7 +75,9 @@ class Rollout:
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Continue from ``get_state``."""
-        self._steps = [_from_plain(state[number]) for number in sorted(state)]
+        self.clear()
+        for number in sorted(state):
+            self.add(_from_plain(state[number]))
 
 
 def _actor_by_actor(steps: list[np.ndarray]) -> np.ndarray:

@@ -23,6 +23,7 @@ _OFFLINE_COLUMNS = (
     "Epoch", "Inverse Propensity Score", "Direct Method Reward", "Doubly Robust", "Weighted Importance Sampling",
     "Sequential Doubly Robust",
 )  # fmt: skip
+_NOT_KNOWN_YET = dict.fromkeys(_EVALUATION_COLUMNS + _OFFLINE_COLUMNS, np.nan)
 
 
 class RowUnit(Enum):
@@ -173,15 +174,11 @@ class Signals:
         :param number: of the episode, the epoch or the updates that the row is of
         """
         self.close_row()
-        log = self.logger.create_signal_value
         self.logger.set_current_time(number)
-        for name, value in columns.items():
-            log(name, value)
-        log("Update Target Network", int(self._are_targets_updated))
+        self.logger.create_signal_values({**columns, "Update Target Network": int(self._are_targets_updated)})
         self._are_targets_updated = False
         self.logger.update_wall_clock_time(number)
-        for name in _EVALUATION_COLUMNS + _OFFLINE_COLUMNS:
-            log(name, np.nan, overwrite=False)
+        self.logger.create_signal_values(_NOT_KNOWN_YET, overwrite=False)
         self._announce_statistics()
         self.is_row_open = True
         if number % self._period == 0:
@@ -190,7 +187,7 @@ class Signals:
     def _announce_statistics(self) -> None:
         """Give the statistics their columns when the row is opened, so that the header has them from the start."""
         new = self.episode_signals[self._num_announced :]
-        self.logger.add_columns(f"{signal.name}/{name}" for signal in new for name in Signal.STATISTICS)
+        self.logger.add_columns(column for signal in new for column in signal.columns)
         self._num_announced = len(self.episode_signals)
 
     def close_row(self) -> None:
@@ -198,13 +195,13 @@ class Signals:
         if not self.is_row_open:
             return
         self.is_row_open = False
-        log = self.logger.create_signal_value
         if self._are_targets_updated:
-            log("Update Target Network", 1)
+            self.logger.create_signal_value("Update Target Network", 1)
             self._are_targets_updated = False
+        statistics = {}
         for signal in self.episode_signals:
-            for name, value in signal.get_statistics().items():
-                log(f"{signal.name}/{name}", value)
+            statistics |= signal.get_statistics()
+        self.logger.create_signal_values(statistics)
 
     def note_updates(self, updates: int) -> None:
         """Record all updates so far in the row that is open: a training phase belongs to the episode before it."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from rl_coach.agents.core.episode import EpisodeInProgress
 from rl_coach.agents.core.actors import Actors
+from rl_coach.agents.core.episode import EpisodeInProgress
 from rl_coach.base_parameters import AlgorithmParameters
 from rl_coach.exploration_policies.greedy import Greedy
 from rl_coach.filters.filter import NoInputFilter, NoOutputFilter

@@ -19,8 +19,8 @@ from rl_coach.filters.observation.observation_normalization_filter import Observ
 from rl_coach.filters.reward.reward_rescale_filter import RewardRescaleFilter
 from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
 from rl_coach.schedules import ConstantSchedule
-from tests.zoo.agents import of_class
 from tests.agents.test_overrides import plain_bytes
+from tests.zoo.agents import of_class
 from tests.zoo.graphs import graph, schedule
 from tests.zoo.parameters import actor_critic, clipped_ppo, dqn, soft_actor_critic
 
@@ -207,7 +207,7 @@ class WithARule(DQNAgent):
 
 
 def test_allowed_overrides_are_called(tmp_path):
-    setattr(sys.modules[__name__], "WithARule", WithARule)
+    sys.modules[__name__].WithARule = WithARule
     manager = cart_pole(of_class(greedy_dqn(), WithARule), tmp_path)
     before = WithARule.calls
     manager.train_and_act(EnvironmentSteps(COPIES * 5))
