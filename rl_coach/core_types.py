@@ -411,12 +411,7 @@ class Batch:
     between memories masked where they are not known) or None,
     ``n_step_column`` [B] int32 (how many rewards each row's reward sums) or None where all are of one step,
     ``goal_column`` or None, and ``info_columns``.
-
-    :cvar num_actors: the number of actors whose steps are the rows, equally many of each, one actor after the other;
-        None if the rows are in another order
     """
-
-    num_actors: int | None = None
 
     def __init__(self, transitions: Union[Sequence[Transition], Batch]):
         if isinstance(transitions, Batch):

@@ -16,7 +16,7 @@ from rl_coach.agents.core.compiled_epochs import (
 )
 from rl_coach.agents.core.epochs import last_rows
 from rl_coach.agents.core.requirements import POLICY, NetworkRequirement, V, unknown_rescaler
-from rl_coach.agents.core.rollout import ArrayOperations, estimates_of_rollout
+from rl_coach.agents.core.rollout import ArrayOperations, RolloutBatch, estimates_of_rollout
 from rl_coach.agents.core.segments import Segment, SegmentLearning, SegmentSettings, outputs_of
 from rl_coach.agents.policy_optimization_agent import PolicyAgent, PolicyOptimizationAgent
 from rl_coach.agents.rules.advantages import (
@@ -204,7 +204,7 @@ class ActorCriticAgent(AdvantageAgent, PolicyOptimizationAgent):
     def make_learning(self, **parts: Any) -> SegmentLearning:
         return super().make_learning(asked=self.networks["main"], rollout_columns=self._rollout_columns, **parts)
 
-    def _rollout_columns(self, batch: Batch) -> dict[str, np.ndarray]:
+    def _rollout_columns(self, batch: RolloutBatch) -> dict[str, np.ndarray]:
         """The columns of the rule for what all actors have played. :param batch: what ``Rollout.take`` returned"""
         main, ends = self.networks["main"], last_rows(batch)
         inputs = {name: batch.state_columns[name] for name in main.input_names}

@@ -321,9 +321,9 @@ class Agent(CoachNames, AgentInterface):
 
     def _unknown_episode(self) -> CoachError:
         return CoachError(
-            f"agent '{self.name}': {type(self).__name__} does not say which of its attributes belong to an episode, and "
-            f"several copies of the environment need to know it: name them in episode_attributes (() for none), keep "
-            f"them in an episode_class, or set env_params.num_environments to 1"
+            f"agent '{self.name}': {type(self).__name__} does not say which of its attributes belong to an episode; "
+            f"several copies of the environment need that: name them in episode_attributes (() for none), keep them in "
+            f"an episode_class, or set env_params.num_environments to 1"
         )
 
     @property

@@ -14,11 +14,10 @@ from rl_coach.exploration_policies.exploration_policy import (
     ExplorationParameters,
     ExplorationPolicy,
     best_action,
-    best_actions,
     deployed_choice,
 )
 from rl_coach.policy.action_choice import ActionChoice, GreedyChoice
-from rl_coach.policy.drawing import sample_action, sample_actions
+from rl_coach.policy.drawing import require_allowed, sample_action
 from rl_coach.schedules import LinearSchedule, Schedule
 from rl_coach.spaces import ActionSpace, BoxActionSpace, DiscreteActionSpace
 from rl_coach.utilities.requirements import FRACTION, schedule
@@ -131,31 +130,21 @@ class EGreedy(ExplorationPolicy):
     def get_actions(
         self, action_values: Callable[[], Any], count: int, action_masks: np.ndarray | None = None
     ) -> np.ndarray:
-        is_random = self.rng.random(count) < self._epsilons(count)
-        if is_random.all():
-            return self._random_discrete_actions(count, action_masks)
-        actions = best_actions(action_values(), self.rng, action_masks)
-        rows = np.flatnonzero(is_random)
-        if rows.size:
-            actions[rows] = self._random_discrete_actions(
-                rows.size, None if action_masks is None else action_masks[rows]
-            )
+        """The random numbers are those that ``count`` calls of ``get_action`` would draw."""
+        actions, values = np.zeros(count, np.int64), None
+        best, is_tied = actions, actions
+        for row in range(count):
+            mask = None if action_masks is None else action_masks[row]
+            if self.current_random_value < self._epsilon():
+                actions[row] = self._random_discrete_action(mask)[0]
+            else:
+                if values is None:
+                    values = np.asarray(action_values())
+                    best, is_tied = _best_and_tied(values, action_masks)
+                # only a tie draws a number
+                actions[row] = best_action(values[row], self.rng, mask)[0] if is_tied[row] else best[row]
+            self.step_epsilon()
         return actions
-
-    def _epsilons(self, count: int) -> Any:
-        """Epsilon of the next ``count`` actions, which the schedule passes in TRAIN."""
-        schedule = self.epsilon_schedule
-        if self.phase != RunPhase.TRAIN:
-            return self._epsilon()
-        epsilons = [schedule.value_at(schedule.num_steps + ahead) for ahead in range(count)]
-        schedule.advance(count)
-        return np.asarray(epsilons)
-
-    def _random_discrete_actions(self, count: int, action_masks: np.ndarray | None) -> np.ndarray:
-        num_actions = self.action_space.num_actions  # type: ignore[attr-defined]
-        if action_masks is not None:
-            return sample_actions(np.ones((count, num_actions)), self.rng, action_masks)
-        return self.rng.integers(num_actions, size=count)
 
     def _mixed_choice(self, values: np.ndarray, action_mask: np.ndarray | None) -> ActionAndProbabilities:
         epsilon = self._epsilon()
@@ -254,3 +243,13 @@ class EGreedy(ExplorationPolicy):
         self.current_random_value = state["current_random_value"]
         if self.continuous_exploration_policy is not None:
             self.continuous_exploration_policy.set_state(state["continuous_exploration_policy"])
+
+
+def _best_and_tied(values: np.ndarray, action_masks: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """[N] the best allowed action of each row, and [N] True if another one is as good."""
+    if action_masks is not None:
+        allowed = action_masks > 0
+        require_allowed(allowed)
+        values = np.where(allowed, values, -np.inf)
+    is_best = values == values.max(axis=1, keepdims=True)
+    return values.argmax(axis=1), is_best.sum(axis=1) > 1

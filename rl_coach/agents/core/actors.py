@@ -123,7 +123,10 @@ class Actors:
     def in_columns(self) -> ColumnActors:
         """All actors as columns, until one of them is entered or its episode is asked for."""
         if self._columns is None:
-            self._columns = ColumnActors(self._agent, self.episodes)
+            episodes = self.episodes
+            for actor, episode in zip(self._actors, episodes):
+                episode.filter_histories = actor.input_filter.episode_state()
+            self._columns = ColumnActors(self._agent, episodes)
         return self._columns
 
     @property
@@ -138,6 +141,7 @@ class Actors:
         self._agent.episode = episodes[self.index]
         for actor, episode in zip(self._actors, episodes):
             actor.episode = episode
+            actor.input_filter.set_episode_state(episode.filter_histories)
 
     @property
     def count(self) -> int:

@@ -10,6 +10,7 @@ from rl_coach.agents.core.episode import EpisodeInProgress, EpisodeReport
 from rl_coach.core_types import ActionInfo, Batch, EnvResponse
 from rl_coach.exploration_policies.exploration_policy import chooses_in_columns
 from rl_coach.filters.filter import changes_nothing
+from rl_coach.filters.observation.observation_stacking_filter import ObservationStackingFilter
 from rl_coach.utilities.overrides import why_not_on_fast_path
 from rl_coach.utils import CoachError
 
@@ -19,8 +20,8 @@ Columns = dict[str, np.ndarray]
 _ALLOWED_OVERRIDES = {
     "before_training", "behaviour_columns", "collect_savers", "create_networks", "fill_advantages", "fits", "get_state",
     "learn_from_batch", "learn_from_played", "learning_columns", "learning_scalars", "make_batches",
-    "choose_actions", "make_compiled", "make_update_rule", "policy_description", "post_training_commands", "restore_checkpoint",
-    "save_checkpoint", "set_state", "should_train", "train", "train_network", "why_not_compiled",
+    "choose_actions", "make_compiled", "make_update_rule", "policy_description", "post_training_commands",
+    "restore_checkpoint", "save_checkpoint", "set_state", "should_train", "train", "train_network", "why_not_compiled",
 }  # fmt: skip
 """What a user's agent may override and still act in columns: these are called as on the ordinary path."""
 
@@ -59,6 +60,11 @@ class ColumnActors:
         self._agent = agent
         self._num_actors = len(episodes)
         self._filters = not changes_nothing(agent.input_filter)
+        self._stacks = {
+            place: member.stacks_of(self._num_actors)
+            for place, member in enumerate(agent.input_filter.members)
+            if isinstance(member, ObservationStackingFilter)
+        }
         self._filters_actions = not changes_nothing(agent.output_filter)
         self.states = StateColumns()
         self._actions: np.ndarray = np.zeros(0)
@@ -75,6 +81,8 @@ class ColumnActors:
         self._returns = np.array([episode.return_before for episode in episodes], np.float64)
         self._discounts = np.array([episode.discount_before for episode in episodes], np.float64)
         known = next((episode.curr_state for episode in episodes if episode.curr_state), {})
+        for place, stacks in self._stacks.items():
+            stacks.take([episode.filter_histories[place] if episode.filter_histories else [] for episode in episodes])
         for name in known:
             rows = [np.asarray(episode.curr_state.get(name, known[name])) for episode in episodes]
             self.states[name] = np.stack(rows)
@@ -82,7 +90,11 @@ class ColumnActors:
     def episodes(self) -> list[EpisodeInProgress]:
         """The episodes in progress as objects, for checkpoints and for a path that plays them one by one. Their buffers
         are empty: the steps are in the memory, or wait in the rollout."""
-        return [self._episode(index) for index in range(self._num_actors)]
+        episodes = [self._episode(index) for index in range(self._num_actors)]
+        for place, stacks in self._stacks.items():
+            for episode, frames in zip(episodes, stacks.histories()):
+                episode.filter_histories[place] = frames
+        return episodes
 
     def _episode(self, index: int) -> EpisodeInProgress:
         algorithm = self._agent.ap.algorithm
@@ -93,7 +105,7 @@ class ColumnActors:
         episode.total_shaped_reward = float(self.total_shaped_rewards[index])
         episode.return_before = float(self._returns[index])
         episode.discount_before = float(self._discounts[index])
-        episode.filter_histories = []
+        episode.filter_histories = [None] * len(self._agent.input_filter.members)
         return episode
 
     def begin(self, indices: np.ndarray, states: Columns) -> None:
@@ -104,7 +116,7 @@ class ColumnActors:
         """
         agent = self._agent
         agent.signals.begin_episode(agent.clock.episodes)
-        filtered = self._filtered(states)
+        filtered = self._filtered(states, indices)
         if not self.states or len(indices) == self._num_actors:
             self.states = StateColumns({name: np.array(column) for name, column in filtered.items()})
         else:
@@ -180,8 +192,28 @@ class ColumnActors:
             self._close(index)
         return ended
 
-    def _filtered(self, states: Columns) -> StateColumns:
-        return StateColumns(self._agent.input_filter.filter_columns(states) if self._filters else states)
+    def _filtered(self, states: Columns, beginning: np.ndarray | None = None) -> StateColumns:
+        """Filter observations.
+
+        :param states: [K, ...] by name
+        :param beginning: [K] the actors whose episodes begin with them; None if the episodes of all actors continue
+        """
+        filtered = StateColumns(states)
+        if not self._filters:
+            return filtered
+        place = 0
+        for name, filters in self._agent.input_filter.observation_filters.items():
+            for member in filters.values():
+                if name in filtered:
+                    filtered[name] = self._filtered_by(member, place, filtered[name], beginning)
+                place += 1
+        return filtered
+
+    def _filtered_by(self, member: Any, place: int, column: np.ndarray, beginning: np.ndarray | None) -> np.ndarray:
+        if place not in self._stacks:
+            return member.filter_batch(column, True)
+        stacks = self._stacks[place]
+        return stacks.add(column) if beginning is None else stacks.begin(beginning, column)
 
     def _look_closer(self, step: StepOfCopies, next_states: Columns, shaped: np.ndarray) -> None:
         """Find the copy whose numbers are not finite."""
@@ -231,6 +263,9 @@ def why_not_in_columns(agent: Any) -> str | None:
         return "each step is recorded"
     if algorithm.use_accumulated_reward_as_measurement or agent.in_action_space is not None:
         return "states have more than the environment's observations"
-    if any(member.remembers_episode for member in agent.input_filter.members):
+    remembering = [member for member in agent.input_filter.members if member.remembers_episode]
+    if any(not isinstance(member, ObservationStackingFilter) for member in remembering):
         return "a filter remembers the episode"
+    if remembering and agent.experience.rollout is None:
+        return "the memory stores each frame of a stack once"
     return agent.experience.why_not_in_columns()

@@ -7,7 +7,7 @@ from typing import Any, Callable, Sequence
 import numpy as np
 
 from rl_coach.agents.core.learning import PhaseLearning, Phases
-from rl_coach.agents.core.rollout import Rollout, estimates_of_rollout
+from rl_coach.agents.core.rollout import Rollout, RolloutBatch, estimates_of_rollout
 from rl_coach.agents.core.sequences import Sequences, rows_of, stored_states
 from rl_coach.agents.core.update_loop import UpdateLoop
 from rl_coach.architectures.learner import LearningResult
@@ -229,10 +229,10 @@ class EpisodeColumns:
             outputs = self._outputs(self._critic, batch, sequences)
         values = outputs[self._value_output]
         following = self._values_after(batch, ends, outputs) * ~batch.terminated_column[ends]
-        if batch.num_actors is None:
-            advantages, returns = estimates(self._estimate, batch.reward_column, values, ends, following)
-        else:
+        if isinstance(batch, RolloutBatch):
             advantages, returns = estimates_of_rollout(self._estimate_of_copies, batch, values, ends, following)
+        else:
+            advantages, returns = estimates(self._estimate, batch.reward_column, values, ends, following)
         self._values.add_sample(values)
         self._advantages.add_sample(advantages)
         self._targets.add_sample(returns)

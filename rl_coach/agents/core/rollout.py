@@ -42,7 +42,8 @@ class Rollout:
         self.num_episodes += int(np.count_nonzero(step.game_over_column))
 
     def take(self) -> Batch:
-        """Return all transitions, one actor after the other, and forget them.
+        """Return all transitions and forget them: episode by episode, in the order in which they ended, and then those
+        that go on, actor by actor.
 
         An episode that goes on after an actor's last step counts as truncated there: ``game_over`` is True and
         ``terminated`` False, so returns bootstrap from the critic.
@@ -51,18 +52,29 @@ class Rollout:
         """
         steps = self._steps
         self.clear()
-        first, over = steps[0], _actor_by_actor([step.game_over_column for step in steps])
-        over[len(steps) - 1 :: len(steps)] = True
-        batch = Batch.from_columns(
-            {name: _actor_by_actor([step.state_columns[name] for step in steps]) for name in first.state_columns},
-            _actor_by_actor([step.action_column for step in steps]),
-            _actor_by_actor([step.reward_column for step in steps]).astype(np.float32, copy=False),
-            over,
-            {name: _actor_by_actor([s.next_state_columns[name] for s in steps]) for name in first.next_state_columns},
-            _actor_by_actor([step.terminated_column for step in steps]),
-            info={name: _actor_by_actor([step.info_columns[name] for step in steps]) for name in first.info_columns},
+        over = np.stack([step.game_over_column for step in steps])
+        order = _episode_by_episode(over)
+        over[-1] = True
+
+        def rows(columns: list[np.ndarray]) -> np.ndarray:
+            stacked = np.stack(columns)
+            return stacked.reshape(-1, *stacked.shape[2:])[order]
+
+        def observations(states: list[Columns]) -> Columns:
+            return {name: rows([state[name] for state in states]) for name in states[0]}
+
+        batch = RolloutBatch(
+            Batch.from_columns(
+                observations([step.state_columns for step in steps]),
+                rows([step.action_column for step in steps]),
+                rows([step.reward_column for step in steps]).astype(np.float32, copy=False),
+                over.ravel()[order],
+                observations([step.next_state_columns for step in steps]),
+                rows([step.terminated_column for step in steps]),
+                info=observations([step.info_columns for step in steps]),
+            )
         )
-        batch.num_actors = len(first)
+        batch.order, batch.num_steps = order, len(steps)
         return batch
 
     def clear(self) -> None:
@@ -80,10 +92,32 @@ class Rollout:
             self.add(_from_plain(state[number]))
 
 
-def _actor_by_actor(steps: list[np.ndarray]) -> np.ndarray:
-    """[N * T, ...] of T arrays [N, ...]."""
-    stacked = np.stack(steps, axis=1)
-    return stacked.reshape(-1, *stacked.shape[2:])
+class RolloutBatch(Batch):
+    """What ``Rollout.take`` returns.
+
+    :ivar order: [N * T], for each row ``t * N + n`` of its step and actor
+    :ivar num_steps: T
+    """
+
+    order: np.ndarray
+    num_steps: int
+
+    def by_time(self, column: np.ndarray) -> np.ndarray:
+        """[T, N] of one number for each row [N * T]."""
+        found = np.empty_like(column)
+        found[self.order] = column
+        return found.reshape(self.num_steps, -1)
+
+
+def _episode_by_episode(over: np.ndarray) -> np.ndarray:
+    """[N * T] the order of rows that ``Rollout.take`` describes. :param over: [T, N] True where an episode ended"""
+    num_steps, num_actors = over.shape
+    parts, begins = [], np.zeros(num_actors, int)
+    for time, actor in np.argwhere(over).tolist():  # in order of time
+        parts.append(np.arange(begins[actor], time + 1) * num_actors + actor)
+        begins[actor] = time + 1
+    parts += [np.arange(begins[actor], num_steps) * num_actors + actor for actor in range(num_actors)]
+    return np.concatenate(parts)
 
 
 def _plain(step: Batch) -> dict[str, Any]:
@@ -103,9 +137,15 @@ def _from_plain(state: dict[str, Any]) -> Batch:
 
 
 class ArrayOperations:
-    """The operations of ``keras.ops`` that estimates of copies need, on NumPy's arrays."""
+    """The operations of ``keras.ops`` that estimates of copies need, on NumPy's arrays. They round as
+    ``n_step_returns`` does: sums are float32 if the rewards are, and the result is float64."""
 
-    where, zeros_like, logical_and = np.where, np.zeros_like, np.logical_and
+    zeros_like, logical_and = np.zeros_like, np.logical_and
+
+    @staticmethod
+    def where(condition: np.ndarray, one: Any, other: Any) -> np.ndarray:
+        """See ``keras.ops.where``."""
+        return np.where(condition, one, other).astype(np.float32, copy=False)
 
     @staticmethod
     def scan(step: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any, reverse: bool = False) -> tuple[Any, Any]:
@@ -114,24 +154,25 @@ class ArrayOperations:
         for row in reversed(list(zip(*xs))) if reverse else zip(*xs):
             carry, one = step(carry, row)
             found.append(one)
-        return carry, np.stack(found[::-1] if reverse else found)
+        return carry, np.stack(found[::-1] if reverse else found).astype(np.float64)
 
 
 def estimates_of_rollout(
-    estimate: Callable[..., tuple[Any, Any]], batch: Batch, values: np.ndarray, ends: np.ndarray, following: np.ndarray
+    estimate: Callable[..., tuple[Any, Any]],
+    batch: RolloutBatch,
+    values: np.ndarray,
+    ends: np.ndarray,
+    following: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Advantages and returns [N * T] of a rollout, in one backward pass over all actors.
 
     :param estimate: one of the estimates of copies in ``rules/advantages.py``
-    :param batch: what ``Rollout.take`` returned
     :param values: [N * T], of the states
     :param ends: [E] the last row of each episode
     :param following: [E] the value of what follows each, 0 where it terminated
     """
-    next_values = np.append(values[1:], 0.0).astype(np.float64)
+    next_values = np.append(values[1:], values[:1])
     next_values[ends] = following
-    rows = batch.reward_column.astype(np.float64), values.astype(np.float64), next_values
-    flags = batch.terminated_column, batch.game_over_column
-    by_time = [column.reshape(batch.num_actors, -1).T for column in (*rows, *flags)]
-    advantages, returns = estimate(*by_time)
-    return advantages.T.ravel(), returns.T.ravel()
+    columns = (batch.reward_column, values, next_values, batch.terminated_column, batch.game_over_column)
+    advantages, returns = estimate(*map(batch.by_time, columns))
+    return advantages.ravel()[batch.order], returns.ravel()[batch.order]

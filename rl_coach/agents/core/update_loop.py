@@ -237,7 +237,7 @@ class UpdateLoop:
         if not (filters.observation_filters or filters.reward_filters):
             return batch
         update = self._settings.algorithm.update_pre_network_filters_state_on_train
-        filtered = Batch(batch)
+        filtered = type(batch)(batch)
         filtered.state_columns = filters.filter_columns(batch.state_columns, update)
         self._watch.compare(batch.state_columns, filtered.state_columns, "pre-network filter", "of a batch")
         filtered.next_state_columns = filters.filter_columns(batch.next_state_columns, False)

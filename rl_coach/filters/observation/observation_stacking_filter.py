@@ -125,6 +125,10 @@ class ObservationStackingFilter(ObservationFilter):
     def reset(self) -> None:
         self.stack.clear()
 
+    def stacks_of(self, num_actors: int) -> StacksOfActors:
+        """The stacks of several actors as columns."""
+        return StacksOfActors(num_actors, self.stack_size, self.stacking_axis, self._flattens)
+
     def episode_state(self) -> list[np.ndarray]:
         return list(self.stack)
 
@@ -139,3 +143,57 @@ class ObservationStackingFilter(ObservationFilter):
         if frames is None or len(frames) not in (0, self.stack_size):
             raise CoachError(f"the checkpoint's state is not that of an ObservationStackingFilter({self.stack_size})")
         self.stack = deque(frames, maxlen=self.stack_size)
+
+
+class StacksOfActors:
+    """The last observations of several actors, each of which has its own episode. See ``ObservationStackingFilter``.
+
+    :param num_actors: N
+    :param flattens: a stack is one long vector
+    """
+
+    def __init__(self, num_actors: int, stack_size: int, stacking_axis: int, flattens: bool):
+        self._num_actors, self._stack_size, self._flattens = num_actors, stack_size, flattens
+        self._axis = stacking_axis if stacking_axis < 0 else stacking_axis + 1  # the first axis is the actors'
+        self._frames: deque[np.ndarray] = deque(maxlen=stack_size)
+
+    def begin(self, indices: np.ndarray, observations: np.ndarray) -> np.ndarray:
+        """Begin the episodes of some actors.
+
+        :param indices: [K] the actors
+        :param observations: [K, ...] the first of each episode
+        :return: [K, ...] stacks of it
+        """
+        if not self._frames:
+            empty = np.zeros((self._num_actors, *observations.shape[1:]), observations.dtype)
+            self._frames.extend([empty] * self._stack_size)
+        # earlier stacks refer to the old arrays
+        frames = [frame.copy() for frame in self._frames]
+        for frame in frames:
+            frame[indices] = observations
+        self._frames = deque(frames, maxlen=self._stack_size)
+        return self._stacked([frame[indices] for frame in frames])
+
+    def add(self, observations: np.ndarray) -> np.ndarray:
+        """Continue the episodes of all actors.
+
+        :param observations: [N, ...] the newest of each
+        :return: [N, ...] with the axis of the stack
+        """
+        self._frames.append(observations)
+        return self._stacked(list(self._frames))
+
+    def _stacked(self, frames: list[np.ndarray]) -> np.ndarray:
+        stacked = np.stack(frames, axis=self._axis)
+        return stacked.reshape(len(stacked), -1) if self._flattens else stacked
+
+    def histories(self) -> list[list[np.ndarray]]:
+        """The frames of each actor, oldest first, as ``ObservationStackingFilter.episode_state`` has them."""
+        return [[frame[index].copy() for frame in self._frames] for index in range(self._num_actors)]
+
+    def take(self, histories: list[list[np.ndarray]]) -> None:
+        """Continue the episodes of ``histories``; an actor without frames begins an episode next."""
+        known = next((frames for frames in histories if frames), None)
+        if known is not None:
+            rows = [frames or known for frames in histories]
+            self._frames = deque((np.stack(frame) for frame in zip(*rows)), maxlen=self._stack_size)
