@@ -78,23 +78,6 @@ class EnvironmentCopies(EnvironmentInterface):
         """
         return [environment.step(action) for environment, action in zip(self.copies, actions)]
 
-    def begin_columns(self, indices, forced):
-        responses = self.begin_episodes(dict(zip(indices.tolist(), forced.tolist())))
-        rows = [responses[i].next_state for i in indices.tolist()]
-        return {k: np.stack([r[k] for r in rows]) for k in rows[0]}
-
-    def step_columns(self, actions):
-        rs = self.step_all(list(actions))
-        from types import SimpleNamespace
-
-        return SimpleNamespace(
-            states={k: np.stack([r.next_state[k] for r in rs]) for k in rs[0].next_state},
-            rewards=np.array([r.reward for r in rs], np.float64),
-            terminated=np.array([bool(r.terminated) for r in rs]),
-            truncated=np.array([bool(r.game_over and not r.terminated) for r in rs]),
-            infos={},
-        )
-
     def get_state(self) -> dict[str, Any]:
         """The copies' counters and random states, for a checkpoint."""
         return self._by_copy(self._call("get_state"))

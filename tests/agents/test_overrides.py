@@ -161,7 +161,7 @@ ON_REQUEST: dict[str, Callable[[Any], Any]] = {
 }
 """Other agents, levels, processes and users call these on the agent."""
 
-KNOWN = IN_A_RUN | WHILE_BUILT | IN_A_COMPILED_LOOP | IN_COPIES | ONE_BY_ONE | set(ON_REQUEST)
+KNOWN = IN_A_RUN | WHILE_BUILT | IN_A_COMPILED_LOOP | IN_COPIES | IN_COLUMNS | ONE_BY_ONE | set(ON_REQUEST)
 
 
 def test_all_public_methods_are_overridden_here():
