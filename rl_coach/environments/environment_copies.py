@@ -16,6 +16,7 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode
 
 from rl_coach.core_types import ActionType, EnvResponse, RunPhase
 from rl_coach.environments.environment_interface import EnvironmentInterface
+from rl_coach.environments.step_columns import StepColumns, stack_states
 from rl_coach.spaces import ActionSpace
 from rl_coach.utilities.standard_streams import drop_lost_output
 from rl_coach.utilities.stop_signals import held_back, ignore, let_through
@@ -77,6 +78,23 @@ class EnvironmentCopies(EnvironmentInterface):
         :param actions: one for each
         """
         return [environment.step(action) for environment, action in zip(self.copies, actions)]
+
+    def begin_columns(self, indices: np.ndarray, forced: np.ndarray) -> dict[str, np.ndarray]:
+        """As ``begin_episodes``, with columns.
+
+        :param indices: [K] the copies
+        :param forced: [K] bool
+        :return: [K, ...] each, the first states
+        """
+        responses = self.begin_episodes(dict(zip(indices.tolist(), forced.tolist())))
+        return stack_states([response.next_state for response in responses.values()])
+
+    def step_columns(self, actions: np.ndarray | Sequence[ActionType]) -> StepColumns:
+        """As ``step_all``, with columns.
+
+        :param actions: [N, ...]
+        """
+        return StepColumns.of(self.step_all(_one_by_one(actions)))
 
     def get_state(self) -> dict[str, Any]:
         """The copies' counters and random states, for a checkpoint."""
@@ -186,15 +204,27 @@ class EnvironmentProcesses(EnvironmentCopies):
         self._ask(self._processes.set_attr, "phase", value)
 
     def begin_episodes(self, forced: dict[int, bool]) -> dict[int, EnvResponse]:
+        observations, infos = self._begin(forced)
+        return {index: self._response(index, observations, infos) for index in forced}
+
+    def begin_columns(self, indices: np.ndarray, forced: np.ndarray) -> dict[str, np.ndarray]:
+        observations, _ = self._begin(dict(zip(indices.tolist(), forced.tolist())))
+        return {name: rows[indices] for name, rows in observations.items()}
+
+    def _begin(self, forced: dict[int, bool]) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         are_forced = [forced.get(index, False) for index in range(self.num_copies)]
         self._ask(self._processes.set_attr, "is_forced", are_forced)
         mask = np.array([index in forced for index in range(self.num_copies)])
         observations, infos = self._ask(self._processes.reset, options={"reset_mask": mask})
-        return {index: self._response(index, observations, infos) for index in forced}
+        return observations, infos
 
     def step_all(self, actions: Sequence[ActionType]) -> list[EnvResponse]:
         observations, *_, infos = self._ask(self._processes.step, actions)
         return [self._response(index, observations, infos) for index in range(self.num_copies)]
+
+    def step_columns(self, actions: np.ndarray | Sequence[ActionType]) -> StepColumns:
+        observations, *_, infos = self._ask(self._processes.step, _one_by_one(actions))
+        return StepColumns.of(infos["response"], observations)
 
     @staticmethod
     def _response(index: int, observations: dict[str, np.ndarray], infos: dict[str, Any]) -> EnvResponse:
@@ -287,6 +317,13 @@ class _CopyForGymnasium(gymnasium.Env):
 
     def close(self) -> None:
         self._environment.close()
+
+
+def _one_by_one(actions: np.ndarray | Sequence[ActionType]) -> Sequence[ActionType]:
+    """An action for each copy. They are copied, because an environment keeps the actions of its episode."""
+    if not isinstance(actions, np.ndarray):
+        return actions
+    return actions.tolist() if actions.ndim == 1 else list(actions.copy())
 
 
 def _kill_all(processes: Sequence[Any]) -> None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Protocol, Sequence
 
+import numpy as np
+
 from rl_coach.core_types import ActionType, EnvResponse, RunPhase
+from rl_coach.environments.step_columns import StepColumns
 from rl_coach.spaces import ActionSpace, ObservationSpace, RewardSpace, StateSpace
 
 
@@ -97,4 +100,18 @@ class CopiedEnvironment(Simulator, Protocol):
         """Act once in each copy.
 
         :param actions: one for each
+        """
+
+    def begin_columns(self, indices: np.ndarray, forced: np.ndarray) -> dict[str, np.ndarray]:
+        """As ``begin_episodes``, with columns.
+
+        :param indices: [K] the copies
+        :param forced: [K] bool, for each whether to reset even if the simulator would continue
+        :return: [K, ...] each, the first states
+        """
+
+    def step_columns(self, actions: np.ndarray | Sequence[ActionType]) -> StepColumns:
+        """As ``step_all``, with columns.
+
+        :param actions: [N, ...]
         """

@@ -6,12 +6,12 @@ Gymnasium and the simulators are imported when an environment is made, not with 
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, Callable, Sequence, Union, cast
+from typing import TYPE_CHECKING, Any, Callable, Mapping, Sequence, Union, cast
 
 import numpy as np
 
 from rl_coach.base_parameters import ScheduleParameters, VisualizationParameters
-from rl_coach.core_types import ActionType, EnvironmentSteps, RunPhase, StateType
+from rl_coach.core_types import ActionType, EnvironmentSteps, RunPhase
 from rl_coach.environments.arcade import FRAMES_PER_SECOND, ArcadeRules
 from rl_coach.environments.environment import Environment, EnvironmentParameters, LevelSelection
 from rl_coach.environments.gym_levels import (
@@ -304,9 +304,9 @@ class GymEnvironment(Environment):
         """An action as the simulator understands it."""
         return action if self._to_simulator_action is None else self._to_simulator_action(action)
 
-    def state_of(self, observation: Any, info: dict[str, Any]) -> StateType:
-        """The state that one of the simulator's observations is, with its info."""
-        return self._read_state(observation, info)
+    def state_columns(self, observations: Any, infos: Mapping[str, np.ndarray], count: int) -> dict[str, np.ndarray]:
+        """The states of several of the simulator's observations, with their infos; see ``StateReader.columns``."""
+        return self._read_state.columns(observations, infos, count)
 
     def _hold_actions(self, max_over_num_frames: int) -> None:
         if self.frame_skip > 1 and hasattr(self._simulator, "frameskip"):

@@ -5,7 +5,7 @@ Functions that would change nothing are None, so that a plain vector observation
 
 from __future__ import annotations
 
-from typing import Any, Callable, Iterator, Sequence
+from typing import Any, Callable, Iterator, Mapping, Sequence
 
 import gymnasium as gym
 import numpy as np
@@ -89,10 +89,28 @@ def _check_size(num_actions: int, space: gym.Space, level: str) -> None:
         )
 
 
+def simulator_columns(space: ActionSpace, actions: Any) -> np.ndarray:
+    """Several actions at once as the environment takes them, each clipped to its bounds.
+
+    :param space: one that ``action_space_of`` made
+    :param actions: [N, ...], one of ours in each row
+    :return: [N, ...]
+    """
+    actions = np.asarray(actions)
+    if isinstance(space, DiscreteActionSpace) and space.raw_actions is not None:
+        return space.raw_actions[actions]
+    if isinstance(space, BoxActionSpace):
+        actions = np.clip(actions, space.low, space.high)
+        actions = np.rint(actions).astype(space.raw_integers) if space.raw_integers else actions
+        return actions[:, 0] if space.raw_is_number else actions
+    return actions
+
+
 def observation_space_of(
     space: gym.Space, kind: ObservationSpaceType | None, level: str, name: str = "observation"
 ) -> tuple[ObservationSpace, Convert | None]:
-    """Our observation space for Gymnasium's, and the function from its observations to ours (None: no change).
+    """Our observation space for Gymnasium's, and the function from its observations to ours (None: no change). The
+    function takes several observations as well, [N, ...].
 
     :param kind: kind of the arrays; None decides by their shape and dtype
     :param level: the level's name, for the error message
@@ -110,7 +128,7 @@ def observation_space_of(
         return one_hots, one_hots.encode
     if isinstance(space, gym.spaces.MultiBinary):
         size = int(np.prod(space.shape))
-        return VectorObservationSpace(size, 0, 1), (lambda v: np.reshape(v, size)) if len(space.shape) > 1 else None
+        return VectorObservationSpace(size, 0, 1), _flatten(space.shape) if len(space.shape) > 1 else None
     if isinstance(space, gym.spaces.Box):
         return _array_observations(space, kind)
     raise CoachError(
@@ -128,7 +146,7 @@ def _array_observations(
     if kind is ObservationSpaceType.Vector or rank < 2:
         size = int(np.prod(shape))
         flat = VectorObservationSpace(size, space.low.reshape(size), space.high.reshape(size))
-        return flat, None if rank == 1 else lambda value: np.reshape(value, size)
+        return flat, None if rank == 1 else _flatten(shape)
     is_bytes = space.dtype == np.uint8 and bool(np.all(space.high == 255))
     if rank == 2 and (kind is ObservationSpaceType.Image or is_bytes):
         return ImageObservationSpace((*shape, 1), float(space.high.max())), lambda value: np.asarray(value)[..., None]
@@ -140,6 +158,12 @@ def _array_observations(
     if shape[axis] in (1, 3, 4) and (kind is ObservationSpaceType.Image or space.dtype == np.uint8):
         return ImageObservationSpace(shape, float(space.high.max()), channels_axis=axis), None
     return PlanarMapsObservationSpace(shape, space.low, space.high, channels_axis=axis), None
+
+
+def _flatten(shape: tuple[int, ...]) -> Convert:
+    """The function that makes a vector of a value, or of each of several values. :param shape: of one value"""
+    size, rank = int(np.prod(shape)), len(shape)
+    return lambda value: np.reshape(value, (*np.shape(value)[: np.ndim(value) - rank], size))
 
 
 def _channels_axis(shape: tuple[int, ...]) -> int:
@@ -239,6 +263,25 @@ class StateReader:
             mask = info.get(ACTION_MASK)
             state[ACTION_MASK] = np.ones(self._num_actions or 0, np.int8) if mask is None else np.array(mask)
         return state
+
+    def columns(self, observations: Any, infos: Mapping[str, np.ndarray], count: int) -> dict[str, np.ndarray]:
+        """As a call, for several observations at once.
+
+        :param observations: as a vector environment gives them, [N, ...] at the leaves
+        :param infos: [N, ...] each, masked where a copy gave no such key
+        :param count: N
+        :return: [N, ...] each
+        """
+        states = {}
+        for name, path, convert in self._parts:
+            column = _follow(observations, path)
+            states[name] = column if convert is None else convert(column)
+        if self._adds_mask:
+            masks = infos.get(ACTION_MASK)
+            if masks is None:
+                masks = np.ones((count, self._num_actions or 0), np.int8)
+            states[ACTION_MASK] = masks.filled(1) if isinstance(masks, np.ma.MaskedArray) else np.array(masks)
+        return states
 
 
 def _leaves(space: gym.Space, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], gym.Space]]:

@@ -8,7 +8,6 @@ from typing import Any, Iterator
 import numpy as np
 from gymnasium.vector import VectorEnv
 
-from rl_coach.core_types import EnvResponse
 from rl_coach.environments.gym_environment import GymEnvironment, GymEnvironmentParameters
 from rl_coach.environments.gym_levels import say_once
 from rl_coach.environments.native_copies import NativeCopies
@@ -34,15 +33,16 @@ class AtariGames(NativeCopies):
     def __init__(self, example: GymEnvironment, simulator: VectorEnv, life_loss_ends_episode: bool):
         super().__init__(example, simulator)
         self._life_loss_ends_episode = life_loss_ends_episode
-        self._lives = self._are_over = np.zeros(self.num_copies, np.int32)
+        self._lives = np.zeros(self.num_copies, np.int32)
+        self._are_over = np.zeros(self.num_copies, np.bool_)
 
-    def _games_to_reset(self, forced: dict[int, bool]) -> list[int]:
-        return [index for index, is_forced in forced.items() if is_forced or self._are_over[index]]
+    def _games_to_reset(self, indices: np.ndarray, forced: np.ndarray) -> np.ndarray:
+        return indices[forced | self._are_over[indices]]
 
-    def begin_episodes(self, forced: dict[int, bool]) -> dict[int, EnvResponse]:
-        responses = super().begin_episodes(forced)
+    def begin_columns(self, indices: np.ndarray, forced: np.ndarray) -> dict[str, np.ndarray]:
+        states = super().begin_columns(indices, forced)
         self._lives = self._infos["lives"]
-        return responses
+        return states
 
     def _seed_from(self, number: int) -> int:
         return number % 2**30  # ALE's have 31 bits
@@ -56,7 +56,7 @@ class AtariGames(NativeCopies):
         return rewards, terminated, truncated
 
     def _take(self, observations: np.ndarray, infos: dict[str, Any]) -> None:
-        self._observations, self._infos = observations[:, 0], infos
+        super()._take(observations[:, 0], infos)
 
 
 def ale_settings(

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Iterable, Sequence
+from typing import Any, Callable, Sequence
 
 import numpy as np
 from gymnasium.vector import VectorEnv
-from gymnasium.vector.utils import iterate
 
 from rl_coach.core_types import ActionType, EnvResponse, RunPhase
 from rl_coach.environments.environment_copies import EnvironmentCopies
 from rl_coach.environments.gym_environment import GymEnvironment
-from rl_coach.spaces import clips_actions
+from rl_coach.environments.gym_spaces import simulator_columns
+from rl_coach.environments.step_columns import StepColumns, masked_where_absent
 from rl_coach.utilities.user_code import environment_error
 from rl_coach.utils import CoachError, TrainingError
 
@@ -44,23 +44,32 @@ class NativeCopies(EnvironmentCopies):
         self._saved = simulator if isinstance(simulator, RestorableVectorEnv) else None
         self._next_seed = example.seed
         self._num_episodes = 0
-        self._observations: Any = ()
-        self._infos: dict[str, Any] = {}
+        self._states: dict[str, np.ndarray] = {}
+        self._infos: dict[str, np.ndarray] = {}
         super().__init__([lambda: example] * simulator.num_envs)
-        self._clips_actions = clips_actions(self._action_space)
 
     def begin_episodes(self, forced: dict[int, bool]) -> dict[int, EnvResponse]:
-        if ended := list(self._games_to_reset(forced)):
+        indices = np.array(list(forced))
+        states = self.begin_columns(indices, np.array(list(forced.values())))
+        infos = {name: column[indices] for name, column in self._infos.items()}
+        nothing = np.zeros(len(indices), np.bool_)
+        first = StepColumns(states, np.zeros(len(indices)), nothing, nothing, infos, self._goals(states))
+        return dict(zip(forced, first.responses()))
+
+    def begin_columns(self, indices: np.ndarray, forced: np.ndarray) -> dict[str, np.ndarray]:
+        ended = self._games_to_reset(indices, forced)
+        if len(ended):
             self._reset(ended)
-        return {index: self._response(index, 0.0, False, False) for index in forced}
+        return {name: column[indices] for name, column in self._states.items()}
 
-    def _games_to_reset(self, forced: dict[int, bool]) -> Iterable[int]:
-        """The copies whose simulator begins anew. :param forced: see ``begin_episodes``"""
-        return forced
+    def _games_to_reset(self, indices: np.ndarray, forced: np.ndarray) -> np.ndarray:
+        """The copies whose simulator begins anew. :param indices: see ``begin_columns``, as for ``forced``"""
+        return indices
 
-    def _reset(self, indices: list[int]) -> None:
-        mask = np.isin(np.arange(self.num_copies), indices)
+    def _reset(self, indices: np.ndarray) -> None:
         if self._next_seed is None:
+            mask = np.zeros(self.num_copies, np.bool_)
+            mask[indices] = True
             answer = self._ask(self._simulator.reset, options={"reset_mask": mask})
         else:  # all copies are seeded together, before their first episodes
             answer = self._ask(self._simulator.reset, seed=self._seed_from(self._next_seed))
@@ -73,8 +82,14 @@ class NativeCopies(EnvironmentCopies):
         return number
 
     def step_all(self, actions: Sequence[ActionType]) -> list[EnvResponse]:
-        columns = (column.tolist() for column in self._step(self._array_of(actions)))
-        return [self._response(index, *outcome) for index, outcome in enumerate(zip(*columns))]
+        return self.step_columns(actions).responses()
+
+    def step_columns(self, actions: np.ndarray | Sequence[ActionType]) -> StepColumns:
+        rewards, terminated, truncated = self._step(self._array_of(actions))
+        return StepColumns(
+            self._states, np.asarray(rewards, np.float64), terminated, truncated & ~terminated, self._infos,
+            self._goals(self._states),
+        )  # fmt: skip
 
     def _step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Act in all copies.
@@ -87,21 +102,15 @@ class NativeCopies(EnvironmentCopies):
         return rewards, terminated, truncated
 
     def _take(self, observations: Any, infos: dict[str, Any]) -> None:
-        self._observations = list(iterate(self._simulator.observation_space, observations))
-        self._infos = {name: column for name, column in infos.items() if isinstance(column, np.ndarray)}
+        self._infos = _info_columns(infos)
+        self._states = self._example.state_columns(observations, self._infos, self.num_copies)
 
-    def _array_of(self, actions: Sequence[ActionType]) -> np.ndarray:
+    def _goals(self, states: dict[str, np.ndarray]) -> np.ndarray | None:
+        return None if self.goal_space is None else states["desired_goal"]
+
+    def _array_of(self, actions: np.ndarray | Sequence[ActionType]) -> np.ndarray:
         """[N, ...] the actions as the simulator understands them."""
-        if self._clips_actions:
-            actions = [self._action_space.clip_action_to_space(action) for action in actions]
-        rows = [self._example.simulator_action(action) for action in actions]
-        return np.asarray(rows, self._simulator.single_action_space.dtype)
-
-    def _response(self, index: int, reward: float, terminated: bool, truncated: bool) -> EnvResponse:
-        info = {name: column[index] for name, column in self._infos.items()}
-        state = self._example.state_of(self._observations[index], info)
-        goal = None if self.goal_space is None else state["desired_goal"]
-        return EnvResponse(state, float(reward), terminated or truncated, info, goal, terminated)
+        return np.asarray(simulator_columns(self._action_space, actions), self._simulator.single_action_space.dtype)
 
     def _ask(self, method: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
         try:
@@ -148,3 +157,12 @@ class NativeCopies(EnvironmentCopies):
 
     def _tell_phase(self, value: RunPhase) -> None:
         """A vector environment does the same in all phases."""
+
+
+def _info_columns(infos: dict[str, Any]) -> dict[str, np.ndarray]:
+    """The infos of a vector environment that are arrays. ``_NAME`` tells there which copies have a ``NAME``."""
+    return {
+        name: masked_where_absent(column, infos[f"_{name}"]) if f"_{name}" in infos else column
+        for name, column in infos.items()
+        if isinstance(column, np.ndarray) and not (name.startswith("_") and name[1:] in infos)
+    }

@@ -1,0 +1,129 @@
+"""Columns of what several copies of an environment answer: one row for each copy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from rl_coach.core_types import EnvResponse, StateType
+
+
+@dataclass
+class StepColumns:
+    """Answers of all N copies to one action each. The arrays belong to the caller: no later step writes into them.
+
+    :ivar states: [N, ...] each, the states that the actions led to. Where an episode ended, this is its last state,
+        never the first state of the next episode
+    :ivar rewards: [N] float64
+    :ivar terminated: [N] bool, the episode ended in the environment itself
+    :ivar truncated: [N] bool, a limit on its length ended the episode, and it did not terminate
+    :ivar infos: [N] each, by the info's key; masked where a copy gave no such key
+    :ivar goals: [N, ...] the goals in force; None if there are no goals
+    """
+
+    states: dict[str, np.ndarray]
+    rewards: np.ndarray
+    terminated: np.ndarray
+    truncated: np.ndarray
+    infos: Mapping[str, np.ndarray]
+    goals: np.ndarray | None
+
+    @classmethod
+    def of(cls, responses: Sequence[EnvResponse], states: dict[str, np.ndarray] | None = None) -> StepColumns:
+        """The columns of answers that were given one by one.
+
+        :param states: their states as columns; None stacks them
+        """
+        has_goals = responses[0].goal is not None
+        terminated = np.array([response.terminated for response in responses], np.bool_)
+        return cls(
+            stack_states([response.next_state for response in responses]) if states is None else states,
+            np.array([response.reward for response in responses], np.float64),
+            terminated,
+            np.array([response.game_over for response in responses], np.bool_) & ~terminated,
+            InfoColumns.of([response.info for response in responses]),
+            np.array([response.goal for response in responses]) if has_goals else None,
+        )
+
+    def responses(self) -> list[EnvResponse]:
+        """The answers one by one; their arrays are rows of the columns."""
+        states = [dict(zip(self.states, row)) for row in zip(*self.states.values())]
+        ends = self.terminated | self.truncated
+        goals = [None] * len(states) if self.goals is None else list(self.goals)
+        infos = _rows_of(self.infos, len(states))
+        columns = (states, self.rewards.tolist(), ends.tolist(), infos, goals, self.terminated.tolist())
+        return [EnvResponse(*row) for row in zip(*columns)]
+
+
+def stack_states(states: Sequence[StateType]) -> dict[str, np.ndarray]:
+    """[N, ...] the columns of N states."""
+    return {name: np.array([state[name] for state in states]) for name in states[0]}
+
+
+class InfoColumns(Mapping[str, np.ndarray]):
+    """Infos that were given one by one, as columns. A column is made when it is asked for, because few are.
+
+    :param rows: the infos
+    """
+
+    def __init__(self, rows: Sequence[Mapping[str, Any]]):
+        self._rows = rows
+        self._names = dict.fromkeys(name for row in rows for name in row)
+
+    @classmethod
+    def of(cls, rows: Sequence[Mapping[str, Any]]) -> Mapping[str, np.ndarray]:
+        """The columns; without a key in any info an empty dict."""
+        return cls(rows) if any(rows) else {}
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        present = [name in row for row in self._rows]
+        if True not in present:
+            raise KeyError(name)
+        example = self._rows[present.index(True)][name]
+        return masked_where_absent(_array_of([row.get(name, example) for row in self._rows]), np.array(present))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+def masked_where_absent(column: np.ndarray, present: np.ndarray) -> np.ndarray:
+    """A column that tells which of its rows have a value.
+
+    :param column: [N, ...]
+    :param present: [N] bool
+    :return: the column itself if all rows have one; otherwise a masked array
+    """
+    if present.all():
+        return column
+    absent = ~present.reshape(-1, *(1 for _ in column.shape[1:]))
+    return np.ma.MaskedArray(column, np.broadcast_to(absent, column.shape))
+
+
+def _array_of(values: list[Any]) -> np.ndarray:
+    """[N, ...] of numbers of one shape; otherwise [N] of the objects themselves."""
+    are_numbers = all(isinstance(value, (int, float, np.generic, np.ndarray)) for value in values)
+    if are_numbers and len({np.shape(value) for value in values}) == 1:
+        column = np.asarray(values)
+        if column.dtype.kind in "biuf":
+            return column
+    objects = np.empty(len(values), object)
+    for index, value in enumerate(values):
+        objects[index] = value
+    return objects
+
+
+def _rows_of(columns: Mapping[str, np.ndarray], count: int) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = [{} for _ in range(count)]
+    for name, column in columns.items():
+        indices: Any = range(count)
+        if isinstance(column, np.ma.MaskedArray):
+            indices = np.flatnonzero(~np.ma.getmaskarray(column).reshape(count, -1).all(axis=1))
+        values = np.ma.getdata(column)
+        for index in indices:
+            rows[index][name] = values[index]
+    return rows
