@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Mapping, Protocol
+from typing import Any
 
 import numpy as np
 
 from rl_coach.agents.core.episode import EpisodeInProgress, EpisodeReport
 from rl_coach.core_types import ActionInfo, Batch, EnvResponse
+from rl_coach.environments.step_columns import StepColumns
 from rl_coach.exploration_policies.exploration_policy import chooses_in_columns
 from rl_coach.filters.filter import changes_nothing
 from rl_coach.filters.observation.observation_stacking_filter import ObservationStackingFilter
@@ -29,16 +30,6 @@ _ALLOWED_OVERRIDES = {
 class StateColumns(dict[str, np.ndarray]):
     """Observations of several actors by name, [N, ...] each. The networks' predictions take it like a list of N
     states."""
-
-
-class StepOfCopies(Protocol):
-    """The answers of all copies to one action each. An episode that ended has its last observation here."""
-
-    states: Columns
-    rewards: np.ndarray
-    terminated: np.ndarray
-    truncated: np.ndarray
-    infos: Mapping[str, np.ndarray]
 
 
 class ColumnActors:
@@ -159,7 +150,7 @@ class ColumnActors:
             return np.stack([space.sample_with_info().action for _ in range(self._num_actors)])
         return np.stack([space.sample_with_info(mask).action for mask in masks])
 
-    def take_in(self, step: StepOfCopies) -> np.ndarray:
+    def take_in(self, step: StepColumns) -> np.ndarray:
         """Take the answers of all copies: filter them, store the transitions, and close the episodes that ended.
 
         :return: [E] the actors whose episodes ended
@@ -177,8 +168,9 @@ class ColumnActors:
         if not agent.watch.is_finite(next_states, shaped):
             self._look_closer(step, next_states, shaped)
         over = step.terminated | step.truncated
+        infos = dict(step.infos) if agent.experience.stores_infos else {}
         transitions = Batch.from_columns(
-            self.states, self._actions, shaped, over, next_states, step.terminated, info=dict(step.infos)
+            self.states, self._actions, shaped, over, next_states, step.terminated, info=infos
         )
         agent.experience.add_columns(transitions)
         self.states = next_states
@@ -215,7 +207,7 @@ class ColumnActors:
         stacks = self._stacks[place]
         return stacks.add(column) if beginning is None else stacks.begin(beginning, column)
 
-    def _look_closer(self, step: StepOfCopies, next_states: Columns, shaped: np.ndarray) -> None:
+    def _look_closer(self, step: StepColumns, next_states: Columns, shaped: np.ndarray) -> None:
         """Find the copy whose numbers are not finite."""
         agent = self._agent
         for index in range(self._num_actors):

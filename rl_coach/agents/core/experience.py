@@ -165,6 +165,11 @@ class Experience:
             return "the memory stores whole episodes"
         return "a transition sums several rewards" if self._algorithm.n_step > 1 else None
 
+    @property
+    def stores_infos(self) -> bool:
+        """True if ``add_columns`` keeps the environment's infos. What is learned from once needs none."""
+        return self.rollout is None
+
     def add_columns(self, transitions: Batch) -> None:
         """Store one step of all actors.
 

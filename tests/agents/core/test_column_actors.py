@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import pytest
 
@@ -224,6 +225,41 @@ def test_what_has_no_columns_is_played_one_after_the_other(tmp_path):
         assert reason in why_not_in_columns(manager.get_agent())
         manager.train_and_act(EnvironmentSteps(COPIES * 3))
         assert not is_in_columns(manager)
+
+
+class Telling(gym.Env):
+    """Tells the number of the step, and at an episode's end its length. Episodes have three or four steps."""
+
+    observation_space = gym.spaces.Box(-10, 10, (2,), np.float32)
+    action_space = gym.spaces.Discrete(2)
+    episodes = count = 0
+
+    def reset(self, *, seed: Any = None, options: Any = None) -> Any:
+        self.episodes, self.count = self.episodes + 1, 0
+        return np.zeros(2, np.float32), {"count": 0}
+
+    def step(self, action: Any) -> Any:
+        self.count += 1
+        has_ended = self.count >= 3 + self.episodes % 2
+        info = {"count": self.count, **({"length": self.count} if has_ended else {})}
+        return np.full(2, self.count, np.float32), 1.0, has_ended and self.episodes % 3 > 0, has_ended, info
+
+
+@pytest.mark.parametrize("make", [greedy_dqn, ppo, a2c], ids=["dqn", "ppo", "a2c"])
+def test_infos_are_stored_as_on_the_ordinary_path(make, tmp_path):
+    """Also those that only some steps have."""
+    found = []
+    for is_ordinary in (False, True):
+        environment = GymVectorEnvironment(f"{__name__}:Telling")
+        manager = graph(make(), environment, tmp_path / str(is_ordinary), schedule(10**6), seed=3, copies=COPIES)
+        agent = manager.get_agent()
+        if is_ordinary:
+            agent.update_log = agent.update_log
+        manager.train_and_act(EnvironmentSteps(COPIES * 11))
+        assert is_in_columns(manager) != is_ordinary
+        found.append([dict(transition.info) for transition in agent.memory.transitions] if make is greedy_dqn else [])
+    assert found[0] == found[1]
+    assert make is not greedy_dqn or any("length" in info for info in found[0])
 
 
 def test_statistics_of_a_filter_take_in_every_copy(tmp_path):
