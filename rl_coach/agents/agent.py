@@ -326,6 +326,14 @@ class Agent(CoachNames, AgentInterface):
             f"an episode_class, or set env_params.num_environments to 1"
         )
 
+    def require_declared_episode(self, names: Iterable[str]) -> None:
+        """Make sure that attributes which a user's agent has made while it acted in several copies are declared.
+
+        :raises CoachError: they are not
+        """
+        if self.episode_attributes is None and not set(names) <= set(self.counters):
+            raise self._unknown_episode()
+
     @property
     def _declares_episode(self) -> bool:
         """True if it is known which attributes belong to an episode."""
@@ -461,7 +469,7 @@ class Agent(CoachNames, AgentInterface):
     def _begin_evaluation(self) -> None:
         """Act as an actor of the evaluation, which has its own state of the episode."""
         self._training_actor = Actor(self.episode, self.input_filter, self.output_filter, self.exploration_policy)
-        evaluating = Actor.like(self._training_actor, self.episode)
+        evaluating = Actor.evaluating(self._training_actor, self.episode)
         self._training_actor.leave(self)
         evaluating.enter(self)
 

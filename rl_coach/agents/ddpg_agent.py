@@ -139,7 +139,7 @@ class DDPGAgent(Agent):
             columns["discounts"] = (self.ap.algorithm.discount ** batch.n_steps()).astype(np.float32)
         return columns
 
-    def predict_states(self, states: list[StateType]) -> Any:
+    def predict_states(self, states: list[StateType] | StateColumns) -> Any:
         """[B, A], the actor's actions; for each state a pair with the features where exploration draws from them."""
         actor = self.networks["actor"]
         uses_target = self.ap.algorithm.use_target_network_for_evaluation

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from rl_coach.agents.core.column_actors import StateColumns
 from rl_coach.agents.core.requirements import HeadRequirement, NetworkRequirement
 from rl_coach.agents.value_optimization_agent import ValueOptimizationAgent
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
@@ -128,7 +129,7 @@ class NAFAgent(ValueOptimizationAgent):
         main = self.ap.network_wrappers["main"]
         return normalized_advantage_rule(main.replace_mse_with_huber_loss, main.heads_parameters[0].loss_weight)
 
-    def predict_states(self, states: list[StateType]) -> list[list[np.ndarray]]:
+    def predict_states(self, states: list[StateType] | StateColumns) -> list[list[np.ndarray]]:
         outputs = self.get_prediction(states)
         return [[output[row] for output in outputs] for row in range(len(states))]
 

@@ -19,7 +19,7 @@ from rl_coach.exploration_policies.exploration_policy import (
 from rl_coach.policy.action_choice import ActionChoice, GreedyChoice
 from rl_coach.policy.drawing import require_allowed, sample_action
 from rl_coach.schedules import LinearSchedule, Schedule
-from rl_coach.spaces import ActionSpace, BoxActionSpace, DiscreteActionSpace
+from rl_coach.spaces import ActionSpace, BoxActionSpace, DiscreteActionSpace, Space
 from rl_coach.utilities.requirements import FRACTION, schedule
 from rl_coach.utils import dynamic_import_and_instantiate_module_from_params
 
@@ -60,7 +60,7 @@ class EGreedy(ExplorationPolicy):
         ``AdditiveNoiseParameters()`` if not given
     """
 
-    episode_attributes = ()
+    episode_attributes: tuple[str, ...] | None = ()
 
     supported_actions: tuple[type, ...] = (DiscreteActionSpace, BoxActionSpace)
     advice_on_actions = "it is neither discrete nor a box; add an action filter"
@@ -192,22 +192,30 @@ class EGreedy(ExplorationPolicy):
             self.continuous_exploration_policy.reset()
 
     def for_another_actor(self) -> EGreedy:
-        policy = super().for_another_actor()
         continuous = self.continuous_exploration_policy
-        if continuous is not None and (twin := continuous.for_another_actor()) is not continuous:
+        twin = None if continuous is None else continuous.for_another_actor()
+        policy = super().for_another_actor()
+        if twin is not continuous:
             policy = copy.copy(self) if policy is self else policy
             policy.continuous_exploration_policy = twin
         if policy is not self:
             policy.current_random_value = self.rng.random()
         return policy
 
+    def for_evaluation(self) -> EGreedy:
+        continuous = self.continuous_exploration_policy
+        keeps_nothing = continuous is None or continuous.for_evaluation() is continuous
+        return super().for_evaluation() if keeps_nothing else self._copied((Space,))
+
     def episode_state(self) -> Any:
         continuous = self.continuous_exploration_policy
         return super().episode_state() if continuous is None else continuous.episode_state()
 
     def set_episode_state(self, state: Any) -> None:
-        continuous = self.continuous_exploration_policy
-        (super() if continuous is None else continuous).set_episode_state(state)
+        if self.continuous_exploration_policy is None:
+            super().set_episode_state(state)
+        else:
+            self.continuous_exploration_policy.set_episode_state(state)
 
     def get_control_param(self) -> Any:
         """Epsilon, or the continuous policy's parameter."""

@@ -67,10 +67,14 @@ class _FilterChain(Filter):
         for _, member in self._members():
             member.reset()
 
-    def for_another_actor(self: AnyFilter) -> AnyFilter:
-        if type(self).reset is not _FilterChain.reset:
-            return self._copied_whole()
-        twins = {path: member.for_another_actor() for path, member in self._members()}
+    def for_another_actor(self) -> Any:
+        return self._with({path: member.for_another_actor() for path, member in self._members()})
+
+    def for_evaluation(self) -> Any:
+        return self._with({path: member.for_evaluation() for path, member in self._members()})
+
+    def _with(self, twins: dict[tuple[str, ...], Any]) -> Any:
+        """The chain with other filters. :param twins: by the path of names that leads to each"""
         if all(twins[path] is member for path, member in self._members()):
             return self
         chain = copy.copy(self)

@@ -50,7 +50,7 @@ class KeepsEpisodeState:
         if exchanges_episodes(self):
             return self
         if not self.declares_episode_state:
-            return self._copied_whole()
+            return self._copied(_OF_THE_AGENT)
         if not self.episode_attributes:
             return self
         twin = copy.copy(self)
@@ -59,8 +59,18 @@ class KeepsEpisodeState:
         twin.reset()
         return twin
 
-    def _copied_whole(self) -> Any:
-        shared = {id(value): value for value in vars(self).values() if isinstance(value, _OF_THE_AGENT)}
+    def for_evaluation(self) -> Any:
+        """The part for an evaluation, at the start of an episode. It shares nothing that it could change with training:
+        an evaluation leaves no trace in it. The same object if it keeps nothing of an episode.
+
+        :raises CoachError: it cannot be copied
+        """
+        keeps_nothing = self.declares_episode_state and not self.episode_attributes
+        return self if keeps_nothing else self._copied((Space,))
+
+    def _copied(self, shared_kinds: tuple[type, ...]) -> Any:
+        """A deep copy, except for attributes of some kinds."""
+        shared = {id(value): value for value in vars(self).values() if isinstance(value, shared_kinds)}
         try:
             twin = copy.deepcopy(self, shared)
         except Exception as error:

@@ -46,7 +46,7 @@ class Signal:
         self.name = name
         self.columns = tuple(f"{name}/{statistic}" for statistic in self.STATISTICS)
         self.values: list = []
-        self._empty = dict.fromkeys(self.columns, "")
+        self._empty: dict[str, float | str] = dict.fromkeys(self.columns, "")
         self._known: tuple[list, int, dict[str, float | str]] = ([], -1, {})
 
     def reset(self) -> None:

@@ -67,6 +67,15 @@ class Actor:
             other.exploration_policy.for_another_actor(),
         )
 
+    @classmethod
+    def evaluating(cls, other: Actor, episode: EpisodeInProgress) -> Actor:
+        """An actor in an evaluation, which leaves no trace in the parts of ``other``.
+
+        :raises CoachError: a filter or the exploration policy cannot be copied
+        """
+        parts = (other.input_filter, other.output_filter, other.exploration_policy)
+        return cls(episode, *(part.for_evaluation() for part in parts))
+
     def enter(self, agent: Any) -> None:
         """Let the agent act in this episode."""
         agent.episode = self.episode
@@ -114,6 +123,8 @@ class Actors:
         own = {name: vars(agent)[name] for name in agent.attributes_of_episode if name in vars(agent)}
         for actor in self._actors[1:]:
             actor.attributes = copy.deepcopy(own)
+        self._attributes = set(vars(agent))
+        self._num_attributes = 0
         self._states: dict[int, StateType] = {}
         self._predictions: dict[int, Any] | None = None
         self._columns: ColumnActors | None = None
@@ -152,9 +163,19 @@ class Actors:
         """Let the agent act as one of the actors."""
         self._leave_columns()
         if index != self.index:
+            self._require_declared()
             self._actors[self.index].leave(self._agent)
             self.index = index
             self._actors[index].enter(self._agent)
+
+    def _require_declared(self) -> None:
+        """Refuse a user's agent that has made attributes while it acted and does not say what belongs to an episode."""
+        if len(vars(self._agent)) == self._num_attributes:
+            return
+        self._num_attributes = len(vars(self._agent))
+        made = [name for name in vars(self._agent).keys() - self._attributes if not hasattr(type(self._agent), name)]
+        if made and users_classes(type(self._agent)):
+            self._agent.require_declared_episode(made)
 
     def __iter__(self) -> Iterator[int]:
         """The indices of the actors in order, each entered."""

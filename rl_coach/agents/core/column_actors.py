@@ -180,7 +180,7 @@ class ColumnActors:
         self._returns += self._discounts * shaped
         self._discounts *= agent.ap.algorithm.discount
         ended = np.flatnonzero(over)
-        for index in ended:
+        for index in ended.tolist():
             self._close(index)
         return ended
 

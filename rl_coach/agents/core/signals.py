@@ -198,7 +198,7 @@ class Signals:
         if self._are_targets_updated:
             self.logger.create_signal_value("Update Target Network", 1)
             self._are_targets_updated = False
-        statistics = {}
+        statistics: dict[str, float | str] = {}
         for signal in self.episode_signals:
             statistics |= signal.get_statistics()
         self.logger.create_signal_values(statistics)
