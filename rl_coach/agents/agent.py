@@ -55,44 +55,47 @@ from rl_coach.utils import CoachError, Signal, dynamic_import_and_instantiate_mo
 class Agent(CoachNames, AgentInterface):
     """Acts, observes, remembers and learns.
 
-    A subclass gives an update rule (``make_update_rule``) and chooses actions (``choose_action``); or it overrides
+    A subclass gives an update rule (``make_update_rule``) and chooses actions (``choose_action``). Or it overrides
     ``learn_from_batch`` and computes targets itself. It may declare requirements (``AgentRequirements``) of its memory,
-    exploration policy and networks. What an agent does is spread over its parts: ``episode`` (the episode in progress),
-    ``experience`` (the way into the memory), ``clock`` (it counts, and says when to learn), ``update_loop`` (how to
-    learn) and ``signals`` (what is written down). ``core/overrides.py`` says which override replaces what.
+    exploration policy and networks.
 
-    :param agent_parameters: all its settings; filters that are not set let everything through
+    The agent consists of parts: ``episode`` (the present episode), ``parallel`` (its actors, if it acts in several
+    episodes), ``experience`` (stores transitions), ``clock`` (counts, and decides when to learn), ``update_loop``
+    (updates the networks) and ``signals`` (the rows of the CSV). ``core/overrides.py`` lists which override replaces
+    which declaration.
+
+    :param agent_parameters: all settings; a filter that is not set changes nothing
     :param parent: the level manager or composite agent that holds it
 
-    :cvar acting_networks: the networks that choose actions, None for all; others are never read between two phases
-    :cvar learns_from_sequences: a batch is a segment of an episode in order, which a recurrent network learns from
-    :cvar learns_from_stored_states: the state that a recurrent network acted from is stored with each step, and
-        sequences out of the memory are learned from the one before their first step
-    :cvar recurrent_network: the network that may be recurrent; its state is the one that is stored
-    :cvar learns_one_by_one: the data of an update depends on the networks (``columns_of_networks``), so that each is a
-        call of its own
+    :cvar acting_networks: the networks that choose actions, None for all. Other networks are not read between two
+        phases
+    :cvar learns_from_sequences: a batch is a segment of an episode in order, as a recurrent network needs it
+    :cvar learns_from_stored_states: each transition contains the recurrent state before its action. Sequences from the
+        memory start from the stored state of their first step
+    :cvar recurrent_network: the network that may be recurrent; its state is the stored one
+    :cvar learns_one_by_one: the columns of an update depend on the networks (``columns_of_networks``), so each update
+        is a separate call
     :cvar most_updates_per_call: a phase of more updates makes several compiled calls; None for no bound
-    :cvar trains_asynchronously: several workers of one machine may train it at once on weights that they share
-    :cvar explores_by_parameter: the exploration policy's control parameter says how much the agent explores
-    :cvar batch_network: the network whose ``batch_size`` updates have; None for the first
-    :cvar episode_class: the class of its episodes. An agent with a ``reset_internal_state`` of its own that sets
-        attributes keeps these in an ``episode_class`` instead, or acts in one copy of its environment only
-    :cvar episode_attributes: the names of the attributes that belong to an episode, for an agent with a
-        ``reset_internal_state`` or an ``__init__`` of its own. With them it can act in several copies
-    :cvar row_unit: what a row of its CSV is about: an episode, an epoch (``batches`` makes passes over a data set) or
+    :cvar trains_asynchronously: several workers of one machine may train it at once on shared weights
+    :cvar explores_by_parameter: the control parameter of the exploration policy says how much the agent explores
+    :cvar batch_network: the ``batch_size`` of this network counts; None for the first network
+    :cvar episode_class: the class of its episodes, with the fields that belong to an episode
+    :cvar episode_attributes: the names of the agent's attributes that belong to an episode, () for none. An agent with
+        its own ``reset_internal_state`` or ``__init__`` needs it, or an ``episode_class``, to act in several copies
+    :cvar row_unit: the unit of a row in its CSV: an episode, an epoch (``batches`` makes passes over a data set) or
         ``updates_per_row`` updates. Rows of epochs and updates are written after the training phase that completes them
-    :cvar counters: attributes that count, which a checkpoint holds and no episode
+    :cvar counters: attributes that count over all episodes; a checkpoint holds them
 
-    :ivar spaces: the environment's spaces behind the filters
-    :ivar memory_spaces: those of stored transitions, which the pre-network filter has not seen
-    :ivar policy_spaces: those of the networks and of exploration, which may see actions in another form
+    :ivar spaces: the environment's spaces after the filters
+    :ivar memory_spaces: the spaces of stored transitions, before the pre-network filter
+    :ivar policy_spaces: the spaces of networks and exploration, which may have actions in another form
     :ivar networks: by name
-    :ivar pre_network_filter: changes states on their way into the networks
-    :ivar batches: where its updates get their batches
-    :ivar learning_periods: by network, the number of updates of which one teaches it; 1 for those that it leaves out
-    :ivar parallel: its episodes in several copies of the environment; None where it acts in one
-    :ivar training_has_begun: ``before_training`` was called, in this run or before the checkpoint that it goes on from
-    :ivar is_played_elsewhere: other processes play for it, and it learns from what they send (``take_in``)
+    :ivar pre_network_filter: changes states before they enter the networks
+    :ivar batches: the source of batches for updates
+    :ivar learning_periods: by network, k if only every k-th update teaches it; 1 if the network has no entry
+    :ivar parallel: its actors in several copies of the environment; None if it acts in one
+    :ivar training_has_begun: ``before_training`` was called, in this run or before its checkpoint
+    :ivar is_played_elsewhere: other processes play for it, and it learns from their steps (``take_in``)
     """
 
     acting_networks: tuple[str, ...] | None = None
@@ -1014,7 +1017,7 @@ class Agent(CoachNames, AgentInterface):
         }
 
     def _act_as_first(self) -> None:
-        """Let a state be that of the first of several actors, whichever acted last."""
+        """Let states be the states of the first actor, whichever actor acted last."""
         if self.parallel is not None and self.parallel.index:
             self.parallel.enter(0)
 

@@ -89,8 +89,8 @@ class ExplorationPolicy(KeepsEpisodeState):
     :cvar own_state: the entries of ``get_state`` that belong to this process: random draws, and the episode in progress
     :ivar phase: phase of the run; many policies explore in TRAIN and choose the best action in TEST
     :ivar rng: generator of all its random draws
-    :ivar tells_all_probabilities: the probabilities that come with an action are those of all that might have been
-        drawn, not only those of the way in which it was; for a policy that chooses in two ways, such as ``EGreedy``
+    :ivar tells_all_probabilities: an action comes with the probabilities of the whole policy. Otherwise a policy that
+        chooses in two ways, such as ``EGreedy``, gives the probabilities of the way that it took
     :cvar draws_by_probabilities: it takes the agent's predictions for probabilities, which values of actions are not
     :cvar draws_from_features: it chooses by the features of the policy's last layer, which follow the mean
     :cvar acts_in_columns: ``get_actions`` chooses for many actors in one pass

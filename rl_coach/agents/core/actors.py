@@ -20,7 +20,7 @@ _IN_AN_EPISODE = (
 
 
 def keeps_attributes(agent: Any) -> bool:
-    """True if a user's agent acts in a way of its own and has attributes of its own, which may belong to an episode."""
+    """True if a user's agent overrides a method of the episode and may keep attributes of the episode."""
     names = {name for kind in users_classes(type(agent)) for name in vars(kind)}
     return "__init__" in names and "episode_class" not in names and not names.isdisjoint(_IN_AN_EPISODE)
 
@@ -89,7 +89,7 @@ class Actor:
             part.resume(state)
 
     def leave(self, agent: Any) -> None:
-        """Take along what the agent changed in this episode."""
+        """Store the state that the agent has in this episode."""
         self.episode = agent.episode
         if agent.is_recurrent:
             networks = agent.networks.items()
@@ -169,7 +169,7 @@ class Actors:
             self._actors[index].enter(self._agent)
 
     def _require_declared(self) -> None:
-        """Refuse a user's agent that has made attributes while it acted and does not say what belongs to an episode."""
+        """Refuse a user's agent that made undeclared attributes while it acted."""
         if len(vars(self._agent)) == self._num_attributes:
             return
         self._num_attributes = len(vars(self._agent))
@@ -196,11 +196,11 @@ class Actors:
         return [actor.episode for actor in self._actors]
 
     def put_aside(self) -> list[EpisodeInProgress]:
-        """All episodes with everything that belongs to them, by actor, for a checkpoint or during an evaluation."""
+        """All episodes with their states, by actor, for a checkpoint or during an evaluation."""
         return [self._agent.put_episode_aside() for _ in self]
 
     def take_up(self, episodes: list[EpisodeInProgress], is_restored: bool = False) -> None:
-        """Continue episodes that were put aside.
+        """Continue episodes of ``put_aside``.
 
         :param is_restored: they come from a checkpoint
         """

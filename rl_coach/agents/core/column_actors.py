@@ -42,7 +42,7 @@ class ColumnActors:
     :param episodes: the episodes in progress, one for each actor
 
     :ivar states: [N, ...] by name, the filtered observations to act on
-    :ivar steps: [N] int, the actions taken in each episode
+    :ivar steps: [N] int, number of actions in each episode
     :ivar total_rewards: [N], the environment's rewards in each episode
     :ivar total_shaped_rewards: [N], the rewards after the filters
     """
@@ -62,8 +62,8 @@ class ColumnActors:
         self._take(episodes)
 
     def _take(self, episodes: list[EpisodeInProgress]) -> None:
-        """Continue episodes that were played one by one. What their buffers hold goes into the memory, from where it is
-        learned together with the steps that follow."""
+        """Continue episodes that were played one by one. The steps in their buffers go into the memory. The next update
+        learns from them together with the steps that follow."""
         for episode in episodes:
             self._agent.experience.cut(episode, {})
         self.steps = np.array([episode.steps for episode in episodes])
@@ -153,7 +153,7 @@ class ColumnActors:
     def take_in(self, step: StepColumns) -> np.ndarray:
         """Take the answers of all copies: filter them, store the transitions, and close the episodes that ended.
 
-        :return: [E] the actors whose episodes ended
+        :return: [E] the actors with an episode that ended
         :raises CoachError: a reward is several numbers
         """
         agent, rewards = self._agent, step.rewards
@@ -188,7 +188,7 @@ class ColumnActors:
         """Filter observations.
 
         :param states: [K, ...] by name
-        :param beginning: [K] the actors whose episodes begin with them; None if the episodes of all actors continue
+        :param beginning: [K] the actors that begin an episode with them; None if the episodes of all actors continue
         """
         filtered = StateColumns(states)
         if not self._filters:
@@ -208,7 +208,7 @@ class ColumnActors:
         return stacks.add(column) if beginning is None else stacks.begin(beginning, column)
 
     def _look_closer(self, step: StepColumns, next_states: Columns, shaped: np.ndarray) -> None:
-        """Find the copy whose numbers are not finite."""
+        """Find the copy with a number that is not finite."""
         agent = self._agent
         for index in range(self._num_actors):
             before, after = (
@@ -228,8 +228,8 @@ class ColumnActors:
 
 
 def override_that_keeps_off(agent: Any) -> str | None:
-    """The override of a user's that a step of all actors in one pass would skip, ``Class.method``; None if there is
-    none."""
+    """The first override by a user that one pass over all actors would skip, ``Class.method``; None if no override
+    is skipped."""
     if (override := why_not_on_fast_path(agent, _ALLOWED_OVERRIDES)) is not None:
         return override
     chains = (agent.input_filter, agent.output_filter, agent.pre_network_filter)

@@ -34,7 +34,7 @@ class EvaluationSnapshot:
         self.attributes = dict(attributes)
 
     def seed(self, seed: np.random.SeedSequence, exploration_policy: Any) -> None:
-        """Let the evaluation draw from streams of its own. :param exploration_policy: that of the evaluation"""
+        """Start the random streams of the evaluation. :param exploration_policy: the policy that the evaluation uses"""
         for (stream, _), own in zip(self._streams, seed.spawn(len(self._streams))):
             stream.bit_generator.state = np.random.default_rng(own).bit_generator.state
         exploration_policy.seed(seed.spawn(1)[0])

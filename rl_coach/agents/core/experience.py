@@ -167,7 +167,7 @@ class Experience:
 
     @property
     def stores_infos(self) -> bool:
-        """True if ``add_columns`` keeps the environment's infos. What is learned from once needs none."""
+        """True if ``add_columns`` keeps the environment's infos. A rollout is learned from once and needs no infos."""
         return self.rollout is None
 
     def add_columns(self, transitions: Batch) -> None:

@@ -42,8 +42,8 @@ class Rollout:
         self.num_episodes += int(np.count_nonzero(step.game_over_column))
 
     def take(self) -> Batch:
-        """Return all transitions and forget them: episode by episode, in the order in which they ended, and then those
-        that go on, actor by actor.
+        """Return all transitions and forget them. The episodes stand in the order of their ends, as whole blocks of
+        rows. The open episodes follow, actor by actor.
 
         An episode that goes on after an actor's last step counts as truncated there: ``game_over`` is True and
         ``terminated`` False, so returns bootstrap from the critic.
@@ -82,7 +82,7 @@ class Rollout:
         self._steps, self.num_episodes = [], 0
 
     def get_state(self) -> dict[str, Any]:
-        """The steps as plain data; empty if there are none."""
+        """The steps as plain data; an empty dict if there is no step."""
         return {f"{number:06d}": _plain(step) for number, step in enumerate(self._steps)}
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -93,7 +93,7 @@ class Rollout:
 
 
 class RolloutBatch(Batch):
-    """What ``Rollout.take`` returns.
+    """The result of ``Rollout.take``.
 
     :ivar order: [N * T], for each row ``t * N + n`` of its step and actor
     :ivar num_steps: T
@@ -169,7 +169,7 @@ def estimates_of_rollout(
     :param estimate: one of the estimates of copies in ``rules/advantages.py``
     :param values: [N * T], of the states
     :param ends: [E] the last row of each episode
-    :param following: [E] the value of what follows each, 0 where it terminated
+    :param following: [E] the value of the state after each of these rows, 0 if the episode terminated
     """
     next_values = np.append(values[1:], values[:1])
     next_values[ends] = following
