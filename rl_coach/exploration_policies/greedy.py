@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Callable
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from rl_coach.exploration_policies.exploration_policy import (
     ExplorationParameters,
     ExplorationPolicy,
     best_action,
+    best_actions,
 )
 from rl_coach.policy.action_choice import GreedyChoice
 from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace, GoalsSpace
@@ -36,6 +37,17 @@ class Greedy(ExplorationPolicy):
             mean = action_values[0] if isinstance(action_values, (list, tuple)) else action_values
             return np.reshape(mean, tuple(self.action_space.shape))
         return best_action(np.ravel(action_values), self.rng, action_mask)
+
+    acts_in_columns = True
+
+    def get_actions(
+        self, action_values: Callable[[], Any], count: int, action_masks: np.ndarray | None = None
+    ) -> np.ndarray:
+        values = action_values()
+        if isinstance(self.action_space, DiscreteActionSpace):
+            return best_actions(np.asarray(values), self.rng, action_masks)
+        means = values[0] if isinstance(values, (list, tuple)) else values
+        return np.reshape(means, (count, *self.action_space.shape))
 
     def action_choice(self) -> GreedyChoice:
         return GreedyChoice()

@@ -73,13 +73,23 @@ REPLACED_BY: Mapping[str, tuple[str, ...]] = {
         "_should_update",
         "_should_update_online_weights_to_target",
     ),
-    # the choice of many actions in one pass, by another choice of a single one
+    # one pass over many actors, by another way of acting or observing in a single episode
     "choose_actions": (
+        "act",
         "acting_prediction",
+        "begin_episode",
         "choose_action",
+        "cut_episode",
         "explored_action",
+        "handle_episode_ended",
+        "observe",
+        "observe_transition",
         "predict_states",
+        "prepare_batch_for_inference",
+        "reset_internal_state",
         "run_pre_network_filter_for_inference",
+        "update_log",
+        "update_transition_before_adding_to_replay_buffer",
     ),
     "predicts_values": ("choose_action", "predict_states", "get_all_q_values_for_states"),
 }

@@ -23,9 +23,14 @@ from rl_coach.schedules import ConstantSchedule
 from tests.agents.test_overrides import plain_bytes
 from tests.zoo.agents import of_class
 from tests.zoo.graphs import graph, schedule
-from tests.zoo.parameters import actor_critic, clipped_ppo, dqn, soft_actor_critic
+from tests.zoo.parameters import PROBLEMS, actor_critic, clipped_ppo, dqn, soft_actor_critic
 
 COPIES = 3
+IN_COLUMNS = {
+    "dqn", "ddqn", "dueling", "prioritized", "munchausen", "categorical", "quantile_regression", "pqn", "clipped_ppo",
+    "trpo", "soft_actor_critic", "maximum_entropy", "redq", "droq", "tqc", "crossq",
+}  # fmt: skip
+"""Those of ``PROBLEMS`` that act in all copies in one pass; the others act in one copy after the other."""
 
 
 class OneAfterTheOther:
@@ -271,3 +276,21 @@ def test_statistics_of_a_filter_take_in_every_copy(tmp_path):
     manager.train_and_act(EnvironmentSteps(COPIES * 10))
     filters = manager.get_agent().pre_network_filter.observation_filters["observation"]
     assert filters["normalize"].running_observation_stats.n == COPIES * 10
+
+
+@pytest.mark.parametrize("name", sorted(name for name in PROBLEMS if name != "direct_future_prediction"))
+def test_every_agent_learns_the_same_on_both_paths(name, tmp_path):
+    """Bit for bit, whichever agents act in columns: the random numbers are drawn in the same order."""
+    found = []
+    for is_ordinary in (False, True):
+        make, environment = PROBLEMS[name][:2]
+        parameters = make()
+        manager = graph(parameters, environment, tmp_path / str(is_ordinary), schedule(10**6), seed=3, copies=COPIES)
+        agent = manager.get_agent()
+        if is_ordinary:
+            agent.update_log = agent.update_log
+        manager.heatup(EnvironmentSteps(30))
+        manager.train_and_act(EnvironmentSteps(COPIES * 20))
+        found.append((is_in_columns(manager), plain_bytes(manager), agent.total_steps_counter, agent.current_episode))
+    assert (found[0][0], found[1][0]) == (name in IN_COLUMNS, False)
+    assert found[0][1:] == found[1][1:], f"in columns: {found[0][0]}"
