@@ -63,7 +63,7 @@ STRAIGHT = Peer("benchmarks.straight_side:StraightLoop", ("dqn", "ppo"), None, "
 
 
 OWN_LOOPS = ("skrl", "sample_factory", "pufferlib", "rejax")
-"""Their ``begin(work, tick)`` trains until ``tick(steps)`` is True. The others give a function that makes some steps."""
+"""Their ``begin(work, tick)`` trains until ``tick(steps)`` is True. The others give a function that makes steps."""
 
 FRAMEWORKS = ("tensorflow", "jax", "mxnet")
 """Coach on its frameworks."""

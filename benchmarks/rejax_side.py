@@ -47,5 +47,5 @@ def _dqn(work: Work) -> dict[str, Any]:
     return {
         "buffer_size": BUFFER, "fill_buffer": 4 * work.batch_size, "batch_size": work.batch_size, "num_epochs": 1,
         "target_update_freq": 100, "learning_rate": 2.5e-4, "eps_end": 0.01, "exploration_fraction": 0.01,
-        "agent_kwargs": {"hidden_layer_sizes": work.hidden, "activation": "relu"},
+        "agent_kwargs": {"activation": "relu"},  # rejax' DQN always has 64 x 64 units
     }  # fmt: skip

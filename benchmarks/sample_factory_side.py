@@ -1,7 +1,7 @@
 """The works in Sample Factory, on PyTorch: one process plays Gymnasium's vectorized CartPole, another one learns.
 
-A2C is PPO with one epoch and one minibatch. The mean return is that of the last episodes of training, because the policy
-lies in the process that learns.
+A2C is PPO with one epoch and one minibatch. The mean return is that of the last episodes of training: the policy
+is in the process that learns.
 """
 
 from __future__ import annotations
