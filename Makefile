@@ -6,6 +6,7 @@
 # make golden-table  trains them with three seeds each and writes the tables in docs; goes on if interrupted
 # make mxnet   runs the tests of networks and agents on MXNet, in an environment of its own (Python 3.10 to 3.12)
 # make bench   measures speed
+# make peers   makes an environment for each library that `make bench` compares with (.venv-sb3, .venv-skrl, ...; 25 GB)
 # make digests  compares the weights and CSVs of short runs of 16 presets with those on record (ten minutes)
 # make mutations  makes 20 mistakes in rl_coach/agents/core, one at a time, and looks whether the tests catch them
 # make lint    ruff, mypy, import-linter
@@ -32,7 +33,7 @@ BIN := $(VENV)/bin
 INSTALL := PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --editable
 METADATA := pyproject.toml setup.py
 
-.PHONY: help run test faults soak golden golden-table mxnet bench digests mutations lint style types format thin thin-jax docs package install-test cluster-test docker-trainer docker-worker docker-up docker-lint clean
+.PHONY: help run test faults soak golden golden-table mxnet bench peers digests mutations lint style types format thin thin-jax docs package install-test cluster-test docker-trainer docker-worker docker-up docker-lint clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p' Makefile | sed '/^$$/q'
@@ -184,8 +185,21 @@ $(VENV)/.bench-installed: $(BIN)/python $(METADATA)
 	$(INSTALL_GYMNAX)
 	@touch $@ $(VENV)/.run-installed
 
-bench: $(VENV)/.bench-installed
-	$(BIN)/python -m benchmarks
+bench: $(VENV)/.bench-installed peers
+	COACH_PEERS=$(COACH_PEERS) $(BIN)/python -m benchmarks
+
+# The peers want different versions of Gymnasium and JAX, so each has an environment. COACH_PEERS is their folder.
+COACH_PEERS ?= .
+PEERS := $(patsubst benchmarks/requirements/%.txt,%,$(wildcard benchmarks/requirements/*.txt))
+
+peers: $(PEERS:%=$(COACH_PEERS)/.venv-%/.peer-installed)
+
+$(COACH_PEERS)/.venv-%/.peer-installed: benchmarks/requirements/%.txt
+	@$(find-python); \
+	echo "making $(@D) with $$($$python --version)"; \
+	$$python -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --requirement $< psutil
+	@touch $@
 
 digests: $(VENV)/.test-installed
 	$(BIN)/python -m benchmarks.digests compare
@@ -268,6 +282,6 @@ docker-lint: $(VENV)/.test-installed
 	$(BIN)/hadolint --config docker/.hadolint.yaml docker/*.Dockerfile
 
 clean:
-	rm -rf $(VENV) .venv-thin .venv-thin-jax $(MXNET_VENV) build dist *.egg-info
+	rm -rf $(VENV) .venv-thin .venv-thin-jax $(MXNET_VENV) $(PEERS:%=.venv-%) build dist *.egg-info
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.measured import BenchmarkError, Measured, in_own_process
+from benchmarks.peers import FRAMEWORKS, LIBRARIES, PEERS, MissingEnvironment
 from benchmarks.works import WORKS
 
 FILE_WIDTH = 160  # columns of the table where it is not printed on a terminal
@@ -24,7 +25,9 @@ def main() -> None:
     )
     parser.add_argument("--rounds", type=int, default=3, help="processes of each library, in turn (default 3)")
     parser.add_argument(
-        "--libraries", default="tensorflow,jax,sb3,sb3_contrib,sbx,straight,one_by_one", help="what to run: %(default)s"
+        "--libraries",
+        default=",".join(library for library in LIBRARIES if library != "mxnet"),
+        help="what to run: %(default)s",
     )
     parser.add_argument("--scale", type=float, default=1.0, help="time that many times the steps")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
@@ -34,6 +37,9 @@ def main() -> None:
     if unknown:
         parser.error(f"no work {', '.join(sorted(unknown))}: there are {', '.join(WORKS)}")
     libraries = options.libraries.split(",")
+    unknown = set(libraries) - set(LIBRARIES)
+    if unknown:
+        parser.error(f"no library {', '.join(sorted(unknown))}: there are {', '.join(LIBRARIES)}")
     if options.profile:
         for name in options.works or WORKS:
             in_own_process(libraries[0], name, options.scale, profile=True)
@@ -50,27 +56,34 @@ def _rounds(
 ) -> dict[str, list[Measured]]:
     """All libraries once, then all again, so that what else the machine does falls on each alike.
 
-    A library that fails loses none of what the others gave: what it said is added to ``failures``, and it is left out.
+    A library that fails or is not installed is left out. The reason is added to ``failures``, and the others go on.
     """
     found: dict[str, list[Measured]] = {library: [] for library in libraries}
     for number in range(1, rounds + 1):
         for library in list(found):
             try:
                 measured = in_own_process(library, work, scale)
-            except BenchmarkError as error:
-                failures.append(str(error))
+            except (BenchmarkError, MissingEnvironment) as error:
+                if str(error) not in failures:
+                    failures.append(str(error))
                 del found[library]
-                outcome = "failed, see the end"
+                outcome = (
+                    "not installed, see the end" if isinstance(error, MissingEnvironment) else "failed, see the end"
+                )
             else:
-                outcome = f"{measured.steps_per_second:,.0f} steps/s" if measured else "not installed, or not for it"
+                outcome = f"{measured.steps_per_second:,.0f} steps/s" if measured else "not for this work"
                 if measured:
                     found[library].append(measured)
+                else:
+                    del found[library]
             print(f"{work}, round {number} of {rounds}: {library}: {outcome}", file=sys.stderr)
     return {library: runs for library, runs in found.items() if runs}
 
 
 def _show(results: dict[str, dict[str, list[Measured]]]) -> None:
-    table = Table("work", "library", "steps/s", "min to max", "ratio", "processor ms", "first step", "peak memory")
+    table = Table(
+        "work", "library", "steps/s", "min to max", "ratio", "processor ms", "first step", "peak memory", "return"
+    )
     for work, found in results.items():
         if not found:
             continue
@@ -87,10 +100,34 @@ def _show(results: dict[str, dict[str, list[Measured]]]) -> None:
                 f"{statistics.median(run.processor_milliseconds for run in runs):.3f}",
                 f"{statistics.median(run.first_step_seconds for run in runs):.1f} s",
                 f"{statistics.median(run.peak_megabytes for run in runs):,.0f} MB",
+                "" if runs[0].mean_return is None else f"{statistics.median(_returns(runs)):.0f}",
             )
         table.add_section()
     Console(width=None if sys.stdout.isatty() else FILE_WIDTH).print(table)
     print("ratio: the first library's speed over this one's; processor ms: of all cores, a step")
+    print("return: the mean return after the timed steps (CartPole; at most 500)")
+    for work, found in results.items():
+        comparison = _with_the_fastest_peer(found)
+        if comparison:
+            print(f"{work}: {comparison}")
+
+
+def _returns(runs: list[Measured]) -> list[float]:
+    return [run.mean_return for run in runs if run.mean_return is not None]
+
+
+def _with_the_fastest_peer(found: dict[str, list[Measured]]) -> str | None:
+    """Coach on its faster framework, compared with the fastest other library; None if one side was not measured."""
+    medians = {name: statistics.median(run.steps_per_second for run in runs) for name, runs in found.items()}
+    ours = {name: speed for name, speed in medians.items() if name in FRAMEWORKS}
+    theirs = {name: speed for name, speed in medians.items() if name in PEERS}
+    if not ours or not theirs:
+        return None
+    our_best, their_best = max(ours, key=ours.__getitem__), max(theirs, key=theirs.__getitem__)
+    return (
+        f"Coach ({our_best}) {ours[our_best]:,.0f} steps/s, {their_best} {theirs[their_best]:,.0f}: "
+        f"ratio {ours[our_best] / theirs[their_best]:.2f}"
+    )
 
 
 def _as_json(results: dict[str, dict[str, list[Measured]]]) -> str:

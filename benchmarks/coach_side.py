@@ -5,23 +5,42 @@ from __future__ import annotations
 import tempfile
 from typing import Any, Callable
 
+import numpy as np
+
+from benchmarks.returns import EPISODES
 from benchmarks.works import Work
 from rl_coach.base_parameters import Frameworks, TaskParameters, VisualizationParameters
-from rl_coach.core_types import EnvironmentSteps
+from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps
 from rl_coach.environments.gym_environment import Atari, GymEnvironmentParameters, GymVectorEnvironment
 from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
 from rl_coach.graph_managers.graph_manager import SimpleScheduleWithoutEvaluation
 
 
-def runner(work: Work, framework: str) -> Callable[[int], None]:
-    """A function that makes some environment steps of a work, training included."""
-    graph = graph_of(work)
-    graph.visualization_parameters = VisualizationParameters(dump_csv=False, dump_parameters_documentation=False)
-    task = TaskParameters(framework_type=Frameworks[framework], experiment_path=tempfile.mkdtemp(), seed=1)
-    graph.create_graph(task)
-    if graph.heatup_steps.num_steps:
-        graph.heatup(graph.heatup_steps)
-    return lambda steps: graph.train_and_act(EnvironmentSteps(steps))
+class Training:
+    """A graph that makes some environment steps of a work at each call, training included."""
+
+    def __init__(self, work: Work, framework: str):
+        self.graph = graph_of(work)
+        self.graph.visualization_parameters = VisualizationParameters(
+            dump_csv=False, dump_parameters_documentation=False
+        )
+        task = TaskParameters(framework_type=Frameworks[framework], experiment_path=tempfile.mkdtemp(), seed=1)
+        self.graph.create_graph(task)
+        if self.graph.heatup_steps.num_steps:
+            self.graph.heatup(self.graph.heatup_steps)
+
+    def __call__(self, steps: int) -> None:
+        self.graph.train_and_act(EnvironmentSteps(steps))
+
+    def mean_return(self) -> float:
+        """That of an evaluation."""
+        self.graph.evaluate(EnvironmentEpisodes(EPISODES))
+        return float(np.mean(self.graph.evaluation_rewards))
+
+
+def runner(work: Work, framework: str) -> Training:
+    """The training of a work; ``benchmarks.versus`` calls this in other checkouts, too."""
+    return Training(work, framework)
 
 
 def graph_of(work: Work) -> BasicRLGraphManager:
@@ -98,10 +117,14 @@ def _a2c(work: Work) -> Any:
     parameters = ActorCriticAgentParameters()
     network = parameters.network_wrappers["main"]
     _layers(network, work)
-    network.use_separate_networks_per_head, network.optimizer_type = True, "RMSProp"
+    network.use_separate_networks_per_head = True
+    # the settings that A2C has in Stable-Baselines3; with Coach's own step size CartPole is not learned in this time
+    network.optimizer_type, network.learning_rate, network.clip_gradients = "RMSProp", 7e-4, 0.5
+    network.rms_prop_optimizer_decay, network.optimizer_epsilon = 0.99, 1e-5
     for part in (*network.input_embedders_parameters.values(), network.middleware_parameters):
         part.activation_function = "tanh"
-    parameters.algorithm.learns_from_copies_together = True
+    parameters.algorithm.learns_from_copies_together, parameters.algorithm.beta_entropy = True, 0.0
+    parameters.algorithm.discount = 0.99
     parameters.algorithm.num_steps_between_gradient_updates = work.rollout // work.environments
     return parameters
 

@@ -1,4 +1,4 @@
-"""Mutation testing of ``rl_coach/agents/core``: ``python -m benchmarks.mutations [--only clock.py]``.
+"""Mutation testing: ``python -m benchmarks.mutations [--only clock.py] [--folder rl_coach/agents/core]``.
 
 Each mutation is a small mistake in a copy of the repository. The tests named beside it must fail there. A mutation that
 they do not catch shows a test that is missing.
@@ -24,23 +24,30 @@ LEAST_CAUGHT = 0.9
 class Mutation:
     """A mistake.
 
-    :param file: in ``rl_coach/agents/core``
+    :param file: in ``folder``
     :param old: a text that the file has once
     :param new: what stands there instead
     :param tests: what pytest is to run: files and ``-k`` with a name
+    :param folder: below the repository
     """
 
     file: str
     old: str
     new: str
     tests: str
+    folder: str = CORE
+
+    @property
+    def path(self) -> pathlib.Path:
+        """The file, below the repository."""
+        return pathlib.Path(self.folder) / self.file
 
     def apply(self, directory: pathlib.Path) -> str:
         """Make the mistake in a copy of the repository. :return: the file's text before"""
-        path = directory / CORE / self.file
+        path = directory / self.path
         before = path.read_text("utf-8")
         if before.count(self.old) != 1:
-            raise SystemExit(f"{self.file} has {before.count(self.old)} times, not once: {self.old}")
+            raise SystemExit(f"{self.path} has {before.count(self.old)} times, not once: {self.old}")
         path.write_text(before.replace(self.old, self.new), "utf-8")
         return before
 
@@ -114,7 +121,11 @@ def main() -> int:
     """
     parser = argparse.ArgumentParser(prog="python -m benchmarks.mutations", description=__doc__)
     parser.add_argument("--only", default="", metavar="FILE", help="the mutations of one file")
-    chosen = [mutation for mutation in MUTATIONS if parser.parse_args().only in mutation.file]
+    parser.add_argument(
+        "--folder", choices=sorted({mutation.folder for mutation in MUTATIONS}), help="the mutations of one folder"
+    )
+    options = parser.parse_args()
+    chosen = [m for m in MUTATIONS if options.only in m.file and options.folder in (None, m.folder)]
     caught = 0
     with tempfile.TemporaryDirectory() as place:
         directory = pathlib.Path(place)
@@ -125,9 +136,9 @@ def main() -> int:
         for mutation in chosen:
             before = mutation.apply(directory)
             is_caught = not pass_tests(directory, mutation.tests)
-            (directory / CORE / mutation.file).write_text(before, "utf-8")
+            (directory / mutation.path).write_text(before, "utf-8")
             caught += is_caught
-            print(f"{'caught  ' if is_caught else 'SURVIVED'} {mutation.file}: {mutation.old.strip()}", flush=True)
+            print(f"{'caught  ' if is_caught else 'SURVIVED'} {mutation.path}: {mutation.old.strip()}", flush=True)
     print(f"{caught} of {len(chosen)} mutations are caught")
     return 0 if caught >= LEAST_CAUGHT * len(chosen) else 1
 

@@ -9,19 +9,18 @@ STARTED = time.time()
 import argparse  # noqa: E402
 import cProfile  # noqa: E402
 import pstats  # noqa: E402
-import sys  # noqa: E402
+from dataclasses import replace  # noqa: E402
 from typing import Callable  # noqa: E402
 
-from benchmarks.measured import NOT_AVAILABLE, report, timed  # noqa: E402
+from benchmarks.measured import Clock, Training, report, timed  # noqa: E402
 from benchmarks.parts import PARTS, by_part  # noqa: E402
-from benchmarks.seeds_side import SIDES, runner  # noqa: E402
+from benchmarks.peers import FRAMEWORKS, OWN_LOOPS, PEERS, STRAIGHT  # noqa: E402
+from benchmarks.seeds_side import runner  # noqa: E402
 from benchmarks.works import WORKS, Work  # noqa: E402
-
-FRAMEWORKS = ("tensorflow", "jax", "mxnet")
 
 
 def main() -> None:
-    """Measure, and print the result as JSON; exit with 3 where the library is not installed."""
+    """Measure, and print the result as JSON; the library must be for the work."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("library")
     parser.add_argument("work", choices=WORKS)
@@ -29,32 +28,29 @@ def main() -> None:
     parser.add_argument("--profile", action="store_true", help="also print where the time goes")
     options = parser.parse_args()
     work = WORKS[options.work]
+    steps = max(1, int(work.steps * options.scale))
+    if options.library in OWN_LOOPS:
+        clock = Clock(work.warm_up, steps, STARTED)
+        mean_return = PEERS[options.library].begin(work, clock.tick)
+        report(clock.measured(mean_return))
+        return
     run = _runner(options.library, work)
-    report_after = timed(run, work.warm_up, max(1, int(work.steps * options.scale)), STARTED)
+    measured = timed(run, work.warm_up, steps, STARTED)
+    if work.is_cart_pole and isinstance(run, Training):
+        measured = replace(measured, mean_return=run.mean_return())
     if options.profile:
         _profile(run, work.steps // 4)
-    report(report_after)
+    report(measured)
 
 
 def _runner(library: str, work: Work) -> Callable[[int], None]:
     if work.seeds > 1:
-        if library not in SIDES:
-            sys.exit(NOT_AVAILABLE)
         return runner(work, library)
     if library in FRAMEWORKS:
-        if library != "jax" and work.level is not None and work.level.startswith("gymnax:"):
-            sys.exit(NOT_AVAILABLE)
         from benchmarks import coach_side
 
-        return coach_side.runner(work, library)
-    if work.level is None:
-        sys.exit(NOT_AVAILABLE)
-    from benchmarks.peers import PEERS
-
-    try:
-        return PEERS[library](work)
-    except ImportError:
-        sys.exit(NOT_AVAILABLE)
+        return coach_side.Training(work, library)
+    return (STRAIGHT if library == "straight" else PEERS[library]).begin(work)
 
 
 def _profile(run: Callable[[int], None], steps: int) -> None:

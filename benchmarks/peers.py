@@ -1,114 +1,99 @@
-"""The works in other libraries, where they are installed (the extra ``bench``)."""
+"""The other libraries: which works each one can do, and the Python environment that each one needs."""
 
 from __future__ import annotations
 
+import importlib
 import os
-from typing import Any, Callable
+import pathlib
+import sys
+from dataclasses import dataclass
+from typing import Callable
 
-import gymnasium
-
+from benchmarks.seeds_side import ONE_BY_ONE, SIDES
 from benchmarks.works import Work
 
-BUFFER = 40_000
+ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 
-def stable_baselines3(work: Work) -> Callable[[int], None]:
-    """Stable-Baselines3, on PyTorch.
+class MissingEnvironment(Exception):
+    """The Python environment of a library does not exist. The message says how to make it."""
 
-    :raises ImportError: it is not installed
+
+@dataclass(frozen=True)
+class Peer:
+    """A library to compare with.
+
+    :param side: the module and the function that begin a training: ``module:function``
+    :param algorithms: the algorithms that the library has, or that are measured here
+    :param environment: ``sb3`` for the Python environment in ``.venv-sb3``; None for Coach's own
+    :param levels: ``any``; ``gymnax`` for compiled environments only; ``copies`` for several copies of CartPole-v1 only
     """
-    import stable_baselines3
-    import torch
 
-    # two threads slow the small networks down and speed the convolutions up
-    torch.set_num_threads(2 if _is_image(work) else 1)
-    return _runner(work, stable_baselines3, {"net_arch": list(work.hidden)})
+    side: str
+    algorithms: tuple[str, ...]
+    environment: str | None
+    levels: str = "any"
 
+    def is_for(self, work: Work) -> bool:
+        """Whether the library can do the work."""
+        if work.level is None or work.seeds > 1 or work.algorithm not in self.algorithms:
+            return False
+        if self.levels == "gymnax":
+            return work.level.startswith("gymnax:")
+        return self.levels == "any" or (work.level == "CartPole-v1" and work.environments > 1)
 
-def sbx(work: Work) -> Callable[[int], None]:
-    """SBX, Stable-Baselines3's sibling on JAX.
-
-    :raises ImportError: it is not installed
-    """
-    if work.algorithm not in ("sac", "ddpg", "td3") and not _is_image(work):
-        os.environ["NPROC"] = "1"  # the same there; what XLA reads before its first computation
-    import sbx as library
-
-    return _runner(work, library, {"net_arch": list(work.hidden)})
-
-
-def sb3_contrib(work: Work) -> Callable[[int], None]:
-    """SB3-Contrib, which has what Stable-Baselines3 has not.
-
-    :raises ImportError: it is not installed
-    """
-    import sb3_contrib as library
-    import torch
-
-    torch.set_num_threads(1)
-    return _runner(work, library, {"net_arch": list(work.hidden)})
+    @property
+    def begin(self) -> Callable:
+        """The function of ``side``."""
+        module, _, function = self.side.partition(":")
+        return getattr(importlib.import_module(module), function)
 
 
-def _runner(work: Work, library: Any, policy: dict) -> Callable[[int], None]:
-    """
-    :raises ImportError: the library has no such algorithm
-    """
-    name = work.algorithm.replace("_", "").upper()
-    if not hasattr(library, name):
-        raise ImportError(f"{library.__name__} has no {name}")
-    kind = "CnnPolicy" if _is_image(work) else "MlpPolicy"
-    settings: dict[str, Any] = {} if _is_image(work) else {"policy_kwargs": policy}
-    if work.algorithm == "ppo":
-        settings |= {"n_epochs": work.epochs, "batch_size": work.batch_size}
-    if work.algorithm in ("ppo", "a2c"):
-        settings |= {"n_steps": work.rollout // work.environments}
-    else:
-        settings |= {
-            "batch_size": work.batch_size, "buffer_size": BUFFER, "learning_starts": work.batch_size,
-            "train_freq": work.steps_per_update // work.environments, "gradient_steps": 1,
-        }  # fmt: skip
-    if work.algorithm in ("dqn", "qr_dqn"):
-        settings |= {"target_update_interval": 100, "exploration_fraction": 1e-6, "exploration_final_eps": 0.01}
-    if work.algorithm == "qr_dqn":
-        settings["policy_kwargs"] = {**policy, "n_quantiles": 50}
-    model = getattr(library, name)(kind, _environment(work), **settings)
-
-    def run(steps: int) -> None:
-        model.learn(steps, reset_num_timesteps=False)
-
-    return run
-
-
-def _is_image(work: Work) -> bool:
-    return work.level is not None and "Pong" in work.level
-
-
-def _environment(work: Work) -> Any:
-    from stable_baselines3.common.vec_env import DummyVecEnv, VecFrameStack
-
-    if not _is_image(work):
-        name = (work.level or "").rpartition(":")[2]  # gymnax' environments are Gymnasium's under the same names
-        return DummyVecEnv([lambda: gymnasium.make(name)] * work.environments)
-    import ale_py
-    from stable_baselines3.common.atari_wrappers import AtariWrapper
-
-    gymnasium.register_envs(ale_py)
-    return VecFrameStack(DummyVecEnv([lambda: AtariWrapper(gymnasium.make(work.level))] * work.environments), 4)
-
-
-def straight(work: Work) -> Callable[[int], None]:
-    """A loop in JAX that does nothing else.
-
-    :raises ImportError: gymnax is not installed, or the work is not for it
-    """
-    from benchmarks.straight_side import StraightLoop
-
-    return StraightLoop(work)
-
-
-PEERS: dict[str, Callable[[Work], Callable[[int], None]]] = {
-    "sb3": stable_baselines3,
-    "sb3_contrib": sb3_contrib,
-    "sbx": sbx,
-    "straight": straight,
+PEERS = {
+    "sb3": Peer("benchmarks.sb3_side:stable_baselines3", ("a2c", "ddpg", "dqn", "ppo", "sac", "td3"), "sb3"),
+    "sb3_contrib": Peer("benchmarks.sb3_side:sb3_contrib", ("qr_dqn",), "sb3"),
+    "sbx": Peer("benchmarks.sb3_side:sbx", ("ddpg", "dqn", "ppo", "sac", "td3"), "sb3"),
+    "skrl": Peer("benchmarks.skrl_side:train", ("a2c", "dqn", "ppo"), "skrl", "copies"),
+    "sample_factory": Peer("benchmarks.sample_factory_side:train", ("a2c", "ppo"), "sample-factory", "copies"),
+    "pufferlib": Peer("benchmarks.pufferlib_side:train", ("a2c", "ppo"), "pufferlib", "copies"),
+    "rejax": Peer("benchmarks.rejax_side:train", ("dqn", "ppo"), "rejax", "gymnax"),
 }
+STRAIGHT = Peer("benchmarks.straight_side:StraightLoop", ("dqn", "ppo"), None, "gymnax")
+"""A loop in JAX that does nothing else. It is a floor of the machine, not a library."""
+
+
+OWN_LOOPS = ("skrl", "sample_factory", "pufferlib", "rejax")
+"""Their ``begin(work, tick)`` trains until ``tick(steps)`` is True. The others give a function that makes steps."""
+
+FRAMEWORKS = ("tensorflow", "jax", "mxnet")
+"""Coach on its frameworks."""
+
+LIBRARIES = (*FRAMEWORKS, *PEERS, "straight", ONE_BY_ONE)
+
+
+def is_for(library: str, work: Work) -> bool:
+    """Whether a library of ``LIBRARIES`` can do the work."""
+    if work.seeds > 1:
+        return library in SIDES
+    if library in FRAMEWORKS:
+        return library == "jax" or not (work.level or "").startswith("gymnax:")
+    if library == ONE_BY_ONE:
+        return False
+    return (STRAIGHT if library == "straight" else PEERS[library]).is_for(work)
+
+
+def interpreter_of(library: str) -> str:
+    """The Python interpreter that has the library.
+
+    :raises MissingEnvironment: it has not been made
+    """
+    environment = PEERS[library].environment if library in PEERS else None
+    if environment is None:
+        return sys.executable
+    folder = pathlib.Path(os.environ.get("COACH_PEERS", ROOT)) / f".venv-{environment}"
+    if not (folder / "bin" / "python").exists():
+        raise MissingEnvironment(
+            f"{library} is not installed: there is no {folder}. Make it with `make peers`, "
+            "or set COACH_PEERS to the folder that has the environments"
+        )
+    return str(folder / "bin" / "python")

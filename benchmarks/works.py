@@ -36,6 +36,11 @@ class Work:
     epochs: int = 10
     seeds: int = 1
 
+    @property
+    def is_cart_pole(self) -> bool:
+        """Whether the environment is CartPole, of Gymnasium or of gymnax."""
+        return (self.level or "").endswith("CartPole-v1")
+
 
 WORKS = {
     work.name: work
@@ -200,6 +205,69 @@ WORKS = {
             8,
             environments=8,
             seeds=8,
+        ),
+        Work(
+            "W14",
+            "PPO CartPole, 64 x 64 tanh, 64 environments of 128 steps, 4 epochs, minibatch 1024",
+            "ppo",
+            "CartPole-v1",
+            (64, 64),
+            1024,
+            40 * 8192,
+            10 * 8192,
+            environments=64,
+            rollout=64 * 128,
+            epochs=4,
+        ),
+        Work(
+            "W15",
+            "A2C CartPole, 64 x 64 tanh, 64 environments of 5 steps",
+            "a2c",
+            "CartPole-v1",
+            (64, 64),
+            320,
+            1_250 * 320,
+            250 * 320,
+            environments=64,
+            rollout=64 * 5,
+        ),
+        Work(
+            "W16",
+            "PPO CartPole, 64 x 64 tanh, 256 environments of 32 steps, 2 epochs, minibatch 2048",
+            "ppo",
+            "CartPole-v1",
+            (64, 64),
+            2048,
+            60 * 8192,
+            15 * 8192,
+            environments=256,
+            rollout=256 * 32,
+            epochs=2,
+        ),
+        Work(
+            "W17",
+            "DQN CartPole, 64 x 64, 64 environments, batch 256, one update per 64 steps",
+            "dqn",
+            "CartPole-v1",
+            (64, 64),
+            256,
+            128_000,
+            32_000,
+            64,
+            environments=64,
+        ),
+        Work(
+            "W18",
+            "PPO CartPole of gymnax, in a compiled loop: 64 x 64 tanh, 256 environments of 32 steps, 2 epochs",
+            "ppo",
+            "gymnax:CartPole-v1",
+            (64, 64),
+            2048,
+            240 * 8192,
+            32 * 8192,
+            environments=256,
+            rollout=256 * 32,
+            epochs=2,
         ),
     )
 }

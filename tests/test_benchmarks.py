@@ -13,11 +13,12 @@ import numpy as np
 import pytest
 
 from benchmarks import __main__ as comparison
-from benchmarks import curves, digests, exploration, golden, mutations, scores, step, transport
+from benchmarks import curves, digests, exploration, golden, mutations, peers, scores, step, transport
 from benchmarks import pages as pages_of
 from benchmarks.coach_side import runner
-from benchmarks.measured import BenchmarkError, Measured
+from benchmarks.measured import BenchmarkError, Clock, Measured
 from benchmarks.parts import PARTS, by_part
+from benchmarks.returns import mean_return
 from benchmarks.train_to_reward import NOT_REACHED, REACHED, Outcome
 from benchmarks.works import WORKS
 from rl_coach.utilities.errors import CallbackError
@@ -48,7 +49,12 @@ def test_the_table_has_the_median_of_all_rounds(compare):
         lambda *_: Measured(next(speeds), 1.5, 2.0, 400.0), "W2", "--libraries", "tensorflow,sb3", "--rounds", "3"
     )
     assert code == 0
-    rows = {name: row.split("│") for row in table.splitlines() for name in ("tensorflow", "sb3") if name in row}
+    rows = {
+        name: row.split("│")
+        for row in table.splitlines()
+        for name in ("tensorflow", "sb3")
+        if f" {name} " in row and "│" in row
+    }
     ours, theirs = ([cell.strip() for cell in rows[name]] for name in ("tensorflow", "sb3"))
     assert ours[3:6] == ["200", "100 to 300", "1.00"] and theirs[3:6] == ["50", "40 to 60", "4.00"]
     assert "W2, round 3 of 3: sb3: 60 steps/s" in progress
@@ -65,7 +71,49 @@ def test_a_library_that_fails_is_left_out_and_said_at_the_end(compare):
     assert len(json.loads(printed)["W5"]["tensorflow"]) == 2
     assert code == "sb3 failed on W5: OpenCV is not installed"
     assert progress.count("sb3: failed, see the end") == 1
-    assert progress.count("sbx: not installed, or not for it") == 2
+    assert progress.count("sbx: not for this work") == 1
+
+
+def test_coach_is_compared_with_the_fastest_library(compare):
+    speeds = {"tensorflow": 100.0, "jax": 300.0, "sb3": 150.0, "skrl": 400.0, "straight": 900.0}
+    table, _, code = compare(
+        lambda library, *_: Measured(speeds[library], 1.0, 1.0, 1.0, 42.0), "W14", "--libraries", ",".join(speeds)
+    )
+    assert code == 0 and "W14: Coach (jax) 300 steps/s, skrl 400: ratio 0.75" in table
+
+
+def test_a_library_without_its_environment_says_how_to_make_it(monkeypatch, capsys, tmp_path):
+    monkeypatch.setenv("COACH_PEERS", str(tmp_path))
+    monkeypatch.setattr("sys.argv", ["benchmarks", "W14", "--libraries", "skrl,one_by_one,rejax"])
+    with pytest.raises(SystemExit, match=r"skrl is not installed: .*\.venv-skrl\. Make it with `make peers`"):
+        comparison.main()
+    progress = capsys.readouterr().err
+    assert "skrl: not installed, see the end" in progress and "one_by_one: not for this work" in progress
+
+
+@pytest.mark.parametrize("flag", [["W14", "--libraries", "no_such"], ["W99"]])
+def test_a_name_that_does_not_exist_is_an_error(compare, capsys, flag):
+    assert compare(None, *flag)[2] == 2
+
+
+@pytest.mark.parametrize("name", WORKS)
+def test_every_library_knows_whether_a_work_is_for_it(name):
+    able = {library for library in peers.LIBRARIES if peers.is_for(library, WORKS[name])}
+    assert "jax" in able and ("one_by_one" in able) == (WORKS[name].seeds > 1)
+    if name in ("W14", "W15", "W16", "W17"):
+        assert {"tensorflow", "sb3", "skrl"} <= able and "rejax" not in able
+
+
+def test_a_clock_times_what_follows_the_warm_up():
+    clock = Clock(warm_up=10, steps=20, started=0.0)
+    assert [clock.tick(steps) for steps in (0, 10, 16, 35, 36)] == [False, False, False, False, True]
+    assert clock.measured(7.0).mean_return == 7.0 and clock.measured(None).steps_per_second > 0
+    with pytest.raises(BenchmarkError, match="ended before all steps"):
+        Clock(10, 20, 0.0).measured(None)
+
+
+def test_a_mean_return_is_of_the_first_episode_of_each_copy():
+    assert 8 < mean_return(lambda observations: np.zeros(len(observations))) < 11  # always to the left
 
 
 @pytest.mark.slow
@@ -397,7 +445,7 @@ def test_every_exploring_agent_is_measured(agent, monkeypatch):
 def test_each_mutation_is_of_a_text_that_stands_there_once():
     assert len(mutations.MUTATIONS) >= 20
     for mutation in mutations.MUTATIONS:
-        text = (mutations.ROOT / mutations.CORE / mutation.file).read_text("utf-8")
+        text = (mutations.ROOT / mutation.path).read_text("utf-8")
         assert text.count(mutation.old) == 1, mutation
 
 
