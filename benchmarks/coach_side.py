@@ -21,11 +21,7 @@ class Training:
 
     def __init__(self, work: Work, framework: str):
         self.graph = graph_of(work)
-        self.graph.visualization_parameters = VisualizationParameters(
-            dump_csv=False, dump_parameters_documentation=False
-        )
-        task = TaskParameters(framework_type=Frameworks[framework], experiment_path=tempfile.mkdtemp(), seed=1)
-        self.graph.create_graph(task)
+        create(self.graph, framework)
         if self.graph.heatup_steps.num_steps:
             self.graph.heatup(self.graph.heatup_steps)
 
@@ -41,6 +37,12 @@ class Training:
 def runner(work: Work, framework: str) -> Training:
     """The training of a work; ``benchmarks.versus`` calls this in other checkouts, too."""
     return Training(work, framework)
+
+
+def create(graph: Any, framework: str) -> None:
+    """Create a graph that writes no CSV."""
+    graph.visualization_parameters = VisualizationParameters(dump_csv=False, dump_parameters_documentation=False)
+    graph.create_graph(TaskParameters(framework_type=Frameworks[framework], experiment_path=tempfile.mkdtemp(), seed=1))
 
 
 def graph_of(work: Work) -> BasicRLGraphManager:

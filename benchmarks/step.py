@@ -1,5 +1,8 @@
 """The functions that one step goes through, by file: ``python -m benchmarks.step [--work W2] [--list]``.
 
+``--work players`` is the step of two DQN agents in one environment, and ``--work checkpoint`` the save of a checkpoint
+of W2. ``--copies`` prints the cost of a step of one copy, without environment and update, for 1 to 1,024 copies.
+
 Every call of a function of rl_coach in a steady step of training is counted: acting, observing, storing, and one
 update. What a reader has to follow to understand a step is what this prints. For the works of PPO it is one training
 phase, from the beginning of the graph's ``train`` to its end. A change of file is a call of a function that is in
@@ -15,11 +18,16 @@ import inspect
 import itertools
 import pathlib
 import sys
+import time
+from dataclasses import replace
 from typing import Any, Callable
 
 import rl_coach
-from benchmarks.coach_side import runner
+from benchmarks.coach_side import AGENTS, create, graph_of, runner
+from benchmarks.null_environment import NullPlayersParameters
 from benchmarks.works import WORKS
+from rl_coach.core_types import EnvironmentSteps
+from rl_coach.graph_managers.graph_manager import SimpleScheduleWithoutEvaluation
 
 ROOT = str(pathlib.Path(rl_coach.__file__).parent)
 STEPS_TO_COMPARE = 30
@@ -30,14 +38,16 @@ Call = tuple[str, str]
 def main() -> None:
     """Print the calls of one step, and the longest classes."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.step", description=__doc__)
-    parser.add_argument(
-        "--work", default="W2", choices=[w.name for w in WORKS.values() if w.algorithm in ("dqn", "ppo")]
-    )
+    works = [w.name for w in WORKS.values() if w.algorithm in ("dqn", "ppo")]
+    parser.add_argument("--work", default="W2", choices=[*works, "players", "checkpoint"])
+    parser.add_argument("--copies", action="store_true", help="print the cost of a step of each copy")
     parser.add_argument("--framework", default="tensorflow", choices=["tensorflow", "jax"])
     parser.add_argument("--list", action="store_true", help="name each function")
     options = parser.parse_args()
-    find_calls = calls_of_a_phase if WORKS[options.work].algorithm == "ppo" else calls_of_a_step
-    calls = find_calls(options.work, options.framework)
+    if options.copies:
+        print_costs_of_copies(options.framework)
+        return
+    calls = calls_of(options.work, options.framework)
     by_file = collections.Counter(file for file, _ in set(calls))
     for file, count in by_file.most_common():
         print(f"{count:5}  {file}")
@@ -51,10 +61,58 @@ def main() -> None:
         print(f"{lines:5} lines, {methods:3} methods of its own: {name}")
 
 
+def calls_of(work: str, framework: str) -> list[Call]:
+    """The calls that ``--work`` asks for, in order."""
+    if work == "players":
+        return most_frequent_step(runner_of_players(framework))
+    if work == "checkpoint":
+        return calls_of_a_save(framework)
+    find_calls = calls_of_a_phase if WORKS[work].algorithm == "ppo" else calls_of_a_step
+    return find_calls(work, framework)
+
+
+def runner_of_players(framework: str) -> Callable[[int], None]:
+    """A function that makes steps of two DQN agents in one environment."""
+    from rl_coach.graph_managers.multi_agent_graph_manager import MultiAgentGraphManager
+
+    agents = [AGENTS["dqn"](WORKS["W2"]) for _ in range(2)]
+    graph = MultiAgentGraphManager(agents, NullPlayersParameters(), SimpleScheduleWithoutEvaluation())
+    create(graph, framework)
+    return lambda steps: graph.train_and_act(EnvironmentSteps(steps))
+
+
+def calls_of_a_save(framework: str) -> list[Call]:
+    """The calls of the save of a checkpoint."""
+    graph = graph_of(WORKS["W2"])
+    create(graph, framework)
+    graph.train_and_act(EnvironmentSteps(200))
+    graph.save_checkpoint()
+    calls: list[Call] = []
+    _trace(lambda frame, event, call: calls.append(call) if event == "call" else None, graph.save_checkpoint)
+    return calls
+
+
+def print_costs_of_copies(framework: str) -> None:
+    """Print the microseconds of a step of each copy: PPO's 64 x 64 policy acts in environments that do nothing."""
+    level = "benchmarks.null_environment:NullVectorEnvironment"
+    for copies in (1, 8, 64, 256, 1024):
+        work = replace(WORKS["W16"], environments=copies, rollout=10**9, level=level if copies > 1 else None)
+        run = runner(work, framework)
+        steps = copies * max(200, 20_000 // copies)
+        run(steps)
+        began = time.perf_counter()
+        run(steps)
+        print(f"{copies:6} copies: {1e6 * (time.perf_counter() - began) / steps:7.2f} us a step of each", flush=True)
+
+
 def calls_of_a_step(work: str, framework: str) -> list[Call]:
     """The calls of a step in which the network acts, in order, from one step of the graph's level to the next: those of
     the most frequent step, in which no episode begins or ends and the targets have not just been updated."""
-    run = runner(WORKS[work], framework)
+    return most_frequent_step(runner(WORKS[work], framework))
+
+
+def most_frequent_step(run: Callable[[int], None]) -> list[Call]:
+    """See ``calls_of_a_step``."""
     run(600)
     acting: collections.Counter[tuple[Call, ...]] = collections.Counter()
     while acting.total() < STEPS_TO_COMPARE:

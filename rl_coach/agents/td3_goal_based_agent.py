@@ -7,6 +7,7 @@ from typing import Any, Iterator
 
 import numpy as np
 
+from rl_coach.agents.core.column_actors import StateColumns
 from rl_coach.agents.td3_exploration_agent import TD3ExplorationAgent
 from rl_coach.core_types import Batch, RunPhase, StateType
 
@@ -47,7 +48,7 @@ class TD3GoalBasedAgent(TD3ExplorationAgent):
         key = self.ap.algorithm.env_obs_key
         return np.concatenate([np.asarray(state[key]), np.asarray(goal_state[key])], axis=-1)
 
-    def predict_states(self, states: list[StateType]) -> Any:
+    def predict_states(self, states: list[StateType] | StateColumns) -> Any:
         key, seen = self.ap.algorithm.env_obs_key, self.ap.algorithm.agent_obs_key
         goals = [state if self.goal is None else {key: self.goal} for state in states]
         return super().predict_states(
