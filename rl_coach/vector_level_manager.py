@@ -75,12 +75,15 @@ class VectorLevelManager(LevelManager):
         """
         if self.has_one_episode:
             return super().step(action)
-        indices = range(self._parallel.count)
+        is_whole = len(self.due) == self._parallel.count
+        indices = list(range(self._parallel.count)) if is_whole else np.flatnonzero(~self._copies.waiting).tolist()
         self.look_in(indices)
         chosen = self.choose_in(indices)
-        responses = self._copies.step_all([chosen[index].action for index in indices])
-        self.take_in_from(dict(enumerate(responses)))
-        return responses[-1]
+        nothing = self._copies.action_space.default_action  # of a copy that is waiting, where it is lost
+        actions = [chosen[index].action if index in chosen else nothing for index in range(self._parallel.count)]
+        responses = self._copies.step_all(actions)
+        self.take_in_from({index: responses[index] for index in indices})
+        return responses[indices[-1]]
 
     # A step in two halves, in some of the copies: the answers of the others may come later.
 
