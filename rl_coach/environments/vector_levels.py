@@ -165,3 +165,10 @@ def row_of_infos(infos: Any, index: int) -> dict[str, Any]:
         and name != "final_obs"
         and (f"_{name}" not in infos or infos[f"_{name}"][index])
     }
+
+
+def info_of(infos: Any, index: int) -> dict[str, Any]:
+    """The info of one copy. :param infos: those of a vector environment, a list with one for each copy, or None"""
+    if not infos:
+        return {}
+    return row_of_infos(infos, index) if isinstance(infos, dict) else infos[index]
