@@ -72,7 +72,7 @@ $(BIN)/python -m pip install --quiet --no-deps 'gymnax>=1.0.1'
 endef
 
 $(VENV)/.test-installed: $(BIN)/python $(METADATA)
-	$(INSTALL) '.[test,docs,tune,wandb,mlflow,hub,jax,atari,nec,mujoco,multi-agent,minari,doom,control,distributed,ray]'
+	$(INSTALL) '.[test,docs,tune,wandb,mlflow,hub,jax,atari,nec,mujoco,multi-agent,minari,doom,control,envpool,distributed,ray]'
 	$(INSTALL_GYMNAX)
 	@touch $@ $(VENV)/.run-installed
 

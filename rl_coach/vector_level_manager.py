@@ -82,12 +82,20 @@ class VectorLevelManager(LevelManager):
             self._steps_in_columns = self._decide_on_columns()
         if self._steps_in_columns:
             return self._step_in_columns()
-        indices = range(self._parallel.count)
+        indices = self._acting()
         self.look_in(indices)
         chosen = self.choose_in(indices)
-        responses = self._copies.step_all([chosen[index].action for index in indices])
-        self.take_in_from(dict(enumerate(responses)))
-        return responses[-1]
+        nothing = self._copies.action_space.default_action  # of a copy that is waiting, where it is lost
+        actions = [chosen[index].action if index in chosen else nothing for index in range(self._parallel.count)]
+        responses = self._copies.step_all(actions)
+        self.take_in_from({index: responses[index] for index in indices})
+        return responses[indices[-1]]
+
+    def _acting(self) -> list[int]:
+        """The copies that act in the next step. The others wait: a simulator that begins episodes in a step of its own
+        ignores their actions there."""
+        is_whole = len(self.due) == self._parallel.count
+        return list(range(self._parallel.count)) if is_whole else np.flatnonzero(~self._copies.waiting).tolist()
 
     def _decide_on_columns(self) -> bool:
         """True if the agent acts in all copies in one pass. If only an override prevents it, a line says so."""
@@ -103,16 +111,17 @@ class VectorLevelManager(LevelManager):
 
     def _step_in_columns(self) -> EnvResponse:
         """As ``step``, in one pass over all copies."""
-        actors, copies = self._parallel.in_columns(), self._copies
-        if self.due:
-            indices, forced = np.array(list(self.due)), np.array(list(self.due.values()))
+        actors, copies, acting = self._parallel.in_columns(), self._copies, self._acting()
+        if due := [index for index in acting if index in self.due] if self.due else []:
+            indices, forced = np.array(due), np.array([self.due.pop(index) for index in due])
             actors.begin(indices, copies.begin_columns(indices, forced))
-            self.due = {}
-        step = copies.step_columns(actors.act())
-        self.environment_steps += copies.num_copies
+        is_whole = len(acting) == copies.num_copies
+        rows = None if is_whole else np.array(acting)
+        step = copies.step_columns(actors.act(rows))
+        self.environment_steps += len(acting)
         ended = actors.take_in(step).tolist()
         if ended:
-            self.due = dict.fromkeys(ended, False)
+            self.due |= dict.fromkeys(ended, False)
             self.ended_rewards += actors.total_rewards[ended].tolist()
         last = {name: column[-1] for name, column in step.states.items()}
         over = bool(step.terminated[-1] or step.truncated[-1])

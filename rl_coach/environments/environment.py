@@ -27,6 +27,8 @@ VIDEO_FRAMES_PER_SECOND = 10
 MOST_ENVIRONMENTS = 100_000
 """More copies than this are a mistake: no machine has the memory."""
 _FULL_NAME = re.compile(rf"[\w.:/-]+-v\d+|[\w.]+:[\w-]+/[\w-]+|[\w.]+:[A-Z]\w*|.+\.py:\w+|{FUNCTION_LEVEL.pattern}")
+_FUNCTION_NAME = re.compile(r"[\w.]+:[a-z_]\w*")
+"""``module:function``; levels of other libraries may have the same form (``cartpole:swingup``)."""
 _EPISODE_ATTRIBUTES = (
     "state", "reward", "done", "truncated", "info", "goal", "last_action", "last_env_response",
     "total_reward_in_current_episode", "_record",
@@ -56,7 +58,8 @@ class LevelSelection:
 class SingleLevelSelection(LevelSelection):
     """Choice of one among several levels, or of another one by its full name: an id of Gymnasium with its version or
     its namespace (``Hopper-v5``, ``module:Level-v0``, ``module:Space/Level``), ``module:Class``,
-    ``path/to/file.py:Class``, or an environment of pure functions (``playground:CartpoleBalance``, ``brax:ant``).
+    ``path/to/file.py:Class``, the same with a function, or an environment of pure functions
+    (``playground:CartpoleBalance``, ``brax:ant``).
 
     :param levels: the levels by the names to choose from, as a dict; or a list of levels, or one level, which are
         their own names
@@ -81,6 +84,8 @@ class SingleLevelSelection(LevelSelection):
         if key in self.levels:
             return self.levels[key]
         if name in self.levels.values() or _FULL_NAME.fullmatch(name):
+            return name
+        if _FUNCTION_NAME.fullmatch(name) and not any(":" in level for level in self.levels.values()):
             return name
         raise CoachError(f"no level '{name}'{did_you_mean(name, self.levels) or f'; the levels are {self._choices()}'}")
 

@@ -55,6 +55,11 @@ class EnvironmentCopies(EnvironmentInterface):
         return self._target_success_rate
 
     @property
+    def waiting(self) -> np.ndarray:
+        """[N] bool, see ``CopiedEnvironment``. These copies begin episodes when they are told."""
+        return np.zeros(self.num_copies, np.bool_)
+
+    @property
     def phase(self) -> RunPhase:
         return self._phase
 

@@ -89,6 +89,11 @@ class CopiedEnvironment(Simulator, Protocol):
 
     num_copies: int
 
+    @property
+    def waiting(self) -> np.ndarray:
+        """[N] bool, copies whose simulator begins their next episode in the next step, where their action is lost.
+        The caller begins no episode in them before that step, and takes no answer of theirs from it. Never all."""
+
     def begin_episodes(self, forced: dict[int, bool]) -> dict[int, EnvResponse]:
         """Begin an episode in some of the copies.
 

@@ -211,6 +211,11 @@ class FedEnvironment(GymEnvironment):
         self.fed.action = action
         return self.simulator_action(self._action_space.clip_action_to_space(action))
 
+    @property
+    def lost_action(self) -> Any:
+        """An action for a step that begins an episode, as the user's environment takes it."""
+        return self.simulator_action(self._action_space.default_action)
+
     def take_answer(
         self, observation: Any, reward: Any, terminated: bool, truncated: bool, info: Mapping[str, Any]
     ) -> EnvResponse:
@@ -231,6 +236,11 @@ class FedEnvironment(GymEnvironment):
         """
         self.require_fitting(observation)
         return self._read_state(observation, dict(info))
+
+    @property
+    def has_ended(self) -> bool:
+        """True from the end of a fed episode to the beginning of the next one."""
+        return self.is_fed and self.done and self.fed.first is None
 
     def shows(self, observation: Any, info: Mapping[str, Any]) -> bool:
         """True if this is the observation of the present state. :param info: its mask is compared if it has one"""
@@ -264,7 +274,8 @@ class FedEnvironment(GymEnvironment):
             super()._take_action(action)
             return
         self.fed.answer = None
-        _, self.reward, self.done, self.truncated, self.info = fed
+        _, self.reward, terminated, truncated, self.info = fed
+        self.done, self.truncated = terminated or truncated, truncated and not terminated
 
     def reset_internal_state(self, force_environment_reset: bool = False) -> EnvResponse:
         self.is_fed = self.fed.first is not None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Callable, Mapping, Sequence, Union, cast
 import numpy as np
 
 from rl_coach.base_parameters import ScheduleParameters, VisualizationParameters
-from rl_coach.core_types import ActionType, EnvironmentSteps, RunPhase
+from rl_coach.core_types import ActionType, EnvironmentSteps, RunPhase, StateType
 from rl_coach.environments.arcade import FRAMES_PER_SECOND, ArcadeRules
 from rl_coach.environments.environment import Environment, EnvironmentParameters, LevelSelection
 from rl_coach.environments.gym_levels import (
@@ -303,6 +303,10 @@ class GymEnvironment(Environment):
     def simulator_action(self, action: ActionType) -> Any:
         """An action as the simulator understands it."""
         return action if self._to_simulator_action is None else self._to_simulator_action(action)
+
+    def state_of(self, observation: Any, info: dict[str, Any]) -> StateType:
+        """The state that one of the simulator's observations is, with its info."""
+        return self._read_state(observation, info)
 
     def state_columns(self, observations: Any, infos: Mapping[str, np.ndarray], count: int) -> dict[str, np.ndarray]:
         """The states of several of the simulator's observations, with their infos; see ``StateReader.columns``."""

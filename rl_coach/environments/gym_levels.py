@@ -65,6 +65,9 @@ _REGISTERED_LEVEL = re.compile(r"-v\d+$|/")
 FUNCTION_LEVEL = re.compile(r"(gymnax|playground|brax|pgx):.+")
 """Levels of libraries whose environments are pure functions."""
 
+ENVPOOL = "envpool"
+"""The library of levels that begin with ``envpool:``."""
+
 # Which distribution registers the levels whose names begin so, and which extra of ours brings it.
 _PLUGINS = {
     "ALE/": ("ale_py", "atari"),
@@ -118,6 +121,14 @@ def make_simulator(level: str, parameters: dict[str, Any], frame_skip: int, rend
     """
     if FUNCTION_LEVEL.fullmatch(level):
         return _make_of_functions(level, parameters)
+    from rl_coach.environments.vector_levels import VectorOfOne, vector_maker
+
+    if (make_vector := vector_maker(level, parameters)) is not None:
+        if frame_skip > 1:
+            raise CoachError(
+                f"level '{level}' is a vector environment, which skips no frames: set env_params.frame_skip to 1"
+            )
+        return VectorOfOne(make_vector(1))
     module, _, name = level.rpartition(":")
     if module and not _REGISTERED_LEVEL.search(name):
         return _make_from_class(level, parameters, render_mode)
@@ -156,10 +167,7 @@ def _missing_import(level: str, error: ModuleNotFoundError) -> CoachError:
 def _make_from_class(level: str, parameters: dict[str, Any], render_mode: str | None) -> Any:
     if render_mode == "rgb_array":
         _draw_without_display()
-    try:
-        cls = short_dynamic_import(level)
-    except ModuleNotFoundError as error:
-        raise _missing_import(level, error) from error
+    cls = import_level(level)
     if _is_function_environment(cls):
         return _simulator_of(level, cls(**parameters) if inspect.isclass(cls) else cls)
     signature = inspect.signature(cls)
@@ -169,7 +177,10 @@ def _make_from_class(level: str, parameters: dict[str, Any], render_mode: str | 
         signature.bind(**parameters)
     except TypeError as error:
         raise CoachError(_unfit_parameters(level, error)) from None
-    return cls(**parameters)
+    made = cls(**parameters)
+    if hasattr(made, "single_observation_space"):
+        raise CoachError(f"level '{level}' makes a vector environment: give its function an argument num_envs")
+    return made
 
 
 def is_function_level(level: str) -> bool:
@@ -183,8 +194,16 @@ def is_function_level(level: str) -> bool:
     module, _, name = level.rpartition(":")
     if not module or _REGISTERED_LEVEL.search(name):
         return False
+    return _is_function_environment(import_level(level))
+
+
+def import_level(level: str) -> Any:
+    """The class or function of a level. :param level: ``module:name`` or ``path/to/file.py:name``
+
+    :raises CoachError: it imports something that is not installed
+    """
     try:
-        return _is_function_environment(short_dynamic_import(level))
+        return short_dynamic_import(level)
     except ModuleNotFoundError as error:
         raise _missing_import(level, error) from error
 
@@ -305,7 +324,7 @@ def _refusing_unfit_parameters(specification: Any) -> Iterator[None]:
 def find_registered_specification(level: str) -> Any:
     """As ``find_specification``, for the name of any level: None if it is not in Gymnasium's registry."""
     module, _, name = level.rpartition(":")
-    if FUNCTION_LEVEL.fullmatch(level) or (module and not _REGISTERED_LEVEL.search(name)):
+    if FUNCTION_LEVEL.fullmatch(level) or module == ENVPOOL or (module and not _REGISTERED_LEVEL.search(name)):
         return None
     if module:
         _import(module, level)

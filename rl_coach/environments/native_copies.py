@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any, Callable, Sequence
 
 import numpy as np
@@ -11,7 +12,8 @@ from rl_coach.core_types import ActionType, EnvResponse, RunPhase
 from rl_coach.environments.environment_copies import EnvironmentCopies
 from rl_coach.environments.gym_environment import GymEnvironment
 from rl_coach.environments.gym_spaces import simulator_columns
-from rl_coach.environments.step_columns import StepColumns, masked_where_absent
+from rl_coach.environments.step_columns import InfoColumns, StepColumns, info_rows, masked_where_absent
+from rl_coach.environments.vector_levels import final_of
 from rl_coach.utilities.user_code import environment_error
 from rl_coach.utils import CoachError, TrainingError
 
@@ -35,11 +37,13 @@ class NativeCopies(EnvironmentCopies):
     observation that an episode ended with answers its last action, and no action is lost on a reset.
 
     :param example: an ordinary environment of the level, which describes the copies and is not stepped
-    :param simulator: the copies; each step gives new arrays
+    :param simulator: the copies
+    :param copies_arrays: the simulator may write into the arrays that it gave before
     :raises TrainingError: in any call, if the simulator fails
     """
 
-    def __init__(self, example: GymEnvironment, simulator: VectorEnv):
+    def __init__(self, example: GymEnvironment, simulator: VectorEnv, copies_arrays: bool = False):
+        self._copies_arrays = copies_arrays
         self._example, self._simulator = example, simulator
         self._saved = simulator if isinstance(simulator, RestorableVectorEnv) else None
         self._next_seed = example.seed
@@ -57,8 +61,7 @@ class NativeCopies(EnvironmentCopies):
         return dict(zip(forced, first.responses()))
 
     def begin_columns(self, indices: np.ndarray, forced: np.ndarray) -> dict[str, np.ndarray]:
-        ended = self._games_to_reset(indices, forced)
-        if len(ended):
+        if len(ended := self._games_to_reset(indices, forced)):
             self._reset(ended)
         return {name: column[indices] for name, column in self._states.items()}
 
@@ -70,7 +73,7 @@ class NativeCopies(EnvironmentCopies):
         if self._next_seed is None:
             mask = np.zeros(self.num_copies, np.bool_)
             mask[indices] = True
-            answer = self._ask(self._simulator.reset, options={"reset_mask": mask})
+            answer = self._ask(self._simulator.reset, options=None if mask.all() else {"reset_mask": mask})
         else:  # all copies are seeded together, before their first episodes
             answer = self._ask(self._simulator.reset, seed=self._seed_from(self._next_seed))
         self._take(*answer)
@@ -86,10 +89,14 @@ class NativeCopies(EnvironmentCopies):
 
     def step_columns(self, actions: np.ndarray | Sequence[ActionType]) -> StepColumns:
         rewards, terminated, truncated = self._step(self._array_of(actions))
-        return StepColumns(
-            self._states, np.asarray(rewards, np.float64), terminated, truncated & ~terminated, self._infos,
-            self._goals(self._states),
-        )  # fmt: skip
+        terminated = np.array(terminated, np.bool_)
+        truncated = np.array(truncated, np.bool_) & ~terminated
+        states, infos = self._after_step(terminated | truncated)
+        return StepColumns(states, np.array(rewards, np.float64), terminated, truncated, infos, self._goals(states))
+
+    def _after_step(self, ended: np.ndarray) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+        """The states that the actions led to, and their infos. :param ended: [N] bool"""
+        return self._states, self._infos
 
     def _step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Act in all copies.
@@ -98,6 +105,8 @@ class NativeCopies(EnvironmentCopies):
         :return: [N] each, the rewards, and whether episodes have terminated, or were truncated
         """
         observations, rewards, terminated, truncated, infos = self._ask(self._simulator.step, actions)
+        if self._copies_arrays:
+            observations, infos = copy.deepcopy((observations, infos))
         self._take(observations, infos)
         return rewards, terminated, truncated
 
@@ -116,8 +125,10 @@ class NativeCopies(EnvironmentCopies):
         try:
             return method(*arguments, **keywords)
         except Exception as error:
-            level = self._example.env_id
-            raise TrainingError(f"the vector environment of '{level}' failed: {environment_error(error)}") from error
+            raise self._failure(environment_error(error)) from error
+
+    def _failure(self, reason: str) -> TrainingError:
+        return TrainingError(f"the vector environment of '{self._example.env_id}' failed: {reason}")
 
     def get_state(self) -> dict[str, Any]:
         """The copies' random states for a checkpoint, and their episodes if the simulator can save them."""
@@ -157,6 +168,73 @@ class NativeCopies(EnvironmentCopies):
 
     def _tell_phase(self, value: RunPhase) -> None:
         """A vector environment does the same in all phases."""
+
+
+class SelfResettingCopies(NativeCopies):
+    """Copies whose simulator begins episodes by itself: a copy that has ended needs no reset.
+
+    :ivar begun: [N] bool, copies whose next episode the simulator has begun
+    """
+
+    def __init__(self, example: GymEnvironment, simulator: VectorEnv, copies_arrays: bool = True):
+        super().__init__(example, simulator, copies_arrays)
+        self.begun = np.zeros(self.num_copies, np.bool_)
+
+    def _games_to_reset(self, indices: np.ndarray, forced: np.ndarray) -> np.ndarray:
+        unfinished = indices[~self.begun[indices]]
+        if len(unfinished) and len(indices) < self.num_copies and self._next_seed is None:
+            raise self._failure(
+                "it begins episodes by itself, so a copy cannot begin one before the last one has ended; give it the "
+                "autoreset mode DISABLED"
+            )
+        self.begun[indices] = False
+        return indices if len(unfinished) else unfinished
+
+
+class SameStepCopies(SelfResettingCopies):
+    """Copies of the autoreset mode SAME_STEP: the step that ends an episode answers with the next one's first
+    observation, and its infos have the last one as ``final_obs``."""
+
+    def _take(self, observations: Any, infos: dict[str, Any]) -> None:
+        super()._take(observations, infos)
+        self._given = infos
+
+    def _after_step(self, ended: np.ndarray) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+        self.begun = ended
+        if not ended.any():
+            return self._states, self._infos
+        states = {name: column.copy() for name, column in self._states.items()}
+        rows: list[dict[str, Any]] = info_rows(self._infos, self.num_copies)
+        for index in np.flatnonzero(ended):
+            observation, rows[index] = self._ask(final_of, self._given, index)
+            for name, value in self._example.state_of(observation, rows[index]).items():
+                states[name][index] = value
+        return states, InfoColumns.of(rows)
+
+
+class NextStepCopies(SelfResettingCopies):
+    """Copies of the autoreset mode NEXT_STEP: the step after the end of an episode begins the next one, and its action
+    is lost. Until then the copy is waiting."""
+
+    def __init__(self, example: GymEnvironment, simulator: VectorEnv, copies_arrays: bool = True):
+        super().__init__(example, simulator, copies_arrays)
+        self._waiting = np.zeros(self.num_copies, np.bool_)
+
+    @property
+    def waiting(self) -> np.ndarray:
+        return self._waiting & ~self._waiting.all()
+
+    def _games_to_reset(self, indices: np.ndarray, forced: np.ndarray) -> np.ndarray:
+        if self._waiting.all() and self._next_seed is None:  # nobody acts, so no action is lost
+            self.step_columns(np.array([self._action_space.default_action] * self.num_copies))
+        elif len(indices) == self.num_copies:
+            self._waiting = np.zeros(self.num_copies, np.bool_)
+        return super()._games_to_reset(indices, forced)
+
+    def _after_step(self, ended: np.ndarray) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+        self.begun |= self._waiting
+        self._waiting = ended
+        return super()._after_step(ended)
 
 
 def _info_columns(infos: dict[str, Any]) -> dict[str, np.ndarray]:

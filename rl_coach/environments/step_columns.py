@@ -52,7 +52,7 @@ class StepColumns:
         states = [dict(zip(self.states, row)) for row in zip(*self.states.values())]
         ends = self.terminated | self.truncated
         goals = [None] * len(states) if self.goals is None else list(self.goals)
-        infos = _rows_of(self.infos, len(states))
+        infos = info_rows(self.infos, len(states))
         columns = (states, self.rewards.tolist(), ends.tolist(), infos, goals, self.terminated.tolist())
         return [EnvResponse(*row) for row in zip(*columns)]
 
@@ -117,7 +117,8 @@ def _array_of(values: list[Any]) -> np.ndarray:
     return objects
 
 
-def _rows_of(columns: Mapping[str, np.ndarray], count: int) -> list[dict[str, Any]]:
+def info_rows(columns: Mapping[str, np.ndarray], count: int) -> list[dict[str, Any]]:
+    """The info of each copy. :param count: N"""
     rows: list[dict[str, Any]] = [{} for _ in range(count)]
     for name, column in columns.items():
         indices: Any = range(count)

@@ -46,7 +46,9 @@ def make_copies(parameters: Any, visualization: VisualizationParameters, input_f
     :param input_filter: the agent's; None if it takes the environment's default
     :raises CoachError: they cannot be stepped so, or cannot be shown
     """
-    if parameters.vectorization == "native":
+    from rl_coach.environments.native_levels import is_vector_level
+
+    if parameters.vectorization == "native" or is_vector_level(parameters):
         default = getattr(parameters, "default_input_filter", None)
         own_filter = _own_filter(default if input_filter is None else input_filter, NoInputFilter)
         return _make_native_copies(parameters, visualization, own_filter)

@@ -15,6 +15,7 @@ from rl_coach.callbacks.callback import Callback, RunView
 from rl_coach.core_types import ActionInfo, ActionType, EnvironmentEpisodes, EnvironmentSteps, RunPhase, TrainingSteps
 from rl_coach.environments.fed_environment import FedEnvironment
 from rl_coach.environments.gym_spaces import ACTION_MASK
+from rl_coach.environments.vector_levels import final_of, info_of
 from rl_coach.own_loop import recorded
 from rl_coach.own_loop.graph import OwnLoopGraphManager
 from rl_coach.own_loop.making import environment_parameters, make_graph, make_task
@@ -26,6 +27,7 @@ from rl_coach.utils import CoachError
 from rl_coach.vector_level_manager import VectorLevelManager
 
 DEFINITION_FILE = "agent.json"
+_AUTORESET_MODES = ("disabled", "next_step", "same_step")
 _OBSERVATION = "observation"  # of environments whose observations have no names
 _SPECS = "rl_coach.own_loop.specs"  # which makes subclasses of Agent
 
@@ -68,6 +70,8 @@ class Agent:
         self.updates_itself = updates_itself
         self._definition = dict(definition or {})
         self._evaluation_rewards: list[float] | None = None
+        self._autoreset_mode: str | None = None
+        self._waiting: set[int] = set()
         self._policy: tuple[tuple[int, int], Policy] | None = None
 
     @classmethod
@@ -109,6 +113,23 @@ class Agent:
         return self.graph_manager.total_steps_counters[RunPhase.TRAIN][TrainingSteps]
 
     @property
+    def autoreset_mode(self) -> str | None:
+        """When your vector environment begins the next episode of a copy: ``"disabled"`` (when your loop resets it),
+        ``"next_step"`` or ``"same_step"``, as Gymnasium's ``AutoresetMode``. With None, the default, ``act`` refuses a
+        state that shows an environment which resets itself.
+
+        :raises CoachError: there is no such mode
+        """
+        return self._autoreset_mode
+
+    @autoreset_mode.setter
+    def autoreset_mode(self, mode: Any) -> None:
+        name = str(getattr(mode, "name", mode)).lower()
+        if mode is not None and name not in _AUTORESET_MODES:
+            raise CoachError(f"there is no autoreset_mode {mode!r}; there are: {', '.join(_AUTORESET_MODES)}")
+        self._autoreset_mode = None if mode is None else name
+
+    @property
     def _environments(self) -> list[FedEnvironment]:
         """The environments that are fed in the present phase."""
         if self._level.has_one_episode:
@@ -129,7 +150,7 @@ class Agent:
         :param states: with one environment its state, as it gives it; with several [N, ...], a dict of such, or a list
         :param env_ids: the environments that the states are of; None for all; a single one has a single state
         :param deterministic: the policy's best action, without exploration
-        :param infos: your environment's info, a dict; with several a list of them
+        :param infos: your environment's info, a dict; with several a list of them, or the dict of a vector environment
         :return: the action as your environment takes it; with several a list
         :raises CoachError: a state of another form, an action before it that has no answer, or a state that is not the
             one that ``observe`` was given
@@ -138,6 +159,7 @@ class Agent:
         if self._evaluation_rewards is None:
             self.graph_manager.enter_phase()
         environments = self._environments
+        asked, indices = indices, self._without_waiting(indices, given, about, self._is_batch(env_ids))
         for index in indices:
             fed = environments[index].fed
             if not environments[index].is_fed and not self._episode_is_over(index):
@@ -147,9 +169,30 @@ class Agent:
         self._take_deferred({i: (given[i], about[i]) for i in indices if environments[i].fed.deferred is not None})
         for index in indices:
             self._show(index, given[index], about[index])
-        chosen = self._choose(indices, deterministic)
-        actions = [environments[index].expect_answer(chosen[index].action) for index in indices]
-        return actions if self._is_batch(env_ids) else actions[0]
+        chosen = self._choose(indices, deterministic) if indices else {}
+        actions = {index: environments[index].expect_answer(chosen[index].action) for index in indices}
+        taken = [actions[index] if index in actions else environments[index].lost_action for index in asked]
+        return taken if self._is_batch(env_ids) else taken[0]
+
+    def _without_waiting(
+        self, indices: list[int], given: Mapping[int, Any], about: Mapping[int, Any], is_batch: bool
+    ) -> list[int]:
+        """The environments that act. Of those that begin an episode in the next step, the action is lost.
+
+        :raises CoachError: an environment resets itself, and ``autoreset_mode`` does not say when
+        """
+        if not is_batch or self._autoreset_mode in ("disabled", "same_step"):
+            return indices
+        environments = self._environments
+        waiting = {i for i in indices if environments[i].has_ended and environments[i].shows(given[i], about[i])}
+        if waiting and self._autoreset_mode is None:
+            raise CoachError(
+                f"the episode of {self._places.name(min(waiting))} has ended, and act was given the state that observe "
+                "was given: if your vector environment resets itself, set agent.autoreset_mode to 'next_step' or "
+                "'same_step', as its metadata says; otherwise call its reset, and set it to 'disabled'"
+            )
+        self._waiting = (self._waiting - set(indices)) | waiting
+        return [index for index in indices if index not in waiting]
 
     def _given(self, states: Any, env_ids: Any, infos: Any) -> tuple[list[int], dict[int, Any], dict[int, Any]]:
         """Places of environments; their states and infos, once their form is known to be right."""
@@ -159,7 +202,7 @@ class Agent:
             given, about = {indices[0]: states}, {indices[0]: infos or {}}
         else:
             given = {index: row(states, number, len(indices)) for number, index in enumerate(indices)}
-            about = {index: infos[number] if infos else {} for number, index in enumerate(indices)}
+            about = {index: info_of(infos, number) for number, index in enumerate(indices)}
         for index in indices:
             environments[index].require_fitting(given[index])
         return indices, given, about
@@ -240,7 +283,8 @@ class Agent:
         :param truncated: a limit on its length ended the episode
         :param next_states: the states after the action, the last one of an episode included
         :param env_ids: as for ``act``
-        :param infos: as for ``act``
+        :param infos: as for ``act``. A vector environment of the autoreset mode ``same_step`` has the last states of
+            episodes there, as ``final_obs``
         :raises CoachError: there was no action, a state or reward has another form, or a truncated episode's last state
             is missing, which its value depends on
         """
@@ -250,13 +294,32 @@ class Agent:
         values = {"reward": reward, "terminated": terminated, "truncated": truncated, "next_states": next_states}
         answers = {}
         for number, index in enumerate(indices):
+            if index in self._waiting:  # the episode has begun, and the next ``act`` is given its first state
+                self._waiting.remove(index)
+                continue
             one = {
                 name: row(value, number, len(indices)) if is_batch and value is not None else value
                 for name, value in values.items()
             }
-            info = (infos[number] if is_batch else infos) if infos else {}
+            info = info_of(infos, number) if is_batch else infos or {}
+            if is_batch and (one["terminated"] or one["truncated"]):
+                one["next_states"], info = self._last_of_episode(index, number, one["next_states"], infos, info)
             answers[index] = self._answer(index, one, info)
         self._take(answers)
+
+    def _last_of_episode(self, index: int, number: int, state: Any, infos: Any, info: Any) -> tuple[Any, Any]:
+        """The last state of an episode, and its info. :param number: the environment's row in ``infos``
+
+        :raises CoachError: ``state`` is the first one of the next episode, and the last one is missing
+        """
+        if isinstance(infos, Mapping) and "final_obs" in infos:
+            return final_of(infos, number)
+        if self._autoreset_mode == "same_step":
+            raise CoachError(
+                f"the last state of the episode of {self._places.name(index)} is missing: give observe the infos of "
+                "your vector environment, which have it as 'final_obs'"
+            )
+        return state, info
 
     def _answer(self, index: int, values: dict[str, Any], info: dict[str, Any]) -> tuple[Any, ...]:
         """An answer whose form is right: next state, reward, terminated, truncated, info."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gymnasium
 import numpy as np
 import pytest
-from gymnasium.envs.classic_control.cartpole import CartPoleEnv, CartPoleVectorEnv
+from gymnasium.envs.classic_control.cartpole import CartPoleEnv
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import TimeLimit
 
@@ -163,12 +163,6 @@ def test_environments_of_other_simulators_have_none():
     parameters.seed, parameters.num_environments, parameters.vectorization = 1, 2, "native"
     with pytest.raises(CoachError, match="no vector environment of its own"):
         make_copies(parameters, VisualizationParameters())
-
-
-def test_vector_environments_that_begin_episodes_by_themselves_are_refused(start, registered):
-    gymnasium.registry[registered].vector_entry_point = CartPoleVectorEnv
-    with pytest.raises(CoachError, match="begins episodes by itself"):
-        start(level=registered)
 
 
 def test_settings_that_a_vector_environment_does_not_have(start):

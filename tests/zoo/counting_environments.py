@@ -115,3 +115,71 @@ def make_vector(kind: type[Counting]) -> Any:
 KINDS: tuple[type[Counting], ...] = (Shifted, Masked, Steered, Pulled, Combined, Switched)
 for _kind in KINDS:
     gym.register(f"Coach{_kind.__name__}-v0", _kind, vector_entry_point=make_vector(_kind))
+
+
+class SelfResetting(gym.vector.VectorEnv):
+    """A vector environment without ``reset_mask``, which writes all answers into the same arrays.
+
+    :param num_envs: number of copies
+    :param mode: when the next episode of a copy begins
+    :param kind: the class of the copies
+    """
+
+    def __init__(self, num_envs: int, mode: AutoresetMode, kind: type[Counting] = Masked):
+        self.metadata = {"autoreset_mode": mode}
+        inner = AutoresetMode.NEXT_STEP if mode is AutoresetMode.NEXT_STEP else AutoresetMode.SAME_STEP
+        self._inner = SyncVectorEnv([kind] * num_envs, copy=False, autoreset_mode=inner)
+        self.num_envs = num_envs
+        self.single_observation_space = self._inner.single_observation_space
+        self.observation_space = self._inner.observation_space
+        self.single_action_space, self.action_space = self._inner.single_action_space, self._inner.action_space
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        return self._inner.reset(seed=seed)
+
+    def step(self, actions: Any) -> Any:
+        return self._inner.step(actions)
+
+
+def next_step(num_envs: int) -> SelfResetting:
+    return SelfResetting(num_envs, AutoresetMode.NEXT_STEP)
+
+
+def same_step(num_envs: int) -> SelfResetting:
+    return SelfResetting(num_envs, AutoresetMode.SAME_STEP)
+
+
+def gymnasiums_next_step(num_envs: int) -> SyncVectorEnv:
+    return SyncVectorEnv([Masked] * num_envs)
+
+
+def told(num_envs: int) -> SyncVectorEnv:
+    return SyncVectorEnv([Masked] * num_envs, autoreset_mode=AutoresetMode.DISABLED)
+
+
+def too_few(num_envs: int) -> SyncVectorEnv:
+    return told(max(1, num_envs - 1))
+
+
+def no_vector(num_envs: int) -> Masked:
+    return Masked()
+
+
+def without_argument() -> SyncVectorEnv:
+    return told(1)
+
+
+def without_final_observations(num_envs: int) -> SelfResetting:
+    made = same_step(num_envs)
+    step = made._inner.step
+
+    def step_without(actions: Any) -> Any:
+        *answer, infos = step(actions)
+        infos.pop("final_obs", None)
+        return *answer, infos
+
+    made._inner.step = step_without
+    return made
+
+
+gym.register("CoachVectorOnly-v0", None, vector_entry_point=same_step)

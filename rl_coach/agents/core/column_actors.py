@@ -32,6 +32,10 @@ class StateColumns(dict[str, np.ndarray]):
     states."""
 
 
+def _rows(states: StateColumns, indices: np.ndarray) -> StateColumns:
+    return StateColumns({name: column[indices] for name, column in states.items()})
+
+
 class ColumnActors:
     """All actors of one agent, one for each copy of its environment. Their states are columns, and one step of all of
     them is one pass: there is no object per transition, and no call per copy.
@@ -59,6 +63,7 @@ class ColumnActors:
         self._filters_actions = not changes_nothing(agent.output_filter)
         self.states = StateColumns()
         self._actions: np.ndarray = np.zeros(0)
+        self._acting: np.ndarray | None = None
         self._take(episodes)
 
     def _take(self, episodes: list[EpisodeInProgress]) -> None:
@@ -120,34 +125,42 @@ class ColumnActors:
         self.total_rewards[indices] = self.total_shaped_rewards[indices] = self._returns[indices] = 0.0
         self._discounts[indices] = 1.0
 
-    def act(self) -> np.ndarray:
+    def act(self, acting: np.ndarray | None = None) -> np.ndarray:
         """Choose an action for each actor.
 
+        :param acting: [K] the actors that act; None for all. The simulator ignores the actions of the others, and their
+            answers do not count
         :return: [N, ...], as the environment understands them
         """
-        agent = self._agent
-        agent.count_played(self._num_actors)
+        agent, self._acting = self._agent, acting
+        states = self.states if acting is None else _rows(self.states, acting)
+        agent.count_played(self._num_actors if acting is None else len(acting))
         if agent.acts_by_networks:
-            self._actions = agent.choose_actions(self._seen_by_networks())
+            actions = agent.choose_actions(self._seen_by_networks(states))
         else:
-            self._actions = self._random_actions()
+            actions = self._random_actions(states)
+        self._actions = actions
+        if acting is not None:
+            self._actions = np.zeros((self._num_actors, *actions.shape[1:]), actions.dtype)
+            self._actions[acting] = actions
         if not self._filters_actions:
             return self._actions
         return np.stack([agent.output_filter.filter(ActionInfo(action)).action for action in self._actions])
 
-    def _seen_by_networks(self) -> StateColumns:
+    def _seen_by_networks(self, states: StateColumns) -> StateColumns:
         agent = self._agent
         if not agent.pre_network_filter.observation_filters:
-            return self.states
+            return states
         update = agent.ap.algorithm.update_pre_network_filters_state_on_inference
-        filtered = agent.pre_network_filter.filter_columns(self.states, update)
-        agent.watch.compare(self.states, filtered, "pre-network filter", f"at step {agent.clock.steps}")
+        filtered = agent.pre_network_filter.filter_columns(states, update)
+        agent.watch.compare(states, filtered, "pre-network filter", f"at step {agent.clock.steps}")
         return StateColumns(filtered)
 
-    def _random_actions(self) -> np.ndarray:
-        space, masks = self._agent.spaces.action, self._agent.spaces.action_mask(self.states)
+    def _random_actions(self, states: StateColumns) -> np.ndarray:
+        space, masks = self._agent.spaces.action, self._agent.spaces.action_mask(states)
         if masks is None:
-            return np.stack([space.sample_with_info().action for _ in range(self._num_actors)])
+            count = len(next(iter(states.values())))
+            return np.stack([space.sample_with_info().action for _ in range(count)])
         return np.stack([space.sample_with_info(mask).action for mask in masks])
 
     def take_in(self, step: StepColumns) -> np.ndarray:
@@ -172,14 +185,15 @@ class ColumnActors:
         transitions = Batch.from_columns(
             self.states, self._actions, shaped, over, next_states, step.terminated, info=infos
         )
-        agent.experience.add_columns(transitions)
+        agent.experience.add_columns(transitions, self._acting)
         self.states = next_states
-        self.steps += 1
-        self.total_rewards += rewards
-        self.total_shaped_rewards += shaped
-        self._returns += self._discounts * shaped
-        self._discounts *= agent.ap.algorithm.discount
-        ended = np.flatnonzero(over)
+        rows: Any = slice(None) if self._acting is None else self._acting
+        self.steps[rows] += 1
+        self.total_rewards[rows] += rewards[rows]
+        self.total_shaped_rewards[rows] += shaped[rows]
+        self._returns[rows] += self._discounts[rows] * shaped[rows]
+        self._discounts[rows] *= agent.ap.algorithm.discount
+        ended = np.flatnonzero(over) if self._acting is None else self._acting[over[self._acting]]
         for index in ended.tolist():
             self._close(index)
         return ended

@@ -170,15 +170,16 @@ class Experience:
         """True if ``add_columns`` keeps the environment's infos. A rollout is learned from once and needs no infos."""
         return self.rollout is None
 
-    def add_columns(self, transitions: Batch) -> None:
+    def add_columns(self, transitions: Batch, acting: np.ndarray | None = None) -> None:
         """Store one step of all actors.
 
         :param transitions: [N, ...], a transition of each actor
+        :param acting: [K] the actors that acted, None for all; the other rows are ignored
         """
         if self.rollout is not None:
-            self.rollout.add(transitions)
+            self.rollout.add(transitions, acting)
         else:
-            self._memory.store_columns(transitions)
+            self._memory.store_columns(transitions if acting is None else transitions[acting])
 
     @property
     def counts(self) -> dict[str, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Callable
 
 import numpy as np
@@ -22,24 +23,32 @@ class Rollout:
 
     def __init__(self) -> None:
         self._steps: list[Batch] = []
-        self.num_episodes = 0
+        self._acted: list[np.ndarray] = []
+        self.num_episodes = self._length = 0
 
     def __len__(self) -> int:
         """The number of transitions."""
-        return len(self._steps) * self.num_actors
+        return self._length
 
     @property
     def num_actors(self) -> int:
         """The number of actors; 0 as long as there are no steps."""
         return len(self._steps[0]) if self._steps else 0
 
-    def add(self, step: Batch) -> None:
+    def add(self, step: Batch, acting: np.ndarray | None = None) -> None:
         """Keep one step of all actors. Nothing is copied: the arrays must not change afterwards.
 
         :param step: [N, ...], always of the same actors in the same order
+        :param acting: [K] the actors that acted, None for all; the other rows are ignored
         """
+        acted = np.ones(len(step), np.bool_)
+        if acting is not None:
+            acted[:] = False
+            acted[acting] = True
         self._steps.append(step)
-        self.num_episodes += int(np.count_nonzero(step.game_over_column))
+        self._acted.append(acted)
+        self._length += len(step) if acting is None else len(acting)
+        self.num_episodes += int(np.count_nonzero(step.game_over_column & acted))
 
     def take(self) -> Batch:
         """Return all transitions and forget them. The episodes stand in the order of their ends, as whole blocks of
@@ -48,13 +57,13 @@ class Rollout:
         An episode that goes on after an actor's last step counts as truncated there: ``game_over`` is True and
         ``terminated`` False, so returns bootstrap from the critic.
 
-        :return: [N * T, ...]
+        :return: [B, ...]
         """
-        steps = self._steps
+        steps, acted = self._steps, np.stack(self._acted)
         self.clear()
-        over = np.stack([step.game_over_column for step in steps])
-        order = _episode_by_episode(over)
-        over[-1] = True
+        over = np.stack([step.game_over_column for step in steps]) & acted
+        order, last = _episode_by_episode(over, acted)
+        over.ravel()[last] = True
 
         def rows(columns: list[np.ndarray]) -> np.ndarray:
             stacked = np.stack(columns)
@@ -74,50 +83,61 @@ class Rollout:
                 info=observations([step.info_columns for step in steps]),
             )
         )
-        batch.order, batch.num_steps = order, len(steps)
+        batch.order, batch.shape = order, over.shape
         return batch
 
     def clear(self) -> None:
         """Forget all steps."""
-        self._steps, self.num_episodes = [], 0
+        self._steps, self._acted, self.num_episodes, self._length = [], [], 0, 0
 
     def get_state(self) -> dict[str, Any]:
         """The steps as plain data; an empty dict if there is no step."""
-        return {f"{number:06d}": _plain(step) for number, step in enumerate(self._steps)}
+        steps = zip(self._steps, self._acted)
+        return {f"{number:06d}": {**_plain(step), "acted": acted} for number, (step, acted) in enumerate(steps)}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Continue from ``get_state``."""
         self.clear()
         for number in sorted(state):
-            self.add(_from_plain(state[number]))
+            step = dict(state[number])
+            acted = step.pop("acted")
+            self.add(Batch.from_columns(**step), None if acted.all() else np.flatnonzero(acted))
 
 
 class RolloutBatch(Batch):
     """The result of ``Rollout.take``.
 
-    :ivar order: [N * T], for each row ``t * N + n`` of its step and actor
-    :ivar num_steps: T
+    :ivar order: [B], for each row ``t * N + n`` of its step and actor
+    :ivar shape: (T, N)
     """
 
     order: np.ndarray
-    num_steps: int
+    shape: tuple[int, ...]
 
     def by_time(self, column: np.ndarray) -> np.ndarray:
-        """[T, N] of one number for each row [N * T]."""
-        found = np.empty_like(column)
+        """[T, N] of one number for each row [B]; 0 if an actor did not act in a step."""
+        found = np.zeros(math.prod(self.shape), column.dtype)
         found[self.order] = column
-        return found.reshape(self.num_steps, -1)
+        return found.reshape(self.shape)
 
 
-def _episode_by_episode(over: np.ndarray) -> np.ndarray:
-    """[N * T] the order of rows that ``Rollout.take`` describes. :param over: [T, N] True where an episode ended"""
-    num_steps, num_actors = over.shape
-    parts, begins = [], np.zeros(num_actors, int)
+def _episode_by_episode(over: np.ndarray, acted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The order of rows that ``Rollout.take`` describes.
+
+    :param over: [T, N] True where an episode ended
+    :param acted: [T, N] False for rows that do not count
+    :return: [B] the places ``t * N + n``; [O] the places of the last rows of the open episodes
+    """
+    num_actors = over.shape[1]
+    rows = [np.flatnonzero(column) * num_actors + actor for actor, column in enumerate(acted.T)]
+    parts, begins = [], [0] * num_actors
+    places = np.cumsum(acted, axis=0)  # after each step, the number of rows of each actor
     for time, actor in np.argwhere(over).tolist():  # in order of time
-        parts.append(np.arange(begins[actor], time + 1) * num_actors + actor)
-        begins[actor] = time + 1
-    parts += [np.arange(begins[actor], num_steps) * num_actors + actor for actor in range(num_actors)]
-    return np.concatenate(parts)
+        end = int(places[time, actor])
+        parts.append(rows[actor][begins[actor] : end])
+        begins[actor] = end
+    open_parts = [of_actor[begin:] for of_actor, begin in zip(rows, begins) if begin < len(of_actor)]
+    return np.concatenate(parts + open_parts), np.array([part[-1] for part in open_parts], int)
 
 
 def _plain(step: Batch) -> dict[str, Any]:
@@ -130,10 +150,6 @@ def _plain(step: Batch) -> dict[str, Any]:
         "terminateds": step.terminated_column,
         "info": step.info_columns,
     }
-
-
-def _from_plain(state: dict[str, Any]) -> Batch:
-    return Batch.from_columns(**state)
 
 
 class ArrayOperations:
@@ -164,10 +180,10 @@ def estimates_of_rollout(
     ends: np.ndarray,
     following: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Advantages and returns [N * T] of a rollout, in one backward pass over all actors.
+    """Advantages and returns [B] of a rollout, in one backward pass over all actors.
 
     :param estimate: one of the estimates of copies in ``rules/advantages.py``
-    :param values: [N * T], of the states
+    :param values: [B], of the states
     :param ends: [E] the last row of each episode
     :param following: [E] the value of the state after each of these rows, 0 if the episode terminated
     """

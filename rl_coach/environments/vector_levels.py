@@ -1,0 +1,174 @@
+"""Levels that are vector environments: a function that makes one, or a registration with nothing else."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, Callable
+
+import gymnasium
+import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import iterate
+
+from rl_coach.environments.gym_levels import (
+    ENVPOOL,
+    FUNCTION_LEVEL,
+    find_registered_specification,
+    import_level,
+    make_registered_vector,
+)
+from rl_coach.installation import install_command, is_installed
+from rl_coach.utils import CoachError
+
+MakeVector = Callable[[int], Any]
+"""Makes a vector environment of so many copies."""
+
+
+def vector_maker(level: str, parameters: dict[str, Any]) -> MakeVector | None:
+    """The function that makes the vector environment of a level; None if the level is an ordinary environment.
+
+    :param level: ``envpool:ID``; ``module:function`` or ``path/to/file.py:function`` with an argument ``num_envs``; or
+        the id of a registration that has a ``vector_entry_point`` alone
+    :param parameters: keyword arguments for the constructor
+    """
+    module, _, name = level.rpartition(":")
+    if module == ENVPOOL:
+        return checked(level, _envpool_maker(level, name, parameters))
+    specification = find_registered_specification(level)
+    if specification is not None:
+        if specification.entry_point is not None or specification.vector_entry_point is None:
+            return None
+        specification.kwargs = {**specification.kwargs, **parameters}
+        return checked(level, lambda count: make_registered_vector(specification, count))
+    if not module or FUNCTION_LEVEL.fullmatch(level) or not name.isidentifier():
+        return None
+    made = import_level(level)
+    if not callable(made) or "num_envs" not in inspect.signature(made).parameters:
+        return None
+    return checked(level, lambda count: made(num_envs=count, **parameters))
+
+
+def checked(level: str, make: MakeVector) -> MakeVector:
+    """The same function, which refuses what it cannot have made.
+
+    :raises CoachError: it made no vector environment, or another number of copies than it was asked for
+    """
+
+    def make_checked(count: int) -> Any:
+        made = make(count)
+        if not hasattr(made, "single_observation_space"):
+            raise CoachError(f"level '{level}': its function has an argument num_envs, but makes no vector environment")
+        if made.num_envs != count:
+            made.close()
+            raise CoachError(
+                f"level '{level}': its function made {made.num_envs} copies where {count} were asked for; it must make "
+                "as many as its argument num_envs says"
+            )
+        return made
+
+    return make_checked
+
+
+def _envpool_maker(level: str, name: str, parameters: dict[str, Any]) -> MakeVector:
+    if not is_installed(ENVPOOL):
+        raise CoachError(f"level '{level}' needs EnvPool: {install_command(ENVPOOL)}")
+
+    def make(count: int) -> Any:
+        from rl_coach.environments.envpool_copies import EnvPoolCopies
+
+        return EnvPoolCopies(name, count, parameters)
+
+    return make
+
+
+def autoreset_mode_of(simulator: VectorEnv) -> AutoresetMode:
+    """When a vector environment begins the next episode of a copy.
+
+    Gymnasium's own vector environments also reset single copies, whatever their mode is: then no action is lost.
+    """
+    mode = simulator.metadata.get("autoreset_mode")
+    kind: Any = type(simulator)
+    if kind.reset in (gymnasium.vector.SyncVectorEnv.reset, gymnasium.vector.AsyncVectorEnv.reset):
+        is_own_step = kind.step in (gymnasium.vector.SyncVectorEnv.step, gymnasium.vector.AsyncVectorEnv.step)
+        mode = AutoresetMode.DISABLED if is_own_step and mode is AutoresetMode.NEXT_STEP else mode
+    try:
+        return AutoresetMode.DISABLED if mode is None else AutoresetMode(mode)
+    except ValueError:
+        names = ", ".join(str(one) for one in AutoresetMode)
+        raise CoachError(
+            f"{kind.__name__}: its metadata has the autoreset_mode {mode!r}; the modes of Gymnasium are {names}"
+        ) from None
+
+
+class VectorOfOne(gymnasium.Env):
+    """The only copy of a vector environment as an ordinary environment, for evaluation.
+
+    :param vector: a vector environment of one copy, in any autoreset mode
+    """
+
+    def __init__(self, vector: VectorEnv):
+        self.vector = vector
+        self.observation_space, self.action_space = vector.single_observation_space, vector.single_action_space
+        self.spec = getattr(vector, "spec", None)
+        self._is_same_step = autoreset_mode_of(vector) is AutoresetMode.SAME_STEP
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        observations, infos = self.vector.reset(seed=seed)
+        return self._row(observations), row_of_infos(infos, 0)
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        actions = np.asarray([action], self.vector.single_action_space.dtype)
+        observations, rewards, terminated, truncated, infos = self.vector.step(actions)
+        info = row_of_infos(infos, 0)
+        if self._is_same_step and (terminated[0] or truncated[0]):
+            observation, info = final_of(infos, 0)
+        else:
+            observation = self._row(observations)
+        return observation, float(rewards[0]), bool(terminated[0]), bool(truncated[0]), info
+
+    def _row(self, observations: Any) -> Any:
+        return next(iter(iterate(self.vector.observation_space, observations)))
+
+    def close(self) -> None:
+        self.vector.close()
+
+
+def final_of(infos: dict[str, Any], index: int) -> tuple[Any, dict[str, Any]]:
+    """The last observation and info of the episode of a copy that ended in a step which also began the next one.
+
+    :param infos: as the vector environment gave them
+    :raises CoachError: they have no ``final_obs``
+    """
+    if "final_obs" not in infos:
+        raise CoachError(
+            "its vector environment begins the next episode in the step that ends one (SAME_STEP), but its infos have "
+            "no 'final_obs': the last observation of an episode is missing"
+        )
+    final = infos["final_obs"]
+    observation = _follow_rows(final, index)
+    return observation, row_of_infos(infos.get("final_info", {}), index)
+
+
+def _follow_rows(final: Any, index: int) -> Any:
+    if isinstance(final, dict):
+        return {name: _follow_rows(part, index) for name, part in final.items()}
+    return final[index]
+
+
+def row_of_infos(infos: Any, index: int) -> dict[str, Any]:
+    """The info of one copy: the arrays that have a value for it. ``_NAME`` tells which copies have a ``NAME``."""
+    return {
+        name: column[index]
+        for name, column in infos.items()
+        if isinstance(column, np.ndarray)
+        and not (name.startswith("_") and name[1:] in infos)
+        and name != "final_obs"
+        and (f"_{name}" not in infos or infos[f"_{name}"][index])
+    }
+
+
+def info_of(infos: Any, index: int) -> dict[str, Any]:
+    """The info of one copy. :param infos: those of a vector environment, a list with one for each copy, or None"""
+    if not infos:
+        return {}
+    return row_of_infos(infos, index) if isinstance(infos, dict) else infos[index]

@@ -1,0 +1,144 @@
+"""Levels that are vector environments of the user's, in each autoreset mode."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rl_coach.base_parameters import VisualizationParameters
+from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, RunPhase
+from rl_coach.environments.gym_environment import GymVectorEnvironment
+from rl_coach.graph_managers.building import make_copies
+from rl_coach.utils import CoachError, TrainingError
+from tests.zoo.graphs import graph, schedule
+from tests.zoo.parameters import dqn
+
+MODULE = "tests.zoo.counting_environments"
+MODES = [f"{MODULE}:{name}" for name in ("told", "same_step", "next_step", "gymnasiums_next_step")]
+MODES += [f"{MODULE}:CoachVectorOnly-v0"]
+
+
+def parameters_of(level, count=3, **settings):
+    parameters = GymVectorEnvironment(level)
+    parameters.seed, parameters.num_environments = 1, count
+    for name, value in settings.items():
+        setattr(parameters, name, value)
+    return parameters
+
+
+@pytest.fixture
+def start(in_training):
+    def make(level, count=3, **settings):
+        return in_training(make_copies(parameters_of(level, count, **settings), VisualizationParameters()))
+
+    return make
+
+
+def episodes(copies, steps):
+    """For each copy its episodes, each a list of what was seen: the first state, then all answers.
+
+    :param steps: number of steps of all copies
+    """
+    count, played = copies.num_copies, {}
+    due = np.ones(count, np.bool_)
+    for _ in range(steps):
+        waiting = np.zeros(count, np.bool_) if due.all() else copies.waiting
+        begin = np.flatnonzero(due & ~waiting)
+        if len(begin):
+            states = copies.begin_columns(begin, np.zeros(len(begin), np.bool_))
+            for row, index in enumerate(begin):
+                seen = {name: column[row].tolist() for name, column in states.items()}
+                played.setdefault(int(index), []).append([seen])
+        columns = copies.step_columns(np.arange(count) % 3)
+        due = due & waiting
+        for index in np.flatnonzero(~waiting):
+            seen = {name: column[index].tolist() for name, column in columns.states.items()}
+            outcome = columns.rewards[index], bool(columns.terminated[index]), bool(columns.truncated[index])
+            info = {name: column[index] for name, column in columns.infos.items()}
+            played[int(index)][-1].append((seen, *outcome[1:], info["count"], str(info.get("last"))))
+        due |= (columns.terminated | columns.truncated) & ~waiting
+    return played
+
+
+def number_of(seen):
+    return seen["desired_goal"][0]
+
+
+@pytest.mark.parametrize("level", MODES)
+@pytest.mark.parametrize("count", [1, 3])
+def test_each_episode_has_its_own_states_alone(start, level, count):
+    found = episodes(start(level, count), 40)
+    expected = episodes(start(f"{MODULE}:CoachMasked-v0", count, vectorization="sync"), 40)
+    for index in range(count):
+        assert len(found[index]) > 8
+        for own, other in zip(found[index][:-1], expected[index][:-1]):
+            assert own == other
+            assert {number_of(own[0]), *(number_of(seen) for seen, *_ in own[1:])} == {number_of(own[0])}
+
+
+@pytest.mark.parametrize("level", MODES)
+@pytest.mark.parametrize("count", [1, 2])
+def test_no_stored_transition_leads_into_the_next_episode(level, count, tmp_path):
+    manager = graph(dqn(), parameters_of(level, count), tmp_path, schedule(10, 20, EnvironmentEpisodes(2), heatup=10))
+    manager.heatup(EnvironmentSteps(10))
+    with manager.phase_context(RunPhase.TRAIN):
+        manager.act(EnvironmentSteps(30))
+        manager.reset_internal_state(True)
+        manager.act(EnvironmentSteps(30))
+    memory = manager.get_agent().memory
+    rows = [memory.get(i) for i in range(memory.num_transitions())]
+    assert len(rows) >= 60
+    for row in rows:
+        numbers = row.state["desired_goal"], row.next_state["desired_goal"]
+        counts = [
+            round(float(one["observation"][0] - one["desired_goal"][0]) * 100) for one in (row.state, row.next_state)
+        ]
+        assert numbers[0] == numbers[1] and counts[1] == counts[0] + 1
+    manager.evaluate(EnvironmentEpisodes(2))
+    manager.close()
+
+
+def test_a_copy_cannot_begin_before_its_episode_has_ended(start):
+    copies = start(MODES[1])
+    copies.begin_columns(np.arange(3), np.ones(3, np.bool_))
+    with pytest.raises(TrainingError, match="cannot begin one before the last one has ended"):
+        copies.begin_columns(np.array([1]), np.array([True]))
+    first = copies.begin_columns(np.arange(3), np.ones(3, np.bool_))
+    assert first["number"].shape[0] == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("too_few", "made 2 copies where 3 were asked for"),
+        ("no_vector", "makes no vector environment"),
+        ("without_argument", "give its function an argument num_envs"),
+    ],
+)
+def test_functions_that_make_something_else_are_refused(start, name, message):
+    with pytest.raises(CoachError, match=message) as error:
+        start(f"{MODULE}:{name}")
+    assert f"{MODULE}:{name}" in str(error.value) and "\n" not in str(error.value)
+
+
+def test_an_episode_without_a_last_observation_is_refused(start):
+    with pytest.raises(TrainingError, match="no 'final_obs'"):
+        episodes(start(f"{MODULE}:without_final_observations"), 20)
+
+
+def test_settings_that_mean_nothing_are_refused(start):
+    with pytest.raises(CoachError, match=r"steps its copies itself: leave out env_params.vectorization"):
+        start(MODES[0], vectorization="async")
+    with pytest.raises(CoachError, match="skips no frames"):
+        start(MODES[0], frame_skip=2)
+
+
+def test_a_file_names_its_function(start, tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "import gymnasium\n\ndef make_vec(num_envs):\n"
+        "    return gymnasium.vector.SyncVectorEnv([lambda: gymnasium.make('CartPole-v1')] * num_envs)\n"
+    )
+    copies = start(f"{file}:make_vec", 2)
+    first = copies.begin_columns(np.arange(2), np.ones(2, np.bool_))
+    assert first["observation"].shape == (2, 4)
