@@ -11,6 +11,7 @@ from rl_coach.agents.agent import Agent
 from rl_coach.agents.core.column_actors import override_that_keeps_off, why_not_in_columns
 from rl_coach.core_types import ActionInfo, EnvResponse, RunPhase
 from rl_coach.environments.environment_protocols import CopiedEnvironment, SimulatedEnvironment
+from rl_coach.environments.step_columns import StepColumns, stack_states
 from rl_coach.level_manager import LevelManager
 from rl_coach.logger import screen
 from rl_coach.utilities import plain_data
@@ -78,9 +79,7 @@ class VectorLevelManager(LevelManager):
         """
         if self.has_one_episode:
             return super().step(action)
-        if self._steps_in_columns is None:  # decided at the first step, for overrides may come to the instance
-            self._steps_in_columns = self._decide_on_columns()
-        if self._steps_in_columns:
+        if self._acts_in_columns:
             return self._step_in_columns()
         indices = self._acting()
         self.look_in(indices)
@@ -96,6 +95,13 @@ class VectorLevelManager(LevelManager):
         ignores their actions there."""
         is_whole = len(self.due) == self._parallel.count
         return list(range(self._parallel.count)) if is_whole else np.flatnonzero(~self._copies.waiting).tolist()
+
+    @property
+    def _acts_in_columns(self) -> bool:
+        """Decided at the first step, because an override may be set on the instance."""
+        if self._steps_in_columns is None:
+            self._steps_in_columns = self._decide_on_columns()
+        return self._steps_in_columns
 
     def _decide_on_columns(self) -> bool:
         """True if the agent acts in all copies in one pass. If only an override prevents it, a line says so."""
@@ -118,22 +124,32 @@ class VectorLevelManager(LevelManager):
         is_whole = len(acting) == copies.num_copies
         rows = None if is_whole else np.array(acting)
         step = copies.step_columns(actors.act(rows))
-        self.environment_steps += len(acting)
-        ended = actors.take_in(step).tolist()
-        if ended:
-            self.due |= dict.fromkeys(ended, False)
-            self.ended_rewards += actors.total_rewards[ended].tolist()
+        self._take_in_columns(step)
         last = {name: column[-1] for name, column in step.states.items()}
         over = bool(step.terminated[-1] or step.truncated[-1])
         return EnvResponse(last, float(step.rewards[-1]), over, terminated=bool(step.terminated[-1]))
+
+    def _take_in_columns(self, step: StepColumns) -> None:
+        actors = self._parallel.in_columns()
+        ended = actors.take_in(step)
+        self.environment_steps += actors.num_acting
+        if ended:
+            self.due |= dict.fromkeys(ended, False)
+            self.ended_rewards += actors.total_rewards[ended].tolist()
 
     # A step in two halves, in some of the copies: the answers of the others may come later.
 
     def look_in(self, indices: Iterable[int]) -> None:
         """Begin an episode in those of the copies where the last one has ended, and show the agent its first state."""
         forced = {index: self.due.pop(index) for index in indices if index in self.due}
-        if forced:
-            for index, response in self._copies.begin_episodes(forced).items():
+        if not forced:
+            return
+        responses = self._copies.begin_episodes(forced)
+        if self._acts_in_columns and (self._parallel.are_in_columns or len(responses) == self._parallel.count):
+            states = stack_states([response.next_state for response in responses.values()])
+            self._parallel.in_columns().begin(np.array(list(responses)), states)
+        else:
+            for index, response in responses.items():
                 self._parallel.enter(index)
                 self.agent.begin_episode()
                 self.agent.observe(response)
@@ -143,6 +159,9 @@ class VectorLevelManager(LevelManager):
 
         :param indices: copies whose episode has begun (``look_in``) and whose last action has been answered
         """
+        indices = list(indices)
+        if self._acts_in_columns and len(indices) == self._parallel.count:
+            return dict(zip(indices, map(ActionInfo, self._parallel.in_columns().act())))
         chosen = self.agent.act_in_copies(indices)
         if None in chosen.values():
             raise CoachError(f"agent '{self.agent.name}' does not act: set env_params.num_environments to 1")
@@ -153,6 +172,9 @@ class VectorLevelManager(LevelManager):
 
         :param responses: the answers, by the copy's index
         """
+        if self._parallel.are_in_columns and len(responses) == self._parallel.count:
+            self._take_in_columns(StepColumns.of([responses[index] for index in range(len(responses))]))
+            return
         for index, response in responses.items():
             self._parallel.enter(index)
             self.environment_steps += 1

@@ -8,6 +8,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from rl_coach.own_loop import make_agent
 from rl_coach.utils import CoachError
+from tests.frameworks import FRAMEWORK
 from tests.zoo.counting_environments import Shifted
 
 
@@ -15,8 +16,9 @@ def play(mode, told, steps=24, gives_infos=True):
     """The stored transitions of a loop over a vector environment. :param told: the agent's ``autoreset_mode``"""
     envs = SyncVectorEnv([Shifted] * 2, autoreset_mode=mode)
     agent = make_agent(
-        "DQN", observation_space=envs.single_observation_space, action_space=envs.single_action_space, num_envs=2
-    )
+        "DQN", observation_space=envs.single_observation_space, action_space=envs.single_action_space, num_envs=2,
+        framework=FRAMEWORK.name,
+    )  # fmt: skip
     agent.autoreset_mode = told
     states, _ = envs.reset(seed=1)
     for _ in range(steps):

@@ -64,6 +64,7 @@ class ColumnActors:
         self.states = StateColumns()
         self._actions: np.ndarray = np.zeros(0)
         self._acting: np.ndarray | None = None
+        self._is_answer_due = False
         self._take(episodes)
 
     def _take(self, episodes: list[EpisodeInProgress]) -> None:
@@ -97,6 +98,11 @@ class ColumnActors:
         episode = self._agent.episode_class(algorithm)
         episode.curr_state = {name: column[index].copy() for name, column in self.states.items()}
         episode.steps = int(self.steps[index])
+        is_answer_due = self._is_answer_due and (self._acting is None or index in self._acting)
+        if is_answer_due:  # the ordinary path counts a step when the agent acts
+            episode.steps += 1
+        if len(self._actions):
+            episode.last_action_info = ActionInfo(self._actions[index])
         episode.total_reward = float(self.total_rewards[index])
         episode.total_shaped_reward = float(self.total_shaped_rewards[index])
         episode.return_before = float(self._returns[index])
@@ -132,9 +138,9 @@ class ColumnActors:
             answers do not count
         :return: [N, ...], as the environment understands them
         """
-        agent, self._acting = self._agent, acting
+        agent, self._acting, self._is_answer_due = self._agent, acting, True
         states = self.states if acting is None else _rows(self.states, acting)
-        agent.count_played(self._num_actors if acting is None else len(acting))
+        agent.count_played(self.num_acting)
         if agent.acts_by_networks:
             actions = agent.choose_actions(self._seen_by_networks(states))
         else:
@@ -163,7 +169,12 @@ class ColumnActors:
             return np.stack([space.sample_with_info().action for _ in range(count)])
         return np.stack([space.sample_with_info(mask).action for mask in masks])
 
-    def take_in(self, step: StepColumns) -> np.ndarray:
+    @property
+    def num_acting(self) -> int:
+        """The number of actors that acted in the last step."""
+        return self._num_actors if self._acting is None else len(self._acting)
+
+    def take_in(self, step: StepColumns) -> list[int]:
         """Take the answers of all copies: filter them, store the transitions, and close the episodes that ended.
 
         :return: [E] the actors with an episode that ended
@@ -186,15 +197,15 @@ class ColumnActors:
             self.states, self._actions, shaped, over, next_states, step.terminated, info=infos
         )
         agent.experience.add_columns(transitions, self._acting)
-        self.states = next_states
+        self.states, self._is_answer_due = next_states, False
         rows: Any = slice(None) if self._acting is None else self._acting
         self.steps[rows] += 1
         self.total_rewards[rows] += rewards[rows]
         self.total_shaped_rewards[rows] += shaped[rows]
         self._returns[rows] += self._discounts[rows] * shaped[rows]
         self._discounts[rows] *= agent.ap.algorithm.discount
-        ended = np.flatnonzero(over) if self._acting is None else self._acting[over[self._acting]]
-        for index in ended.tolist():
+        ended: list[int] = (np.flatnonzero(over) if self._acting is None else self._acting[over[self._acting]]).tolist()
+        for index in ended:
             self._close(index)
         return ended
 
