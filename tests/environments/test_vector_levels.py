@@ -54,7 +54,8 @@ def episodes(copies, steps):
         for index in np.flatnonzero(~waiting):
             seen = {name: column[index].tolist() for name, column in columns.states.items()}
             outcome = columns.rewards[index], bool(columns.terminated[index]), bool(columns.truncated[index])
-            info = {name: column[index] for name, column in columns.infos.items()}
+            infos = {name: column[index] for name, column in columns.infos.items()}
+            info = {name: value for name, value in infos.items() if not np.ma.is_masked(value)}
             played[int(index)][-1].append((seen, *outcome[1:], info["count"], str(info.get("last"))))
         due |= (columns.terminated | columns.truncated) & ~waiting
     return played
