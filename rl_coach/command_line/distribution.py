@@ -14,7 +14,7 @@ from rl_coach.command_line import preset_catalogue
 from rl_coach.command_line.arguments import ROLLOUT_WORKER, arguments_of_a_process
 from rl_coach.orchestrators import distributed_settings
 from rl_coach.orchestrators.distributed_settings import DistributedSettings
-from rl_coach.orchestrators.private_directory import private_directory
+from rl_coach.orchestrators.private_directory import private_directory, write_secret
 from rl_coach.orchestrators.run_order import (
     ROLLOUT_PROGRAM,
     TRAINING_PROGRAM,
@@ -185,8 +185,7 @@ def _password_file(settings: DistributedSettings) -> Iterator[str | None]:
         return
     with private_directory() as directory:
         file = directory / "password"
-        file.touch(mode=0o600)
-        file.write_text(settings.redis_password, encoding="utf-8")
+        write_secret(file, settings.redis_password)
         yield str(file)
 
 

@@ -11,9 +11,10 @@ import re
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Callable, Iterator, Literal, Mapping
-from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.parse import urlsplit, urlunsplit
 
 from rl_coach.checkpoint import CHECKPOINT_DIRECTORY
+from rl_coach.memories.backend import redis_url as redis_urls
 from rl_coach.orchestrators.run_order import DataStoreOrder
 from rl_coach.utilities.errors import CoachError, CoachErrors, did_you_mean
 
@@ -56,7 +57,8 @@ class DistributedSettings:
     :param memory_backend: the transport of experience; ``redispubsub`` of Coach 1.0.1 means ``redis`` too
     :param data_store: place of policies and checkpoints
     :param ray_address: the Ray cluster; ``auto`` is the one that this machine is a node of
-    :param redis_url: address of an existing Redis, without its password; empty starts one for the run
+    :param redis_url: address of an existing Redis, without its password (``redis://``, ``rediss://`` or ``unix://``);
+        empty starts one for the run
     :param redis_password: its password; None for one without
     :param s3_end_point: URL of the service; empty is Amazon's
     :param s3_bucket_name: the bucket, which must exist
@@ -116,12 +118,22 @@ class DistributedSettings:
                     yield f"[{name}] {key}_limit = {limit}: allowed: at least {key} = {request}"
             if self.orchestrator == "kubernetes" and not (pod.image or self.image):
                 yield f"[{name}] image is missing: orchestrator = kubernetes needs it, or [coach] image"
+        yield from self._unmet_by_redis()
         if self.data_store == "s3" and not self.s3_bucket_name:
             yield "[coach] data_store = s3: s3_bucket_name is missing"
         if self.data_store == "nfs" and self.orchestrator == "kubernetes":
             yield from self._unmet_by_volume()
         elif self.data_store == "nfs" and not self.nfs_path:
             yield "[coach] data_store = nfs: nfs_path, a directory that all processes share, is missing"
+
+    def _unmet_by_redis(self) -> Iterator[str]:
+        where = f"[coach] redis_url = {self.redis_url}"
+        if self.redis_url.startswith("unix://") and self.orchestrator != "local":
+            yield f"{where}: a socket of this machine, which orchestrator = {self.orchestrator} cannot reach"
+        # the files of other orchestrators are those of their machines
+        for name, path in redis_urls.files_of(self.redis_url).items() if self.orchestrator == "local" else ():
+            if not os.access(path, os.R_OK):
+                yield f"{where}: {name} is not a file that can be read"
 
     def _unmet_by_volume(self) -> Iterator[str]:
         # each is a way to the same volume
@@ -214,10 +226,8 @@ def _url(text: str) -> str:
 
 
 def _redis_url(text: str) -> str:
-    parts = urlsplit(text)
-    if parts.scheme not in ("redis", "rediss") or not parts.hostname or not re.fullmatch(r"/?\d*", parts.path):
-        raise ValueError
-    _ = parts.port  # raises ValueError where it is none
+    if (wrong := redis_urls.mistake(text)) is not None:
+        raise _WrongText(wrong)
     return text
 
 
@@ -235,6 +245,10 @@ def quantity(text: str) -> Decimal:
     if match is None:
         raise ValueError(f"'{text}' is not a quantity")
     return Decimal(match[1]) * Decimal(_UNITS[match[2] or ""])
+
+
+class _WrongText(ValueError):
+    """A text is not allowed; the message says why, in place of what the key allows."""
 
 
 @dataclass(frozen=True)
@@ -272,7 +286,7 @@ _KEYS: Mapping[str, Mapping[str, _Kind]] = {
             "allowed: auto, or host:port of a cluster that this machine is a node of; from another machine, submit the "
             "command with: ray job submit",
         ),
-        "redis_url": _Kind(_redis_url, "allowed: redis://host:port/database, or rediss:// for TLS"),
+        "redis_url": _Kind(_redis_url, f"allowed: {redis_urls.FORMS}"),
         "redis_password_file": _FILE,
         "s3_end_point": _Kind(_url, "allowed: a host, or a URL such as https://s3.example.com:9000"),
         "s3_bucket_name": _matching(
@@ -326,20 +340,17 @@ def _section_values(section: str, texts: Mapping[str, str], wrong: list[str]) ->
             values[key] = kind.parse(text)
         except OSError as error:
             wrong.append(f"[{section}] {key} = {text}: {kind.allowed} ({error.strerror})")
-        except ValueError:
-            wrong.append(f"[{section}] {key} = {_without_password(text)}: {kind.allowed}")
+        except ValueError as error:
+            reason = str(error) if isinstance(error, _WrongText) else kind.allowed
+            wrong.append(f"[{section}] {key} = {redis_urls.hidden(text)}: {reason}")
     return values
-
-
-def _without_password(text: str) -> str:
-    return re.sub(r"://[^@/]*@", "://...@", text)
 
 
 def _assemble(values: Mapping[str, Mapping[str, Any]], wrong: list[str]) -> DistributedSettings:
     given = dict(values.get("coach", {}))
     password = _password(given, wrong)
     if "redis_url" in given:
-        given["redis_url"] = _address(given["redis_url"])
+        given["redis_url"] = redis_urls.without_password(given["redis_url"])
     given["memory_backend"] = "redis"
     trainer, worker = (PodSettings(**values.get(name, {})) for name in ("trainer", "worker"))
     redis = PodSettings(**{"image": REDIS_IMAGE, **values.get("redis", {})})
@@ -348,23 +359,23 @@ def _assemble(values: Mapping[str, Mapping[str, Any]], wrong: list[str]) -> Dist
     return DistributedSettings(**given, redis_password=password, trainer=trainer, worker=worker, redis=redis)
 
 
-def _address(url: str) -> str:
-    """A Redis URL without its password; a user's name stays."""
-    parts = urlsplit(url)
-    user = f"{parts.username}@" if parts.username else ""
-    return urlunsplit(parts._replace(netloc=user + parts.netloc.rpartition("@")[2]))
-
-
 def _password(given: dict[str, Any], wrong: list[str]) -> str | None:
     """The password of an external Redis, out of its file or its URL."""
     url, file = given.get("redis_url", ""), given.pop("redis_password_file", None)
-    written = urlsplit(url).password
+    written = redis_urls.password_of(url)
     where = f"[coach] redis_password_file = {file}"
     if file is not None and not url:
         wrong.append(f"{where}: only with redis_url; without it, the run starts its own Redis")
     if file is not None and written is not None:
         wrong.append(f"{where}: redis_url has a password too: give only one of them")
     if file is None:
-        return None if written is None else unquote(written)
-    with open(file, encoding="utf-8") as opened:
-        return opened.read().strip()
+        return written
+    try:
+        with open(file, encoding="utf-8") as opened:
+            password = opened.read().rstrip("\r\n")
+    except UnicodeDecodeError:
+        wrong.append(f"{where}: allowed: a text file in UTF-8")
+        return None
+    if not password or "\n" in password:
+        wrong.append(f"{where}: allowed: a file with one line, the password")
+    return password

@@ -65,7 +65,7 @@ class RunOrder:
 
     :param run: the run's id; in every key and every message
     :param arguments: the flags of ``coach`` that define the graph: preset, level, ``-cp``, framework, seed, checkpoints
-    :param redis_url: ``redis://host:port/0``, without a password
+    :param redis_url: ``redis://``, ``rediss://`` or ``unix://``, without a password
     :param redis_password_file: a file that contains only the password; None for none
     :param num_workers: number of rollout workers that are started
     :param experiment_path: the directory that the trainer writes to
@@ -122,7 +122,7 @@ class RunOrder:
         if self.redis_password_file is None:
             return None
         try:
-            return pathlib.Path(self.redis_password_file).read_text(encoding="utf-8").strip()
+            return pathlib.Path(self.redis_password_file).read_text(encoding="utf-8").rstrip("\r\n")
         except OSError as error:
             raise CoachError(f"cannot read the password in '{self.redis_password_file}': {error.strerror}") from error
 

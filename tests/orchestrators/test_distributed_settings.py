@@ -61,6 +61,8 @@ def test_the_password_of_a_redis_is_kept_apart_from_its_address(tmp_path):
     settings = read(tmp_path, "[coach]\nredis_url = rediss://me:h%40sh@redis.example.com:6380/2\n")
     assert (settings.redis_url, settings.redis_password) == ("rediss://me@redis.example.com:6380/2", "h@sh")
     assert "h@sh" not in repr(settings)
+    settings = read(tmp_path, "[coach]\nredis_url = unix://:h%40sh@/run/redis.sock?db=2\n")
+    assert (settings.redis_url, settings.redis_password) == ("unix:///run/redis.sock?db=2", "h@sh")
     (tmp_path / "password").write_text("from a file\n")
     settings = read(tmp_path, f"[coach]\nredis_url = redis://there\nredis_password_file = {tmp_path}/password\n")
     assert settings.redis_password == "from a file"
@@ -83,11 +85,29 @@ def test_the_password_of_a_redis_is_kept_apart_from_its_address(tmp_path):
         ("[coach]\nimage = a\ndata_store = nfs", "[coach] data_store = nfs: allowed: exactly one of nfs_cl"),
         ("[coach]\ns3_creds_file = /nowhere", "[coach] s3_creds_file = /nowhere: allowed: a file that can be read (No"),
         ("[coach]\nredis_url = redis://:hush@a:b", "[coach] redis_url = redis://...@a:b: allowed: redis://host:port"),
+        ("[coach]\nredis_url = redis://:hu/sh@a", "[coach] redis_url = redis://...@a: allowed: redis://host:port/database"),
+        ("[coach]\nredis_url = redis://:12/sh@a", "[coach] redis_url = redis://...@a: write special characters of a"),
+        ("[coach]\nredis_url = redis://:12#sh@a", "[coach] redis_url = redis://...@a: write special characters of a"),
+        ("[coach]\nredis_url = redis://a?password=hush", "[coach] redis_url = redis://a?password=...: no set"),
+        ("[coach]\nredis_url = redis://a?ssl_ca_certs=/a", "[coach] redis_url = redis://a?ssl_ca_certs=/a: no setting"),
+        ("[coach]\nredis_url = unix://a.sock", "[coach] redis_url = unix://a.sock: allowed: the absolute path of a"),
+        ("[coach]\nredis_url = rediss://a?ssl_ca_certs=/no", "[coach] redis_url = rediss://a?ssl_ca_certs=/no: ssl_"),
+        (
+            "[coach]\nimage = a\nredis_url = unix:///a",
+            "[coach] redis_url = unix:///a: a socket of this machine, which orchestrator = kubernetes cannot reach",
+        ),
         ("[coach]\nimage = two words", "[coach] image = two words: allowed: an image such as"),
     ],
 )  # fmt: skip
 def test_a_mistake_names_section_key_value_and_what_is_allowed(tmp_path, text, line):
     assert mistakes(tmp_path, text)[0].startswith(line)
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b"two\nlines", b"\xff\xfe"])
+def test_a_password_file_without_one_password_is_refused(tmp_path, content):
+    (tmp_path / "password").write_bytes(content)
+    (line,) = mistakes(tmp_path, f"[coach]\nredis_url = redis://a\nredis_password_file = {tmp_path}/password\n")
+    assert line.startswith(f"[coach] redis_password_file = {tmp_path}/password: allowed: a ")
 
 
 def test_all_mistakes_are_told_at_once_a_line_each(tmp_path, capsys):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from typing import Any
-from urllib.parse import urlsplit
 
 from rl_coach.installation import missing_package
+from rl_coach.memories.backend.redis_url import place_of
 from rl_coach.utils import CoachError
 
 _SECONDS_BETWEEN_TRIES = 0.2
@@ -31,7 +31,7 @@ class Connection:
     No command is repeated automatically: the caller must know that the command may have arrived, and that
     earlier data may be lost.
 
-    :param url: ``redis://host:port/0``
+    :param url: an address that ``redis_url`` knows, without a password
     :param password: None for none
 
     :ivar client: the client of the package ``redis``
@@ -46,15 +46,18 @@ class Connection:
         from redis.retry import Retry
 
         self.times_connected = 0
+        self._refused = "to work without a password" if password is None else "the password"
         self.errors = (redis.RedisError, OSError)
         self.refusals = (redis.AuthenticationError, redis.exceptions.NoPermissionError)
         self.response_error = redis.ResponseError
-        self.place = urlsplit(url).netloc.rpartition("@")[2] or url
+        self.place = place_of(url)
+        # a socket of this machine has no connection that a router could forget
+        of_network = {} if url.startswith("unix://") else {"socket_keepalive": True}
         try:
             self.client = redis.Redis.from_url(
                 url, password=password, protocol=2, socket_timeout=SECONDS_FOR_AN_ANSWER, socket_connect_timeout=2.0,
                 retry=Retry(NoBackoff(), 0), redis_connect_func=self._on_connect, max_connections=1,
-                socket_keepalive=True, health_check_interval=0,
+                health_check_interval=0, **of_network,
             )  # fmt: skip
         except ValueError as error:
             raise CoachError(f"redis_url '{url}': {error}") from error
@@ -81,7 +84,7 @@ class Connection:
             try:
                 return self.client.info("memory")
             except self.refusals as error:
-                raise CoachError(f"Redis at {self.place} refuses the password: {error}") from error
+                raise CoachError(f"Redis at {self.place} refuses {self._refused}: {reason_of(error)}") from error
             except self.response_error as error:  # not LOADING, which is waited for
                 raise CoachError(f"Redis at {self.place}: {error}") from error
             except self.errors as error:

@@ -1,0 +1,85 @@
+"""Addresses of Redis: ``redis://``, ``rediss://`` (TLS) and ``unix://`` (a socket of this machine)."""
+
+from __future__ import annotations
+
+import re
+from typing import Mapping
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+FORMS = "redis://host:port/database, rediss:// for TLS, or unix:///path/of/socket?db=0"
+_SCHEMES = ("redis", "rediss", "unix")
+TLS_FILES = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
+_BOOLEAN = r"(?i:true|false|yes|no|1|0)"
+_QUERY: Mapping[str, str] = {
+    "db": r"\d+",
+    **dict.fromkeys(TLS_FILES, r".+"),
+    "ssl_cert_reqs": r"none|optional|required",
+    "ssl_check_hostname": _BOOLEAN,
+}
+"""Settings that may follow the address, and the values that they take."""
+
+
+def mistake(url: str) -> str | None:
+    """What is wrong with an address; None if nothing is. The text never holds a password."""
+    scheme, separator, _ = url.partition("://")
+    if not separator or scheme not in _SCHEMES:
+        return f"allowed: {FORMS}"
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:
+        return f"allowed: {FORMS}; write special characters of a password as in %40 for @"
+    if parts.fragment or "@" in parts.path + parts.query:
+        return "write special characters of a password as in %23 for # and %2F for /"
+    if scheme == "unix":
+        if parts.hostname or not parts.path.startswith("/") or len(parts.path) == 1:
+            return "allowed: the absolute path of a socket, as in unix:///run/redis/redis.sock"
+    elif not parts.hostname or not re.fullmatch(r"/?\d*", parts.path):
+        return f"allowed: {FORMS}"
+    return _mistake_in_query(scheme, parts.query)
+
+
+def _mistake_in_query(scheme: str, query: str) -> str | None:
+    allowed = [name for name in _QUERY if name == "db" or scheme == "rediss"]
+    for name, value in parse_qsl(query, keep_blank_values=True):
+        if name not in allowed:
+            hint = "; the password is in redis_password_file, or before the host" if name == "password" else ""
+            return f"no setting '{name}' after '?'; allowed with {scheme}://: {', '.join(allowed)}{hint}"
+        if not re.fullmatch(_QUERY[name], value):
+            return f"'{name}' after '?' has a value that is not allowed"
+    return None
+
+
+def without_password(url: str) -> str:
+    """An address without its password. The name of a user stays."""
+    scheme, _, rest = url.partition("://")
+    user = urlsplit(url).username
+    place = rest[_length_of_credentials(rest) :]
+    return f"{scheme}://{f'{user}@' if user else ''}{place}"
+
+
+def password_of(url: str) -> str | None:
+    """The password in an address, decoded; None if it has none."""
+    found = urlsplit(url).password
+    return unquote(found) if found else None
+
+
+def hidden(text: str) -> str:
+    """A text, which need not be an address, without all that may be a password in it."""
+    return re.sub(r"(password=)[^&#]*", r"\1...", re.sub(r"://.*@", "://...@", text))
+
+
+def place_of(url: str) -> str:
+    """The place for messages: host and port, or the path of a socket."""
+    parts = urlsplit(url)
+    return parts.netloc.rpartition("@")[2] or unquote(parts.path) or url
+
+
+def files_of(url: str) -> dict[str, str]:
+    """The files of TLS that an address names, by the setting."""
+    return {name: value for name, value in parse_qsl(urlsplit(url).query) if name in TLS_FILES}
+
+
+def _length_of_credentials(rest: str) -> int:
+    authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
+    return authority.rfind("@") + 1
