@@ -12,6 +12,7 @@ from types import FrameType
 
 from rl_coach.logger import screen
 from rl_coach.memories.backend.connection import Connection, import_redis
+from rl_coach.memories.backend.streams import stored_by_sender
 from rl_coach.orchestrators.embedded_redis import LOOPBACK, EmbeddedRedis
 from rl_coach.orchestrators.private_directory import private_directory
 from rl_coach.orchestrators.run_order import ORPHANED, ROLLOUT_PROGRAM, TRAINING_PROGRAM, RunOrder
@@ -57,6 +58,7 @@ class LocalOrchestrator:
         self._cleanup = contextlib.ExitStack()
         self._directory = self._cleanup.enter_context(private_directory())
         self._redis = None if order.redis_url else EmbeddedRedis(self._directory, find_death_signal(), host)
+        self._connection: Connection | None = None
         self._trainer: LocalProcess | None = None
         self._trainer_environment: dict[str, str] = {}
         self._workers: list[WatchedProcess] = []
@@ -94,9 +96,9 @@ class LocalOrchestrator:
             order = dataclasses.replace(
                 order, redis_url=self._redis.url, redis_password_file=str(self._redis.password_file)
             )
-        connection = Connection(order.redis_url, order.password())
-        connection.check(order.limits.connect_seconds)
-        connection.close()
+        self._connection = Connection(order.redis_url, order.password())
+        self._cleanup.callback(self._connection.close)
+        self._connection.check(order.limits.connect_seconds)
         file = self._directory / "order.json"
         order.write(file)
         training = [sys.executable, "-m", TRAINING_PROGRAM, "--order", str(file)]
@@ -117,7 +119,7 @@ class LocalOrchestrator:
         assert self._trainer is not None
         while self._asked is None:
             code = self._trainer.code
-            if code is not None and (code >= 0 or not self._trainer.starts_again()):
+            if code is not None and (code >= 0 or not self._starts_again(self._trainer)):
                 return code if code >= 0 else FAILED
             for worker in self._workers:
                 trouble = self._trouble_of(worker)
@@ -138,10 +140,18 @@ class LocalOrchestrator:
         code = worker.code
         if code is None or (code == DONE and not worker.is_gone_for(_SECONDS_TO_FOLLOW)):
             return None
-        if code == BAD_INPUT or not worker.starts_again():
+        if code == BAD_INPUT or not self._starts_again(worker, f"{worker.name}."):
             self._trouble = f"{worker.name} ended: {worker.last_words()}"
             return code if code > 0 else FAILED
         return None
+
+    def _starts_again(self, process: WatchedProcess, senders: str = "") -> bool:
+        """Start a process again. :param senders: beginning of the names under which it sends; all for the trainer"""
+        assert self._connection is not None
+        stored = stored_by_sender(self._connection, self._order.run)
+        if stored is not None:
+            process.note_stored({name: steps for name, steps in stored.items() if name.startswith(senders)})
+        return process.starts_again()
 
     def _stop_trainer(self) -> int:
         """Have the trainer save its state and end, because this process was asked to. :return: its exit code"""

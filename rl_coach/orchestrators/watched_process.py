@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import abc
-import collections
 import contextlib
 import ctypes
 import os
@@ -12,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from typing import Callable
+from typing import Callable, Mapping
 
 from rl_coach.logger import screen
 from rl_coach.utilities.stop_signals import held_back
@@ -20,8 +19,7 @@ from rl_coach.utilities.stop_signals import held_back
 DONE, FAILED, BAD_INPUT = 0, 1, 2
 """Exit codes."""
 MOST_RESTARTS = 5
-"""A process that dies more often than this within ``_SECONDS_FOR_RESTARTS`` is not started again."""
-_SECONDS_FOR_RESTARTS = 60.0
+"""A process that fails more often than this, without a stored step in between, is not started again."""
 
 
 def find_death_signal(number: int = signal.SIGTERM) -> Callable[[], None] | None:
@@ -46,12 +44,12 @@ class WatchedProcess(abc.ABC):
 
     def __init__(self, name: str):
         self.name = name
-        self._starts: collections.deque[float] = collections.deque(maxlen=MOST_RESTARTS + 1)
+        self._failures = 0  # since the last stored step
+        self._stored: Mapping[str, int] = {}
         self._gone_at: float | None = None
 
     def start(self) -> None:
         """Start it, anew if it ran before."""
-        self._starts.append(time.monotonic())
         self._gone_at = None
         self._start()
 
@@ -87,13 +85,26 @@ class WatchedProcess(abc.ABC):
             self._gone_at = now
         return now - self._gone_at >= seconds
 
+    def note_stored(self, stored: Mapping[str, int]) -> None:
+        """Forget earlier failures if more was stored since the last call. Failures count without a stored step in
+        between, not per minute: a simulator may need long until it fails.
+
+        :param stored: steps in the trainer's memory, by sender; for a worker, only its own
+        """
+        if stored != self._stored:
+            self._stored, self._failures = dict(stored), 0
+
     def starts_again(self) -> bool:
-        """Start it again, and say so. :return: False if it died so often that this is of no use"""
+        """Start it again, and say so. :return: False if it failed so often that this is of no use"""
         how = _way_of_ending(self.code or 0)
         if self.code == FAILED:
             how += f" ({self.last_words()})"
-        if len(self._starts) == self._starts.maxlen and time.monotonic() - self._starts[0] < _SECONDS_FOR_RESTARTS:
-            screen.warning(f"{self.name} {how} {MOST_RESTARTS + 1} times within a minute: it is not restarted")
+        self._failures += 1
+        if self._failures > MOST_RESTARTS:
+            screen.warning(
+                f"{self.name} {how} {self._failures} times, and the trainer stored none of its steps in between: it is "
+                "not restarted"
+            )
             return False
         screen.warning(f"{self.name} {how}: it is restarted")
         self.start()

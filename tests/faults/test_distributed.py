@@ -130,19 +130,36 @@ def check_that_it_gave_up(code, text, experiment, reason):
     assert (experiment / "distributed.json").exists()
 
 
+BROKEN_POLE = f"{ROOT / 'tests' / 'orchestrators' / 'broken_pole.py'}:BrokenPole"
+IS_NAN = r"the reward that the environment gave in step \d+ of episode \d+ is nan"
+
+
+def broken_after(steps):
+    return f"{SMALL}; env_params.additional_simulator_parameters={{'good_steps': {steps}}}"
+
+
 @pytest.mark.slow
-def test_an_environment_whose_rewards_are_not_numbers_ends_a_run_that_says_so(tmp_path):
-    level = ("-lvl", f"{ROOT / 'tests' / 'orchestrators' / 'broken_pole.py'}:BrokenPole")
-    settings = SMALL + "; env_params.additional_simulator_parameters={'good_steps': 150}"
-    with DistributedRun(tmp_path, *level, "-cp", settings, num_workers=1) as run:
+def test_workers_that_fail_without_a_stored_step_end_a_run_that_says_why(tmp_path):
+    with DistributedRun(tmp_path, "-lvl", BROKEN_POLE, "-cp", broken_after(0), num_workers=1) as run:
         assert run.process.wait(TOO_LONG) == 1, run.text()
         assert run.children() == {}, "nothing is left"
-        reason = r"the reward that the environment gave in step \d+ of episode \d+ is nan"
-        restarts = re.findall(rf"worker-0 ended with exit code 1 \({reason}\): it is restarted", run.text())
+        restarts = re.findall(rf"worker-0 ended with exit code 1 \({IS_NAN}\): it is restarted", run.text())
         assert len(restarts) == 5
-        assert re.fullmatch(rf"error: worker-0 ended: {reason}", run.text().splitlines()[-1])
+        assert "6 times, and the trainer stored none of its steps in between: it is not restarted" in run.text()
+        assert re.fullmatch(rf"error: worker-0 ended: {IS_NAN}", run.text().splitlines()[-1])
         assert "Traceback" not in run.text() and list(run.experiment.glob("checkpoint/*.ckpt"))
         assert run.totals()["refused"] == {}
+
+
+@pytest.mark.slow
+def test_workers_that_fail_after_stored_steps_are_restarted_until_the_run_is_done(tmp_path):
+    settings = broken_after(150).replace("10000000", "1200")
+    with DistributedRun(tmp_path, "-lvl", BROKEN_POLE, "-cp", settings, num_workers=1) as run:
+        assert run.process.wait(TOO_LONG) == 0, run.text()
+        restarts = re.findall(rf"worker-0 ended with exit code 1 \({IS_NAN}\): it is restarted", run.text())
+        assert len(restarts) > 6
+        totals = run.totals()
+        assert totals["steps"] == totals["stored"] >= 1250 and totals["refused"] == {}
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import time
-from collections import deque
+from collections import Counter, deque
 from dataclasses import dataclass
 from typing import Any, Mapping, Sequence
 
@@ -29,6 +29,7 @@ from rl_coach.memories.backend.wire import (
 from rl_coach.utilities.sound_values import is_count, is_finite, is_text
 
 MOST_ENTRIES_AT_ONCE = 8
+_KEYS_AT_ONCE = 1000
 _MILLISECONDS_OF_WAITING = 50
 _SECONDS_OF_A_RECEIPT = 0.01  # that it may wait for others, while chunks are there that nobody has looked at
 
@@ -85,13 +86,29 @@ _REPORT = {
 }  # fmt: skip
 
 
-def _last_taken(document: bytes) -> int | None:
-    """The number of a sender's last chunk that the trainer has taken; None if a document does not say it."""
+def _read_taken(document: bytes) -> Account | None:
+    """The receipt of a sender; None if a document is none."""
     try:
         last, stored, discarded = unpack(document)
     except UNREADABLE:
         return None
-    return last if all(map(is_count, (last, stored, discarded))) else None
+    return Account(last, stored, discarded) if all(map(is_count, (last, stored, discarded))) else None
+
+
+def stored_by_sender(connection: Connection, run: str) -> dict[str, int] | None:
+    """The steps in the trainer's memory, by sender, of all streams of a run; None if there is no Redis.
+
+    It looks for the streams among all keys: for those that do not know the agents, and ask seldom.
+    """
+    stored: Counter[str] = Counter()
+    try:
+        for key in connection.client.scan_iter(match=f"{Keys(run).taken}*", count=_KEYS_AT_ONCE):
+            for sender, document in connection.client.hgetall(key).items():
+                receipt = _read_taken(document)
+                stored[sender.decode(errors="replace")] += 0 if receipt is None else receipt.stored
+    except connection.errors:
+        return None
+    return {sender: steps for sender, steps in stored.items() if steps}
 
 
 class WorkerLink:
@@ -136,11 +153,11 @@ class WorkerLink:
             return None
         self.outbox.sent()
         if taken is not None:
-            last = _last_taken(taken)
-            if last is None:
+            receipt = _read_taken(taken)
+            if receipt is None:
                 self.outbox.send_again()  # the trainer writes a receipt anew for what it has taken already
             else:
-                self.outbox.acknowledge(last)
+                self.outbox.acknowledge(receipt.last)
         found = RunState.read(state)
         if found is None:
             return None
