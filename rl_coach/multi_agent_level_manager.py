@@ -100,7 +100,8 @@ class MultiAgentLevelManager(LevelManager):
         """Show players what they are told, and end the episode of all if ``done_condition`` says so."""
         assert isinstance(response, PlayersResponse)
         if not response.game_over:
-            over = {*self.agent.over, *(player for player, one in response.answers.items() if one.game_over)}
+            ended = (player for player, one in response.answers.items() if one.game_over)
+            over = {*self.agent.over, *ended} - response.returned
             if self.done_condition([player in over for player in self.agent.players]):
                 environment: Any = self.active_environment
                 response = environment.cut_off()

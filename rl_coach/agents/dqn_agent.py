@@ -13,7 +13,7 @@ from rl_coach.agents.value_optimization_agent import ValueOptimizationAgent
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import QHeadParameters
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
-from rl_coach.architectures.policies import MASKED_LOGIT
+from rl_coach.architectures.policies import MASKED_LOGIT, allows
 from rl_coach.architectures.update import UpdateRule
 from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, MiddlewareScheme, NetworkParameters
 from rl_coach.core_types import Batch, EnvironmentSteps
@@ -110,5 +110,5 @@ class DQNAgent(ValueOptimizationAgent):
         next_states = batch.next_states(main.input_names)
         q_t = main.target_network.predict(next_states)
         if mask_name is not None:
-            q_t = np.where(batch.next_state_columns[mask_name] > 0, q_t, MASKED_LOGIT)
+            q_t = np.where(allows(np, batch.next_state_columns[mask_name]), q_t, MASKED_LOGIT)
         return {"extra/next_actions": np.asarray(self.select_actions(next_states, q_t), np.int32)}

@@ -12,7 +12,7 @@ from rl_coach.agents.value_optimization_agent import ValueOptimizationAgent
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import DNDQHeadParameters
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
-from rl_coach.architectures.policies import MASKED_LOGIT
+from rl_coach.architectures.policies import MASKED_LOGIT, allows
 from rl_coach.architectures.update import UpdateRule
 from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, NetworkParameters
 from rl_coach.core_types import Batch, EnvironmentSteps, Episode, RunPhase, StateType
@@ -189,7 +189,7 @@ class NECAgent(ValueOptimizationAgent):
             values = self._values(embeddings[-len(later) :])
             if self.spaces.action_mask_name is not None:
                 masks = np.stack([self.spaces.action_mask(state) for state in states[-len(later) :]])
-                values = np.where(masks > 0, values, MASKED_LOGIT)
+                values = np.where(allows(np, masks), values, MASKED_LOGIT)
             for step, value in zip(later, values.max(axis=1)):
                 step.info["max_action_value"] = float(value)
         return embeddings

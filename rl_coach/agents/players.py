@@ -14,7 +14,7 @@ from rl_coach.agents.self_play import FrozenPlayer, SelfPlay
 from rl_coach.core_types import ActionInfo, ActionType, EnvResponse, RunPhase
 from rl_coach.environments.multi_agent_environment import PlayersResponse
 from rl_coach.saver import SaverCollection
-from rl_coach.spaces import SpacesDefinition
+from rl_coach.spaces import DiscreteActionSpace, Space, SpacesDefinition
 from rl_coach.utilities import plain_data
 from rl_coach.utils import CoachError, did_you_mean
 
@@ -122,10 +122,10 @@ class Players(AgentGroup):
             assert isinstance(agent, Agent)
             first, *others = self.players_of(name)
             for other in others:
-                if _description(spaces[first]) != _description(spaces[other]):
+                if difference := difference_of(spaces[first], spaces[other]):
                     raise CoachError(
-                        f"agent '{name}' cannot play both '{first}' and '{other}', which have different spaces: give "
-                        f"each an agent of its own (agent_of)"
+                        f"agent '{name}' cannot play both '{first}' and '{other}', which have different spaces "
+                        f"({difference}): give each its own agent (agent_of)"
                     )
             agent.set_environment_parameters(spaces[first])
             is_learner = self.self_play is not None and self.self_play.learner == name
@@ -165,6 +165,10 @@ class Players(AgentGroup):
         :return: True if the episode is over for all players
         """
         assert isinstance(env_response, PlayersResponse)
+        for player in env_response.returned:
+            self.over.remove(player)
+            if player not in self._frozen:
+                self._enter(player).begin_episode()
         for player, answer in env_response.answers.items():
             if player in self.over:  # its agent ended the episode, and the environment goes on
                 continue
@@ -273,6 +277,43 @@ class Players(AgentGroup):
         return savers
 
 
-def _description(spaces: SpacesDefinition) -> list[str]:
-    states = dict(sorted(spaces.state.sub_spaces.items()))
-    return [f"{type(space).__name__} {list(np.ravel(space.shape))}" for space in (*states.values(), spaces.action)]
+def difference_of(one: SpacesDefinition, other: SpacesDefinition) -> str:
+    """How the spaces of two players differ, for a message; empty if they are equal."""
+    names = [sorted(spaces.state.sub_spaces) for spaces in (one, other)]
+    if names[0] != names[1]:
+        return f"the observations {names[0]} and {names[1]}"
+    pairs: list[tuple[str, Any, Any]] = [
+        *((f"observation '{name}'", one.state[name], other.state[name]) for name in names[0]),
+        ("goal", one.goal, other.goal),
+        ("actions", one.action, other.action),
+    ]
+    for what, mine, others in pairs:
+        if not _are_equal(mine, others):
+            words = _in_words(mine), _in_words(others)
+            return f"{what}: {words[0]} and {words[1] if words[0] != words[1] else 'the same with other values'}"
+    return ""
+
+
+_OF_PEOPLE = ("_rng", "descriptions", "default_action")
+"""Attributes of a space that do not say which values it has."""
+
+
+def _are_equal(one: Any, other: Any) -> bool:
+    if isinstance(one, Space) and type(one) is type(other):
+        facts = [
+            {name: value for name, value in vars(space).items() if name not in _OF_PEOPLE} for space in (one, other)
+        ]
+        return _are_equal(*facts)
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_are_equal(value, other[name]) for name, value in one.items())
+    if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
+        return len(one) == len(other) and all(map(_are_equal, one, other))
+    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
+        return np.array_equal(one, other)
+    return bool(one is other or one == other)
+
+
+def _in_words(space: Any) -> str:
+    if isinstance(space, DiscreteActionSpace):
+        return f"{space.num_actions} discrete actions"
+    return f"{type(space).__name__} {np.ravel(space.shape).tolist()}" if isinstance(space, Space) else str(space)

@@ -22,7 +22,7 @@ from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import QHeadParameters
 from rl_coach.architectures.layers import Dense, LayerNorm
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
-from rl_coach.architectures.policies import MASKED_LOGIT
+from rl_coach.architectures.policies import MASKED_LOGIT, allows
 from rl_coach.architectures.update import NetworkView, UpdateRule
 from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, NetworkParameters
 from rl_coach.core_types import Batch, EnvironmentSteps
@@ -115,7 +115,9 @@ class PQNAgent(ValueOptimizationAgent):
 
         def values(networks: dict[str, NetworkView], states: dict[str, Any]) -> Any:
             q = networks["main"].online(states, training=False)[0]["q"]
-            return ops.max(q if mask_name is None else ops.where(states[mask_name] > 0, q, MASKED_LOGIT), axis=-1)
+            return ops.max(
+                q if mask_name is None else ops.where(allows(ops, states[mask_name]), q, MASKED_LOGIT), axis=-1
+            )
 
         estimate = partial(
             generalized_advantages_of_copies, ops, discount=algorithm.discount, gae_lambda=algorithm.q_lambda
@@ -179,7 +181,7 @@ class PQNAgent(ValueOptimizationAgent):
         main, mask_name = self.networks["main"], self.spaces.action_mask_name
         inputs = {name: states[name] for name in main.input_names}
         q = main.online_network.predict(inputs, outputs=self._q_outputs)
-        return np.max(q if mask_name is None else np.where(states[mask_name] > 0, q, MASKED_LOGIT), axis=1)
+        return np.max(q if mask_name is None else np.where(allows(np, states[mask_name]), q, MASKED_LOGIT), axis=1)
 
     def post_training_commands(self) -> None:
         """Forget what was played: it is learned from once."""

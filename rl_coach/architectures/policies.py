@@ -15,11 +15,17 @@ def mask_of(batch: LearningBatch, name: str | None) -> Any:
     return None if name is None else batch.states[name]
 
 
+def allows(ops: Any, mask: Any) -> Any:
+    """True [B, A] for each action that a mask [B, A] of 0 and 1 allows. A mask that allows nothing masks nothing: it
+    belongs to a player that waits, and its state is learned from if another player ends the episode."""
+    return ops.where(ops.max(mask, axis=-1, keepdims=True) > 0, mask, ops.ones_like(mask)) > 0
+
+
 def masked(ops: Any, policy: dict[str, Any], mask: Any) -> dict[str, Any]:
     """A discrete policy renormalised over the actions that a mask [B, A] allows; the policy itself without a mask."""
     if mask is None:
         return policy
-    logits = ops.where(mask > 0, policy["log_probabilities"], MASKED_LOGIT)
+    logits = ops.where(allows(ops, mask), policy["log_probabilities"], MASKED_LOGIT)
     return {"probabilities": ops.softmax(logits), "log_probabilities": ops.log_softmax(logits)}
 
 

@@ -10,7 +10,6 @@ import importlib.util
 import json
 import os
 import pathlib
-import sys
 import traceback
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Iterable
@@ -180,7 +179,6 @@ def _load_module(preset: str, module_text: str) -> ModuleType:
         if path.lower().startswith("tuned/") and not os.path.exists(path):
             raise _unknown_preset(preset)
         if path.endswith(".py") or os.sep in path:
-            _let_it_import_its_neighbours(path)
             return import_file(path)
         if "." in path and _module_exists(path):
             return importlib.import_module(path)
@@ -189,13 +187,6 @@ def _load_module(preset: str, module_text: str) -> ModuleType:
     except (Exception, SystemExit) as error:
         raise _preset_error(path, error) from error
     raise _unknown_preset(preset)
-
-
-def _let_it_import_its_neighbours(path: str) -> None:
-    """A preset may import the files beside it, such as the agent that it is for."""
-    directory = os.path.dirname(os.path.abspath(path))
-    if directory not in sys.path:
-        sys.path.append(directory)
 
 
 def _module_exists(name: str) -> bool:

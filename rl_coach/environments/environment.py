@@ -413,10 +413,11 @@ class Environment(EnvironmentInterface):
     def get_episode_state(self) -> dict[str, Any] | None:
         """The episode in progress: how it began, and its actions so far, which can be repeated.
 
-        :return: None if the episode was not recorded from its beginning, or its actions cannot be saved
+        :return: None if the episode was not recorded from its beginning, its actions cannot be saved, or the first
+            reset failed
         """
         state = self._record.get_state()
-        if state is None:
+        if state is None or self.last_env_response is None:
             return None
         actions = self._action_space.rng.bit_generator.state
         return {**state, "fingerprint": self._fingerprint(), "action_space": actions}

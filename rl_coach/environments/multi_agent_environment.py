@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
-from typing import Any, Mapping, Sequence, TypeVar, Union
+from typing import Any, Collection, Mapping, Sequence, TypeVar, Union
 
 from rl_coach.base_parameters import VisualizationParameters
 from rl_coach.core_types import ActionType, EnvResponse
@@ -23,10 +23,12 @@ class PlayersResponse(EnvResponse):
     :param answers: what players are told, by player: the state in which each acts next, or its last one. Where players
         take turns, the others are told when it is their turn, with all rewards since they acted.
     :param to_act: the players that act next; if there are none, the episode is over
+    :param returned: players that had left and are back: their answer is the first one of another episode
     """
 
-    def __init__(self, answers: Mapping[str, EnvResponse], to_act: Sequence[str]):
+    def __init__(self, answers: Mapping[str, EnvResponse], to_act: Sequence[str], returned: Collection[str] = ()):
         self.answers = dict(answers)
+        self.returned = frozenset(returned)
         self.to_act = tuple(to_act)
         states = ((player, one.next_state) for player, one in answers.items())
         super().__init__(
@@ -95,7 +97,7 @@ class MultiAgentEnvironment(Environment):
         self.num_agents = num_agents
         self.players = numbered_names(num_agents)
         self.total_rewards = dict.fromkeys(self.players, 0.0)
-        self._left: set[str] = set()  # whose episode is over, or who never began
+        self._left: set[str] = set()  # their episode is over, or it never began
         self.state_space: Any = [None] * num_agents
         self.goal_space: Any = None
         self._spaces_of_actions: Any = [None] * num_agents
@@ -172,13 +174,20 @@ class MultiAgentEnvironment(Environment):
 
     def _respond(self) -> PlayersResponse:
         answers = self._read_answers()
+        returned = {player for player in answers if player in self._left and self._is_back(player, answers[player])}
+        self._left -= returned
+        answers = {player: answer for player, answer in answers.items() if player not in self._left}
         for player, answer in answers.items():
             self.total_rewards[player] += float(answer.reward)
         self.total_reward_in_current_episode = sum(self.total_rewards.values())
         self._left |= {player for player, answer in answers.items() if answer.game_over}
-        response = PlayersResponse(answers, self._players_to_act())
+        response = PlayersResponse(answers, self._players_to_act(), returned)
         self.last_env_response = response
         return response
+
+    def _is_back(self, player: str, answer: EnvResponse) -> bool:
+        """True if a player that has left is in the environment again, and ``answer`` begins another episode of it."""
+        return False
 
     def cut_off(self) -> PlayersResponse:
         """End the episode for the players that are still in it: their last answers become truncated ones.

@@ -6,28 +6,32 @@ PettingZoo is imported when an environment is made, not with this module.
 from __future__ import annotations
 
 import importlib
-from typing import Any, Sequence, Union
+from typing import Any, Iterable, Sequence, Union
 
+import gymnasium as gym
 import numpy as np
 
 from rl_coach.base_parameters import VisualizationParameters
 from rl_coach.core_types import ActionType, EnvResponse
 from rl_coach.environments.environment import EnvironmentParameters, LevelSelection
+from rl_coach.environments.gym_probe import ACTION_MASK, action_mask_of
 from rl_coach.environments.multi_agent_environment import MultiAgentEnvironment
 from rl_coach.environments.observation_space_type import ObservationSpaceType
 from rl_coach.installation import install_command
 from rl_coach.spaces import RewardSpace
 from rl_coach.utilities.requirements import FLAG, TEXT, instance, list_of, member, optional
-from rl_coach.utils import CoachError
+from rl_coach.utilities.user_code import environment_error
+from rl_coach.utils import CoachError, import_file, short_dynamic_import
 
 
 class PettingZooEnvironmentParameters(EnvironmentParameters):
     """Settings of an environment of PettingZoo.
 
-    :param level: its module, such as ``mpe2.simple_spread_v3`` or ``pettingzoo.classic.tictactoe_v3``
+    :param level: its module, such as ``mpe2.simple_spread_v3`` or ``pettingzoo.classic.tictactoe_v3``; or a class or
+        function of the user that makes it, ``module:make`` or ``path/to/file.py:make``
     :param turns: the players act in turn (the module's ``env``); False: all at once (its ``parallel_env``); None: all
         at once where the module can
-    :ivar additional_simulator_parameters: keyword arguments for the module's function
+    :ivar additional_simulator_parameters: keyword arguments for the function or class
     :ivar observation_space_type: kind of the observations; None decides by their shape and dtype
     :ivar observations: the names of the observations to use, where there are several; None uses all that networks can
         read
@@ -108,20 +112,77 @@ class PettingZooEnvironment(MultiAgentEnvironment):
     def _read_spaces(self, kind: ObservationSpaceType | None, names: Sequence[str] | None) -> None:
         from rl_coach.environments import gym_spaces
 
-        self.env.reset(seed=0)
+        try:
+            observed, infos = self._first_answers()
+        except CoachError:
+            raise
+        except Exception as error:
+            raise CoachError(f"level '{self.env_id}' cannot be made: {environment_error(error)}") from error
         self.state_space, self.action_space, self._readers, self._to_simulator = {}, {}, {}, {}
         for player in self.players:
             observations, actions = self.env.observation_space(player), self.env.action_space(player)
             self.action_space[player], self._to_simulator[player] = gym_spaces.action_space_of(actions, self.env_id)
             reader = self._readers[player] = gym_spaces.StateReader(
-                observations, self.action_space[player], kind, self.env_id, observations.sample(),
-                self._info_of(player), copies=True, names=names,
+                observations, self.action_space[player], kind, self.env_id,
+                observed.get(player, observations.sample()), infos.get(player, {}), copies=True, names=names,
             )  # fmt: skip
             self.state_space[player] = reader.state_space
 
-    def _info_of(self, player: str) -> dict[str, Any]:
-        """An info of a player, which may have a mask."""
-        return self.env.infos.get(player, {}) if hasattr(self.env, "infos") else {}
+    def _first_answers(self) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+        """Observations and infos by player, of a reset and of the first steps: a mask may come with any of them."""
+        found = self.env.reset(seed=0)
+        if not self.takes_turns:
+            observed, infos = self._reset_answer(found)
+            actions = {player: self._first_action(player, observed, infos) for player in self.env.agents}
+            later = self._step_answer(self.env.step(actions))
+            for player, info in later[4].items():
+                infos[player] = {**info, **infos.get(player, {})}
+            return {**later[0], **observed}, infos
+        observed, infos = {}, {}
+        while self.env.agents and self.env.agent_selection not in observed:
+            player = self.env.agent_selection
+            observed[player], _, terminated, truncated, info = self.env.last()
+            infos[player] = self._info(player, info)
+            is_over = terminated or truncated
+            self.env.step(None if is_over else self._first_action(player, observed, infos))
+        return observed, infos
+
+    def _first_action(self, player: str, observed: dict[str, Any], infos: dict[str, dict[str, Any]]) -> Any:
+        space = self.env.action_space(player)
+        mask = action_mask_of(observed.get(player), infos.get(player, {}))
+        is_mask = isinstance(space, gym.spaces.Discrete) and np.shape(mask) == (space.n,)
+        return int(space.start) + int(np.argmax(mask)) if is_mask else space.sample()
+
+    def _reset_answer(self, found: Any) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+        """Observations and infos of a reset where all act at once. Infos may be missing."""
+        if not (isinstance(found, tuple) and len(found) == 2 and isinstance(found[0], dict)):
+            raise CoachError(
+                f"level '{self.env_id}': reset must return two values, observations and infos, each a dict by player; "
+                f"it returned {type(found).__name__}"
+            )
+        return found[0], self._infos(found[0], found[1])
+
+    def _step_answer(self, found: Any) -> tuple[dict[str, Any], ...]:
+        """Observations, rewards, terminations, truncations and infos of a step where all act at once."""
+        if not (isinstance(found, tuple) and len(found) == 5 and all(isinstance(one, dict) for one in found[:4])):
+            raise CoachError(
+                f"level '{self.env_id}': step must return five values, each a dict by player: observations, rewards, "
+                f"terminations, truncations and infos; it returned {type(found).__name__}"
+            )
+        return (*found[:4], self._infos(found[0], found[4]))
+
+    def _infos(self, players: Iterable[str], infos: Any) -> dict[str, dict[str, Any]]:
+        if infos is not None and not isinstance(infos, dict):
+            raise CoachError(f"level '{self.env_id}': the infos are a {type(infos).__name__}, not a dict by player")
+        return {player: self._info(player, (infos or {}).get(player)) for player in players}
+
+    def _info(self, player: str, info: Any) -> dict[str, Any]:
+        """The info of a player; None and a missing one are empty."""
+        if info is not None and not isinstance(info, dict):
+            raise CoachError(
+                f"level '{self.env_id}': the info of player '{player}' is a {type(info).__name__}, not a dict"
+            )
+        return info or {}
 
     def seed_episodes(self, seed: int) -> None:
         """Restart the random streams of the following episodes and of random actions."""
@@ -135,7 +196,7 @@ class PettingZooEnvironment(MultiAgentEnvironment):
         if self.takes_turns:
             self._answers = self._tell_who_is_next()
             return
-        states, infos = found
+        states, infos = self._reset_answer(found)
         self._answers = {player: self._answer(player, states[player], 0.0, infos[player]) for player in states}
 
     def _update_state(self) -> None:
@@ -148,11 +209,9 @@ class PettingZooEnvironment(MultiAgentEnvironment):
             self._answers = self._tell_who_is_next()
             return
         taken = {player: self._simulator_action(player, actions.get(player)) for player in self.env.agents}
-        states, rewards, terminated, truncated, infos = self.env.step(taken)
+        states, rewards, terminated, truncated, infos = self._step_answer(self.env.step(taken))
         self._answers = {
-            player: self._answer(
-                player, state, rewards[player], infos.get(player, {}), terminated[player], truncated[player]
-            )
+            player: self._answer(player, state, rewards[player], infos[player], terminated[player], truncated[player])
             for player, state in states.items()
         }
 
@@ -174,15 +233,38 @@ class PettingZooEnvironment(MultiAgentEnvironment):
         truncated: bool = False,
     ) -> EnvResponse:
         state = self._readers[player](observation, info)
+        self._check_mask(player, state, info)
         return EnvResponse(state, float(reward), bool(terminated or truncated), info, None, bool(terminated))
+
+    def _check_mask(self, player: str, state: dict[str, Any], info: dict[str, Any]) -> None:
+        """
+        :raises CoachError: a mask of the info would have no effect
+        """
+        name = self.state_space[player].action_mask_name
+        mask = info.get(ACTION_MASK) if name is None else state[name]
+        if mask is None:
+            return
+        where = f"level '{self.env_id}': the action_mask of player '{player}'"
+        space = self.action_space[player]
+        if name is None and getattr(space, "num_actions", None) == np.size(mask):
+            raise CoachError(f"{where} comes for the first time after the first step: give one with each state")
+        if name is None or np.shape(mask) != tuple(self.state_space[player][name].shape):
+            raise CoachError(f"{where} has the shape {np.shape(mask)}, which does not fit its actions: {space!r}")
+        if not np.isin(mask, (0, 1)).all():
+            raise CoachError(f"{where} has other numbers than 0 and 1: {np.asarray(mask).tolist()}")
 
     def _tell_who_is_next(self) -> dict[str, EnvResponse]:
         """The answers to the players that are over, who take a last step of nothing each, and to the next one."""
         answers: dict[str, EnvResponse] = {}
         while self.env.agents:
             player = self.env.agent_selection
+            if player in answers:
+                raise CoachError(
+                    f"level '{self.env_id}': player '{player}' comes back in the step in which it left: let another "
+                    "player act before"
+                )
             observation, reward, terminated, truncated, info = self.env.last()
-            answers[player] = self._answer(player, observation, reward, info, terminated, truncated)
+            answers[player] = self._answer(player, observation, reward, self._info(player, info), terminated, truncated)
             if not answers[player].game_over:
                 break
             self.env.step(None)
@@ -190,6 +272,9 @@ class PettingZooEnvironment(MultiAgentEnvironment):
 
     def _read_answers(self) -> dict[str, EnvResponse]:
         return self._answers
+
+    def _is_back(self, player: str, answer: EnvResponse) -> bool:
+        return player in self.env.agents and not answer.game_over
 
     def _players_to_act(self) -> list[str]:
         players = [self.env.agent_selection] if self.takes_turns and self.env.agents else self.env.agents
@@ -200,7 +285,9 @@ class PettingZooEnvironment(MultiAgentEnvironment):
             return {}
         env, waiting = self.env, [player for player in self.env.agents if player not in self._answers]
         return {
-            player: self._answer(player, env.observe(player), env._cumulative_rewards[player], env.infos[player])
+            player: self._answer(
+                player, env.observe(player), env._cumulative_rewards[player], self._info(player, env.infos.get(player))
+            )
             for player in waiting
             if player not in self._left
         }
@@ -234,12 +321,46 @@ class PettingZooEnvironment(MultiAgentEnvironment):
 
 def _make(level: str, turns: bool | None, settings: dict[str, Any]) -> tuple[Any, bool]:
     """An environment, and whether its players take turns."""
+    maker, turns = (_maker_of_user(level), turns) if ":" in level else _maker_of_module(level, turns)
     try:
-        module = importlib.import_module(level)
+        made = maker(**settings)
+    except (CoachError, ModuleNotFoundError):
+        raise
+    except Exception as error:
+        raise CoachError(f"level '{level}' cannot be made: {environment_error(error)}") from error
+    takes_turns = hasattr(made, "agent_iter")
+    if not takes_turns and not hasattr(made, "possible_agents"):
+        raise CoachError(f"level '{level}' makes a {type(made).__name__}, which is no environment of PettingZoo")
+    if turns is None or turns == takes_turns:
+        return made, takes_turns
+    return _converted(made, level, turns), turns
+
+
+def _converted(made: Any, level: str, turns: bool) -> Any:
+    """An environment in PettingZoo's other form."""
+    from pettingzoo.utils.conversions import aec_to_parallel, parallel_to_aec
+
+    if turns:
+        return parallel_to_aec(made)
+    if not made.metadata.get("is_parallelizable"):
+        raise CoachError(f"the players of level '{level}' act in turn: set env_params.turns to True, or None")
+    return aec_to_parallel(made)
+
+
+def _maker_of_user(level: str) -> Any:
+    try:
+        return short_dynamic_import(level)
+    except ModuleNotFoundError as error:
+        raise CoachError(f"level '{level}' imports '{error.name}', which is not installed: pip install it") from error
+
+
+def _maker_of_module(level: str, turns: bool | None) -> tuple[Any, bool]:
+    try:
+        module = import_file(level) if level.endswith(".py") else importlib.import_module(level)
     except ImportError as error:
         missing = error.name or ""
         if missing and (level == missing or level.startswith(f"{missing}.")):
-            advice = "a level is a module, such as mpe2.simple_spread_v3"
+            advice = "a level is a module, such as mpe2.simple_spread_v3, or path/to/file.py:function"
             if missing in ("pettingzoo", "mpe2"):
                 advice = f"install it with: {install_command('multi-agent')}"
             raise CoachError(f"no level '{level}': there is no module '{missing}'; {advice}") from error
@@ -248,7 +369,9 @@ def _make(level: str, turns: bool | None, settings: dict[str, Any]) -> tuple[Any
     if turns is None:
         turns = makers[False] is None
     maker = makers[turns]
+    if maker is None and makers[not turns] is None:
+        raise CoachError(f"level '{level}' has neither parallel_env nor env: name its function, as in {level}:make")
     if maker is None:
         name = "env" if turns else "parallel_env"
         raise CoachError(f"level '{level}' has no function {name}: set env_params.turns to {not turns}, or None")
-    return maker(**settings), turns
+    return maker, turns

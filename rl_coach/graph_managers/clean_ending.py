@@ -61,9 +61,10 @@ class LastCheckpoint:
         """Save the state of a run whose training has failed, for a look at it."""
         try:
             self.write(failed=True)
-        except TrainingError as error:
-            # what failed cannot even say its state, such as a copy of the environment whose process is gone
-            screen.warning(f"the state of the failed run cannot be saved: {error}")
+        except Exception as error:
+            # Whatever failed may be unable to give its state, such as a copy of the environment without its process.
+            # The first failure is the one that the user must read.
+            screen.warning(f"the state of the failed run cannot be saved: {type(error).__name__}: {error}")
 
 
 @contextlib.contextmanager

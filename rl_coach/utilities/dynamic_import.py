@@ -73,7 +73,8 @@ _MODULE_OF_A_FILE = re.compile(r"[^0-9a-zA-Z_]")
 
 
 def import_file(path: str) -> ModuleType:
-    """Import a Python file by its path, once; a second call returns the same module."""
+    """Import a Python file by its path, once; a second call returns the same module. As a script, the file may import
+    the other files of its directory, also later."""
     try:
         file = pathlib.Path(path).expanduser().resolve()
         is_file = file.is_file()
@@ -88,6 +89,8 @@ def import_file(path: str) -> ModuleType:
     if specification is None or specification.loader is None:
         raise CoachError(f"'{path}' is not a Python file")
     module = importlib.util.module_from_spec(specification)
+    if str(file.parent) not in sys.path:
+        sys.path.append(str(file.parent))  # at the end: a file hides no package that is installed
     sys.modules[name] = module
     try:
         specification.loader.exec_module(module)

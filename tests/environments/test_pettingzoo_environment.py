@@ -143,6 +143,38 @@ def test_episodes_differ_and_seeds_repeat_them():
     assert starts(1) == starts(1) != starts(2) and len(set(starts(1))) == 3
 
 
+OWN_FILE = """
+from neighbour import Scripted as Base
+
+
+class Mine(Base):
+    pass
+
+
+def make(**settings):
+    return Mine(**settings)
+
+
+parallel_env = make
+"""
+
+
+@pytest.mark.parametrize("level", ["mine.py:make", "mine.py:Mine", "mine.py", "tests.zoo.parallel_players:make"])
+@pytest.mark.parametrize("turns", [None, True, False])
+def test_an_environment_of_the_user_may_be_a_file_that_imports_its_neighbours(level, turns, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(OWN_FILE)
+    (tmp_path / "neighbour.py").write_text("from tests.zoo.parallel_players import Scripted")
+    if level == "mine.py" and turns:
+        with pytest.raises(CoachError, match="level 'mine.py' has no function env: set env_params.turns to False"):
+            made(level, turns)
+        return
+    environment = made(level, turns)
+    assert environment.players == ["a", "b"] and environment.takes_turns is bool(turns)
+    responses = play(environment, np.random.default_rng(0))
+    assert responses[-1].game_over and environment.total_rewards == {"a": 12.0, "b": 12.0}
+
+
 @pytest.mark.parametrize(
     "level, settings, message",
     [
@@ -152,6 +184,11 @@ def test_episodes_differ_and_seeds_repeat_them():
         ("mpe2.simple_spread_v3", {"frame_skip": 4}, "frame_skip of level 'mpe2.simple_spread_v3' is 1, not 4"),
         ("mpe2.simple_spread_v3", {"human_control": True}, "a person can act in an environment of one player only"),
         (None, {}, "no level is selected"),
+        ("nowhere.py:make", {}, "no file 'nowhere.py'"),
+        ("tests.zoo.parallel_players:mak", {}, "has no 'mak'; did you mean 'make'?"),
+        ("tests.zoo.parallel_players:np", {}, "level 'tests.zoo.parallel_players:np' cannot be made: "),
+        ("builtins:dict", {}, "level 'builtins:dict' makes a dict, which is no environment of PettingZoo"),
+        ("tests.zoo.parallel_players", {}, "has neither parallel_env nor env: name its function, as in tests.zoo"),
     ],
 )
 def test_what_cannot_be_made_is_refused_in_one_line(level, settings, message):

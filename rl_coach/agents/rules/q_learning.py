@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Callable
 
-from rl_coach.architectures.policies import MASKED_LOGIT
+from rl_coach.architectures.policies import MASKED_LOGIT, allows
 from rl_coach.architectures.update import (
     LearningBatch,
     NetworkView,
@@ -32,7 +32,7 @@ def selected_before(ops: Any, q_online: Any, q_target: Any, batch: LearningBatch
 
 def allowed_values(ops: Any, q: Any, states: dict[str, Any], mask_name: str | None) -> Any:
     """The values [B, A], very low where the observation ``mask_name`` of these states forbids an action."""
-    return q if mask_name is None else ops.where(states[mask_name] > 0, q, MASKED_LOGIT)
+    return q if mask_name is None else ops.where(allows(ops, states[mask_name]), q, MASKED_LOGIT)
 
 
 def q_learning_update(
