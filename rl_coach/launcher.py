@@ -103,8 +103,8 @@ class CoachLauncher:
         parser = self.get_argument_parser()
         # one that is overridden need not take arguments
         args = self.get_config_args(parser) if arguments is None else self.get_config_args(parser, arguments)
-        if args.list is not None:
-            self.display_all_presets_and_exit(args.list)
+        if args.list not in (None, False):  # a program of Coach sets a truth value
+            self.display_all_presets_and_exit("" if args.list is True else args.list)
         if flag_checks.are_several(args):
             self.train_several_and_exit(args, parser)
         if flag_checks.was_started_as_a_part(args):

@@ -162,6 +162,30 @@ def test_a_launcher_that_changes_what_the_flags_say(directory):
     assert json.loads((directory / "mine" / "experiment.json").read_text())["run"]["seed"] == 7
 
 
+OWN_LIST = """
+import sys
+from rl_coach.coach import CoachLauncher
+
+
+class Mine(CoachLauncher):
+    def get_config_args(self, parser):
+        args = super().get_config_args(parser)
+        args.list = {value}
+        return args
+
+
+Mine().launch()
+"""
+
+
+@pytest.mark.parametrize(("value", "lists"), [("False", False), ("True", True), ("'CartPole_D'", True)])
+def test_a_launcher_may_set_the_list_of_presets_as_a_truth_value(value, lists, directory):
+    done = launch(directory, OWN_LIST.format(value=value), "-p", "preset.py", "-e", "own")
+    assert done.returncode == 0, done.stderr
+    assert ("CartPole_DQN" in done.stdout) is lists
+    assert (directory / "experiments").exists() is not lists
+
+
 class OwnGraph:
     """A mixin that makes the graph in a way of its own."""
 

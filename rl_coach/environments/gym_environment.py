@@ -339,7 +339,8 @@ class GymEnvironment(Environment):
         return getattr(self._simulator, "beginning", None)
 
     def _take_action(self, action: ActionType) -> None:
-        observation, self.reward, terminated, truncated, self.info = self._step_simulator(action)
+        observation, self.reward, terminated, truncated, info = self._step_simulator(action)
+        self.info = {} if info is None else info  # None, though the first steps had an info
         self.state = self._read_state(observation, self.info)
         self.done = terminated or truncated
         self.truncated = truncated and not terminated

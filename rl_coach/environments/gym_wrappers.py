@@ -57,7 +57,7 @@ def _blind_step(env: gym.Env) -> Callable[[Any], float] | None:
 
 class OldApiEnvironment(gym.Env):
     """Gymnasium's current interface for an environment with the older one: ``reset()`` returns only the observation,
-    ``step`` returns four values, and ``render`` has a mode.
+    ``step`` returns four values, and ``render`` has a mode. An info of None is an empty one.
 
     Each call is adapted separately, so an environment with parts of both interfaces works too. ``is_needed`` becomes
     True at the first difference, ``steps_are_of_old_gym`` at the first step that returns four values.
@@ -85,6 +85,8 @@ class OldApiEnvironment(gym.Env):
         if isinstance(answer, tuple) and len(answer) == 2 and isinstance(answer[1], dict):
             return answer
         self.is_needed = True
+        if isinstance(answer, tuple) and len(answer) == 2 and answer[1] is None:
+            return answer[0], {}
         return answer, {}
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
@@ -93,9 +95,11 @@ class OldApiEnvironment(gym.Env):
             raise TypeError(f"cannot unpack {type(answer).__name__}, which step() returned")
         if len(answer) == 5:
             observation, reward, terminated, truncated, info = answer
-            return observation, reward, terminated, truncated, info
+            self.is_needed |= info is None
+            return observation, reward, terminated, truncated, {} if info is None else info
         self.is_needed = self.steps_are_of_old_gym = True
         observation, reward, done, info = answer
+        info = {} if info is None else info
         truncated = bool(info.get("TimeLimit.truncated", False))
         return observation, reward, bool(done) and not truncated, truncated, info
 

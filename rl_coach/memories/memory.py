@@ -131,7 +131,7 @@ class Memory:
         """Send an episode to the memory backend, if there is one. A subclass keeps its transitions, too."""
         self.assert_not_frozen()
         if self.memory_backend is not None:
-            self.memory_backend.store_episode(episode)
+            self.memory_backend.store(episode)
 
     def store_columns(self, chunk: Batch, episode_lengths: np.ndarray | None = None) -> None:
         """Store many transitions in one call. Either all are stored or none: see ``check_columns``.

@@ -114,6 +114,20 @@ def test_an_environment_of_the_present_interface_needs_no_adapter():
     assert not env.is_needed
 
 
+class NoInfos(Frames):
+    def reset(self, **given):
+        return super().reset(**given)[0], None
+
+    def step(self, action):
+        return (*super().step(action)[:4], None)
+
+
+def test_an_info_of_none_is_an_empty_one():
+    env = OldApiEnvironment(NoInfos(5))
+    assert env.reset(seed=1)[1] == {} and env.step(0)[4] == {}
+    assert env.is_needed
+
+
 def test_older_spaces_are_told_by_their_names():
     class Dict:
         spaces = {"a": OldEnvironment.Discrete(), "b": OldEnvironment.Box()}

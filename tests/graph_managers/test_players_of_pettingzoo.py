@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 
 from rl_coach.utils import CoachError, TrainingError
@@ -13,7 +12,7 @@ from tests.zoo.graphs import schedule
 from tests.zoo.players import players_graph
 
 pytest.importorskip("pettingzoo", reason="PettingZoo is not installed: pip install 'rl_coach[multi-agent]'")
-from rl_coach.environments.pettingzoo_environment import PettingZooEnvironmentParameters  # noqa: E402
+from rl_coach.environments.pettingzoo_environment import PettingZooEnvironmentParameters
 
 
 def played(directory: Any, done_condition: Any = all, agents: int = 1, **settings: Any) -> Any:
@@ -32,7 +31,8 @@ def stored(agent: Any) -> list[tuple[float, float, float, bool]]:
     """(step, next step, reward, terminated) of each transition in the memory."""
     rows = [agent.memory.get(index) for index in range(agent.memory.num_transitions())]
     return [
-        (row.state["observation"][0], row.next_state["observation"][0], row.reward, bool(row.terminated)) for row in rows
+        (row.state["observation"][0], row.next_state["observation"][0], row.reward, bool(row.terminated))
+        for row in rows
     ]
 
 
@@ -95,7 +95,9 @@ def test_missing_infos_are_empty_ones(infos, tmp_path):
 
 @pytest.mark.parametrize("fails_in", ["reset", "step"])
 def test_a_failure_names_its_own_line_and_nothing_hides_it(fails_in, tmp_path):
-    with pytest.raises(TrainingError, match=r"environment .* failed .*RuntimeError: the licence server does not answer"):
+    with pytest.raises(
+        TrainingError, match=r"environment .* failed .*RuntimeError: the licence server does not answer"
+    ):
         played(tmp_path, fails_in=fails_in)
 
 

@@ -137,7 +137,7 @@ class EpisodicExperienceReplay(Memory):
         otherwise they are computed with the episode's own discount and number of steps."""
         self.assert_not_frozen()
         if self.memory_backend is not None:
-            self.memory_backend.store_episode(episode)
+            self.memory_backend.store(episode)
         self.close_last_episode()
         for transition in episode.transitions:
             self._store.append(transition)
