@@ -11,6 +11,7 @@ from rl_coach.agents.self_play import SelfPlay
 from rl_coach.core_types import EnvironmentSteps, EnvResponse
 from rl_coach.environments.multi_agent_environment import MultiAgentEnvironment, PlayersResponse, by_name
 from rl_coach.level_manager import LevelManager, fits_of_spaces
+from rl_coach.saver import SaverCollection
 from rl_coach.spaces import SpacesDefinition
 from rl_coach.utils import CoachError, did_you_mean
 
@@ -95,6 +96,26 @@ class MultiAgentLevelManager(LevelManager):
         for player, spaces in self.spaces_definition.items():
             found |= fits_of_spaces(spaces, f"{self.name}/{player}")
         return found
+
+    def emulate_step_on_trainer(self, transition: Any) -> bool:
+        """Give each agent a step that another process has played.
+
+        :param transition: by the agent's name; an agent whose episode is over may be missing
+        :return: True if the step ended the episode of all agents
+        :raises CoachError: an agent is unknown or missing, or plays several players
+        """
+        if self.episode_over:
+            self.agent.begin_played_episode()
+        self.episode_over = self.agent.observe_played(transition, self.done_condition)
+        return self.episode_over
+
+    def collect_savers(self, agent: str | None = None) -> SaverCollection:
+        """The savers of one agent by its name, or of all agents."""
+        if agent is None:
+            return super().collect_savers()
+        if agent not in self.agents:
+            raise CoachError(f"level '{self.name}' has no agent '{agent}'{did_you_mean(agent, self.agents)}")
+        return self.agents[agent].collect_savers(self.name)
 
     def take_in(self, response: EnvResponse) -> None:
         """Show players what they are told, and end the episode of all if ``done_condition`` says so."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Callable, Mapping, SupportsFloat
+from typing import Any, Callable, Iterable, Mapping, SupportsFloat
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from rl_coach.agents.agent import Agent
 from rl_coach.agents.agent_group import AgentGroup
 from rl_coach.agents.agent_interface import AgentInterface
 from rl_coach.agents.self_play import FrozenPlayer, SelfPlay
-from rl_coach.core_types import ActionInfo, ActionType, EnvResponse, RunPhase
+from rl_coach.core_types import ActionInfo, ActionType, EnvResponse, RunPhase, Transition
 from rl_coach.environments.multi_agent_environment import PlayersResponse
 from rl_coach.saver import SaverCollection
 from rl_coach.spaces import DiscreteActionSpace, Space, SpacesDefinition
@@ -184,6 +184,40 @@ class Players(AgentGroup):
                 self.over.append(player)
         self._to_act = [player for player in env_response.to_act if player not in self.over]
         return set(self.over) >= set(self.players)
+
+    # steps that other processes have played, as programs written for Coach hand them over
+
+    def begin_played_episode(self) -> None:
+        """Begin an episode of each agent."""
+        self.over = []
+        for agent in self._members.values():
+            agent.begin_episode()
+
+    def observe_played(self, transitions: Mapping[str, Transition], is_done: Callable[[Iterable[bool]], bool]) -> bool:
+        """Give each agent a step that another process has played.
+
+        :param transitions: by the agent's name; an agent whose episode is over may be missing
+        :param is_done: ``any`` or ``all``; says from all agents' ends if the episode of all is over
+        :return: True if it is
+        :raises CoachError: an agent is unknown or missing, or plays several players
+        """
+        for name in transitions:
+            if name not in self.agents:
+                raise CoachError(f"there is no agent '{name}'{did_you_mean(name, self.agents)}")
+        for name, agent in self._members.items():
+            if agent.parallel is not None:
+                raise CoachError(f"agent '{name}' plays several players: whose step it is cannot be said")
+            if name in self.over:
+                continue
+            if name not in transitions:
+                raise CoachError(f"agent '{name}' has no transition: give one of each agent")
+            if agent.observe_played(transitions[name]):
+                self.over.append(name)
+        if not is_done(name in self.over for name in self.agents):
+            return False
+        for agent in self._members.values():
+            agent.handle_episode_ended()
+        return True
 
     def _end_episode(self, agent: Agent) -> None:
         reward = self.last_rewards[agent.name] = float(np.sum(agent.episode.total_reward))

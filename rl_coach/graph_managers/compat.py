@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import pathlib
-from typing import Any, NoReturn
+from typing import Any, Mapping, NoReturn, Union
 
 from rl_coach.base_parameters import TaskParameters
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, StepMethod, Transition
@@ -59,7 +59,8 @@ class CoachNames:
 
     def setup_memory_backend(self: Any) -> None:
         """Open the memory backend whose parameters the agent's memory has, if it has any, to fetch from."""
-        parameters = getattr(self.agent_params.memory, "memory_backend_params", None)
+        of_memory = getattr(self.agent_params.memory, "memory_backend_params", None)
+        parameters = getattr(self, "memory_backend_params", of_memory)
         if parameters is not None:
             self.memory_backend = get_memory_backend(parameters)
 
@@ -73,13 +74,25 @@ class CoachNames:
             for transition in self.memory_backend.fetch(num_consecutive_playing_steps):
                 self.emulate_act_on_trainer(EnvironmentSteps(1), transition)
 
-    def emulate_act_on_trainer(self: Any, steps: StepMethod, transition: Transition) -> None:
-        """Count and remember a transition, as if it had been played here. :param steps: so many times"""
+    def emulate_act_on_trainer(
+        self: Any, steps: StepMethod, transition: Union[Transition, Mapping[str, Transition]]
+    ) -> None:
+        """Count and remember a transition, as if it had been played here.
+
+        :param steps: so many times
+        :param transition: with several agents, a transition of each agent by its name
+        """
         self.verify_graph_was_created()
         for _ in range(steps.num_steps):
             self.current_step_counter[EnvironmentSteps] += 1
             if self.top_level_manager.emulate_step_on_trainer(transition):
                 self.current_step_counter[EnvironmentEpisodes] += 1
+
+    def purge_memory_backend(self: Any) -> None:
+        """Have a memory backend forget what a checkpoint has made needless, if it can (``memory_purge``)."""
+        purge = getattr(self.memory_backend, "memory_purge", None)
+        if purge is not None:
+            purge()
 
     def get_data_store(self: Any, param: DataStoreParameters) -> DataStore:
         """The data store that parameters describe."""

@@ -873,6 +873,8 @@ class GraphManager(CoachNames, Constrained):
             state, last, best = self.get_state(), self.progress.last_evaluation, self.progress.best_evaluation
             is_best = last is not None and best is not None and last >= best
             path = self.checkpoints.save(state, last, is_best, self.checkpoints_to_keep, failed)
+            if path is not None and not failed:
+                self._checkpoint_saved(path, state)
         if self.data_store is not None:
             try:
                 self.data_store.save_to_store()
@@ -881,6 +883,10 @@ class GraphManager(CoachNames, Constrained):
         if self._run_callbacks.exist and path is not None and not failed:
             self._run_callbacks.call("on_checkpoint")
         return path
+
+    def _checkpoint_saved(self, path: str, state: dict[str, Any]) -> None:
+        """Do what a checkpoint brings with it. :param state: the graph's ``get_state`` that it holds"""
+        self.purge_memory_backend()
 
     @property
     def _state(self) -> GraphState:

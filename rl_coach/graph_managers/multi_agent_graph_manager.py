@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Mapping, Union
+import os
+from typing import Any, Callable, Mapping, Union
 
 from rl_coach.agents.players import Players
 from rl_coach.agents.self_play import SelfPlay, SelfPlayParameters
@@ -13,12 +14,16 @@ from rl_coach.base_parameters import (
     VisualizationParameters,
 )
 from rl_coach.environments.multi_agent_environment import numbered_names
+from rl_coach.graph_managers.agents_alone import agents_alone_in, restore_agent, save_agent
 from rl_coach.graph_managers.building import agent_of_graph, as_int, environment_of_graph, make_agent, make_environment
+from rl_coach.graph_managers.compat import take_deprecated_names
 from rl_coach.graph_managers.graph_manager import GraphManager, ScheduleParameters
 from rl_coach.level_manager import LevelManager
+from rl_coach.logger import screen
 from rl_coach.multi_agent_level_manager import DoneCondition, MultiAgentLevelManager
 from rl_coach.remote_level_manager import RemoteMultiAgentLevelManager
 from rl_coach.runs.live_region import Fields
+from rl_coach.saver import SaverCollection
 from rl_coach.utils import CoachError, did_you_mean
 
 
@@ -73,6 +78,36 @@ class MultiAgentGraphManager(GraphManager):
         self.self_play = self_play
         self.reward_of = reward_of
 
+    @property
+    def agent_params(self) -> AgentParameters:  # type: ignore[override]
+        """The parameters of the first agent."""
+        return next(iter(self.agents_params.values()))
+
+    def create_graph(
+        self,
+        task_parameters: TaskParameters | None = None,
+        stop_physics: Callable[[Any], Any] | None = None,
+        start_physics: Callable[[Any], Any] | None = None,
+        empty_service_call: Callable[[], Any] | None = None,
+    ) -> MultiAgentGraphManager:
+        """As in ``GraphManager``. A simulator that must run while its environment is made is started before and stopped
+        after.
+
+        :param stop_physics: stops the simulator; gets the value of ``empty_service_call()``
+        :param start_physics: starts it
+        :param empty_service_call: makes the argument of the other two, which need it
+        """
+        if empty_service_call is None and (stop_physics is not None or start_physics is not None):
+            raise CoachError("start_physics and stop_physics need empty_service_call, which makes their argument")
+        if start_physics is not None and empty_service_call is not None:
+            start_physics(empty_service_call())
+        try:
+            super().create_graph(task_parameters)
+        finally:
+            if stop_physics is not None and empty_service_call is not None:
+                stop_physics(empty_service_call())
+        return self
+
     def _create_graph(self, task_parameters: TaskParameters) -> tuple[list[LevelManager], list[Any]]:
         task = task_parameters
         if self.self_play is not None and not (task.role.acts and task.role.trains):
@@ -126,3 +161,61 @@ class MultiAgentGraphManager(GraphManager):
         """The agents by name."""
         self.verify_graph_was_created()
         return dict(self.level_managers[0].agents)
+
+    # one agent of several
+
+    def collect_savers(self, agent: str) -> SaverCollection:
+        """The savers of one agent's networks. :param agent: its name"""
+        self.verify_graph_was_created()
+        savers = SaverCollection()
+        for level in self.level_managers:
+            savers.update(level.collect_savers(agent))  # type: ignore[call-arg]
+        return savers
+
+    @property
+    def checkpoint_saver(self) -> dict[str, SaverCollection]:
+        """The savers of each agent's networks, by the agent's name."""
+        return {name: self.collect_savers(name) for name in self.agents_params}
+
+    def _checkpoint_saved(self, path: str, state: dict[str, Any]) -> None:
+        super()._checkpoint_saved(path, state)
+        if len(self.agents_params) == 1:
+            return
+        directory, name = os.path.split(path)
+        states = state["levels"]["main_level"]["agent"]["agents"]
+        try:
+            for one, agent in self.get_agents().items():
+                save_agent(directory, name, agent, states[one], self._framework, self.checkpoints_to_keep)
+        except OSError as error:
+            screen.warning(f"no checkpoints of single agents were saved in '{directory}': {error.strerror}")
+
+    def restore_agent(self, agent: str, path: str) -> None:
+        """Restore one agent; the others stay as they are.
+
+        :param agent: its name
+        :param path: one of its checkpoints, or a directory of them such as ``checkpoint/hunters``
+        :raises CoachError: there is no such agent or checkpoint, or it does not fit
+        """
+        agents = self.get_agents()
+        if agent not in agents:
+            raise CoachError(f"there is no agent '{agent}'{did_you_mean(agent, agents)}")
+        found = restore_agent(path, agents[agent], self._framework)
+        screen.log(f"agent '{agent}' goes on from {found}")
+
+    def restore_checkpoint(self, path: str | None = None, continue_run: bool = False) -> None:
+        """As in ``GraphManager``. A directory that has only directories of agents restores these agents; the others
+        begin anew."""
+        self.verify_graph_was_created()
+        take_deprecated_names(self.task_parameters)
+        chosen = path or self.task_parameters.checkpoint_restore_path
+        alone = agents_alone_in(chosen, self.agents_params) if chosen is not None else {}
+        for name, place in alone.items():
+            self.restore_agent(name, place)
+        if not alone:
+            super().restore_checkpoint(path, continue_run)
+        elif others := [name for name in self.agents_params if name not in alone]:
+            screen.warning(f"'{chosen}' has no checkpoint of {', '.join(others)}: they begin anew")
+
+    @property
+    def _framework(self) -> str:
+        return self.task_parameters.framework_type.name

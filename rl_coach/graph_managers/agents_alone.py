@@ -1,0 +1,66 @@
+"""Checkpoints of single agents of a graph: ``checkpoint/<agent>/``, beside the checkpoints of the whole graph."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Iterable
+
+from rl_coach.checkpoint import (
+    CheckpointStateReader,
+    find_checkpoint,
+    keep_checkpoints,
+    load_checkpoint,
+    save_checkpoint,
+)
+from rl_coach.graph_managers.checkpoint_fit import unmet_by
+from rl_coach.utilities.errors import refuse
+from rl_coach.utils import CoachError
+
+
+def save_agent(directory: str, name: str, agent: Any, state: dict[str, Any], framework: str, keep: int) -> str:
+    """Write a checkpoint of one agent, without its memory.
+
+    :param directory: where the agents have their directories
+    :param name: the checkpoint's name
+    :param agent: the agent
+    :param state: its ``get_state``
+    :param framework: the graph's
+    :param keep: how many of the newest checkpoints stay; 0 for all
+    :return: its path
+    :raises OSError: it cannot be written
+    """
+    place = os.path.join(directory, agent.name)
+    manifest = {"agent": agent.name, "framework": framework, "fits": {"framework": framework, **agent.fits()}}
+    path = save_checkpoint(place, name, {"agent": {**state, "memory": None}}, manifest)
+    keep_checkpoints(place, keep)
+    return path
+
+
+def restore_agent(path: str, agent: Any, framework: str) -> str:
+    """Restore one agent. Its memory stays as it is.
+
+    :param path: a checkpoint of an agent, or a directory of such checkpoints, of which the newest is taken
+    :return: the checkpoint's path
+    :raises CoachError: there is none, it is damaged, or it does not fit
+    """
+    path = find_checkpoint(path)
+    state, manifest = load_checkpoint(path)
+    if "agent" not in manifest:
+        raise CoachError(f"the checkpoint '{path}' is of a whole graph, not of one agent")
+    unmet = unmet_by(manifest, None, {"framework": framework, **agent.fits()})
+    refuse(f"the checkpoint '{path}' {line}" for line in unmet)
+    before = agent.get_state()
+    try:
+        agent.set_state(state["agent"])
+    except (ArithmeticError, LookupError, ValueError, TypeError, AttributeError) as error:
+        agent.set_state(before)
+        raise CoachError(f"the checkpoint '{path}' does not fit agent '{agent.name}': {error}") from error
+    return path
+
+
+def agents_alone_in(directory: str, names: Iterable[str]) -> dict[str, str]:
+    """The directories of agents' checkpoints by agent, if a directory has no checkpoint of a whole graph."""
+    if CheckpointStateReader(directory).get_all():
+        return {}
+    places = {name: os.path.join(directory, name) for name in names}
+    return {name: place for name, place in places.items() if CheckpointStateReader(place).get_all()}
