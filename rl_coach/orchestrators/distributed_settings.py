@@ -16,6 +16,7 @@ from urllib.parse import urlsplit, urlunsplit
 from rl_coach.checkpoint import CHECKPOINT_DIRECTORY
 from rl_coach.memories.backend import redis_url as redis_urls
 from rl_coach.orchestrators.run_order import DataStoreOrder
+from rl_coach.runs.status import STATUS_COPY
 from rl_coach.utilities.errors import CoachError, CoachErrors, did_you_mean
 
 Orchestrator = Literal["local", "ray", "kubernetes"]
@@ -23,6 +24,7 @@ StoreType = Literal["redis", "nfs", "s3"]
 
 REDIS_IMAGE = "redis:7.4.1-alpine"
 _LABEL = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
+_SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
 _UNITS: Mapping[str, str | int] = {"m": "0.001", "": "1", "k": "1e3", "M": "1e6", "G": "1e9", "T": "1e12",
           "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}  # fmt: skip
 
@@ -37,6 +39,13 @@ class PodSettings:
     :param cpu_limit: processors at most
     :param memory_limit: memory at most; a pod that uses more is killed
     :param gpus: number of GPUs
+    :param node_selector: labels that its node must have
+    :param tolerations: taints of nodes that it tolerates, as Kubernetes has them: ``key``, ``operator``, ``value``,
+        ``effect``
+    :param labels: its labels, in addition to Coach's
+    :param env: its environment variables
+    :param secrets: (variable, Secret, key): environment variables out of Secrets; with an empty variable and key, all
+        keys of the Secret become variables
     """
 
     image: str = ""
@@ -45,6 +54,11 @@ class PodSettings:
     cpu_limit: str = ""
     memory_limit: str = ""
     gpus: int = 0
+    node_selector: Mapping[str, str] = field(default_factory=dict)
+    tolerations: tuple[Mapping[str, str], ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    secrets: tuple[tuple[str, str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -116,6 +130,9 @@ class DistributedSettings:
             for key, request, limit in (("cpu", pod.cpu, pod.cpu_limit), ("memory", pod.memory, pod.memory_limit)):
                 if request and limit and quantity(limit) < quantity(request):
                     yield f"[{name}] {key}_limit = {limit}: allowed: at least {key} = {request}"
+            for key in _PLACEMENT if self.orchestrator != "kubernetes" else ():
+                if getattr(pod, key):
+                    yield f"[{name}] {key}: works only with orchestrator = kubernetes, not with {self.orchestrator}"
             if self.orchestrator == "kubernetes" and not (pod.image or self.image):
                 yield f"[{name}] image is missing: orchestrator = kubernetes needs it, or [coach] image"
         yield from self._unmet_by_redis()
@@ -251,6 +268,78 @@ class _WrongText(ValueError):
     """A text is not allowed; the message says why, in place of what the key allows."""
 
 
+def _entries(text: str) -> list[str]:
+    """The entries of a list: one on each line, or several on a line, separated by commas."""
+    return [entry for part in re.split(r"[\n,]", text) if (entry := part.strip())]
+
+
+_LABEL_NAME = r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)"
+_LABEL_KEY = rf"({_LABEL}(\.{_LABEL})*/)?{_LABEL_NAME}"
+_VARIABLE = r"[A-Za-z_][A-Za-z0-9_]*"
+_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+
+
+def _labels(text: str) -> dict[str, str]:
+    found = {}
+    for entry in _entries(text):
+        key, separator, value = entry.partition("=")
+        if not separator or not re.fullmatch(_LABEL_KEY, key) or not re.fullmatch(f"{_LABEL_NAME}?", value):
+            raise ValueError
+        found[key] = value
+    return found
+
+
+def _pod_labels(text: str) -> dict[str, str]:
+    found = _labels(text)
+    if owned := [key for key in found if key.startswith("app.kubernetes.io/")]:
+        raise _WrongText(f"allowed: other labels than {owned[0]}: Coach finds its pods by it")
+    return found
+
+
+def _tolerations(text: str) -> tuple[dict[str, str], ...]:
+    return tuple(_toleration(entry) for entry in _entries(text))
+
+
+def _toleration(entry: str) -> dict[str, str]:
+    """A taint as ``kubectl taint`` writes it: ``key``, ``key=value``, ``key:effect``, ``key=value:effect``; ``*``."""
+    taint, _, effect = entry.partition(":")
+    key, separator, value = taint.partition("=")
+    if effect not in ("", *_EFFECTS) or (":" in entry and not effect):
+        raise ValueError
+    if key == "*" and not separator:
+        found = {"operator": "Exists"}
+    elif re.fullmatch(_LABEL_KEY, key) and re.fullmatch(f"{_LABEL_NAME}?", value):
+        found = {"key": key, **({"operator": "Equal", "value": value} if separator else {"operator": "Exists"})}
+    else:
+        raise ValueError
+    return {**found, **({"effect": effect} if effect else {})}
+
+
+def _variables(text: str) -> dict[str, str]:
+    """Variables, one on each line or after a comma. A comma that no ``NAME=`` follows belongs to the value."""
+    found = {}
+    for entry in re.split(rf"\n|,(?=\s*{_VARIABLE}=)", text):
+        name, separator, value = entry.strip().partition("=")
+        if not name and not separator:
+            continue
+        if not separator or not re.fullmatch(_VARIABLE, name):
+            raise ValueError
+        if name == STATUS_COPY:
+            raise _WrongText(f"allowed: other variables than {name}, which Coach sets")
+        found[name] = value
+    return found
+
+
+def _secrets(text: str) -> tuple[tuple[str, str, str], ...]:
+    found = []
+    for entry in _entries(text):
+        if not re.fullmatch(rf"{_VARIABLE}={_SUBDOMAIN}/[-\w.]+|{_SUBDOMAIN}", entry):
+            raise ValueError
+        variable, secret, key = re.split(r"[=/]", entry) if "=" in entry else ("", entry, "")
+        found.append((variable, secret, key))
+    return tuple(found)
+
+
 @dataclass(frozen=True)
 class _Kind:
     """Values that a key takes.
@@ -263,10 +352,25 @@ class _Kind:
     allowed: str
 
 
-_NAME = _matching(rf"{_LABEL}(\.{_LABEL})*", "allowed: a Kubernetes name of a-z, 0-9, '-' and '.'")
+_NAME = _matching(_SUBDOMAIN, "allowed: a Kubernetes name of a-z, 0-9, '-' and '.'")
 _QUANTITY = _Kind(_quantity, "allowed: a quantity such as 2, 500m, 512Mi or 4Gi")
 _IMAGE = _matching(r"[\w][\w.\-/:@]*", "allowed: an image such as registry.example.com/coach:2.0.0")
 _FILE = _Kind(_file, "allowed: a file that can be read")
+_OF_NODES = {
+    "node_selector": _Kind(_labels, "allowed: labels of nodes such as pool=gpu, zone=a"),
+    "tolerations": _Kind(
+        _tolerations,
+        f"allowed: taints such as nvidia.com/gpu:NoSchedule or team=rl, or *; effects: {', '.join(_EFFECTS)}",
+    ),
+    "labels": _Kind(_pod_labels, "allowed: labels such as team=rl, cost-centre=42"),
+}
+_OF_PROGRAMS = {
+    "env": _Kind(_variables, "allowed: variables such as WANDB_PROJECT=mine, one on each line"),
+    "secrets": _Kind(
+        _secrets, "allowed: WANDB_API_KEY=secret/key for a variable, or secret for all its keys as variables"
+    ),
+}
+_PLACEMENT = (*_OF_NODES, *_OF_PROGRAMS)
 _POD_KEYS = {
     "image": _IMAGE,
     "cpu": _QUANTITY,
@@ -274,6 +378,8 @@ _POD_KEYS = {
     "cpu_limit": _QUANTITY,
     "memory_limit": _QUANTITY,
     "gpus": _whole(0),
+    **_OF_NODES,
+    **_OF_PROGRAMS,
 }
 _KEYS: Mapping[str, Mapping[str, _Kind]] = {
     "coach": {
@@ -308,10 +414,12 @@ _KEYS: Mapping[str, Mapping[str, _Kind]] = {
         "start_seconds": _whole(1),
         "stop_seconds": _whole(1),
         "restarts": _whole(0),
+        **_OF_NODES,
+        **_OF_PROGRAMS,
     },
     "trainer": _POD_KEYS,
     "worker": _POD_KEYS,
-    "redis": {name: kind for name, kind in _POD_KEYS.items() if name != "gpus"},
+    "redis": {name: kind for name, kind in _POD_KEYS.items() if name != "gpus" and name not in _OF_PROGRAMS},
 }
 
 
@@ -352,11 +460,21 @@ def _assemble(values: Mapping[str, Mapping[str, Any]], wrong: list[str]) -> Dist
     if "redis_url" in given:
         given["redis_url"] = redis_urls.without_password(given["redis_url"])
     given["memory_backend"] = "redis"
-    trainer, worker = (PodSettings(**values.get(name, {})) for name in ("trainer", "worker"))
-    redis = PodSettings(**{"image": REDIS_IMAGE, **values.get("redis", {})})
+    shared = {name: given.pop(name) for name in _PLACEMENT if name in given}
+    trainer, worker = (PodSettings(**_joined(shared, values.get(name, {}))) for name in ("trainer", "worker"))
+    of_redis = _joined({name: shared[name] for name in _OF_NODES if name in shared}, values.get("redis", {}))
+    redis = PodSettings(**{"image": REDIS_IMAGE, **of_redis})
     if given.get("image") or trainer.image:
         given.setdefault("orchestrator", "kubernetes")
     return DistributedSettings(**given, redis_password=password, trainer=trainer, worker=worker, redis=redis)
+
+
+def _joined(shared: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a pod: its own, and those that [coach] has for all pods. Its own labels and variables win."""
+    joined = {**shared, **own}
+    for name in shared.keys() & own.keys():
+        joined[name] = shared[name] | own[name] if isinstance(own[name], dict) else (*shared[name], *own[name])
+    return joined
 
 
 def _password(given: dict[str, Any], wrong: list[str]) -> str | None:

@@ -52,12 +52,22 @@ class Container:
     :param command: the program and its arguments; empty uses those of the image
     :param requests: reserved resources by name
     :param limits: resources at most by name, GPUs among them
+    :param node_selector: labels that the pod's node must have
+    :param tolerations: taints that the pod tolerates
+    :param labels: labels of the pod, in addition to Coach's
+    :param env: environment variables, in addition to Coach's
+    :param secrets: (variable, Secret, key); with an empty variable and key, all keys of the Secret become variables
     """
 
     image: str
     command: tuple[str, ...] = ()
     requests: Mapping[str, str] = field(default_factory=dict)
     limits: Mapping[str, str] = field(default_factory=dict)
+    node_selector: Mapping[str, str] = field(default_factory=dict)
+    tolerations: tuple[Mapping[str, str], ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    secrets: tuple[tuple[str, str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -241,6 +251,7 @@ def _pod_template(run: KubernetesRun, component: str, container: Container) -> M
         "PYTHONDONTWRITEBYTECODE": "1",
         "COACH_COMPILATION_CACHE": "/tmp/compiled",
         STATUS_COPY: TERMINATION_MESSAGE,
+        **container.env,
     }
     body = {
         **_container(component, container),
@@ -248,7 +259,14 @@ def _pod_template(run: KubernetesRun, component: str, container: Container) -> M
         "env": [{"name": name, "value": value} for name, value in environment.items()],
         "volumeMounts": [mount for _, mount in volumes],
     }
-    return _pod(run, component, body, [volume for volume, _ in volumes], restart_policy="Never")
+    body["env"] += [
+        {"name": variable, "valueFrom": {"secretKeyRef": {"name": secret, "key": key}}}
+        for variable, secret, key in container.secrets
+        if variable
+    ]
+    if whole := [secret for variable, secret, _ in container.secrets if not variable]:
+        body["envFrom"] = [{"secretRef": {"name": secret}} for secret in whole]
+    return _pod(run, component, container, body, [volume for volume, _ in volumes], restart_policy="Never")
 
 
 def _volumes(run: KubernetesRun) -> list[tuple[Manifest, Manifest]]:
@@ -296,7 +314,7 @@ def redis_set(run: KubernetesRun, redis: Container) -> Manifest:
     secret, mount = _secret_volume(f"{run.name}-redis", "configuration", REDIS_DIRECTORY, _REDIS_CONFIGURATION)
     data, data_mount = _writable("data", "/data")
     body["volumeMounts"] = [mount, data_mount]
-    template = _pod(run, REDIS, body, [secret, data])
+    template = _pod(run, REDIS, redis, body, [secret, data])
     spec = {
         "serviceName": redis_host(run),
         "replicas": 1,
@@ -436,9 +454,14 @@ def _container(name: str, container: Container) -> Manifest:
 
 
 def _pod(
-    run: KubernetesRun, component: str, container: Manifest, volumes: list[Manifest], restart_policy: str = "Always"
+    run: KubernetesRun,
+    component: str,
+    container: Container,
+    body: Manifest,
+    volumes: list[Manifest],
+    restart_policy: str = "Always",
 ) -> Manifest:
-    """The template of a pod."""
+    """The template of a pod. :param body: the manifest of its container"""
     spec: Manifest = {
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
@@ -452,12 +475,16 @@ def _pod(
             "fsGroupChangePolicy": "OnRootMismatch",
             "seccompProfile": {"type": "RuntimeDefault"},
         },
-        "containers": [container],
+        "containers": [body],
         "volumes": volumes,
     }
     if run.service_account and component != REDIS:
         spec["serviceAccountName"] = run.service_account
     if run.image_pull_secret:
         spec["imagePullSecrets"] = [{"name": run.image_pull_secret}]
-    metadata = {"labels": _labels(run, component), "annotations": {RUN_ANNOTATION: run.run}}
-    return {"metadata": metadata, "spec": spec}
+    if container.node_selector:
+        spec["nodeSelector"] = dict(container.node_selector)
+    if container.tolerations:
+        spec["tolerations"] = [dict(one) for one in container.tolerations]
+    labels = {**container.labels, **_labels(run, component)}
+    return {"metadata": {"labels": labels, "annotations": {RUN_ANNOTATION: run.run}}, "spec": spec}

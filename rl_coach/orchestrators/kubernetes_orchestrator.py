@@ -386,26 +386,28 @@ def _data_store(settings: DistributedSettings, experiment_path: str, place: str)
 def _run_type(
     settings: DistributedSettings, pod: PodSettings, command: Sequence[str], part: RunType, replicas: int
 ) -> RunTypeParameters:
-    resources = {name: getattr(pod, name) for name in ("cpu", "memory", "cpu_limit", "memory_limit", "gpus")}
     return RunTypeParameters(
-        pod.image or settings.image, command, run_type=str(part), num_replicas=replicas, orchestration_params=resources
+        pod.image or settings.image, command, run_type=str(part), num_replicas=replicas, orchestration_params=vars(pod)
     )
 
 
 def _container(part: RunTypeParameters, gpu_resource: str) -> Container:
     command = (*part.command, *part.arguments)
-    return Container(part.image, command, *resources_of(part.orchestration_params, gpu_resource))
+    return container_of(part.image, command, part.orchestration_params, gpu_resource)
 
 
-def resources_of(given: Mapping[str, Any], gpu_resource: str) -> tuple[dict[str, str], dict[str, str]]:
-    """Requests and limits of a pod, GPUs included. :param given: values by the names of ``PodSettings``"""
+def container_of(image: str, command: tuple[str, ...], given: Mapping[str, Any], gpu_resource: str = "") -> Container:
+    """The container of a pod. :param given: values by the names of ``PodSettings``"""
     requests, limits = _resources(given)
     gpus = given.get("gpus") or 0
-    return requests, limits | ({gpu_resource: str(gpus)} if gpus else {})
+    if gpus:
+        limits[gpu_resource] = str(gpus)
+    names = ("node_selector", "tolerations", "labels", "env", "secrets")
+    return Container(image, command, requests, limits, **{name: given[name] for name in names if given.get(name)})
 
 
 def _redis(pod: PodSettings) -> Container:
-    return Container(pod.image, (), *_resources(vars(pod)))
+    return container_of(pod.image, (), vars(pod))
 
 
 def _resources(given: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, str]]:

@@ -24,8 +24,8 @@ from rl_coach.orchestrators import kubernetes_manifests as manifests
 from rl_coach.orchestrators import kubernetes_pods as pods
 from rl_coach.orchestrators.distributed_settings import DistributedSettings
 from rl_coach.orchestrators.kubernetes_following import Follower, Outcome, wait_until_gone
-from rl_coach.orchestrators.kubernetes_manifests import Container, KubernetesRun, Manifest
-from rl_coach.orchestrators.kubernetes_orchestrator import raise_failure, resources_of, say, show, terminate
+from rl_coach.orchestrators.kubernetes_manifests import KubernetesRun, Manifest
+from rl_coach.orchestrators.kubernetes_orchestrator import container_of, raise_failure, say, show, terminate
 from rl_coach.runs.status import FAILED, FINISHED, RUNNING, STATUS_FILE, STOPPED
 from rl_coach.utilities import files
 from rl_coach.utilities.kubernetes_cluster import CONFLICT, Cluster, ClusterError
@@ -65,7 +65,7 @@ def describe(settings: DistributedSettings, directory: pathlib.Path, flags: Sequ
     pod = settings.trainer
     place = f"{manifests.DATA_DIRECTORY}/{directory.name}"
     command = ("python", "-m", "rl_coach", *flags, f"--run_directory={place}")
-    container = Container(pod.image or settings.image, command, *resources_of(vars(pod), settings.gpu_resource))
+    container = container_of(pod.image or settings.image, command, vars(pod), settings.gpu_resource)
     return KubernetesRun(
         name=name_of(directory),
         namespace=settings.namespace,

@@ -57,6 +57,45 @@ def test_resources_are_those_of_their_pods(tmp_path):
     assert settings.redis.image.startswith("redis:")
 
 
+PLACEMENT = """\
+[coach]
+image = a
+node_selector = pool=cpu, kubernetes.io/arch=amd64
+tolerations = spot
+labels = team=rl
+env = WANDB_MODE=offline, NO_PROXY=a,b
+secrets = wandb
+[trainer]
+node_selector = pool=gpu
+tolerations = nvidia.com/gpu:NoSchedule
+    dedicated=rl:NoExecute
+    *
+env =
+    WANDB_MODE=online
+    EQUATION=a=b
+secrets = WANDB_API_KEY=keys/wandb.key
+"""
+
+
+def test_where_pods_run_and_what_they_know_is_set_for_all_and_for_each(tmp_path):
+    settings = read(tmp_path, PLACEMENT)
+    trainer, worker, redis = settings.trainer, settings.worker, settings.redis
+    assert worker.node_selector == redis.node_selector == {"pool": "cpu", "kubernetes.io/arch": "amd64"}
+    assert trainer.node_selector == {"pool": "gpu", "kubernetes.io/arch": "amd64"}
+    assert worker.tolerations == redis.tolerations == ({"key": "spot", "operator": "Exists"},)
+    assert trainer.tolerations == (
+        {"key": "spot", "operator": "Exists"},
+        {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},
+        {"key": "dedicated", "operator": "Equal", "value": "rl", "effect": "NoExecute"},
+        {"operator": "Exists"},
+    )
+    assert trainer.labels == worker.labels == redis.labels == {"team": "rl"}
+    assert worker.env == {"WANDB_MODE": "offline", "NO_PROXY": "a,b"} and redis.env == {}
+    assert trainer.env == {"WANDB_MODE": "online", "NO_PROXY": "a,b", "EQUATION": "a=b"}
+    assert worker.secrets == (("", "wandb", ""),) and redis.secrets == ()
+    assert trainer.secrets == (("", "wandb", ""), ("WANDB_API_KEY", "keys", "wandb.key"))
+
+
 def test_the_password_of_a_redis_is_kept_apart_from_its_address(tmp_path):
     settings = read(tmp_path, "[coach]\nredis_url = rediss://me:h%40sh@redis.example.com:6380/2\n")
     assert (settings.redis_url, settings.redis_password) == ("rediss://me@redis.example.com:6380/2", "h@sh")
@@ -96,6 +135,14 @@ def test_the_password_of_a_redis_is_kept_apart_from_its_address(tmp_path):
             "[coach]\nimage = a\nredis_url = unix:///a",
             "[coach] redis_url = unix:///a: a socket of this machine, which orchestrator = kubernetes cannot reach",
         ),
+        ("[worker]\nnode_selector = gpu", "[worker] node_selector = gpu: allowed: labels of nodes such as pool=gpu"),
+        ("[worker]\ntolerations = a:Never", "[worker] tolerations = a:Never: allowed: taints such as nvidia.com/gpu"),
+        ("[worker]\nlabels = a=b=c", "[worker] labels = a=b=c: allowed: labels such as team=rl"),
+        ("[coach]\nlabels = app.kubernetes.io/name=a", "[coach] labels = app.kubernetes.io/name=a: allowed: other"),
+        ("[trainer]\nenv = A-B=1", "[trainer] env = A-B=1: allowed: variables such as WANDB_PROJECT=mine, one on each"),
+        ("[trainer]\nsecrets = A=b", "[trainer] secrets = A=b: allowed: WANDB_API_KEY=secret/key for a variable, or s"),
+        ("[redis]\nenv = A=1", "[redis] env = A=1: no such key"),
+        ("[worker]\nenv = A=1", "[worker] env: works only with orchestrator = kubernetes, not with local"),
         ("[coach]\nimage = two words", "[coach] image = two words: allowed: an image such as"),
     ],
 )  # fmt: skip

@@ -95,6 +95,35 @@ def test_a_run_is_created_followed_and_removed(cluster, coach):
     wait_until(cluster.is_empty)
 
 
+PLACEMENT = """\
+node_selector = pool=cpu
+tolerations = spot=yes:NoSchedule
+labels = team=rl
+env = WANDB_MODE=offline
+secrets = wandb, WANDB_API_KEY=keys/wandb
+"""
+
+
+def test_pods_have_what_the_settings_say_of_their_nodes_labels_and_variables(cluster, coach):
+    run = coach(cluster, more=PLACEMENT)
+    trainer, workers = bring_up(cluster, run)
+    found = {pod.metadata.name: pod for pod in cluster.core.list_namespaced_pod(cluster.namespace).items}
+    for pod in found.values():
+        assert pod.spec.node_selector == {"pool": "cpu"} and pod.metadata.labels["team"] == "rl"
+        tolerated = {(one.key, one.operator, one.value, one.effect) for one in pod.spec.tolerations}
+        assert ("spot", "Equal", "yes", "NoSchedule") in tolerated
+    for name in (trainer, *workers):
+        (container,) = found[name].spec.containers
+        variables = {one.name: one for one in container.env}
+        assert variables["WANDB_MODE"].value == "offline"
+        reference = variables["WANDB_API_KEY"].value_from.secret_key_ref
+        assert (reference.name, reference.key) == ("keys", "wandb")
+        assert [one.secret_ref.name for one in container.env_from] == ["wandb"]
+    for pod in (*workers, trainer):
+        cluster.end(pod)
+    assert run.end() == DONE, run.text
+
+
 @pytest.mark.slow
 def test_the_deletion_of_the_owner_removes_all(cluster, coach):
     run = coach(cluster, "--keep", more="data_store = nfs\nnfs_storage_class = shared")

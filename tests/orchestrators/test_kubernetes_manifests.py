@@ -25,8 +25,14 @@ FULL = dataclasses.replace(
     s3_credentials=b"[default]\n", volume=Volume(server="nfs.example.com", path="/export"), service_account="trainer",
     image_pull_secret="registry",
 )  # fmt: skip
+PLACED = Container(
+    "coach:1", (), node_selector={"pool": "gpu"}, tolerations=({"key": "nvidia.com/gpu", "operator": "Exists"},),
+    labels={"team": "rl"}, env={"WANDB_MODE": "offline", "HOME": "/coach"},
+    secrets=(("", "wandb", ""), ("WANDB_API_KEY", "keys", "wandb")),
+)  # fmt: skip
 RUNS = {
     "bare": BARE, "full": FULL,
+    "placed": dataclasses.replace(BARE, trainer=PLACED, worker=PLACED),
     "external Redis": dataclasses.replace(BARE, redis=None, redis_password=None),
     "claim": dataclasses.replace(BARE, volume=Volume(claim="mine")),
     "class": dataclasses.replace(BARE, volume=Volume(storage_class="shared")),
@@ -51,6 +57,22 @@ def test_manifests_satisfy_the_schemas(name, version):
     owner = {**objects[0], "metadata": {**objects[0]["metadata"], "uid": "1"}}
     for manifest in [*objects, manifests.suspended(objects[0]), *(manifests.owned(one, owner) for one in objects[1:])]:
         kubernetes_validate.validate(manifest, version, strict=True)
+
+
+def test_pods_run_and_know_what_their_settings_say():
+    for suffix in ("trainer", "worker"):
+        template = of(RUNS["placed"], "Job", suffix)["spec"]["template"]
+        spec, (body,) = template["spec"], template["spec"]["containers"]
+        assert spec["nodeSelector"] == {"pool": "gpu"}
+        assert spec["tolerations"] == [{"key": "nvidia.com/gpu", "operator": "Exists"}]
+        assert template["metadata"]["labels"]["team"] == "rl"
+        assert template["metadata"]["labels"]["app.kubernetes.io/instance"] == "coach-pole"
+        variables = {one["name"]: one.get("value", one.get("valueFrom")) for one in body["env"]}
+        assert len(variables) == len(body["env"]) and variables["HOME"] == "/coach"
+        assert variables["WANDB_MODE"] == "offline"
+        assert variables["WANDB_API_KEY"] == {"secretKeyRef": {"name": "keys", "key": "wandb"}}
+        assert body["envFrom"] == [{"secretRef": {"name": "wandb"}}]
+    assert "nodeSelector" not in of(RUNS["placed"], "StatefulSet")["spec"]["template"]["spec"]
 
 
 def test_all_but_the_owner_and_what_cannot_be_owned_go_with_it():
