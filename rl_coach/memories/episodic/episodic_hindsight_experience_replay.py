@@ -188,7 +188,9 @@ class EpisodicHindsightExperienceReplay(EpisodicExperienceReplay):
         if method == HindsightGoalSelectionMethod.Random:
             reached = self._reached_anywhere(len(copied))
         else:
-            reached_here = np.asarray([self.goals_space.goal_from_state(t.next_state) for t in transitions])  # type: ignore
+            # The next state of a transition is the state of the one after it, which Coach reads, too.
+            states: list[Any] = [*(t.state for t in transitions[1:]), transitions[-1].next_state]
+            reached_here = np.asarray([self.goals_space.goal_from_state(state) for state in states])
             reached = reached_here[self._indices_of_goals(copied, length)]
         return reached.reshape(-1, *np.shape(transitions[0].state[_GOAL]))  # type: ignore[index]
 
