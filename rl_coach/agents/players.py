@@ -185,7 +185,7 @@ class Players(AgentGroup):
         self._to_act = [player for player in env_response.to_act if player not in self.over]
         return set(self.over) >= set(self.players)
 
-    # steps that other processes have played, as programs written for Coach hand them over
+    # steps of other processes, as programs written for Coach give them
 
     def begin_played_episode(self) -> None:
         """Begin an episode of each agent."""
@@ -196,8 +196,8 @@ class Players(AgentGroup):
     def observe_played(self, transitions: Mapping[str, Transition], is_done: Callable[[Iterable[bool]], bool]) -> bool:
         """Give each agent a step that another process has played.
 
-        :param transitions: by the agent's name; an agent whose episode is over may be missing
-        :param is_done: ``any`` or ``all``; says from all agents' ends if the episode of all is over
+        :param transitions: by the agent's name; an agent may be missing if its episode is over
+        :param is_done: ``any`` or ``all``; says if the episode of all agents is over
         :return: True if it is
         :raises CoachError: an agent is unknown or missing, or plays several players
         """
@@ -206,7 +206,9 @@ class Players(AgentGroup):
                 raise CoachError(f"there is no agent '{name}'{did_you_mean(name, self.agents)}")
         for name, agent in self._members.items():
             if agent.parallel is not None:
-                raise CoachError(f"agent '{name}' plays several players: whose step it is cannot be said")
+                raise CoachError(
+                    f"agent '{name}' plays several players, and a transition by agent does not say which player it is of"
+                )
             if name in self.over:
                 continue
             if name not in transitions:
@@ -312,7 +314,7 @@ class Players(AgentGroup):
 
 
 def difference_of(one: SpacesDefinition, other: SpacesDefinition) -> str:
-    """How the spaces of two players differ, for a message; empty if they are equal."""
+    """The difference between the spaces of two players, for a message; empty if they are equal."""
     names = [sorted(spaces.state.sub_spaces) for spaces in (one, other)]
     if names[0] != names[1]:
         return f"the observations {names[0]} and {names[1]}"

@@ -260,8 +260,8 @@ class PettingZooEnvironment(MultiAgentEnvironment):
             player = self.env.agent_selection
             if player in answers:
                 raise CoachError(
-                    f"level '{self.env_id}': player '{player}' comes back in the step in which it left: let another "
-                    "player act before"
+                    f"level '{self.env_id}': player '{player}' leaves and comes back in one step: let another "
+                    "player act between"
                 )
             observation, reward, terminated, truncated, info = self.env.last()
             answers[player] = self._answer(player, observation, reward, self._info(player, info), terminated, truncated)

@@ -1,4 +1,4 @@
-"""Checkpoints of single agents of a graph: ``checkpoint/<agent>/``, beside the checkpoints of the whole graph."""
+"""Checkpoints of single agents of a graph: ``checkpoint/<agent>/``, next to the checkpoints of the whole graph."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def save_agent(directory: str, name: str, agent: Any, state: dict[str, Any], fra
 
 
 def restore_agent(path: str, agent: Any, framework: str) -> str:
-    """Restore one agent. Its memory stays as it is.
+    """Restore one agent. Its memory does not change.
 
-    :param path: a checkpoint of an agent, or a directory of such checkpoints, of which the newest is taken
+    :param path: a checkpoint of an agent, or a directory of checkpoints (the newest is taken)
     :return: the checkpoint's path
-    :raises CoachError: there is none, it is damaged, or it does not fit
+    :raises CoachError: there is no checkpoint, it is damaged, or it does not fit
     """
     path = find_checkpoint(path)
     state, manifest = load_checkpoint(path)

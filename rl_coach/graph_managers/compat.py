@@ -89,7 +89,7 @@ class CoachNames:
                 self.current_step_counter[EnvironmentEpisodes] += 1
 
     def purge_memory_backend(self: Any) -> None:
-        """Have a memory backend forget what a checkpoint has made needless, if it can (``memory_purge``)."""
+        """Call ``memory_purge`` of the memory backend, if it has this method: a checkpoint has been saved."""
         purge = getattr(self.memory_backend, "memory_purge", None)
         if purge is not None:
             purge()

@@ -885,7 +885,7 @@ class GraphManager(CoachNames, Constrained):
         return path
 
     def _checkpoint_saved(self, path: str, state: dict[str, Any]) -> None:
-        """Do what a checkpoint brings with it. :param state: the graph's ``get_state`` that it holds"""
+        """Called after a checkpoint has been saved. :param state: the graph's ``get_state`` that it holds"""
         self.purge_memory_backend()
 
     @property

@@ -90,8 +90,7 @@ class MultiAgentGraphManager(GraphManager):
         start_physics: Callable[[Any], Any] | None = None,
         empty_service_call: Callable[[], Any] | None = None,
     ) -> MultiAgentGraphManager:
-        """As in ``GraphManager``. A simulator that must run while its environment is made is started before and stopped
-        after.
+        """Build the levels, as ``GraphManager`` does. If a simulator must run meanwhile, start it before and stop it after.
 
         :param stop_physics: stops the simulator; gets the value of ``empty_service_call()``
         :param start_physics: starts it
@@ -190,11 +189,11 @@ class MultiAgentGraphManager(GraphManager):
             screen.warning(f"no checkpoints of single agents were saved in '{directory}': {error.strerror}")
 
     def restore_agent(self, agent: str, path: str) -> None:
-        """Restore one agent; the others stay as they are.
+        """Restore one agent. The others do not change.
 
         :param agent: its name
-        :param path: one of its checkpoints, or a directory of them such as ``checkpoint/hunters``
-        :raises CoachError: there is no such agent or checkpoint, or it does not fit
+        :param path: one of its checkpoints, or a directory of checkpoints, ``checkpoint/hunters``
+        :raises CoachError: there is no agent of this name or no checkpoint, or the checkpoint does not fit
         """
         agents = self.get_agents()
         if agent not in agents:
@@ -203,8 +202,8 @@ class MultiAgentGraphManager(GraphManager):
         screen.log(f"agent '{agent}' goes on from {found}")
 
     def restore_checkpoint(self, path: str | None = None, continue_run: bool = False) -> None:
-        """As in ``GraphManager``. A directory that has only directories of agents restores these agents; the others
-        begin anew."""
+        """Go on from a checkpoint, as ``GraphManager`` does. If a directory has only directories of agents, restore
+        these agents; the others are new."""
         self.verify_graph_was_created()
         take_deprecated_names(self.task_parameters)
         chosen = path or self.task_parameters.checkpoint_restore_path
@@ -214,7 +213,7 @@ class MultiAgentGraphManager(GraphManager):
         if not alone:
             super().restore_checkpoint(path, continue_run)
         elif others := [name for name in self.agents_params if name not in alone]:
-            screen.warning(f"'{chosen}' has no checkpoint of {', '.join(others)}: they begin anew")
+            screen.warning(f"'{chosen}' has no checkpoint of {', '.join(others)}: they are new")
 
     @property
     def _framework(self) -> str:

@@ -147,7 +147,7 @@ class DistributedSettings:
         where = f"[coach] redis_url = {self.redis_url}"
         if self.redis_url.startswith("unix://") and self.orchestrator != "local":
             yield f"{where}: a socket of this machine, which orchestrator = {self.orchestrator} cannot reach"
-        # the files of other orchestrators are those of their machines
+        # other orchestrators read files on their own machines
         for name, path in redis_urls.files_of(self.redis_url).items() if self.orchestrator == "local" else ():
             if not os.access(path, os.R_OK):
                 yield f"{where}: {name} is not a file that can be read"

@@ -10,7 +10,7 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).parents[2]
-TOO_LONG = 120  # seconds, for anything that a test waits for
+TOO_LONG = 900  # seconds, for anything that a test waits for: only a run that hangs needs so many
 
 SHORT = (
     "agent_params.network_wrappers['main'].batch_size=8; heatup_steps=EnvironmentSteps(0); "

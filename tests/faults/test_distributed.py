@@ -38,7 +38,7 @@ def test_a_killed_worker_is_replaced_and_a_stopped_one_goes_on(tmp_path):
         killed = run.kill("worker-0")
         wait_until(lambda: run.children().get("worker-0", killed) != killed, "a new worker")
         wait_until(lambda: len(run.senders()) == 4, "it plays")
-        wait_until(lambda: time.monotonic() - stopped_at > 30, "half a minute", 40)
+        wait_until(lambda: time.monotonic() - stopped_at > 30, "half a minute")
         before = {sender: numbers for sender, numbers in run.taken().items() if sender.startswith("worker-1.")}
         os.kill(frozen, signal.SIGCONT)
         (sender, (last, _, _)) = next(iter(before.items()))
@@ -174,7 +174,7 @@ def test_a_trainer_that_another_one_has_taken_over_from_ends_and_leaves_the_run_
         try:
             assert run.process.wait(TOO_LONG) == 2, run.text()
             assert "another trainer has taken over this run: this one ends" in run.text()
-            wait_until(lambda: not unpack(run.client.get(run.keys.state))["is_over"], "the run goes on", 10)
+            wait_until(lambda: not unpack(run.client.get(run.keys.state))["is_over"], "the run goes on")
             assert other.poll() is None
         finally:
             other.kill()
@@ -189,7 +189,7 @@ def test_redis_may_die_and_come_back_empty(tmp_path):
             run.redis.process.kill()
             run.redis.process.wait()
             died_at = time.monotonic()
-            wait_until(lambda: time.monotonic() - died_at >= pause, "a while", 20)  # noqa: B023
+            wait_until(lambda: time.monotonic() - died_at >= pause, "a while")  # noqa: B023
             run.redis.start()
             wait_until(lambda: run.taken(), "the trainer puts back what it wrote")
             run.wait_for_more()
@@ -202,7 +202,7 @@ def test_redis_may_die_and_come_back_empty(tmp_path):
 def test_a_killed_trainer_goes_on_from_its_checkpoint_and_workers_carry_on(tmp_path):
     with DistributedRun(tmp_path, *PLAYING, "-s", "1") as run:
         run.wait_for_learning()
-        wait_until(lambda: list(run.experiment.glob("checkpoint/*.ckpt")), "a checkpoint", 30)
+        wait_until(lambda: list(run.experiment.glob("checkpoint/*.ckpt")), "a checkpoint")
         workers = {name: pid for name, pid in run.children().items() if name != "trainer"}
         stored, killed = run.stored(), run.kill("trainer")
         wait_until(lambda: run.children().get("trainer", killed) != killed, "a new trainer")
@@ -255,11 +255,12 @@ def test_whatever_redis_answers_the_run_goes_on_when_it_answers_again(tmp_path):
 
 @pytest.mark.slow
 def test_a_run_whose_redis_stays_full_saves_and_says_why_it_ends(tmp_path):
-    with DistributedRun(tmp_path, *PLAYING, silence_seconds=3) as run:
+    # long enough for the start of workers on a busy machine, which the trainer waits for as well
+    with DistributedRun(tmp_path, *PLAYING, silence_seconds=60) as run:
         run.wait_for_learning()
         run.client.config_set("maxmemory", 1)
         code = run.process.wait(TOO_LONG)
-        check_that_it_gave_up(code, run.text(), run.experiment, "no Redis for 3 s: ")
+        check_that_it_gave_up(code, run.text(), run.experiment, "no Redis for 60 s: ")
         assert run.children() == {}, "nothing is left"
 
 
@@ -390,11 +391,13 @@ def test_a_slow_trainer_does_not_fill_redis(tmp_path):
     with DistributedRun(tmp_path, "-cp", slow, num_workers=2) as run:
         run.wait_for_learning(100)
         lengths = []
-        for _ in range(60):
+
+        def are_ahead():
             lengths.append(run.client.xlen(run.keys.experience))
-            time.sleep(0.05)
+            return len(lengths) > 60 and max(lengths) > 2
+
+        wait_until(are_ahead, "workers are ahead of the trainer")
         assert max(lengths) <= 2 * 4, "a window of 4 chunks for each worker"
-        assert max(lengths) > 2, "workers are ahead of the trainer"
         used = run.client.info("memory")["used_memory"]
         assert used < 20 << 20
         run.check_totals(run.stop())
@@ -429,14 +432,13 @@ def fill(disk: pathlib.Path) -> None:
 
 
 def refusal(directory, url, password_file=None, **limits):
-    """Start a run that cannot be. :return: exit code, seconds, what it said on standard error"""
+    """Start a run that cannot be. :return: exit code, what it said on standard error"""
     password = None if password_file is None else str(password_file)
     order = RunOrder("x", ["-p", "CartPole_DQN"], url, 1, str(directory / "e"), password, limits=Limits(**limits))
     order.write(directory / "order.json")
-    started = time.monotonic()
     command = [sys.executable, "-c", PROGRAM, str(directory / "order.json")]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=TOO_LONG)
-    return done.returncode, time.monotonic() - started, done.stderr
+    return done.returncode, done.stderr
 
 
 @pytest.fixture
@@ -451,23 +453,24 @@ def redis(tmp_path):
 
 def test_a_wrong_password_is_said_at_once(tmp_path, redis):
     (tmp_path / "wrong").write_text("wrong\n")
-    code, seconds, error = refusal(tmp_path, redis[0].url, tmp_path / "wrong")
-    assert code == 2 and seconds < 10 and error.count("\n") == 1
+    # a run that waited for an answer would wait for an hour
+    code, error = refusal(tmp_path, redis[0].url, tmp_path / "wrong", connect_seconds=3600.0)
+    assert code == 2 and error.count("\n") == 1
     assert error.startswith("coach: Redis at 127.0.0.1:") and "refuses the password" in error
 
 
 @pytest.mark.parametrize(
     ("place", "limits"), [("127.0.0.1:1", {}), ("no-such-host.invalid:6379", {"connect_seconds": 1.0})]
 )
-def test_a_wrong_host_is_said_within_ten_seconds(tmp_path, place, limits):
-    code, seconds, error = refusal(tmp_path, f"redis://{place}/0", **limits)
-    assert code == 2 and seconds < 13, "the imports included"
+def test_a_wrong_host_is_said(tmp_path, place, limits):
+    code, error = refusal(tmp_path, f"redis://{place}/0", **limits)
+    assert code == 2
     assert error.startswith(f"coach: no Redis at {place}") and error.count("\n") == 1
 
 
 def test_a_redis_that_evicts_is_refused(tmp_path, redis):
     server, client = redis
     client.config_set("maxmemory-policy", "allkeys-lru")
-    code, seconds, error = refusal(tmp_path, server.url, server.password_file)
-    assert code == 2 and seconds < 10 and error.count("\n") == 1
+    code, error = refusal(tmp_path, server.url, server.password_file, connect_seconds=3600.0)
+    assert code == 2 and error.count("\n") == 1
     assert "evicts (allkeys-lru)" in error and "set maxmemory-policy noeviction" in error

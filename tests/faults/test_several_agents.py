@@ -54,7 +54,7 @@ def steps_of_newest_checkpoint(run):
 def test_a_killed_trainer_of_several_agents_goes_on_from_its_checkpoint_and_so_does_the_run(tmp_path):
     with tag(tmp_path, "-s", "1") as run:
         run.wait_for_learning()
-        saved_steps = wait_until(lambda: steps_of_newest_checkpoint(run), "a checkpoint of the training", 30)
+        saved_steps = wait_until(lambda: steps_of_newest_checkpoint(run), "a checkpoint of the training")
         workers = {name: pid for name, pid in run.children().items() if name != "trainer"}
         stored, killed = run.stored(), run.kill("trainer")
         wait_until(lambda: run.children().get("trainer", killed) != killed, "a new trainer")

@@ -18,7 +18,7 @@ from rl_coach.orchestrators.embedded_redis import EmbeddedRedis
 from rl_coach.orchestrators.run_order import Limits, RunOrder
 
 ROOT = pathlib.Path(__file__).parents[2]
-TOO_LONG = 90  # seconds, for anything that a test waits for
+TOO_LONG = 900  # seconds, for anything that a test waits for: only a run that hangs needs so many
 PROGRAM = (
     "import sys; from rl_coach.coach import exit_code_of; "
     "from rl_coach.orchestrators.local_orchestrator import LocalOrchestrator; "

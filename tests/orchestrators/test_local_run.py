@@ -115,7 +115,7 @@ def test_a_signal_ends_all_processes_and_the_trainer_saves(tmp_path, number, cod
     os.kill(run.pid, number)
     text = run.communicate(timeout=TOO_LONG)[0]
     assert run.returncode == code and "interrupted; saved" in text, text
-    wait_until(lambda: not processes_of(tmp_path), "the end of all", 5)
+    wait_until(lambda: not processes_of(tmp_path), "the end of all")
 
 
 @pytest.mark.slow
@@ -310,7 +310,7 @@ def test_processes_do_not_outlive_a_killed_orchestrator_and_the_trainer_saves(tm
     assert len(passwords) == 1 and passwords[0].exists(), "a run that lives keeps its own"
     run.kill()
     text = run.stdout.read()
-    wait_until(lambda: not processes_of(tmp_path), "the end of all", 30)
+    wait_until(lambda: not processes_of(tmp_path), "the end of all")
     run.wait()
     run.stdout.close()
     assert "interrupted; saved" in text and list(tmp_path.glob("*/*/checkpoint/*.ckpt")), text
@@ -343,4 +343,4 @@ def test_one_display_shows_all_and_everything_ends_with_the_terminal(tmp_path):
             stream.feed(os.read(terminal, 1 << 16))
     os.close(terminal)
     os.waitpid(pid, 0)
-    wait_until(lambda: not processes_of(tmp_path), "the end of all", 30)
+    wait_until(lambda: not processes_of(tmp_path), "the end of all")

@@ -10,7 +10,7 @@ import tempfile
 import pytest
 
 from rl_coach.coach import BAD_INPUT
-from tests.orchestrators.distributed_runs import PROGRAM, SLOW_POLE, SMALL, DistributedRun, wait_until
+from tests.orchestrators.distributed_runs import PROGRAM, SLOW_POLE, SMALL, TOO_LONG, DistributedRun, wait_until
 from tests.orchestrators.test_local_run import read_until, start
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install '.[ray]'")
@@ -78,7 +78,7 @@ def test_the_command_runs_there_and_its_redis_is_the_clusters(tmp_path, cluster)
     settings = settings_of(tmp_path, cluster.address, "[trainer]", "cpu = 1")
     short = SMALL.replace("10000000", "300")
     run = start(tmp_path, *settings, "-cp", short, "--nocolor", "--seed", "3")
-    text = run.communicate(timeout=180)[0]
+    text = run.communicate(timeout=TOO_LONG)[0]
     assert run.returncode == 0, text
     assert "Name=worker-0, State=ended" in text
     assert not list(tmp_path.glob("coach-distributed-*")) and not left_by_actors(tmp_path), "nothing of it stays"
@@ -87,7 +87,7 @@ def test_the_command_runs_there_and_its_redis_is_the_clusters(tmp_path, cluster)
 def test_a_cluster_without_room_is_told_of_in_a_line(tmp_path, cluster):
     settings = settings_of(tmp_path, cluster.address, "start_seconds = 1", "[worker]", "cpu = 64")
     run = start(tmp_path, *settings)
-    text = run.communicate(timeout=120)[0]
+    text = run.communicate(timeout=TOO_LONG)[0]
     assert run.returncode == BAD_INPUT, text
     assert "coach: the Ray cluster has no room for the workers (1, of 64 CPU each): it has 2 CPU" in text
 
@@ -98,7 +98,7 @@ def test_a_signal_while_it_waits_for_room_ends_it(tmp_path, cluster, number):
     run = start(tmp_path, *settings)
     read_until(run, "waiting for room for the workers (1, of 64 CPU each)")
     run.send_signal(number)
-    text = run.communicate(timeout=60)[0]
+    text = run.communicate(timeout=TOO_LONG)[0]
     assert run.returncode == 128 + number, text
     assert "Traceback" not in text
 
@@ -106,6 +106,6 @@ def test_a_signal_while_it_waits_for_room_ends_it(tmp_path, cluster, number):
 def test_no_cluster_is_told_of_in_a_line(tmp_path):
     settings = settings_of(tmp_path, "127.0.0.1:9")
     run = start(tmp_path, *settings)
-    text = run.communicate(timeout=120)[0]
+    text = run.communicate(timeout=TOO_LONG)[0]
     assert run.returncode == BAD_INPUT and "Traceback" not in text, text
     assert "[coach] ray_address = 127.0.0.1:9: no Ray cluster answers" in text and "ray start --head" in text

@@ -16,11 +16,11 @@ _QUERY: Mapping[str, str] = {
     "ssl_cert_reqs": r"none|optional|required",
     "ssl_check_hostname": _BOOLEAN,
 }
-"""Settings that may follow the address, and the values that they take."""
+"""Settings that may follow the address, and their values as patterns."""
 
 
 def mistake(url: str) -> str | None:
-    """What is wrong with an address; None if nothing is. The text never holds a password."""
+    """The mistake in an address; None if there is no mistake. The text never contains a password."""
     scheme, separator, _ = url.partition("://")
     if not separator or scheme not in _SCHEMES:
         return f"allowed: {FORMS}"
@@ -59,13 +59,13 @@ def without_password(url: str) -> str:
 
 
 def password_of(url: str) -> str | None:
-    """The password in an address, decoded; None if it has none."""
+    """The password in an address, decoded; None if there is no password."""
     found = urlsplit(url).password
     return unquote(found) if found else None
 
 
 def hidden(text: str) -> str:
-    """A text, which need not be an address, without all that may be a password in it."""
+    """A text without anything that may be a password. The text need not be an address."""
     return re.sub(r"(password=)[^&#]*", r"\1...", re.sub(r"://.*@", "://...@", text))
 
 

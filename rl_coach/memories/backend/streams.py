@@ -87,7 +87,7 @@ _REPORT = {
 
 
 def _read_taken(document: bytes) -> Account | None:
-    """The receipt of a sender; None if a document is none."""
+    """The receipt of a sender; None if the document is not a receipt."""
     try:
         last, stored, discarded = unpack(document)
     except UNREADABLE:
@@ -98,7 +98,7 @@ def _read_taken(document: bytes) -> Account | None:
 def stored_by_sender(connection: Connection, run: str) -> dict[str, int] | None:
     """The steps in the trainer's memory, by sender, of all streams of a run; None if there is no Redis.
 
-    It looks for the streams among all keys: for those that do not know the agents, and ask seldom.
+    It searches all keys of Redis for the streams, so call it seldom.
     """
     stored: Counter[str] = Counter()
     try:
