@@ -207,7 +207,7 @@ class Players(AgentGroup):
         for name, agent in self._members.items():
             if agent.parallel is not None:
                 raise CoachError(
-                    f"agent '{name}' plays several players, and a transition by agent does not say which player it is of"
+                    f"agent '{name}' plays several players: a transition by agent does not name the player"
                 )
             if name in self.over:
                 continue

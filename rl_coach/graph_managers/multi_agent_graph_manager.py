@@ -90,7 +90,8 @@ class MultiAgentGraphManager(GraphManager):
         start_physics: Callable[[Any], Any] | None = None,
         empty_service_call: Callable[[], Any] | None = None,
     ) -> MultiAgentGraphManager:
-        """Build the levels, as ``GraphManager`` does. If a simulator must run meanwhile, start it before and stop it after.
+        """Build the levels, as ``GraphManager`` does. If a simulator must run meanwhile, start it before and
+        stop it after.
 
         :param stop_physics: stops the simulator; gets the value of ``empty_service_call()``
         :param start_physics: starts it
