@@ -79,7 +79,7 @@ class MultiAgentGraphManager(GraphManager):
         self.reward_of = reward_of
 
     @property
-    def agent_params(self) -> AgentParameters:  # type: ignore[override]
+    def agent_params(self) -> AgentParameters:
         """The parameters of the first agent."""
         return next(iter(self.agents_params.values()))
 
