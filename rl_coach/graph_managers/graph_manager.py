@@ -161,8 +161,7 @@ class GraphManager(CoachNames, Constrained):
         self.task_parameters = TaskParameters() if task_parameters is None else copy.copy(task_parameters)
         take_deprecated_names(self.task_parameters)
         self._run_callbacks = self._make_run_callbacks()
-        for callback in self.callbacks:
-            callback.on_creation(self)
+        self._run_callbacks.create(self)
         check(self)
         if self.task_parameters.checkpoint_keep is not None:
             self.checkpoints_to_keep = self.task_parameters.checkpoint_keep
@@ -686,6 +685,7 @@ class GraphManager(CoachNames, Constrained):
             self._run_callbacks.view.stop_reason = None
             self._let_callbacks_have_rows()
             self._run_callbacks.call("on_run_start")
+            self._run_callbacks.check_states()  # now, before anything is trained
             self._heat_up_and_begin()
             screen.announce(f"Starting to improve {self.name} task index {self.task_parameters.task_index or 0}")
             self.improvement.set_end(self.improve_steps)
@@ -880,6 +880,7 @@ class GraphManager(CoachNames, Constrained):
                 screen.warning(f"{error}; the next checkpoint brings it there")
         if self._run_callbacks.exist and path is not None and not failed:
             self._run_callbacks.call("on_checkpoint")
+            self._run_callbacks.raise_failure_of_state()
         return path
 
     @property
