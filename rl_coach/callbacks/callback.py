@@ -42,6 +42,7 @@ class RunView:
         agent's name
     :ivar stop_reason: why a callback wants the run to stop; None if none does
     :ivar steps_before: ``steps`` when the present method of the callbacks was called before
+    :ivar has_reached_target: the reason is that the last evaluation was good enough
     :ivar has_asked: there may be something to carry out; each step of training looks here alone
     """
 
@@ -50,6 +51,7 @@ class RunView:
         self.episode_reward: float | None = None
         self.row: Mapping[str, Any] = {}
         self.stop_reason: str | None = None
+        self.has_reached_target = False
         self.wants_evaluation = self.wants_checkpoint = self.has_asked = False
         self.logged: list[tuple[str, float]] = []
         self.steps_before = 0
@@ -130,11 +132,14 @@ class RunView:
         """
         self._run.export_policy(directory)
 
-    def stop(self, reason: str = "") -> None:
+    def stop(self, reason: str = "", has_reached_target: bool = False) -> None:
         """End training after the present step, with an evaluation, a checkpoint and a summary as always.
 
         :param reason: is printed
+        :param has_reached_target: the last evaluation was good enough. It was chosen for that, so it is no score: the
+            run ends with an evaluation of new episodes
         """
+        self.has_reached_target = has_reached_target
         self.stop_reason, self.has_asked = reason or "a callback has asked for it", True
 
     def evaluate(self) -> None:
