@@ -330,7 +330,8 @@ def test_what_outlived_the_process_that_began_it_is_told_of(tmp_path):
     done = coach(tmp_path, "--resume", group)
     assert done.returncode == 0, done.stderr
     assert "seed 0: evaluation 100 (best 200), 5,000 steps in 0:12\n" in done.stdout
-    assert re.search(r"^last evaluations: mean 150 .no interval of 2 runs., standard deviation .*, 2 runs$", done.stdout, re.MULTILINE)
+    said = r"^last evaluations: mean 150 .no interval of 2 runs., standard deviation .*, 2 runs$"
+    assert re.search(said, done.stdout, re.MULTILINE)
     document = record_of(group)
     assert [(run["state"], run["score"], run["steps"]) for run in document["runs"]] == [
         ("finished", 100.0, 5000), ("finished", 200.0, 5000)
