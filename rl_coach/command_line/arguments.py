@@ -178,8 +178,8 @@ def _directory(text: str) -> str:
     return text
 
 
-def _from(smallest: int) -> Any:
-    """A converter for whole numbers from ``smallest`` up."""
+def _from(smallest: int, largest: int = 2**63 - 1) -> Any:
+    """A converter for whole numbers from ``smallest`` to ``largest``."""
 
     def whole_number(text: str) -> int:
         try:
@@ -188,6 +188,8 @@ def _from(smallest: int) -> Any:
             raise argparse.ArgumentTypeError(f"'{text}' is not a whole number") from None
         if number < smallest:
             raise argparse.ArgumentTypeError(f"{number} is too small: it must be {smallest} or more")
+        if number > largest:
+            raise argparse.ArgumentTypeError(f"{text} is too large: it must be {largest} or less")
         return number
 
     return whole_number
