@@ -186,7 +186,7 @@ def draw(dimensions: Sequence[Dimension], number: int, seed: int = 0) -> list[Va
 def _combination(distributions: Mapping[str, Distribution], place: int) -> Values:
     """One of the combinations of ``grid``. :param place: its number in the order of ``grid``"""
     chosen = {}
-    for name, one in reversed(distributions.items()):
+    for name, one in reversed(list(distributions.items())):
         place, at = divmod(place, len(one.ends))
         chosen[name] = one.ends[at]
     return {name: chosen[name] for name in distributions}

@@ -239,12 +239,14 @@ def test_nobody_else_can_read_the_password_of_a_storage(tmp_path, monkeypatch, c
     monkeypatch.setenv(study_storage.STORAGE_VARIABLE, f"sqlite:///{tmp_path}/s.db?password=TOPSECRET")
     short = "heatup_steps=EnvironmentSteps(20)"
     given = ["-p", "CartPole_DQN", "-f", "jax", "--trials", "1", "--steps", "200", "-cp", short, "-e", "t"]
-    assert main(["tune", *given]) == 0
+    with pytest.raises(SystemExit, match="0"):
+        main(["tune", *given])
     assert "TOPSECRET" not in "".join(capfd.readouterr())
     (directory,) = (tmp_path / "experiments" / "t").iterdir()
     naming = [path for path in directory.rglob("*") if path.is_file() and b"TOPSECRET" in path.read_bytes()]
     assert [path.name for path in naming] == ["storage.url"] and naming[0].stat().st_mode & 0o777 == 0o600
-    assert main(["tune", "--resume", str(directory), "--trials", "2"]) == 0, "it knows its storage"
+    with pytest.raises(SystemExit, match="0"):
+        main(["tune", "--resume", str(directory), "--trials", "2"])  # it knows its storage
 
 
 def test_a_new_database_is_opened_again_while_others_make_its_tables(monkeypatch):
