@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import warnings
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Sequence
 
 from rl_coach.command_line import arguments as command_line
@@ -20,6 +21,7 @@ from rl_coach.launcher import (
     TRAINING_FAILED,
     CoachLauncher,
     exit_code_of,
+    hide_warnings,
     open_dashboard,
     report_missing_package,
 )
@@ -117,7 +119,10 @@ class CoachInterface(CoachLauncher):
         seeds: Any = unknown.get("seeds")
         if seeds is not None and seeds is not False:
             raise CoachError(_SEVERAL.format(f"seeds={seeds!r}"))
-        arguments = command_line.arguments_from_keywords(given | unknown)
+        with warnings.catch_warnings():  # the program shows its warnings again afterwards
+            self._prepare(command_line.arguments_from_keywords(given | unknown), callbacks)
+
+    def _prepare(self, arguments: Sequence[str], callbacks: Sequence[Callback]) -> None:
         self.args = self.get_config_args(self.get_argument_parser(), arguments)
         if flag_checks.are_several(self.args):
             raise CoachError(_SEVERAL.format(f"resume={self.args.resume!r}"))
@@ -145,10 +150,12 @@ class CoachInterface(CoachLauncher):
         :raises TrainingError: if training itself fails
         """
         try:
-            if self._has_workers:
-                self.start_multi_process(self.graph_manager, self.args)
-            else:
-                self.run_built(self.graph_manager, self.args)
+            with warnings.catch_warnings():
+                hide_warnings(self.args)
+                if self._has_workers:
+                    self.start_multi_process(self.graph_manager, self.args)
+                else:
+                    self.run_built(self.graph_manager, self.args)
         finally:
             self._directory.release()
         return self.graph_manager

@@ -15,6 +15,7 @@ from rl_coach.agents.core.clock import TrainingClock
 from rl_coach.agents.core.episode import EpisodeReport
 from rl_coach.agents.core.overrides import is_replaced
 from rl_coach.architectures.compiled_loop import Phase, Plan, PlannedPhase, Played
+from rl_coach.architectures.layers import NoisyNetDense
 from rl_coach.architectures.loop_of_seeds import LoopOfSeeds
 from rl_coach.base_parameters import DistributedTaskParameters, Frameworks, TaskParameters
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, EnvResponse, RunPhase, TrainingSteps
@@ -24,6 +25,7 @@ from rl_coach.filters.pure import PureFilters, without_pure_form
 from rl_coach.level_manager import LevelManager
 from rl_coach.logger import screen
 from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace, OneHotObservationSpace
+from rl_coach.utilities.requirements import settings_below
 
 _STEPS_PER_CALL = 4096  # of all copies: enough to make a call cheap beside them, few enough for what a call writes down
 _SECONDS_PER_STEP = 0.2  # after which the display moves, and Ctrl-C is seen
@@ -381,7 +383,21 @@ def why_not_compiled(agent: Any, environment: Any, parameters: Any, task: TaskPa
         or _why_not_spaces(environment)
         or _why_not_filters(agent)
         or _why_not_algorithm(agent)
+        or _why_not_noise(agent, parameters.num_environments)
     )
+
+
+def _why_not_noise(agent: Agent, copies: int) -> str | None:
+    """The compiled loop draws the noise of NoisyNet at its updates: it would be the same in all steps between two."""
+    steps = agent.ap.algorithm.num_consecutive_playing_steps
+    is_noisy = any(
+        getattr(part, "dense_layer", None) is NoisyNetDense
+        for network in agent.ap.network_wrappers.values()
+        for _, part in settings_below(network)
+    )
+    if is_noisy and steps.num_steps > max(1, copies or 1):
+        return f"NoisyNet draws new noise in each step, and there are {steps.num_steps} steps between updates"
+    return None
 
 
 def _why_not_overrides(agent: Agent) -> str | None:

@@ -85,6 +85,10 @@ class CoachLauncher:
         :raises CoachError: for bad input
         :raises TrainingError: if training itself fails
         """
+        with warnings.catch_warnings():  # a program that launches runs shows its warnings again afterwards
+            self._launch(arguments)
+
+    def _launch(self, arguments: Sequence[str] | None) -> None:
         given = sys.argv[1:] if arguments is None else list(arguments)
         with stop_signals.ending_at_once():
             serve = self._commands.get(given[0]) if given else None
@@ -103,7 +107,8 @@ class CoachLauncher:
         parser = self.get_argument_parser()
         # one that is overridden need not take arguments
         args = self.get_config_args(parser) if arguments is None else self.get_config_args(parser, arguments)
-        if args.list not in (None, False):  # a program of Coach sets a truth value
+        # Coach's flag was a truth value, and launchers written for it set one
+        if args.list is not None and args.list is not False:
             self.display_all_presets_and_exit("" if args.list is True else args.list)
         if flag_checks.are_several(args):
             self.train_several_and_exit(args, parser)
@@ -614,10 +619,15 @@ def _set_process_environment(args: argparse.Namespace) -> None:
     """Set the environment variables that libraries read when they are imported."""
     if args.tf_verbosity is not None:
         os.environ["TF_CPP_MIN_LOG_LEVEL"] = str(args.tf_verbosity)
-    if args.verbosity == "low" and not sys.warnoptions:
-        warnings.simplefilter("ignore")
+    hide_warnings(args)
     if args.use_cpu or args.seeds_program:  # the process that computes all seeds has the GPU
         os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
+
+
+def hide_warnings(args: argparse.Namespace) -> None:
+    """Hide the warnings of libraries, unless ``-v high`` or ``python -W`` asks for them."""
+    if args.verbosity == "low" and not sys.warnoptions:
+        warnings.simplefilter("ignore")
 
 
 def _print_what_can_be_done(graph_manager: GraphManager, args: argparse.Namespace) -> None:

@@ -15,6 +15,7 @@ from rl_coach.agents.clipped_ppo_agent import ClippedPPOAgent
 from rl_coach.agents.core.compiled_sequences import played_sequences
 from rl_coach.agents.core.sequences import Sequences, rows_of, sequence_rows, stored_state
 from rl_coach.agents.rules.advantages import PolicyGradientRescaler
+from rl_coach.architectures.layers import NoisyNetDense
 from rl_coach.architectures.middleware_parameters import LSTMMiddlewareParameters
 from rl_coach.base_parameters import AgentParameters, Frameworks
 from rl_coach.compiled_level_manager import CompiledLevelManager
@@ -31,7 +32,7 @@ from rl_coach.schedules import LinearSchedule
 from rl_coach.vector_level_manager import VectorLevelManager
 from tests.frameworks import FRAMEWORK
 from tests.zoo.graphs import compiled, next_phase, schedule
-from tests.zoo.parameters import acer, actor_critic, clipped_ppo, pqn, recurrent_dqn, recurrent_ppo
+from tests.zoo.parameters import acer, actor_critic, clipped_ppo, dqn, pqn, recurrent_dqn, recurrent_ppo
 from tests.zoo.states import differences, leaves, rows, weights_of
 
 pytestmark = pytest.mark.skipif(
@@ -553,6 +554,17 @@ def test_agents_without_a_compiled_form_learn_in_the_ordinary_loop(parameters, r
     assert reason in capsys.readouterr().out
     manager.train_and_act(EnvironmentSteps(128))
     assert manager.get_agent().training_iteration > 0
+    manager.close()
+
+
+@pytest.mark.parametrize(("between", "is_compiled"), [(1, True), (8, False)])
+def test_noisy_networks_are_compiled_if_each_step_draws_new_noise(between, is_compiled, tmp_path, capsys):
+    parameters = dqn()
+    parameters.network_wrappers["main"].heads_parameters[0].dense_layer = NoisyNetDense
+    parameters.algorithm.num_consecutive_playing_steps = EnvironmentSteps(between)
+    manager = compiled(parameters, tmp_path, copies=1)
+    assert ("NoisyNet draws new noise in each step" in capsys.readouterr().out) is not is_compiled
+    assert isinstance(manager.level_managers[0], CompiledLevelManager) is is_compiled
     manager.close()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import warnings
 
 import pytest
 
@@ -12,6 +13,7 @@ from rl_coach.coach import CoachInterface, CoachLauncher
 from rl_coach.command_line import distribution
 from rl_coach.training_worker import TrainerLauncher
 from rl_coach.utils import CoachError
+from tests.faults.processes import SHORT
 
 PRESET = """\
 from rl_coach.agents.dqn_agent import DQNAgentParameters
@@ -243,3 +245,20 @@ def test_a_launcher_whose_steps_are_coachs_starts_processes(make, distributed):
 
 def test_parts_of_a_run_do_not_distribute_it_again():
     assert not TrainerLauncher.distributes and not CoachInterface.distributes
+
+
+def test_a_launcher_may_set_list_to_false_and_a_program_shows_its_warnings_again(tmp_path, monkeypatch):
+    class Own(CoachLauncher):
+        def get_config_args(self, parser, arguments=None):
+            args = super().get_config_args(parser, ["-p", "CartPole_DQN", "-ns", "-cp", SHORT.format(steps=5)])
+            args.list = False
+            return args
+
+    monkeypatch.chdir(tmp_path)
+    before = list(warnings.filters)
+    Own().launch()
+    CoachInterface(preset="CartPole_DQN", custom_parameter=SHORT.format(steps=5), no_summary=True).run()
+    # libraries add filters for their own warnings when they are imported
+    hiding = [one for one in warnings.filters if one not in before and one[:3] == ("ignore", None, Warning)]
+    assert not [one for one in hiding if one[3] is None]
+    assert len(list((tmp_path / "experiments" / "CartPole_DQN").iterdir())) == 2

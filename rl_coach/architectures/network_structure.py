@@ -74,7 +74,10 @@ class StructuredNetwork(NetworkFunction):
             if is_new:
                 features, state = self._features(make_layers, inputs)
             layers = make_layers(self._settings(head.parameters))
-            scale = partial(layers.scale_gradient, factor=head.parameters.rescale_gradient_from_head_by_factor)
+            factor = head.parameters.rescale_gradient_from_head_by_factor
+            if isinstance(factor, np.generic):  # it would try to make a NumPy array of a symbolic tensor
+                factor = factor.item()
+            scale = partial(layers.scale_gradient, factor=factor)
             has_streams = isinstance(features, list)
             outputs.append(head(layers, [scale(one) for one in features] if has_streams else scale(features), inputs))
             if is_new and self.parameters.output_embedding:

@@ -76,11 +76,15 @@ class OnnxPredictor:
         options.inter_op_num_threads = 1
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         options.log_severity_level = 3
-        self.exported = exported
+        self.exported, self._num_threads = exported, num_threads
         self.weights = [np.array(array, order="C") for array in exported.arranged(weights)]
         self._own_form = exported.disarranged(self.weights)
         self.session = onnxruntime.InferenceSession(exported.model, options, providers=["CPUExecutionProvider"])
         self._bound: dict[int, _BoundBatch] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy, also in another process, has a session of its own: those of ONNX Runtime cannot be copied."""
+        return OnnxPredictor, (self.exported, self._own_form, self._num_threads)
 
     def set_weights(self, weights: Sequence[np.ndarray]) -> None:
         """Predict with these from now on; they are copied."""

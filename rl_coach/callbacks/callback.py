@@ -41,6 +41,8 @@ class RunView:
     :ivar row: the signals of the row that was written last, by their names; those of several agents begin with the
         agent's name
     :ivar stop_reason: why a callback wants the run to stop; None if none does
+    :ivar steps_before: ``steps`` when the present method of the callbacks was called before
+    :ivar has_reached_target: the reason is that the last evaluation was good enough
     :ivar has_asked: there may be something to carry out; each step of training looks here alone
     """
 
@@ -49,8 +51,10 @@ class RunView:
         self.episode_reward: float | None = None
         self.row: Mapping[str, Any] = {}
         self.stop_reason: str | None = None
+        self.has_reached_target = False
         self.wants_evaluation = self.wants_checkpoint = self.has_asked = False
         self.logged: list[tuple[str, float]] = []
+        self.steps_before = 0
 
     @property
     def phase(self) -> RunPhase:
@@ -61,6 +65,20 @@ class RunView:
     def steps(self) -> int:
         """Environment steps of training so far; those of the heatup do not count."""
         return self.trained[EnvironmentSteps]
+
+    def every(self, n: int) -> bool:
+        """True if ``steps`` has reached a multiple of ``n`` since the same method was called before.
+
+        Use it instead of ``run.steps % n == 0``: with several copies of the environment, ``steps`` grows by more than 1
+        and steps over most multiples. In ``on_step`` it is True once for each n steps of training, if n is not smaller
+        than the number of copies.
+
+        :param n: number of steps, 1 or more
+        :raises ValueError: ``n`` is below 1
+        """
+        if n < 1:
+            raise ValueError(f"run.every({n!r}): n must be 1 or more")
+        return self.steps // n > self.steps_before // n
 
     @property
     def episodes(self) -> int:
@@ -114,11 +132,14 @@ class RunView:
         """
         self._run.export_policy(directory)
 
-    def stop(self, reason: str = "") -> None:
+    def stop(self, reason: str = "", has_reached_target: bool = False) -> None:
         """End training after the present step, with an evaluation, a checkpoint and a summary as always.
 
         :param reason: is printed
+        :param has_reached_target: the last evaluation was good enough. It was chosen for that, so it is no score: the
+            run ends with an evaluation of new episodes
         """
+        self.has_reached_target = has_reached_target
         self.stop_reason, self.has_asked = reason or "a callback has asked for it", True
 
     def evaluate(self) -> None:

@@ -27,8 +27,8 @@ class StopOnReward(Callback):
         self.reward = reward
 
     def on_evaluation_end(self, run: RunView) -> None:
-        if run.last_evaluation is not None and run.last_evaluation >= self.reward:
-            run.stop(f"the evaluation's mean reward of {run.last_evaluation:,.6g} has reached {self.reward:,.6g}")
+        if run.stop_reason is None and run.last_evaluation is not None and run.last_evaluation >= self.reward:
+            run.stop(f"evaluation reward {run.last_evaluation:,.6g} >= {self.reward:,.6g}", has_reached_target=True)
 
 
 class StopOnPlateau(Callback):

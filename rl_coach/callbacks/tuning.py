@@ -5,15 +5,29 @@ from __future__ import annotations
 from typing import Any
 
 from rl_coach.callbacks.callback import Callback, RunView
+from rl_coach.utilities.safe_reading import read_text
 
 PRUNED = "pruned"
 """The attribute of a trial that was given up."""
+SECRET_MARK = "@"
+"""Begins a storage that is named by a file with its URL, because that has a password."""
+
+
+def url_of(storage: str) -> str:
+    """The URL of a storage.
+
+    :param storage: it, or ``@`` and the path of a file that contains it
+    :raises CoachError: there is no such file
+    """
+    if not storage.startswith(SECRET_MARK):
+        return storage
+    return read_text(storage.removeprefix(SECRET_MARK)).strip()
 
 
 class ReportTrial(Callback):
     """Reports evaluations to a study of Optuna's, and stops the run if the study's pruner gives it up.
 
-    :param storage: the URL of the storage that the study lies in
+    :param storage: the URL of the storage that the study lies in, or ``@`` and the path of a file that contains it
     :param study: its name
     :param trial: the trial's id in the storage
     :param pruner: one of ``coach tune --pruner``
@@ -25,7 +39,7 @@ class ReportTrial(Callback):
         import optuna
 
         optuna.logging.set_verbosity(optuna.logging.WARNING)
-        loaded = optuna.load_study(study_name=study, storage=storage, pruner=pruner_of(pruner, evaluations))
+        loaded = optuna.load_study(study_name=study, storage=url_of(storage), pruner=pruner_of(pruner, evaluations))
         self._trial = optuna.trial.Trial(loaded, trial)
         self._window = window
         self._rewards: list[float] = []

@@ -178,8 +178,8 @@ def _directory(text: str) -> str:
     return text
 
 
-def _from(smallest: int) -> Any:
-    """A converter for whole numbers from ``smallest`` up."""
+def _from(smallest: int, largest: int = 2**63 - 1) -> Any:
+    """A converter for whole numbers from ``smallest`` to ``largest``."""
 
     def whole_number(text: str) -> int:
         try:
@@ -188,6 +188,8 @@ def _from(smallest: int) -> Any:
             raise argparse.ArgumentTypeError(f"'{text}' is not a whole number") from None
         if number < smallest:
             raise argparse.ArgumentTypeError(f"{number} is too small: it must be {smallest} or more")
+        if number > largest:
+            raise argparse.ArgumentTypeError(f"{text} is too large: it must be {largest} or less")
         return number
 
     return whole_number
@@ -355,11 +357,58 @@ class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
         return ", ".join(action.option_strings) + value
 
 
+_ACCUMULATED = {"custom_parameter": "; ", "callback": "; ", "track": ","}
+"""Flags that may be given several times, and what joins their values."""
+
+
+class _StoreOnce(argparse.Action):
+    """Stores a value. A flag that is given twice adds to its value if it can, and is refused otherwise."""
+
+    def __call__(self, parser: Any, namespace: argparse.Namespace, values: Any, flag: str | None = None) -> None:
+        before = parser.given.get(self.dest)
+        if flag is not None and before is not None:
+            values = self._joined(before, values, flag)
+        parser.given[self.dest] = values
+        setattr(namespace, self.dest, values)
+
+    def _joined(self, before: Any, values: Any, flag: str) -> Any:
+        if self.dest not in _ACCUMULATED:
+            if values == before:
+                return values
+            raise argparse.ArgumentError(self, f"it is given twice, as {before} and {values}: give it once")
+        twice = _set_in(before) & _set_in(values) if self.dest == "custom_parameter" else set()
+        if twice:
+            raise argparse.ArgumentError(self, f"'{min(twice)}' is set twice: leave one out")
+        return f"{before.rstrip('; ')}{_ACCUMULATED[self.dest]}{values}"
+
+
+def _set_in(settings: str) -> set[str]:
+    """The paths that a text of ``-cp`` sets; those that can be read."""
+    import ast
+
+    try:
+        statements = ast.parse(settings.strip().strip(";")).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return set()  # refused where the settings are read
+    return {ast.unparse(target) for one in statements if isinstance(one, ast.Assign) for target in one.targets}
+
+
 class Parser(argparse.ArgumentParser):
-    """An argument parser whose errors are one line and suggest the nearest flag."""
+    """An argument parser whose errors are one line and suggest the nearest flag.
+
+    :ivar given: values of flags that were given, by their destinations
+    """
 
     def __init__(self, prog: str, description: str, epilog: str, usage: str | None = None):
         super().__init__(prog, usage, description, epilog, formatter_class=_HelpFormatter, allow_abbrev=False)
+        self.given: dict[str, Any] = {}
+        for name in (None, "store"):
+            self.register("action", name, _StoreOnce)
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As argparse's. Each call reads a command line of its own."""
+        self.given = {}
+        return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
         """
@@ -452,7 +501,7 @@ def get_tune_parser() -> Parser:
     length = "environment steps of a trial, with 20 evaluations (default: the preset's schedule)"
     parser.add_argument("--steps", type=_from(1), metavar="N", help=length)
     parser.add_argument("--space", metavar="SPACE", help="what to search, as text or as a file; see below")
-    place = "URL of a database that holds the study (default: a file in the experiment's directory)"
+    place = "URL of a database that holds the study (default: $COACH_TUNE_STORAGE, or a file next to the trials)"
     parser.add_argument("--storage", metavar="URL", help=place)
     parser.add_argument("--study", metavar="NAME", help="the study's name (default: the experiment's name)")
     how = "tpe (default) learns from earlier trials"

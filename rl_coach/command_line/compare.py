@@ -23,7 +23,7 @@ def run(arguments: Sequence[str]) -> None:
     from rl_coach.utilities.system import shown
 
     comparison = comparisons.compare(args.directory, args.score, _ranges(args))
-    for task in comparison.ranges:
+    for task in comparison.tasks:
         print(task)
         scores = {side.name: side.scores[task].tolist() for side in comparison.sides}
         steps = {side.name: side.steps[task].tolist() for side in comparison.sides}

@@ -13,10 +13,12 @@ import itertools
 import math
 import random
 import re
+import sys
 from dataclasses import dataclass
 from typing import Any, Iterable, Iterator, Mapping, Sequence, Union
 
 from rl_coach.command_line import custom_parameters
+from rl_coach.utilities.stop_signals import stop_signals
 from rl_coach.utils import CoachError
 
 Values = Mapping[str, Any]
@@ -154,13 +156,23 @@ def grid(dimensions: Sequence[Dimension], what: str) -> list[Values]:
     return [dict(zip(distributions, combination)) for combination in itertools.product(*values)]
 
 
+def size(dimensions: Sequence[Dimension]) -> int | None:
+    """The number of combinations; None if a setting has a range."""
+    distributions = _distributions(dimensions).values()
+    if not all(isinstance(one, Choice) for one in distributions):
+        return None
+    return math.prod(len(one.ends) for one in distributions)
+
+
 def draw(dimensions: Sequence[Dimension], number: int, seed: int = 0) -> list[Values]:
     """So many combinations at random, each once; fewer if there are not as many. The same for the same seed."""
     distributions = _distributions(dimensions)
     generator = random.Random(seed)
-    if all(isinstance(one, Choice) for one in distributions.values()):
-        combinations = grid(dimensions, "")
-        return generator.sample(combinations, min(number, len(combinations)))
+    combinations = size(dimensions)
+    if combinations is not None and combinations <= sys.maxsize:
+        # by their numbers: a grid of a few settings does not fit into memory
+        places = generator.sample(range(combinations), min(number, combinations))
+        return [_combination(distributions, place) for place in places]
     drawn: list[Values] = []
     for _ in range(number * _TRIES):
         values = {name: one.draw(generator) for name, one in distributions.items()}
@@ -169,6 +181,15 @@ def draw(dimensions: Sequence[Dimension], number: int, seed: int = 0) -> list[Va
         if len(drawn) == number:
             break
     return drawn
+
+
+def _combination(distributions: Mapping[str, Distribution], place: int) -> Values:
+    """One of the combinations of ``grid``. :param place: its number in the order of ``grid``"""
+    chosen = {}
+    for name, one in reversed(list(distributions.items())):
+        place, at = divmod(place, len(one.ends))
+        chosen[name] = one.ends[at]
+    return {name: chosen[name] for name in distributions}
 
 
 def settings(graph_manager: Any, combinations: Sequence[tuple[Sequence[Dimension], Values]]) -> list[Setting]:
@@ -185,6 +206,7 @@ def settings(graph_manager: Any, combinations: Sequence[tuple[Sequence[Dimension
     for (dimensions, drawn), texts in zip(combinations, written):
         text = custom_parameter(graph_manager, dimensions, drawn)
         if text not in found:
+            stop_signals.stop_if_asked()
             check(graph_manager, text)
             name = ",".join(f"{shown[one]}={_in_a_name(value)}" for one, value in texts.items() if one in shown)
             found[text] = Setting(name, text)
@@ -194,13 +216,16 @@ def settings(graph_manager: Any, combinations: Sequence[tuple[Sequence[Dimension
 def custom_parameter(graph_manager: Any, dimensions: Iterable[Dimension], drawn: Values) -> str:
     """The settings that these values make, for ``-cp`` and with whole paths.
 
-    :raises CoachError: there is no such setting, or several that differ in kind
+    :raises CoachError: there is no such setting, there are several that differ in kind, or two names mean the same
     """
-    return "; ".join(
-        f"{place} = {one.text(drawn)}"
-        for one in dimensions
-        for place in custom_parameters.places(graph_manager, one.name)
-    )
+    texts: dict[str, str] = {}
+    names: dict[str, str] = {}
+    for one in dimensions:
+        for place in custom_parameters.places(graph_manager, one.name):
+            if place in names:
+                raise CoachError(f"'{names[place]}' and '{one.name}' are the same setting, {place}: leave one out")
+            names[place], texts[place] = one.name, one.text(drawn)
+    return "; ".join(f"{place} = {text}" for place, text in texts.items())
 
 
 def check(graph_manager: Any, text: str) -> None:
@@ -218,8 +243,10 @@ def check(graph_manager: Any, text: str) -> None:
 def check_each_value(graph_manager: Any, dimensions: Sequence[Dimension]) -> None:
     """Try each value of each dimension by itself, of a range its ends.
 
-    :raises CoachError: there is no such setting, or it may not have one of its values
+    :raises CoachError: there is no such setting, it may not have one of its values, or two names mean the same
     """
+    firsts = {name: one.ends[0] for name, one in _distributions(dimensions).items()}
+    custom_parameter(graph_manager, dimensions, firsts)
     for dimension in dimensions:
         ends = {name: one.ends for name, one in dimension.distributions.items()}
         first = {name: values[0] for name, values in ends.items()}

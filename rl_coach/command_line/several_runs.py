@@ -9,7 +9,9 @@ import math
 import os
 import pathlib
 import shutil
+import signal
 import socket
+import time
 from collections import Counter
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Iterable, Mapping, Sequence
@@ -19,12 +21,13 @@ from rl_coach.command_line.search_space import Setting
 from rl_coach.runs import record, run_group
 from rl_coach.runs.comparison import table_of_scores
 from rl_coach.runs.evaluation import RunStatistics
-from rl_coach.runs.lock import lock, unlock
+from rl_coach.runs.lock import holder, lock, unlock
 from rl_coach.runs.progress import duration
 from rl_coach.runs.side_by_side import Job, Outcome, SideBySide, evaluation_of, num_cores
 from rl_coach.runs.status import FINISHED, read_status
 from rl_coach.runs.summary import print_dashboard_command
 from rl_coach.utilities.files import refusing_unwritable
+from rl_coach.utilities.stop_signals import stop_signals
 from rl_coach.utilities.system import shell_command, shown
 from rl_coach.utils import CoachError
 
@@ -41,6 +44,8 @@ _OF_ONE_RUN_ON_A_CLUSTER = ("dry_run", "attach", "keep", "dump_worker_logs", "nu
 _JOBS_AT_ONCE = 50
 """A cluster has a queue of its own, but a process follows each Job from here."""
 _CHECKPOINTS = "checkpoint"
+_SECONDS_TO_SAVE, _SECONDS_BETWEEN_LOOKS = 60.0, 0.1
+"""A run that has outlived its program is asked to save and end; after the first number of seconds it is killed."""
 DONE, FAILED, BAD_INPUT = 0, 1, 2
 
 
@@ -74,6 +79,7 @@ def resume(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         record.check_owner(args.resume, run_group.GROUP_FILE)
     document = run_group.read(directory)
     _check_trains(directory, document)
+    lock(directory)  # refused while the program that started the runs is still there
     added = given(args, parser, OF_THE_GROUP)
     jobs = [job for run in document["runs"] if (job := next_run(directory, document["arguments"], added, run))]
     return _Group(directory, document, args, shares_input=False).run(jobs)
@@ -144,6 +150,7 @@ class _Group:
         is_on_cluster = cluster_settings(self._document["arguments"]) is not None
         at_once = self._args.at_once or min(len(jobs), _JOBS_AT_ONCE if is_on_cluster else num_cores())
         with refusing_unwritable(self._directory):
+            lock(self._directory)
             run_group.write(self._directory, self._document)
         if self._args.open_dashboard:
             from rl_coach.dashboard import app
@@ -252,11 +259,12 @@ class _Group:
                 run["state"] = outcome.state
                 run["score"] = outcome.score if outcome.has_finished else None
                 run["steps"] = outcome.progress.get("steps")
+                run["steps_to_target"] = outcome.progress.get("steps_to_target")
+                run["reward_range"] = outcome.progress.get("reward_range")
                 run.pop("error", None)
                 if outcome.code is not None and not outcome.has_finished and not outcome.was_stopped:
                     run["error"] = outcome.error
-        scores = {task: [run["score"] for run in runs] for task, runs in self._scored().items()}
-        self._document["statistics"] = {task: asdict(RunStatistics.of(of_task)) for task, of_task in scores.items()}
+        self._document["statistics"] = {task: asdict(_statistics(runs)) for task, runs in self._scored().items()}
         try:
             run_group.write(self._directory, self._document)
         except OSError as error:  # no reason to change how the runs have ended
@@ -281,8 +289,11 @@ class _Group:
         if len(self._document["runs"]) < 2:
             return
         for task, runs in self._scored().items():
-            what = f"{task}: " if task else "last evaluations: "
-            self._screen.success(f"{what}{RunStatistics.of([run['score'] for run in runs])}")
+            reached = [run["steps_to_target"] for run in runs if run.get("steps_to_target") is not None]
+            if reached:
+                self._screen.success(_steps_to_target(reached, len(runs)))
+            what = f"{task}: " if task else f"{'new' if len(reached) == len(runs) else 'last'} evaluations: "
+            self._screen.success(f"{what}{_statistics(runs)}")
 
     def _say_where(self, outcomes: Sequence[Outcome], stopped_by: int | None) -> None:
         directory = shown(self._directory)
@@ -405,15 +416,14 @@ def next_run(directory: pathlib.Path, flags: dict[str, Any], added: dict[str, An
     """Job of a run that has not come to its end; None for one that has. One that was killed before it had a checkpoint
     begins anew.
 
-    :raises CoachError: it still runs
+    :raises CoachError: it still runs, and no killed program has left it behind
     """
     below = directory / run["name"]
     status = read_status(below)
     if status.get("state") == FINISHED:
         return None
     if status:
-        lock(below)  # refused where a run has outlived the process that began it, and still trains
-        unlock(below)
+        _end_survivor(below)
     if status and not _has_checkpoint(below):
         shutil.rmtree(below)
         status = {}
@@ -421,6 +431,43 @@ def next_run(directory: pathlib.Path, flags: dict[str, Any], added: dict[str, An
         return first_run(directory, {**flags, **added, "custom_parameter": flags.get("custom_parameter")}, run,
                           added.get("custom_parameter"))  # fmt: skip
     return Job(label_of(run["name"]), command_line.arguments_from_keywords({**added, "resume": str(below)}), below)
+
+
+def _end_survivor(directory: pathlib.Path) -> None:
+    """End a run that has outlived the program that started it, so that it can go on from its checkpoint.
+
+    :raises CoachError: another process writes to its directory
+    """
+    from rl_coach.logger import screen
+
+    end, number = time.monotonic() + _SECONDS_TO_SAVE, signal.SIGTERM
+    pid: int | None = None
+    while True:
+        try:
+            lock(directory)
+            unlock(directory)
+            return
+        except CoachError:
+            if pid is None:
+                pid = holder(directory)
+                if pid is None or not _runs_in(pid, directory):
+                    raise
+                screen.warning(f"{directory.name}: process {pid} has outlived the program that started it; ending it")
+                os.kill(pid, number)
+            elif time.monotonic() >= end and number != signal.SIGKILL:
+                number = signal.SIGKILL
+                os.kill(pid, number)
+        stop_signals.stop_if_asked()
+        time.sleep(_SECONDS_BETWEEN_LOOKS)
+
+
+def _runs_in(pid: int, directory: pathlib.Path) -> bool:
+    """True if a process of this machine is the run in this directory, by its command line."""
+    try:
+        given = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().decode("utf-8", "replace").split("\0")
+    except OSError:
+        return False
+    return any(one in (f"--run_directory={directory}", f"--resume={directory}") for one in given)
 
 
 def _job(directory: pathlib.Path, name: str, flags: dict[str, Any]) -> Job:
@@ -528,6 +575,19 @@ def _shares_weights(directory: pathlib.Path) -> bool:
         return False
     has_workers = given.get("num_workers", 1) > 1 or given.get("evaluation_worker", False)
     return has_workers and not given.get("distributed_coach", False)
+
+
+def _statistics(runs: Sequence[dict[str, Any]]) -> RunStatistics:
+    """Statistics of the scores of runs of a record. Their interval stays inside the range of rewards if it is known."""
+    ranges = [run.get("reward_range") for run in runs]
+    known = ranges[0] if ranges[0] and all(one == ranges[0] for one in ranges) else None
+    return RunStatistics.of([run["score"] for run in runs], known and (known[0], known[1]))
+
+
+def _steps_to_target(steps: Sequence[int], runs: int) -> str:
+    """The line about the steps after which evaluations have reached the target. :param runs: number of all runs"""
+    mean = sum(steps) / len(steps)
+    return f"steps to the target: mean {mean:,.0f}, {min(steps):,} to {max(steps):,}, reached by {len(steps)} of {runs}"
 
 
 def _steps_of(run: dict[str, Any]) -> float:

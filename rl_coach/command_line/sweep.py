@@ -35,16 +35,23 @@ def run(arguments: Sequence[str], launcher: Any) -> int:
         args.checkpoint_save_secs = SECONDS_BETWEEN_CHECKPOINTS
     from rl_coach.command_line import search_space, several_runs  # after --help has answered
 
+    spaces = [(search_space.parse(text, what), what) for text, what in texts_of(args.settings, "coach sweep")]
+    runs = len(args.seeds) * sum(_number(search_space.size(one), args.random) for one, _ in spaces)
+    if runs > _MOST_RUNS:
+        raise CoachError(f"these are {runs:,} runs, more than {_MOST_RUNS:,}: --random N draws N of the settings")
     combinations = []
-    for text, what in texts_of(args.settings, "coach sweep"):
-        dimensions = search_space.parse(text, what)
+    for dimensions, what in spaces:
         number = args.random
         drawn = search_space.grid(dimensions, what) if number is None else search_space.draw(dimensions, number)
         combinations += [(dimensions, values) for values in drawn]
-    if len(combinations) * len(args.seeds) > _MOST_RUNS:
-        raise CoachError(f"these are {len(combinations) * len(args.seeds):,} runs: --random N draws N of the settings")
     found = search_space.settings(launcher.get_graph_manager_from_args(args), combinations)
     return several_runs.train(args, launcher.get_argument_parser(), found)
+
+
+def _number(combinations: int | None, drawn: int | None) -> int:
+    """The number of settings of a space. :param combinations: in it, None without an end :param drawn: of them"""
+    numbers = [one for one in (combinations, drawn) if one is not None]
+    return min(numbers, default=0)  # a range without --random is refused later
 
 
 def texts_of(given: str, what: str) -> list[tuple[str, str]]:

@@ -8,11 +8,12 @@ import pathlib
 from typing import Any, Mapping, Sequence
 
 from rl_coach.command_line import arguments as command_line
-from rl_coach.command_line import built_in_spaces, search_space, several_runs
+from rl_coach.command_line import built_in_spaces, search_space, several_runs, study_storage
 from rl_coach.command_line.best_preset import text_of
 from rl_coach.command_line.search_space import Choice, Dimension, Distribution
 from rl_coach.command_line.sweep import SECONDS_BETWEEN_CHECKPOINTS, texts_of
 from rl_coach.runs import record, run_group
+from rl_coach.runs.lock import lock
 from rl_coach.runs.side_by_side import Job, Outcome, SideBySide, num_cores
 from rl_coach.runs.status import read_status
 from rl_coach.runs.summary import print_dashboard_command
@@ -22,7 +23,6 @@ from rl_coach.utils import CoachError
 
 BEST_FILE = "best.py"
 _STORAGE_FILE = "study.db"
-_SQLITE = "sqlite:///"
 _ENDLESS = 10**9
 _EVALUATIONS = 20
 _OF_THE_TASK = ("level", "environment_type", "exploration_policy_type", "framework")
@@ -53,13 +53,15 @@ def run(arguments: Sequence[str], launcher: Any) -> int:
     flags = several_runs.given(args, launcher.get_argument_parser(), several_runs.OF_THE_GROUP)
     if not any(name.startswith("checkpoint_save") for name in flags):
         flags["checkpoint_save_secs"] = SECONDS_BETWEEN_CHECKPOINTS
+    storage = args.storage or os.environ.get(study_storage.STORAGE_VARIABLE)
+    url = study_storage.lasting(storage) if storage else f"{study_storage.SQLITE}{directory / _STORAGE_FILE}"
     tuning = {
         "trials": args.trials or command_line.DEFAULT_TRIALS,
         "steps": steps,
         "gives_schedule": args.steps is not None,
         "evaluations": _EVALUATIONS if args.steps else _evaluations_of(graph_manager, steps),
         "space": space,
-        "storage": lasting(args.storage or f"{_SQLITE}{directory / _STORAGE_FILE}"),
+        "storage": study_storage.recorded(url, directory),
         "study": args.study or directory.parent.name,
         "sampler": args.sampler,
         "pruner": args.pruner,
@@ -82,12 +84,6 @@ def _go_on(args: argparse.Namespace, launcher: Any) -> int:
     stored = vars(launcher.get_argument_parser().parse_args([])) | document["arguments"]
     graph_manager = launcher.get_graph_manager_from_args(argparse.Namespace(**stored))
     return _Tuning(directory, document, graph_manager, args).run()
-
-
-def lasting(storage: str) -> str:
-    """The URL of a storage, of a file of SQLite with its whole path: --resume finds it from any directory."""
-    path = storage.removeprefix(_SQLITE)
-    return storage if path == storage else f"{_SQLITE}{os.path.abspath(path)}"
 
 
 def _steps_of(graph_manager: Any) -> int:
@@ -146,6 +142,7 @@ class _Tuning:
     def run(self) -> int:
         """Make the trials. :return: the exit code"""
         with refusing_unwritable(self._directory):
+            lock(self._directory)  # refused while another program makes these trials
             run_group.write(self._directory, self._document)
         self._say_what_is_searched()
         running = SideBySide(self._interrupted(), self._at_once, self._end, self._is_bad_for_all, more=self._next)
@@ -161,24 +158,34 @@ class _Tuning:
             return 128 + running.stopped_by
         return several_runs.DONE if self._values() else several_runs.FAILED
 
+    @property
+    def _storage(self) -> str:
+        """The URL of the storage, without a password."""
+        from rl_coach.callbacks.tuning import url_of
+
+        return study_storage.shown_url(url_of(self._settings["storage"]))
+
     def _open_study(self) -> Any:
         import optuna
 
-        from rl_coach.callbacks.tuning import pruner_of
+        from rl_coach.callbacks.tuning import pruner_of, url_of
         from rl_coach.utilities.user_code import in_one_line
 
         optuna.logging.set_verbosity(optuna.logging.WARNING)
-        storage, study = self._settings["storage"], self._settings["study"]
+        url, study = url_of(self._settings["storage"]), self._settings["study"]
         pruner = pruner_of(self._settings["pruner"], self._settings["evaluations"])
         try:
-            opened = optuna.create_study(
-                storage=storage, study_name=study, pruner=pruner, direction="maximize", load_if_exists=True
+            opened = study_storage.opened(
+                lambda: optuna.create_study(
+                    storage=url, study_name=study, pruner=pruner, direction="maximize", load_if_exists=True
+                )
             )
             opened.sampler = self._sampler(len(opened.get_trials(deepcopy=False)))
         except Exception as error:  # whatever the database's client raises
             if self._is_new:
                 several_runs.remove(self._directory)
-            raise CoachError(f"--storage {storage}: {in_one_line(error)}") from error
+            why = study_storage.without_secret(in_one_line(error), url)
+            raise CoachError(f"--storage {study_storage.shown_url(url)}: {why}") from error
         return opened
 
     def _sampler(self, trials: int) -> Any:
@@ -196,8 +203,9 @@ class _Tuning:
         for run in self._document["runs"]:
             directory = self._directory / run["name"]
             if run["trial"] >= len(known):
-                storage = self._settings["storage"]
-                raise CoachError(f"study '{self._settings['study']}' in {storage} has no trial {run['trial']} any more")
+                raise CoachError(
+                    f"study '{self._settings['study']}' in {self._storage} has no trial {run['trial']} any more"
+                )
             trial = known[run["trial"]]
             if trial.state.is_finished():
                 continue
@@ -299,7 +307,7 @@ class _Tuning:
 
     def _say_what_is_searched(self) -> None:
         settings = self._settings
-        place = "" if settings["storage"].endswith(_STORAGE_FILE) else f" in {settings['storage']}"
+        place = "" if settings["storage"].endswith(_STORAGE_FILE) else f" in {self._storage}"
         about = f"up to {settings['trials']} trials of {settings['steps']:,} steps"
         self._screen.print(f"study '{settings['study']}'{place}: {about}")
         for dimension in self._dimensions:

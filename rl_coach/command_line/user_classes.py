@@ -50,6 +50,7 @@ def _make_callback(text: str) -> Callback:
 
 
 def _make(module_and_class: str, flag: str, base: type, kind: str, takes_all: bool = False, **offered: Any) -> Any:
+    from rl_coach.utilities.stop_signals import stop_signals
     from rl_coach.utilities.user_code import in_one_line
     from rl_coach.utils import CoachError, short_dynamic_import
 
@@ -65,7 +66,9 @@ def _make(module_and_class: str, flag: str, base: type, kind: str, takes_all: bo
         raise CoachError(f"{where}: {error}") from None
     except ModuleNotFoundError as error:
         raise CoachError(f"{where}: no module '{error.name}'") from None
-    except Exception as error:
+    except BaseException as error:  # the module may call sys.exit, too
+        if stop_signals.have_raised(error):
+            raise
         raise CoachError(f"{where}: {in_one_line(error)}") from error
 
 

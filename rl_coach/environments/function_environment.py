@@ -97,7 +97,10 @@ class KeyedEnvironment(FunctionEnvironment):
                 f"reward, terminated, truncated, info"
             )
         observation, state, reward, terminated, truncated, info = answer
-        return Outcome(info.get("final_observation", observation), state, reward, terminated, truncated)
+        return Outcome(
+            info.get("final_observation", observation), state, jnp.asarray(reward, jnp.float32),
+            jnp.asarray(terminated, bool), jnp.asarray(truncated, bool),
+        )  # fmt: skip
 
 
 class GymnaxEnvironment(KeyedEnvironment):

@@ -209,15 +209,24 @@ def import_level(level: str) -> Any:
 
 
 def _is_function_environment(made: Any) -> bool:
-    """True if an object, or a class, has gymnax' ``reset(key, params)`` and ``step(key, state, action, params)``."""
-    for name in ("reset", "step"):
-        function = getattr(made, name, None)
-        if not callable(function):
-            return False
-        names = [parameter for parameter in inspect.signature(function).parameters if parameter != "self"]
-        if names[:1] != ["key"]:
-            return False
-    return True
+    """True if an object, or a class, has gymnax' ``reset(key, params)`` and ``step(key, state, action, params)``. The
+    names of the parameters do not matter; Gymnasium's ``step`` takes one."""
+    return _takes(made, "reset", 2) and _takes(made, "step", 4)
+
+
+def _takes(made: Any, name: str, count: int) -> bool:
+    """True if a method can be called with so many values."""
+    function = getattr(made, name, None)
+    if not callable(function):
+        return False
+    has_self = inspect.isclass(made) and inspect.isfunction(inspect.getattr_static(made, name))
+    try:
+        parameters = list(inspect.signature(function).parameters.values())[int(has_self) :]
+    except ValueError:  # written in C
+        return False
+    positional = [one for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+    needed = [one for one in positional if one.default is one.empty]
+    return len(needed) <= count <= len(positional)
 
 
 def _simulator_of(level: str, made: Any) -> Any:

@@ -24,6 +24,7 @@ from rl_coach.core_types import (
     TrainingSteps,
 )
 from rl_coach.data_stores.data_store import DataStore
+from rl_coach.environments.reward_ranges import range_of_episodes
 from rl_coach.graph_managers.checkpointing import GraphCheckpoints
 from rl_coach.graph_managers.clean_ending import LastCheckpoint, ending_cleanly
 from rl_coach.graph_managers.compat import CoachNames, take_deprecated_names
@@ -42,7 +43,7 @@ from rl_coach.graph_managers.schedule_parameters import (
 from rl_coach.level_manager import LevelManager
 from rl_coach.logger import Logger, screen
 from rl_coach.memories.backend.wire import pack, unpack
-from rl_coach.runs.evaluation import EvaluationStatistics
+from rl_coach.runs.evaluation import FRESH_EPISODES, EvaluationStatistics
 from rl_coach.runs.live_region import Fields
 from rl_coach.runs.notebook import directory_html
 from rl_coach.runs.progress import SECONDS_BETWEEN_REDRAWS, Progress, Status
@@ -141,6 +142,7 @@ class GraphManager(CoachNames, Constrained):
         self._attention_at = 0.0
         self._shown_phase = RunPhase.UNDEFINED
         self._evaluations_in_place = 0
+        self._reached_target: str | None = None
         self._run_callbacks = self._make_run_callbacks()
 
     def set_schedule_params(self, schedule_params: ScheduleParameters) -> None:
@@ -161,8 +163,7 @@ class GraphManager(CoachNames, Constrained):
         self.task_parameters = TaskParameters() if task_parameters is None else copy.copy(task_parameters)
         take_deprecated_names(self.task_parameters)
         self._run_callbacks = self._make_run_callbacks()
-        for callback in self.callbacks:
-            callback.on_creation(self)
+        self._run_callbacks.create(self)
         check(self)
         if self.task_parameters.checkpoint_keep is not None:
             self.checkpoints_to_keep = self.task_parameters.checkpoint_keep
@@ -179,6 +180,8 @@ class GraphManager(CoachNames, Constrained):
         self.checkpoints = self._make_checkpoints()
         self._reports.stops_early = self.task_parameters.apply_stop_condition
         self._reports.reward = self._reward_of_success()
+        environment = self.level_managers[-1].real_environment
+        self.progress.reward_range = None if environment is None else range_of_episodes(environment)
         self._reports.is_endless = self.task_parameters.num_evaluation_steps == 0
         self.task_parameters.checkpoint_save_dir = self.checkpoints.directory
         self.can_train = self.task_parameters.role.trains and any(level.can_train for level in self.level_managers)
@@ -647,6 +650,8 @@ class GraphManager(CoachNames, Constrained):
         """The reason why training ends before its schedule, for the user; None if it does not."""
         if (reason := self._run_callbacks.view.stop_reason) is not None:
             return f"training stops: {reason}"
+        if self._reached_target is not None:  # the evaluation that follows need not reach it, too
+            return self._reached_target
         is_solved = self.task_parameters.apply_stop_condition and all(
             level.should_stop() for level in self.level_managers
         )
@@ -683,9 +688,11 @@ class GraphManager(CoachNames, Constrained):
         checkpoint = None if self._is_played else self._last_checkpoint()
         with self._ending_cleanly(checkpoint):
             self.sync()
-            self._run_callbacks.view.stop_reason = None
+            self._run_callbacks.view.stop_reason = self._reached_target = self.progress.steps_to_target = None
+            self._run_callbacks.view.has_reached_target = False
             self._let_callbacks_have_rows()
             self._run_callbacks.call("on_run_start")
+            self._run_callbacks.check_states()  # now, before anything is trained
             self._heat_up_and_begin()
             screen.announce(f"Starting to improve {self.name} task index {self.task_parameters.task_index or 0}")
             self.improvement.set_end(self.improve_steps)
@@ -697,11 +704,34 @@ class GraphManager(CoachNames, Constrained):
                 if self.evaluate(self.evaluation_steps):
                     if reason := self.reason_to_stop():  # a subclass may have reasons of its own
                         screen.success(reason)
+                    if self._has_reached_target():
+                        self._evaluate_afresh(reason)
                     break
                 self.improvement.evaluation_held()
             if checkpoint is not None:
                 checkpoint.save()
         self._print_summary_of_training()
+
+    def _has_reached_target(self) -> bool:
+        """True if the last evaluation has ended training because it was good."""
+        view = self._run_callbacks.view
+        return view.has_reached_target if view.stop_reason is not None else self.task_parameters.apply_stop_condition
+
+    def _evaluate_afresh(self, reason: str | None) -> None:
+        """Evaluate in new episodes. The last evaluation was chosen because it was good, so it is no score.
+
+        :param reason: why training has ended
+        """
+        self._reached_target = reason
+        self.progress.steps_to_target = self.status().steps
+        unit, episodes = type(self.evaluation_steps), self.evaluation_steps.num_steps
+        most = max(FRESH_EPISODES, episodes) if unit is EnvironmentEpisodes else FRESH_EPISODES
+        screen.announce(f"Evaluating in {most} new episodes: the last evaluation was the stopping rule, and no score")
+        self._evaluations_in_place += 1
+        try:
+            self.evaluate(EnvironmentEpisodes(most))
+        finally:
+            self._evaluations_in_place -= 1
 
     def _print_summary_of_training(self) -> None:
         trained = Counts.of(self.total_steps_counters[RunPhase.TRAIN])
@@ -764,14 +794,17 @@ class GraphManager(CoachNames, Constrained):
                 while True:
                     self.evaluate(EnvironmentSteps(num_steps) if num_steps else EnvironmentEpisodes(1))
                     rewards += self.evaluation_rewards
-                    self.run_status.evaluation = dataclasses.asdict(EvaluationStatistics.of(rewards))
+                    self.run_status.evaluation = dataclasses.asdict(self._statistics(rewards))
                     if num_steps:
                         break
                     self._evaluations_in_place += 1
         finally:
             if rewards:
                 steps = self.total_steps_counters[RunPhase.TEST][EnvironmentSteps]
-                self._print_summary(Counts(len(rewards), steps, 0), EvaluationStatistics.of(rewards))
+                self._print_summary(Counts(len(rewards), steps, 0), self._statistics(rewards))
+
+    def _statistics(self, rewards: Sequence[float]) -> EvaluationStatistics:
+        return EvaluationStatistics.of(rewards, self.progress.reward_range)
 
     def _show_only_evaluation(self) -> None:
         """Count evaluation alone; what came with the checkpoint is of the run that trained."""
@@ -882,6 +915,7 @@ class GraphManager(CoachNames, Constrained):
                 screen.warning(f"{error}; the next checkpoint brings it there")
         if self._run_callbacks.exist and path is not None and not failed:
             self._run_callbacks.call("on_checkpoint")
+            self._run_callbacks.raise_failure_of_state()
         return path
 
     def _checkpoint_saved(self, path: str, state: dict[str, Any]) -> None:

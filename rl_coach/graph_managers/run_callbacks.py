@@ -7,8 +7,10 @@ from typing import Any, Callable, Sequence
 from rl_coach.callbacks.callback import Callback, RunView
 from rl_coach.core_types import RunPhase
 from rl_coach.logger import screen
+from rl_coach.utilities.plain_data import separate
+from rl_coach.utilities.stop_signals import stop_signals
 from rl_coach.utilities.user_code import in_one_line
-from rl_coach.utils import CallbackError, Signal
+from rl_coach.utils import CallbackError, CoachError, Signal
 
 
 class RunCallbacks:
@@ -31,25 +33,53 @@ class RunCallbacks:
         self.hear_updates = any(_has_own(one, "on_update") for one in callbacks)
         self._register_signal = register_signal
         self._signals: dict[str, Signal] = {}
+        self._failed: set[int] = set()
+        self._state_failure: CallbackError | None = None
         self.view = view
+        self._forget_steps()
 
     @property
     def wants_stop(self) -> bool:
         """True if one has asked the run to stop."""
         return self.view.stop_reason is not None
 
-    def call(self, hook: str) -> None:
-        """Call a method of each.
+    def create(self, graph_manager: Any) -> None:
+        """Call ``on_creation`` of each.
 
-        :raises CallbackError: one of them has failed
+        :raises CoachError: one of them has failed. Nothing is trained yet
         """
         for callback in self._callbacks:
             try:
+                callback.on_creation(graph_manager)
+            except CoachError:
+                raise
+            except BaseException as error:
+                _pass_signals(error)
+                raise CoachError(_failure(callback, "on_creation", error)) from error
+
+    def call(self, hook: str) -> None:
+        """Call a method of each, except of those that have failed.
+
+        :raises CallbackError: one of them has failed
+        """
+        self.view.steps_before = self._steps_at.get(hook, self._first_step)
+        for number, callback in enumerate(self._callbacks):
+            if number in self._failed:  # its error ends the run, and the last checkpoint calls hooks once more
+                continue
+            try:
                 getattr(callback, hook)(self.view)
-            except Exception as error:
+            except BaseException as error:
+                _pass_signals(error)
+                self._failed.add(number)
                 raise CallbackError(_failure(callback, hook, error)) from error
+        self._steps_at[hook] = self.view.steps
         if self.view.logged and self.view.phase is not RunPhase.TEST:  # an evaluation leaves no trace in the signals
             self._record()
+
+    def _forget_steps(self) -> None:
+        """Count the steps between two calls from here."""
+        self._first_step = self.view.steps
+        self._steps_at: dict[str, int] = {}
 
     def episode_ended(self, reward: float) -> None:
         """An episode has ended. :param reward: its total reward"""
@@ -72,7 +102,8 @@ class RunCallbacks:
         for callback in self._callbacks:
             try:
                 getattr(callback, hook)(self.view)
-            except Exception as error:
+            except BaseException as error:
+                _pass_signals(error)
                 screen.warning(_failure(callback, hook, error))
 
     def carry_out(self, evaluate: Callable[[], Any], save: Callable[[], Any]) -> None:
@@ -94,15 +125,52 @@ class RunCallbacks:
         self.view.logged.clear()
 
     def get_state(self) -> dict[str, Any]:
-        """The state of each that has one, by its place and class."""
-        states = {name: callback.get_state() for name, callback in self._named()}
-        return {name: state for name, state in states.items() if state}
+        """The state of each that has one, by its place and class. A state that cannot be saved is left out, so that
+        the training can be saved; ``raise_failure_of_state`` reports it."""
+        states = {}
+        for number, (name, callback) in enumerate(self._named()):
+            try:
+                state = callback.get_state()
+                separate(state)
+                if state:
+                    states[name] = state
+            except BaseException as error:
+                _pass_signals(error)
+                if number not in self._failed:
+                    self._failed.add(number)
+                    self._state_failure = CallbackError(_failure(callback, "get_state", error))
+                    self._state_failure.__cause__ = error
+        return states
+
+    def check_states(self) -> None:
+        """Check that the state of each can be saved, before it is needed.
+
+        :raises CallbackError: ``get_state`` of one of them has failed, or its state cannot be saved
+        """
+        self.get_state()
+        self.raise_failure_of_state()
+
+    def raise_failure_of_state(self) -> None:
+        """
+        :raises CallbackError: the last checkpoint was saved without the state of a callback
+        """
+        failure, self._state_failure = self._state_failure, None
+        if failure is not None:
+            raise failure
 
     def set_state(self, states: dict[str, Any]) -> None:
-        """Go on from ``get_state``. Callbacks that the run has got since then begin anew."""
+        """Go on from ``get_state``. Callbacks that the run has got since then begin anew.
+
+        :raises CoachError: one of them cannot
+        """
+        self._forget_steps()
         for name, callback in self._named():
             if name in states:
-                callback.set_state(states[name])
+                try:
+                    callback.set_state(states[name])
+                except BaseException as error:
+                    _pass_signals(error)
+                    raise CoachError(_failure(callback, "set_state", error)) from error
 
     def _named(self) -> list[tuple[str, Callback]]:
         return [(f"{number} {type(one).__name__}", one) for number, one in enumerate(self._callbacks)]
@@ -112,5 +180,11 @@ def _has_own(callback: Callback, hook: str) -> bool:
     return getattr(getattr(callback, hook), "__func__", None) is not getattr(Callback, hook)
 
 
-def _failure(callback: Callback, hook: str, error: Exception) -> str:
+def _pass_signals(error: BaseException) -> None:
+    """Raise an error again if Ctrl-C or SIGTERM has caused it. ``sys.exit`` in a callback is a failure as any other."""
+    if stop_signals.have_raised(error):
+        raise error
+
+
+def _failure(callback: Callback, hook: str, error: BaseException) -> str:
     return f"callback {type(callback).__name__} failed in {hook}: {in_one_line(error)}"

@@ -19,8 +19,9 @@ from rl_coach.runs.evaluation import RunStatistics
 from rl_coach.runs.experiments import EVALUATION_REWARD, TRAINING_REWARD, Experiments, load
 from rl_coach.runs.signal_file import TOTAL_STEPS
 from rl_coach.runs.statistics import (
-    bootstrap_interval,
+    FEWEST_RUNS,
     improvement_interval,
+    interval_over_runs,
     iqm,
     optimality_gap,
     performance_profile,
@@ -37,7 +38,7 @@ _PROFILE_POINTS = 101
 _GAP = "  "
 
 Measure = tuple[float, float, float]
-"""A value and its 95% interval."""
+"""A value and its 95% interval; NaN for the ends where there is none."""
 
 
 @dataclass(frozen=True)
@@ -61,11 +62,13 @@ class Comparison:
     """Sides that were run in the same environments.
 
     :param sides: the first is what others are compared with
-    :param ranges: for each environment the scores that count as 0 and as 1
+    :param tasks: the environments
+    :param ranges: the scores that count as 0 and as 1, for each environment that has such a scale
     :param notes: what else a reader should know
     """
 
     sides: Sequence[Side]
+    tasks: Sequence[str]
     ranges: Mapping[str, tuple[float, float]]
     notes: Sequence[str] = ()
 
@@ -74,22 +77,26 @@ class Comparison:
         return [(side.scores[task] - low) / (high - low) for task, (low, high) in self.ranges.items()]
 
     def aggregates(self, side: Side) -> dict[str, Measure]:
-        """Measures over all environments."""
+        """Measures over all environments that have a scale."""
         strata = self.strata(side)
         measures = {"IQM": iqm, "mean": lambda values: values.mean(axis=0), "optimality gap": optimality_gap}
         found: dict[str, Measure] = {}
         for name, measure in measures.items():
-            low, high = bootstrap_interval(strata, measure)
+            low, high = interval_over_runs(strata, measure)
+            if name == "optimality gap":  # a run cannot lack less than nothing
+                low = np.maximum(low, 0.0)
             found[name] = float(measure(np.concatenate(strata))), float(low), float(high)
         return found
 
     def improvement(self, side: Side, over: Side) -> Measure:
         """The probability that a run of one side scores more than one of another, over all environments."""
         pair = self._raw(side), self._raw(over)
-        return (probability_of_improvement(*pair), *improvement_interval(*pair))
+        has_interval = all(max(map(len, one)) >= FEWEST_RUNS for one in pair)
+        low, high = improvement_interval(*pair) if has_interval else (math.nan, math.nan)
+        return probability_of_improvement(*pair), low, high
 
     def _raw(self, side: Side) -> list[np.ndarray]:
-        return [side.scores[task] for task in self.ranges]
+        return [side.scores[task] for task in self.tasks]
 
     def profiles(self) -> tuple[np.ndarray, dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]]:
         """Thresholds on the scale of 0 to 1, and the performance profile of each side with its band [points]."""
@@ -150,7 +157,12 @@ def _comparison(sides: Sequence[Side], ranges: Mapping[str, tuple[float, float]]
     if left_out:
         notes.append(f"not compared, because not all have runs in it: {', '.join(sorted(left_out))}")
     found = {task: ranges.get(task) or _range_of([side.scores[task] for side in sides]) for task in tasks}
-    return Comparison(sides, found, notes)
+    for task in (task for task in tasks if found[task] is None):
+        notes.append(
+            f"all scores in {task} are {sides[0].scores[task][0]:.6g}, so there is no scale from the worst run to the "
+            f"best: --range {task}=LOW,HIGH gives one"
+        )
+    return Comparison(sides, tasks, {task: ends for task, ends in found.items() if ends is not None}, notes)
 
 
 def _sides_of(name: str, directory: str, score: str, is_alone: bool, notes: list[str]) -> list[Side]:
@@ -216,9 +228,10 @@ def _curve(signals: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     return rows[TOTAL_STEPS].to_numpy(np.float64), rows[EVALUATION_REWARD].to_numpy(np.float64)
 
 
-def _range_of(scores: Sequence[np.ndarray]) -> tuple[float, float]:
+def _range_of(scores: Sequence[np.ndarray]) -> tuple[float, float] | None:
+    """The smallest and the largest score; None if all are equal: nothing says which score is good then."""
     low, high = float(min(map(np.min, scores))), float(max(map(np.max, scores)))
-    return (low, high) if high > low else (low - 1.0, high)
+    return (low, high) if high > low else None
 
 
 def _names(directories: Sequence[str]) -> list[str]:

@@ -8,8 +8,29 @@ from typing import Sequence
 
 import numpy as np
 
-from rl_coach.runs.statistics import bootstrap_interval, iqm
+from rl_coach.runs.statistics import FEWEST_RUNS, iqm
 from rl_coach.utilities.students_t import t_95
+
+FRESH_EPISODES = 20
+"""New episodes that score a policy which an evaluation has chosen."""
+
+Range = tuple[float, float]
+"""The smallest and the largest value that there can be."""
+
+
+def mean_interval(values: Sequence[float], within: Range | None = None) -> tuple[float, float]:
+    """The 95% confidence interval of a mean by Student's t.
+
+    :param values: at least two
+    :param within: the range of the values if it is known. The interval stays inside
+    """
+    mean = float(np.mean(values))
+    half = t_95(len(values) - 1) * float(np.std(values, ddof=1)) / math.sqrt(len(values))
+    low, high = mean - half, mean + half
+    # a wrong range, such as that of rewards before a filter, must not hide what was seen
+    if within is not None and within[0] <= min(values) and max(values) <= within[1]:
+        low, high = max(low, within[0]), min(high, within[1])
+    return low, high
 
 
 @dataclass(frozen=True)
@@ -34,14 +55,16 @@ class EvaluationStatistics:
     confidence_high: float | None
 
     @classmethod
-    def of(cls, rewards: Sequence[float]) -> EvaluationStatistics:
-        """:param rewards: the total reward of each episode [episodes], at least one"""
+    def of(cls, rewards: Sequence[float], within: Range | None = None) -> EvaluationStatistics:
+        """
+        :param rewards: the total reward of each episode [episodes], at least one
+        :param within: the range of an episode's total reward, if it is known
+        """
         count, mean = len(rewards), float(np.mean(rewards))
         deviation = low = high = None
         if count > 1:
             deviation = float(np.std(rewards, ddof=1))
-            half = t_95(count - 1) * deviation / math.sqrt(count)
-            low, high = mean - half, mean + half
+            low, high = mean_interval(rewards, within)
         return cls(count, mean, deviation, float(min(rewards)), float(max(rewards)), low, high)
 
     def __str__(self) -> str:
@@ -62,7 +85,7 @@ class RunStatistics:
     :param mean: their mean
     :param standard_deviation: of a sample (n - 1); None for a single run
     :param interquartile_mean: the mean of the middle half
-    :param low: lower end of its 95% interval by a stratified bootstrap over runs; None for a single run
+    :param low: lower end of the mean's 95% interval by Student's t; None for fewer than ``FEWEST_RUNS`` runs
     :param high: upper end
     """
 
@@ -74,19 +97,23 @@ class RunStatistics:
     high: float | None
 
     @classmethod
-    def of(cls, scores: Sequence[float]) -> RunStatistics:
-        """:param scores: one of each run [runs], at least one"""
+    def of(cls, scores: Sequence[float], within: Range | None = None) -> RunStatistics:
+        """
+        :param scores: one of each run [runs], at least one
+        :param within: the range of scores, if it is known
+        """
         values = np.asarray(scores, np.float64)
-        middle = float(iqm(values))
-        if len(values) == 1:
-            return cls(1, middle, None, middle, None, None)
-        low, high = bootstrap_interval([values])
-        return cls(len(values), float(values.mean()), float(values.std(ddof=1)), middle, float(low), float(high))
+        deviation = float(values.std(ddof=1)) if len(values) > 1 else None
+        low, high = mean_interval(scores, within) if len(values) >= FEWEST_RUNS else (None, None)
+        return cls(len(values), float(values.mean()), deviation, float(iqm(values)), low, high)
 
     def __str__(self) -> str:
         if self.standard_deviation is None:
             return f"{self.mean:.5g} of 1 run: a single run has no deviation"
+        interval = f"no interval of {self.runs} runs"
+        if self.low is not None:
+            interval = f"95% interval {self.low:.5g} to {self.high:.5g}"
         return (
-            f"mean {self.mean:.5g}, standard deviation {self.standard_deviation:.5g}, interquartile mean "
-            f"{self.interquartile_mean:.5g} (95% interval {self.low:.5g} to {self.high:.5g}), {self.runs} runs"
+            f"mean {self.mean:.5g} ({interval}), standard deviation {self.standard_deviation:.5g}, "
+            f"interquartile mean {self.interquartile_mean:.5g}, {self.runs} runs"
         )

@@ -39,9 +39,10 @@ def lock(directory: str | os.PathLike[str]) -> None:
         # The system drops a flock when its process dies, by kill -9 too, so no lock can be left behind.
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        holder = _holder(file)
         file.close()
-        raise CoachError(f"another run{holder} writes to '{directory}': stop that run first") from None
+        pid = holder(path)
+        who = "" if pid is None else f" (process {pid})"
+        raise CoachError(f"another run{who} writes to '{directory}': stop that run first") from None
     except OSError:
         file.close()
         return
@@ -66,10 +67,13 @@ def holds(directory: str | os.PathLike[str]) -> bool:
     return pathlib.Path(directory).resolve() in _held
 
 
-def _holder(file: IO[str]) -> str:
-    file.seek(0)
-    number = file.read(20).strip()
-    return f" (process {number})" if number.isdigit() else ""
+def holder(directory: str | os.PathLike[str]) -> int | None:
+    """The process that has locked a directory last; None if it is not known."""
+    try:
+        number = (pathlib.Path(directory) / LOCK_FILE).read_text(encoding="utf-8")[:20].strip()
+    except (OSError, ValueError):
+        return None
+    return int(number) if number.isdigit() else None
 
 
 def _forget() -> None:

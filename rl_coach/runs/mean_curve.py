@@ -7,7 +7,7 @@ from typing import Sequence
 
 import numpy as np
 
-from rl_coach.runs.statistics import bootstrap_interval, iqm
+from rl_coach.runs.statistics import FEWEST_RUNS, interval_over_runs, iqm
 from rl_coach.utilities.students_t import t_95
 
 POINTS_OF_A_GROUP = 600
@@ -37,13 +37,15 @@ def mean_of(
     count = np.isfinite(values).sum(axis=0)
     grid, values, count = grid[count > 0], values[:, count > 0], count[count > 0]
     if band == "iqm":
-        low, high = bootstrap_interval([values[np.equal(strata, one)] for one in dict.fromkeys(strata)])
-        return {"x": grid, "y": iqm(values), "low": low, "high": high, "count": count.astype(float)}
+        low, high = interval_over_runs([values[np.equal(strata, one)] for one in dict.fromkeys(strata)])
+        middle = iqm(values)
+        ends = {"low": np.where(np.isnan(low), middle, low), "high": np.where(np.isnan(high), middle, high)}
+        return {"x": grid, "y": middle, **ends, "count": count.astype(float)}
     mean = np.nansum(values, axis=0) / count
     variance = np.nansum((values - mean) ** 2, axis=0) / np.maximum(count - 1, 1)
     spread = np.sqrt(variance)
     if band == "confidence":
-        spread *= np.array([t_95(int(n) - 1) for n in count]) / np.sqrt(count)
+        spread *= np.array([t_95(int(n) - 1) if n >= FEWEST_RUNS else 0.0 for n in count]) / np.sqrt(count)
     return {"x": grid, "y": mean, "low": mean - spread, "high": mean + spread, "count": count.astype(float)}
 
 

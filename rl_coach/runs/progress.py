@@ -177,6 +177,8 @@ class Progress:
     :param screen_logger: where it is shown
 
     :ivar has_improved: no evaluation before the newest one was as good
+    :ivar steps_to_target: the steps after which an evaluation has reached the target and ended training; None so far
+    :ivar reward_range: the smallest and the largest total reward of an episode; None if they are not known
     """
 
     def __init__(self, screen_logger: ScreenLogger = screen):
@@ -192,6 +194,8 @@ class Progress:
         self.last_evaluation: float | None = None
         self.best_evaluation: float | None = None
         self.has_improved = False
+        self.steps_to_target: int | None = None
+        self.reward_range: tuple[float, float] | None = None
 
     @property
     def is_running(self) -> bool:
@@ -284,6 +288,8 @@ class Progress:
             "mean_reward": sum(self._rewards) / len(self._rewards) if self._rewards else None,
             "last_evaluation": self.last_evaluation,
             "best_evaluation": self.best_evaluation,
+            "steps_to_target": self.steps_to_target,
+            "reward_range": self.reward_range,
             "seconds": self.seconds,
             "done": goal.done if goal else None,
             "total": goal.total if goal and not goal.is_endless else None,

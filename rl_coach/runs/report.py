@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 import pathlib
 import re
 from dataclasses import dataclass
@@ -52,30 +53,34 @@ def write(comparison: Comparison, directory: pathlib.Path) -> list[pathlib.Path]
 def sections_of(comparison: Comparison) -> list[Section]:
     """The parts of the report."""
     sections = [_about(comparison)]
-    for task in comparison.ranges:
+    for task in comparison.tasks:
         rows = rows_of_scores(
             {side.name: side.scores[task] for side in comparison.sides},
             {side.name: side.steps[task] for side in comparison.sides},
         )
         about = (
-            "Scores of the runs, and their environment steps on average. The interval is that of the interquartile "
-            "mean (IQM), by a bootstrap over runs. P(best > this) is the probability that a run of the first line "
-            "scores more than one of this line."
+            "Scores of the runs, and their environment steps on average. The interval is that of the mean, by "
+            "Student's t; fewer than three runs have none. IQM is the interquartile mean. P(best > this) is the "
+            "probability that a run of the first line scores more than one of this line."
         )
         sections.append(Section(f"Scores in {task}", about, rows))
         curves = _learning_curves(comparison, task)
         if curves.lines:
             about = "Interquartile means of the evaluation rewards, with 95% intervals."
             sections.append(Section(f"Learning curves in {task}", about, figure=curves))
+    if not comparison.ranges:  # measures over environments need a scale
+        return [*sections, _improvements(comparison)]
     return [*sections, *_aggregates(comparison), _improvements(comparison), _profiles(comparison)]
 
 
 def _about(comparison: Comparison) -> Section:
     ranges = "; ".join(f"{task}: {low:.6g} is 0, {high:.6g} is 1" for task, (low, high) in comparison.ranges.items())
     about = (
-        "Measures and intervals are those of Agarwal et al. 2021 (rliable): stratified bootstrap, 95%. "
-        f"Measures over environments use scores on a scale of 0 to 1: {ranges}."
+        "Measures are those of Agarwal et al. 2021 (rliable). Intervals of scores are 95% intervals by Student's t, "
+        "which hold for three runs; fewer runs have none. Intervals of probabilities come from a stratified bootstrap."
     )
+    if ranges:
+        about += f" Measures over environments use scores on a scale of 0 to 1: {ranges}."
     return Section("Comparison of runs", " ".join([about, *(f"Note: {note}." for note in comparison.notes)]))
 
 
@@ -99,7 +104,7 @@ def _aggregates(comparison: Comparison) -> list[Section]:
     )
     sections = [Section("Aggregate measures", about, rows)]
     for measure in ("IQM", "optimality gap"):
-        drawn = [Interval(name, *of_side[measure], at) for at, (name, of_side) in enumerate(found.items())]
+        drawn = [Interval(name, *_drawn(of_side[measure]), at) for at, (name, of_side) in enumerate(found.items())]
         ends = (min(0.0, *(one.low for one in drawn)), max(1.0, *(one.high for one in drawn)))
         plot = IntervalPlot(drawn, f"{measure}, on the scale of 0 to 1", ends)
         sections.append(Section(f"{measure[0].upper()}{measure[1:]}", "", figure=plot))
@@ -116,7 +121,7 @@ def _improvements(comparison: Comparison) -> Section:
     if not found:
         return Section("Probability of improvement", "There is nothing to compare with: give another directory.")
     rows = [["", f"P(this > {first.name})"], *([name, _written(one)] for name, one in found.items())]
-    drawn = [Interval(name, *one, at) for at, (name, one) in enumerate(found.items(), 1)]
+    drawn = [Interval(name, *_drawn(one), at) for at, (name, one) in enumerate(found.items(), 1)]
     plot = IntervalPlot(drawn, "probability of improvement", (0, 1), mark=0.5)
     return Section("Probability of improvement", about, rows, plot)
 
@@ -130,7 +135,15 @@ def _profiles(comparison: Comparison) -> Section:
 
 def _written(measure: Measure) -> str:
     value, low, high = measure
+    if math.isnan(low):
+        return f"{value:.3f}"
     return f"{value:.3f} ({low:.3f} to {high:.3f})"
+
+
+def _drawn(measure: Measure) -> Measure:
+    """A measure as it is drawn: a point if it has no interval."""
+    value, low, _ = measure
+    return (value, value, value) if math.isnan(low) else measure
 
 
 def _figure_file(section: Section) -> str:

@@ -64,7 +64,11 @@ class Summary:
         if self.evaluation is not None:
             screen.success(f"evaluation: {self.evaluation}")
         elif progress.last_evaluation is not None and progress.best_evaluation is not None:
-            screen.success(f"evaluation reward {progress.last_evaluation:.5g} (best {progress.best_evaluation:.5g})")
+            reward = f"evaluation reward {progress.last_evaluation:.5g}"
+            if progress.steps_to_target is not None:
+                screen.success(f"steps to the target: {progress.steps_to_target:,}")
+                reward += " in new episodes"
+            screen.success(f"{reward} (best {progress.best_evaluation:.5g})")
         for line in self._counted():
             screen.print(line)
         screen.announce(f"Results stored at: {self.experiment_path}")

@@ -111,6 +111,11 @@ class StopSignals:
                 leave_lost_terminal()
             raise _exception_of(self.asked)
 
+    def have_raised(self, error: BaseException) -> bool:
+        """True if a signal has caused an error; False if code that a run calls has raised it."""
+        is_of_a_signal = isinstance(error, (KeyboardInterrupt, Terminated))
+        return is_of_a_signal and (self.asked is not None or not self._is_listening)
+
 
 stop_signals = StopSignals()
 """Those of this process."""

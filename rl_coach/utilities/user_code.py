@@ -26,14 +26,23 @@ def in_one_line(error: BaseException) -> str:
     """``file.py:12: ZeroDivisionError: division by zero``; without a place if no line of the user is involved."""
     if isinstance(error, SyntaxError) and error.filename and error.lineno:
         return f"{error.filename}:{error.lineno}: {error.msg}"
-    text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    said = _said(error)
+    text = f"{type(error).__name__}: {said}" if said else type(error).__name__
     frame = users_frame(error)
     place = "" if frame is None else f"{frame.filename}:{frame.lineno}: "
     return place + " ".join(text.split())
 
 
+def _said(error: BaseException) -> str:
+    """The text of an error. The ``__str__`` of an exception class can fail, too."""
+    try:
+        return str(error)
+    except Exception:
+        return "its text cannot be made, because its __str__ fails"
+
+
 def environment_error(error: BaseException) -> str:
     """``in_one_line``, with the values that Gymnasium expects if an environment returned another number of values."""
     text = in_one_line(error)
-    is_wrong_answer = isinstance(error, (TypeError, ValueError)) and "unpack" in str(error)
+    is_wrong_answer = isinstance(error, (TypeError, ValueError)) and "unpack" in _said(error)
     return f"{text}; {_SHAPE_OF_ANSWERS}" if is_wrong_answer else text

@@ -6,14 +6,17 @@ import numpy as np
 import pandas
 import pytest
 
+from rl_coach import make_agent
 from rl_coach.callbacks import Callback, FilmEvaluations, NotebookProgress, SaveEvery, StopOnPlateau, StopOnReward
 from rl_coach.callbacks.callback import RunView
 from rl_coach.checkpoint import CheckpointStateReader
-from rl_coach.coach import CoachInterface
+from rl_coach.coach import CoachInterface, main
 from rl_coach.command_line.user_classes import make_callbacks
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, RunPhase, TrainingSteps
+from rl_coach.graph_managers.graph_manager import GraphManager
 from rl_coach.graph_managers.run_callbacks import RunCallbacks
 from rl_coach.utils import CallbackError, CoachError
+from tests.faults.processes import SHORT
 from tests.zoo.graphs import counting_graph, schedule
 from tests.zoo.runs import created, resumed
 
@@ -173,7 +176,7 @@ def test_a_hook_that_is_not_overridden_is_not_called():
     of_an_instance.on_step = lambda run: None
     for callbacks, heard in (([silent], (False, False)), ([silent, Updates()], (False, True)),
                              ([of_an_instance], (True, False))):  # fmt: skip
-        hooks = RunCallbacks(callbacks, RunView(None), lambda name: None)
+        hooks = RunCallbacks(callbacks, RunView(GraphManager("g", schedule(1, 1, 1))), lambda name: None)
         assert (hooks.hear_steps, hooks.hear_updates) == heard
 
 
@@ -235,6 +238,88 @@ def test_one_that_fails_at_the_end_changes_nothing(tmp_path, capsys):
     trained(tmp_path, Failing("on_run_end"), recorder)
     assert "callback Failing failed in on_run_end" in "".join(capsys.readouterr())
     assert recorder.of("run end") == [100]
+
+
+FAILURES = {
+    "a set": ("def get_state(self): return {'rewards': {1, 2}}", "get_state", 1),
+    "an array of objects": ("def get_state(self): return {'a': np.array([None])}", "get_state", 1),
+    "get_state raises": ("def get_state(self): return {'x': self.nope}", "get_state", 1),
+    "a set, later": (
+        "def get_state(self): return {'x': {1} if self.ended else 1}\n"
+        "    ended = False\n"
+        "    def on_episode_end(self, run): self.ended = run.phase is RunPhase.TRAIN",
+        "get_state", 1,
+    ),
+    "sys.exit": ("def on_step(self, run): run.steps < 30 or sys.exit(3)", "on_step", 1),
+    "KeyboardInterrupt": ("def on_step(self, run):\n        if run.steps == 30: raise KeyboardInterrupt", "on_step", 1),
+    "no text": ("def on_episode_end(self, run): raise Mute", "on_episode_end", 1),
+    "on_checkpoint": ("def on_checkpoint(self, run): raise Mute", "on_checkpoint", 1),
+    "on_creation": ("def on_creation(self, graph_manager): raise Mute", "on_creation", 2),
+    "sys.exit at creation": ("def on_creation(self, graph_manager): sys.exit()", "on_creation", 2),
+    "sys.exit in the constructor": ("def __init__(self): sys.exit('no')", "--callback", 2),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+def test_no_failure_of_a_callback_loses_training(tmp_path, monkeypatch, capsys, failure):
+    method, where, code = FAILURES[failure]
+    (tmp_path / "mine.py").write_text(
+        "import sys\nimport numpy as np\nfrom rl_coach.callbacks import Callback\n"
+        "from rl_coach.core_types import RunPhase\n\n"
+        "class Mute(Exception):\n    def __str__(self): raise ValueError\n\n"
+        f"class Mine(Callback):\n    {method}\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    settings = SHORT.format(steps=300)
+    given = ["-p", "CartPole_DQN", "-e", "e", "--callback", "mine.py:Mine", "--checkpoint_save_steps", "100"]
+    assert main([*given, "-cp", settings, "-ns", "--nocolor"]) == code
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if "Mine" in line]
+    assert where in line
+    saved = list(tmp_path.glob("experiments/e/*/checkpoint/*.ckpt"))
+    assert bool(saved) == (code == 1)
+
+
+def test_a_run_goes_on_without_the_state_of_a_callback_that_cannot_be_restored(tmp_path, monkeypatch, capsys):
+    (tmp_path / "mine.py").write_text(
+        "from rl_coach.callbacks import Callback\n\nclass Mine(Callback):\n"
+        "    def get_state(self): return {'x': 1}\n    def set_state(self, state): state['y']\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    given = ["-p", "CartPole_DQN", "-e", "e", "--callback", "mine.py:Mine", "-cp", SHORT.format(steps=20), "-ns"]
+    assert main(given) == 0
+    (run,) = (tmp_path / "experiments" / "e").iterdir()
+    capsys.readouterr()
+    assert main(["--resume", str(run)]) == 2
+    error = capsys.readouterr().err
+    assert "callback Mine failed in set_state" in error and "mine.py:5: KeyError" in error
+
+
+class EveryTen(Callback):
+    """Counts in which steps ten more steps were made."""
+
+    def __init__(self):
+        self.steps = []
+
+    def on_step(self, run):
+        if run.every(10):
+            self.steps.append(run.steps)
+
+
+def test_every_n_steps_with_several_copies_after_heatup_and_across_a_resume(tmp_path):
+    watch = EveryTen()
+    agent = make_agent("DQN", env="CartPole-v1", num_envs=3, heatup_steps=12, seed=0)
+    agent.learn(99, callback=watch)
+    assert watch.steps == [12, 21, 30, 42, 51, 60, 72, 81, 90]
+    later = EveryTen()
+    agent.learn(12, callback=later)
+    assert later.steps == [102, 111]
+    with pytest.raises(CallbackError, match="n must be 1 or more"):
+        agent.learn(3, callback=EveryNothing())
+
+
+class EveryNothing(Callback):
+    def on_step(self, run):
+        run.every(0)
 
 
 # those that come with Coach

@@ -10,7 +10,7 @@ import subprocess
 import pytest
 
 from rl_coach.coach import main
-from rl_coach.command_line import preset_catalogue, tune
+from rl_coach.command_line import preset_catalogue, study_storage
 from rl_coach.command_line.best_preset import text_of
 from rl_coach.command_line.built_in_spaces import built_in_space
 from rl_coach.command_line.custom_parameters import apply_custom_parameters
@@ -183,7 +183,7 @@ def test_a_study_that_has_lost_its_trials_is_one_line(tmp_path, monkeypatch, cap
 )
 def test_the_file_of_a_study_is_found_from_any_directory(tmp_path, monkeypatch, given, lasting):
     monkeypatch.chdir(tmp_path)
-    assert tune.lasting(given) == lasting.format(here=tmp_path)
+    assert study_storage.lasting(given) == lasting.format(here=tmp_path)
 
 
 def test_trials_that_ended_while_nobody_looked_are_told(tmp_path, monkeypatch, capsys):
@@ -217,3 +217,52 @@ def test_trials_that_ended_while_nobody_looked_are_told(tmp_path, monkeypatch, c
     best = preset_catalogue.load(str(tmp_path / "group" / "best.py"))
     assert str(best.agent_params.algorithm.discount) == study.trials[0].params["discount"]
     assert best.improve_steps == EnvironmentSteps(60)
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("sqlite:///s.db", "sqlite:///s.db"),
+        ("postgresql://me:pa:ss@host:5432/db", "postgresql://me:***@host:5432/db"),
+        ("mysql://me@host/db?ssl_key=x&password=pass", "mysql://me@host/db?***"),
+        ("redis://:secret@host", "redis://:***@host"),
+    ],
+)
+def test_a_storage_is_shown_without_its_password(url, shown):
+    assert study_storage.shown_url(url) == shown
+    hidden = study_storage.without_secret(f"cannot open {url} with secret, pass and pa:ss", url)
+    assert url == shown or not re.search(r"secret@|pa:ss@|=pass", hidden)
+
+
+def test_nobody_else_can_read_the_password_of_a_storage(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(study_storage.STORAGE_VARIABLE, f"sqlite:///{tmp_path}/s.db?password=TOPSECRET")
+    short = "heatup_steps=EnvironmentSteps(20)"
+    given = ["-p", "CartPole_DQN", "-f", "jax", "--trials", "1", "--steps", "200", "-cp", short, "-e", "t"]
+    with pytest.raises(SystemExit, match="0"):
+        main(["tune", *given])
+    assert "TOPSECRET" not in "".join(capfd.readouterr())
+    (directory,) = (tmp_path / "experiments" / "t").iterdir()
+    naming = [path for path in directory.rglob("*") if path.is_file() and b"TOPSECRET" in path.read_bytes()]
+    assert [path.name for path in naming] == ["storage.url"] and naming[0].stat().st_mode & 0o777 == 0o600
+    with pytest.raises(SystemExit, match="0"):
+        main(["tune", "--resume", str(directory), "--trials", "2"])  # it knows its storage
+
+
+def test_a_new_database_is_opened_again_while_others_make_its_tables(monkeypatch):
+    class IntegrityError(Exception):
+        pass
+
+    answers = [IntegrityError("UNIQUE constraint failed"), RuntimeError("table studies already exists"), "study"]
+
+    def open_study():
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(study_storage, "_LONGEST_PAUSE", 0.0)
+    assert study_storage.opened(open_study) == "study"
+    answers[:] = [ValueError("no such driver")]
+    with pytest.raises(ValueError, match="no such driver"):
+        study_storage.opened(open_study)

@@ -130,3 +130,10 @@ def test_a_board_game_is_played_against_random_moves():
 def test_a_level_of_playground_has_a_limit():
     balance = environment("playground:CartpoleBalance", episode_length=2)
     assert [balance.step(np.zeros(1)).game_over for _ in range(2)] == [False, True]
+
+
+def test_pythons_numbers_and_other_names_of_parameters():
+    assert is_function_level(f"{ZOO}:PlainWalk")
+    response = environment(f"{ZOO}:PlainWalk").step(1)
+    assert (response.reward, response.game_over) == (1.0, False)
+    assert not is_function_level("gymnasium.envs.classic_control:CartPoleEnv")

@@ -340,3 +340,26 @@ class Halving(InputFilter):
 )
 def test_only_a_chain_that_returns_what_it_gets_changes_nothing(chain, is_without_effect):
     assert changes_nothing(chain) is is_without_effect
+
+
+@pytest.mark.parametrize("count", [0, 5, 2**30 - 3, 2**31 - 3, 2**33])
+def test_statistics_of_a_compiled_loop_count_beyond_32_bits(count):
+    import keras
+
+    ours = ObservationNormalizationFilter()
+    rows = np.random.default_rng(0).normal(3, 2, (40, 3)).astype(np.float32)
+    known = {"count": count, "mean": np.full(3, 2.0), "squared_deviations": np.full(3, 9.0 * count)}
+    ours.set_state(known)
+    expected = ObservationNormalizationFilter()
+    expected.set_state(known)
+    pure = ours.pure(keras.ops)
+    state = pure.state()
+    for batch in (rows[:16], rows[16:]):
+        state = pure.update(state, batch)
+        expected.filter_batch(batch)
+    np.testing.assert_allclose(
+        np.asarray(pure.apply(state, rows)), expected.filter_batch(rows, False), rtol=1e-4, atol=1e-5
+    )
+    pure.take(state)
+    assert int(ours.get_state()["count"]) == count + 40
+    np.testing.assert_allclose(ours.filter_batch(rows, False), expected.filter_batch(rows, False), rtol=1e-4, atol=1e-5)

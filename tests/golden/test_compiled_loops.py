@@ -12,7 +12,7 @@ import pytest
 from rl_coach.base_parameters import Frameworks, TaskParameters
 from rl_coach.compiled_level_manager import CompiledLevelManager
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps
-from rl_coach.runs.statistics import bootstrap_interval, improvement_interval, iqm
+from rl_coach.runs.statistics import improvement_interval, interval_over_runs, iqm
 from tests.frameworks import FRAMEWORK
 
 pytestmark = [
@@ -58,12 +58,12 @@ def test_learning_curves_of_both_loops_overlap(preset, tmp_path, monkeypatch):
         curves[name] = np.array(
             [curve(preset, seed, tmp_path / f"{name}-{seed}", name == "compiled") for seed in range(SEEDS)]
         )
-        low, high = bootstrap_interval([curves[name]])
+        low, high = interval_over_runs([curves[name]])
         print(
             f"{preset}, {name}: "
             + ", ".join(f"{m:.0f} ({a:.0f} to {b:.0f})" for m, a, b in zip(iqm(curves[name]), low, high))
         )
-    (low, high), (other_low, other_high) = (bootstrap_interval([curves[name]]) for name in curves)
+    (low, high), (other_low, other_high) = (interval_over_runs([curves[name]]) for name in curves)
     assert np.all((low <= other_high) & (other_low <= high))
     worst, best = improvement_interval([curves["compiled"].mean(axis=1)], [curves["ordinary"].mean(axis=1)])
     print(f"{preset}: the compiled loop is better with probability {worst:.2f} to {best:.2f}")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import io
 import json
 import math
 import os
 import pathlib
+import pickle
 import subprocess
 import sys
 from typing import Any, Iterator
@@ -469,3 +471,15 @@ def test_acts_in_an_environment_with_numpy_and_onnxruntime_only(saved, tmp_path)
     with pytest.raises(AssertionError, match="No module named 'tensorflow'"):
         run_python(python, "import tensorflow")
     assert run_python(python, ACT, folder) == f"{np.asarray(Policy.load(folder).act(ones))}\n"
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda policy: pickle.loads(pickle.dumps(policy))])
+@pytest.mark.parametrize("make", policies.AGENTS, ids=lambda make: make.__name__)
+def test_a_copy_goes_on_as_the_original_does(make, copied, saved):
+    _, folder, observations = saved(make)
+    policy, states = Policy.load(folder, seed=5), states_of(observations)
+    for state in states[:3]:
+        policy.act(state, deterministic=False)
+    other = copied(policy)
+    for state in states[3:]:
+        np.testing.assert_array_equal(other.act(state, deterministic=False), policy.act(state, deterministic=False))

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import xml.etree.ElementTree as xml
 
 import numpy as np
@@ -141,3 +142,28 @@ def test_bad_input_is_one_line(experiments, capsys, given, said):
     assert main(["compare", *given]) == 2
     error = capsys.readouterr().err
     assert said in error and error.count("\n") == 1
+
+
+def test_equal_scores_have_no_scale(experiments, capsys):
+    for name in ("CartPole_DQN", "CartPole_PG"):
+        for csv in (experiments / name).rglob("*.csv"):
+            head, *rows = [line.split(",") for line in csv.read_text().splitlines()]
+            place = head.index("Evaluation Reward")
+            same = [[*row[:place], "12" if row[place] else "", *row[place + 1 :]] for row in rows]
+            csv.write_text("\n".join(map(",".join, [head, *same])) + "\n")
+    assert main(["compare", "CartPole_DQN", "CartPole_PG", "-o", "report"]) == 0
+    report = (experiments / "report" / "report.md").read_text()
+    for text in (capsys.readouterr().out, report):
+        assert "all scores in CartPole-v1 are 12, so there is no scale" in text and " is 0, " not in text
+    assert "Aggregate measures" not in report and "Probability of improvement" in report
+    assert main(["compare", "CartPole_DQN", "CartPole_PG", "-o", "other", "--range", "CartPole-v1=0,200"]) == 0
+    assert "0.060 (0.060 to 0.060)" in (experiments / "other" / "report.md").read_text()
+
+
+def test_two_runs_have_no_interval(experiments):
+    for name in ("CartPole_DQN", "CartPole_PG"):
+        shutil.rmtree(experiments / name / "03_02_2026-10_00")
+    assert main(["compare", "CartPole_DQN", "CartPole_PG", "-o", "report"]) == 0
+    assert " to " not in (experiments / "report" / "report.md").read_text().split("## Performance profiles")[0].replace(
+        "scale of 0 to 1", ""
+    )

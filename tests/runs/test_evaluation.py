@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from rl_coach.runs import experiments
@@ -91,8 +92,27 @@ def test_statistics_of_runs():
     statistics = RunStatistics.of([1.0, 2.0, 3.0, 4.0, 100.0])
     assert (statistics.runs, statistics.mean, statistics.interquartile_mean) == (5, 22.0, 3.0)
     assert statistics.standard_deviation == pytest.approx(43.6177, abs=1e-4)
-    assert 1.0 <= statistics.low < 3.0 < statistics.high <= 100.0
-    assert str(statistics).startswith("mean 22, standard deviation 43.618, interquartile mean 3 (95% interval ")
+    half = 2.776 * 43.6177 / 5**0.5
+    assert (statistics.low, statistics.high) == pytest.approx((22 - half, 22 + half), abs=0.01)
+    assert str(statistics) == (
+        "mean 22 (95% interval -32.15 to 76.15), standard deviation 43.618, interquartile mean 3, 5 runs"
+    )
+    two = RunStatistics.of([1.0, 2.0])
+    assert two.low is None and str(two).startswith("mean 1.5 (no interval of 2 runs), standard deviation 0.70711")
     alone = RunStatistics.of([7.0])
     assert (alone.mean, alone.standard_deviation, alone.low) == (7.0, None, None)
     assert str(alone) == "7 of 1 run: a single run has no deviation"
+
+
+@pytest.mark.parametrize("runs", [3, 5, 10])
+def test_intervals_of_normal_scores_contain_their_mean(runs):
+    found = [RunStatistics.of(scores) for scores in np.random.default_rng(1).normal(0, 1, (1000, runs)).tolist()]
+    assert 0.93 <= np.mean([one.low <= 0 <= one.high for one in found]) <= 0.97
+
+
+def test_an_interval_stays_inside_the_range_of_rewards():
+    assert RunStatistics.of([200.0, 200.0, 185.0], (0, 200)).high == 200
+    assert EvaluationStatistics.of([200.0, 185.0], (0, 200)).confidence_high == 200
+    assert EvaluationStatistics.of([1.0, 30.0], (0, 200)).confidence_low == 0
+    outside = EvaluationStatistics.of([300.0, 185.0], (0, 200))
+    assert outside.confidence_high > 300, "a range that is wrong does not count"

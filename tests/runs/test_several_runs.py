@@ -85,6 +85,15 @@ graph_manager = BasicRLGraphManager(agent, GymVectorEnvironment(f"{os.path.abspa
 ENDLESS = "improve_steps=EnvironmentSteps(10**8); steps_between_evaluation_periods=EnvironmentSteps(10**8)"
 
 
+LUCKY = (
+    PRESET.replace("float(action == (self.seen[0] > 0))", "float(self.np_random.normal()) / 20**0.5")
+    .replace("EnvironmentEpisodes(5)", "EnvironmentEpisodes(1)")
+    .replace("EnvironmentSteps(200)", "EnvironmentSteps(4000)")
+    + "graph_manager.env_params.custom_reward_threshold = 1.0\n"
+)
+"""Total rewards of a normal distribution around 0, in which an evaluation of one episode reaches 1 by chance."""
+
+
 @pytest.fixture
 def place(tmp_path):
     (tmp_path / "guess.py").write_text(PRESET)
@@ -103,6 +112,21 @@ def record_of(group):
 def rewards_of(run):
     with open(next(run.glob("*.csv")), newline="") as file:
         return [(row["Training Reward"], row["Evaluation Reward"], row["Loss/Mean"]) for row in csv.DictReader(file)]
+
+
+def test_a_run_that_an_evaluation_has_stopped_is_scored_by_new_episodes(place):
+    (place / "lucky.py").write_text(LUCKY)
+    done = coach(place, "-p", "lucky.py", "--seeds", "2", "-asc", "-ns", "-f", "jax")
+    assert done.returncode == 0, done.stderr
+    document = record_of(group_of(place, "lucky"))
+    steps = [run["steps_to_target"] for run in document["runs"]]
+    said = f"steps to the target: mean {sum(steps) / 2:,.0f}, {min(steps):,} to {max(steps):,}, reached by 2 of 2"
+    assert said in done.stdout and "new evaluations: mean " in done.stdout
+    assert document["statistics"][""]["mean"] < 0.75
+    for run in document["runs"]:
+        evaluated = [float(reward) for _, reward, _ in rewards_of(group_of(place, "lucky") / run["name"]) if reward]
+        assert evaluated[-1] == pytest.approx(run["score"])
+        assert run["steps"] == run["steps_to_target"]
 
 
 @pytest.mark.slow
@@ -306,7 +330,8 @@ def test_what_outlived_the_process_that_began_it_is_told_of(tmp_path):
     done = coach(tmp_path, "--resume", group)
     assert done.returncode == 0, done.stderr
     assert "seed 0: evaluation 100 (best 200), 5,000 steps in 0:12\n" in done.stdout
-    assert re.search(r"^last evaluations: mean 150, standard deviation .*, 2 runs$", done.stdout, re.MULTILINE)
+    said = r"^last evaluations: mean 150 .no interval of 2 runs., standard deviation .*, 2 runs$"
+    assert re.search(said, done.stdout, re.MULTILINE)
     document = record_of(group)
     assert [(run["state"], run["score"], run["steps"]) for run in document["runs"]] == [
         ("finished", 100.0, 5000), ("finished", 200.0, 5000)

@@ -13,8 +13,15 @@ import pytest
 
 from rl_coach.runs.comparison import table_of_scores
 from rl_coach.runs.lock import lock, unlock
+from rl_coach.runs.status import process_is_gone, read_status
 from tests.runs.test_several_runs import COACH, ENDLESS, coach, group_of, place, record_of  # noqa: F401
 from tests.terminal import terminal
+
+TEN = ",".join(f"0.{digit}" for digit in range(10))
+HUGE = "; ".join(
+    [f"discount={TEN}", f"learning_rate={TEN}", f"optimizer_epsilon={TEN}", f"evaluation_epsilon={TEN}",
+     f"adam_optimizer_beta1={TEN}", f"adam_optimizer_beta2={TEN}", "batch_size=1,2,3,4,5,6,7,8,9,10"]
+)  # fmt: skip
 
 
 def finished(score):
@@ -26,11 +33,11 @@ def test_a_table_of_settings_the_best_first():
     scores = {"a=1,b=2": [1.0, 3.0], "a=2": [4.0, 2.0, 6.0], "c": [0.0], "d": [0.0]}
     steps = {"a=1,b=2": [3000, 1000], "a=2": [500, 500, 500], "c": [float("nan")], "d": [20]}
     assert table_of_scores(scores, steps) == [
-        "         runs  steps  mean  IQM  95% interval  P(best > this)",
-        "a=2         3    500     4    4        2 to 6",
-        "a=1,b=2     2  2,000     2    2        1 to 3            0.83",
-        "d           1     20     0    0             -            1.00",
-        "c           1      -     0    0             -            1.00",
+        "         runs  steps  mean  IQM        95% interval  P(best > this)",
+        "a=2         3    500     4    4  -0.96868 to 8.9687",
+        "a=1,b=2     2  2,000     2    2                   -            0.83",
+        "d           1     20     0    0                   -            1.00",
+        "c           1      -     0    0                   -            1.00",
     ]
     assert table_of_scores({}, {}) == []
 
@@ -69,6 +76,9 @@ def test_the_end_of_a_sweep_compares_settings_and_says_how_to_look_at_it(tmp_pat
         (["-p", "CartPole_DQN", "empty.txt"], "'empty.txt' has no settings"),
         (["-p", "CartPole_DQN", "lines.txt"], "lines.txt: 'discount' has a range: give --random N"),
         (["-p", "CartPole_DQN", "discont=0.9"], "did you mean 'discount'"),
+        (["-p", "CartPole_DQN", "discount=0.9,1; agent_params.algorithm.discount=0.5"], "are the same setting"),
+        (["-p", "CartPole_DQN", HUGE], "these are 10,000,000 runs, more than 10,000"),
+        (["-p", "CartPole_DQN", HUGE, "--random", "20000"], "these are 20,000 runs"),
         (["-p", "CartPole_DQN", "discount=0.9", "--seed", "1", "--seeds", "2"], "give only one of them"),
         (["-p", "CartPole_DQN", "discount=0.9", "--parallell", "2"], "did you mean '--parallel'"),
     ],
@@ -99,6 +109,26 @@ def test_a_run_that_outlived_a_killed_sweep_is_not_begun_a_second_time(tmp_path)
         unlock(directory)
     assert done.returncode == 2 and f"another run (process {os.getpid()}) writes to" in done.stderr
     assert done.stderr.count("\n") == 1 and (directory / "status.json").exists()
+
+
+@pytest.mark.slow
+def test_a_run_that_outlived_a_killed_sweep_is_ended_and_goes_on(place):  # noqa: F811
+    command = [*COACH, "sweep", "-p", "guess.py", "discount=0.5,0.9", "--parallel", "2", "-cp", ENDLESS]
+    with subprocess.Popen(command, cwd=place, stdout=subprocess.PIPE, text=True) as sweep:
+        while not all(read_status(one).get("state") == "running" for one in below(place)) or len(below(place)) < 2:
+            assert sweep.poll() is None
+        sweep.kill()
+    survivors = [read_status(one)["pid"] for one in below(place)]
+    short = "improve_steps=EnvironmentSteps(200); evaluation_steps=EnvironmentEpisodes(1)"
+    done = coach(place, "--resume", group_of(place), "-cp", short)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("has outlived the program that started it") == 2
+    assert all(process_is_gone(pid) for pid in survivors)
+    assert [run["state"] for run in record_of(group_of(place))["runs"]] == ["finished"] * 2
+
+
+def below(place):  # noqa: F811
+    return sorted((place / "experiments").glob("guess/*/discount=*/"))
 
 
 @pytest.mark.slow

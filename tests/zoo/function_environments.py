@@ -96,3 +96,14 @@ class Recall:
 
 
 walk, reach, recall = Walk(), Reach(), Recall()
+
+
+class PlainWalk(Walk):
+    """Its step gives Python's numbers, and its parameters have other names."""
+
+    def reset(this, rng: Any, settings: Any = None) -> tuple[Any, WalkState]:
+        return super().reset(rng, settings)
+
+    def step(this, rng: Any, at: WalkState, move: Any, settings: Any = None) -> tuple:
+        observation, state, _, terminated, _, info = super().step(rng, at, move, settings)
+        return observation, state, 1, terminated, False, info

@@ -12,6 +12,8 @@ from rl_coach.spaces import ObservationSpace
 from rl_coach.utilities.plain_data import State
 from rl_coach.utilities.shared_running_stats import NumpySharedRunningStats
 
+_DIGIT = 1 << 30
+
 
 class ObservationNormalizationFilter(ObservationFilter):
     """Subtracts the running mean of each element and divides by its running standard deviation.
@@ -52,39 +54,49 @@ class ObservationNormalizationFilter(ObservationFilter):
         return self.filter(observations, update_internal_state)
 
     def pure(self, ops: Any) -> PureFilter:
-        """The same statistics in 32 bits, which a loop on an accelerator computes with."""
+        """The same statistics in 32 bits, which a loop on an accelerator computes with.
+
+        The count has two digits of 30 bits, because one number of 32 bits overflows after 2^31 rows. The variance is
+        kept, not the sum of squared deviations: if a change is too small for 32 bits, the variance stays the same.
+        """
         statistics = self.running_observation_stats
 
         def state() -> dict[str, Any]:
             known = statistics.get_state()
+            high, low = divmod(int(known["count"]), _DIGIT)
             return {
-                "count": np.int32(known["count"]),
+                "count": np.array([low, high], np.int32),
                 "mean": known["mean"].astype(np.float32),
-                "squared_deviations": known["squared_deviations"].astype(np.float32),
+                "variance": (known["squared_deviations"] / max(int(known["count"]), 1)).astype(np.float32),
             }
+
+        def number(count: Any) -> Any:
+            digits = ops.cast(count, "float32")
+            return digits[1] * float(_DIGIT) + digits[0]
 
         def update(state: dict[str, Any], batch: Any) -> dict[str, Any]:
             """See ``SharedRunningStats.push``."""
             mean, size = ops.mean(batch, axis=0), batch.shape[0]
-            share = size / ops.cast(state["count"] + size, "float32")
+            share = size / (number(state["count"]) + size)
             difference = mean - state["mean"]
-            squared = ops.sum(ops.square(batch - mean), axis=0)
-            squared += state["squared_deviations"] + ops.square(difference) * (
-                ops.cast(state["count"], "float32") * share
-            )
-            count = state["count"] + size
-            return {"count": count, "mean": state["mean"] + difference * share, "squared_deviations": squared}
+            gained = ops.mean(ops.square(batch - mean), axis=0) - state["variance"]
+            variance = state["variance"] + share * (gained + (1 - share) * ops.square(difference))
+            low = state["count"][0] + size
+            carried = low // _DIGIT
+            count = ops.stack([low - carried * _DIGIT, state["count"][1] + carried])
+            return {"count": count, "mean": state["mean"] + difference * share, "variance": variance}
 
         def apply(state: dict[str, Any], batch: Any) -> Any:
             """See ``SharedRunningStats.normalize``."""
-            count = ops.cast(ops.maximum(state["count"], 1), "float32")
-            variance = ops.maximum(state["squared_deviations"] / count, statistics.epsilon)
-            variance = ops.where(state["count"] > 0, variance, 1.0)
+            variance = ops.maximum(state["variance"], statistics.epsilon)
+            variance = ops.where(number(state["count"]) > 0, variance, 1.0)
             return ops.clip((batch - state["mean"]) / ops.sqrt(variance), self.clip_min, self.clip_max)
 
         def take(state: dict[str, Any]) -> None:
-            arrays = {name: np.asarray(state[name], np.float64) for name in ("mean", "squared_deviations")}
-            self.set_state({"count": int(state["count"]), **arrays})
+            low, high = np.asarray(state["count"]).tolist()
+            count = high * _DIGIT + low
+            mean, variance = (np.asarray(state[name], np.float64) for name in ("mean", "variance"))
+            self.set_state({"count": count, "mean": mean, "squared_deviations": variance * count})
 
         return PureFilter(state, update, apply, take)
 

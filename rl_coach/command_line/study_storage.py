@@ -1,0 +1,82 @@
+"""The storage of a tuning's study: a URL that may have a password, which only its owner may read."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import random
+import re
+import time
+from typing import Any, Callable
+
+from rl_coach.callbacks.tuning import SECRET_MARK
+
+SECRET_FILE = "storage.url"
+"""The URL of a storage with a password, in the directory of the tuning. Only its owner can read it."""
+STORAGE_VARIABLE = "COACH_TUNE_STORAGE"
+"""An environment variable with the URL. Other users see the flags of a command, but not its variables."""
+_USER_AND_PASSWORD = re.compile(r"(?<=://)([^/@:]*):([^/]*)(?=@)")
+SQLITE = "sqlite:///"
+_HIDDEN = "***"
+_TRIES, _LONGEST_PAUSE = 20, 0.5
+
+
+def lasting(storage: str) -> str:
+    """The URL of a storage, of a file of SQLite with its whole path: --resume finds it from any directory."""
+    path = storage.removeprefix(SQLITE)
+    return storage if path == storage else f"{SQLITE}{os.path.abspath(path)}"
+
+
+def shown_url(url: str) -> str:
+    """A URL without its password and without its options, which can hold one."""
+    place, mark, _ = url.partition("?")
+    hidden = _USER_AND_PASSWORD.sub(rf"\1:{_HIDDEN}", place)
+    return f"{hidden}{mark}{_HIDDEN}" if mark else hidden
+
+
+def without_secret(text: str, url: str) -> str:
+    """A text, such as an error of a database's client, in which the URL and its secret parts are hidden."""
+    _, _, options = url.partition("?")
+    found = _USER_AND_PASSWORD.search(url.partition("?")[0])
+    values = [option.partition("=")[2] for option in options.split("&")]
+    for secret in filter(None, [url, options, *values, found and found[2]]):
+        text = text.replace(secret, shown_url(url) if secret == url else _HIDDEN)
+    return text
+
+
+def recorded(url: str, directory: pathlib.Path) -> str:
+    """The storage as records and command lines may name it: the URL, or ``@`` and a private file if it has a secret."""
+    if shown_url(url) == url:
+        return url
+    path = directory / SECRET_FILE
+    path.unlink(missing_ok=True)
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+        file.write(url)
+    return f"{SECRET_MARK}{path}"
+
+
+def opened(open_study: Callable[[], Any]) -> Any:
+    """Open a study, again and again while other processes make the tables of the same new database.
+
+    :raises Exception: whatever the database's client raises at last
+    """
+    for left in reversed(range(_TRIES)):
+        try:
+            return open_study()
+        except Exception as error:
+            if left == 0 or not _may_be_another(error):
+                raise
+        time.sleep(random.uniform(0.0, _LONGEST_PAUSE))
+    raise AssertionError("the last try returns or raises")
+
+
+def _may_be_another(error: BaseException | None) -> bool:
+    """True for errors of a database in which another process makes the same tables, rows or study."""
+    while error is not None:
+        if type(error).__name__ in ("IntegrityError", "DuplicatedStudyError"):
+            return True
+        text = str(error)
+        if any(said in text for said in ("already exists", "is locked", "no such table", "doesn't exist")):
+            return True
+        error = error.__cause__ or error.__context__
+    return False

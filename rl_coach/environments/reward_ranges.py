@@ -1,0 +1,41 @@
+"""Ranges of the total rewards of episodes, for the environments that have known ones."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+_OF_A_STEP = {
+    "CartPole": (0.0, 1.0),
+    "MountainCar": (-1.0, 0.0),
+    "Acrobot": (-1.0, 0.0),
+    "Pendulum": (-(math.pi**2 + 0.1 * 8**2 + 0.001 * 2**2), 0.0),
+    "CliffWalking": (-100.0, 0.0),
+}
+_OF_AN_EPISODE = {
+    "FrozenLake": (0.0, 1.0),
+    "FrozenLake8x8": (0.0, 1.0),
+    "Blackjack": (-1.0, 1.5),
+    "Pong": (-21.0, 21.0),
+}
+
+
+def range_of_episodes(environment: Any) -> tuple[float, float] | None:
+    """The smallest and the largest total reward that an episode can have; None if it is not known.
+
+    :param environment: an ``Environment``. The range of a step's reward is that of its ``reward_space`` if it has ends,
+        otherwise that of Gymnasium's environment of this name
+    """
+    specification = getattr(getattr(environment, "env", None), "spec", None)
+    name = str(getattr(specification, "name", ""))
+    if name in _OF_AN_EPISODE:
+        return _OF_AN_EPISODE[name]
+    steps = getattr(specification, "max_episode_steps", None)
+    space = environment.reward_space
+    low, high = float(space.low.min()), float(space.high.max())
+    if not (math.isfinite(low) and math.isfinite(high)):
+        low, high = _OF_A_STEP.get(name, (-math.inf, math.inf))
+    if steps is None or not math.isfinite(high - low):
+        return None
+    # an episode may end at once
+    return min(0.0, low * steps), max(0.0, high * steps)
