@@ -11,7 +11,8 @@ import numpy as np
 from rl_coach.core_types import CsvDataset, PickledReplayBuffer, Transition
 from rl_coach.installation import install_command
 from rl_coach.memories.data_set import DataSet
-from rl_coach.memories.recorded import read_csv_episodes, read_pickled_episodes, write_csv
+from rl_coach.memories.coach_pickles import read_pickled_episodes
+from rl_coach.memories.csv_episodes import read_csv, write_csv
 from rl_coach.memories.transition_store import TransitionStore
 from rl_coach.utilities.files import read_data
 from rl_coach.utils import CoachError
@@ -90,8 +91,10 @@ def write(data_set: DataSet, place: str | os.PathLike) -> None:
 
 
 def _read_csv(path: str) -> DataSet:
-    episodes, is_raw = read_csv_episodes(CsvDataset(path))
-    return _complete([episode.transitions for episode in episodes], is_raw, path)
+    columns, lengths, is_raw = read_csv(CsvDataset(path))
+    if not len(columns):
+        raise CoachError(f"'{path}' has no step that has a next state")
+    return DataSet(columns, lengths, is_raw)
 
 
 def _read_pickle(path: str) -> DataSet:

@@ -19,7 +19,8 @@ from rl_coach.memories.memory import (
     episode_ends,
     is_same_transition,
 )
-from rl_coach.memories.recorded import read_csv_episodes, read_pickled_episodes
+from rl_coach.memories.coach_pickles import read_pickled_episodes
+from rl_coach.memories.csv_episodes import read_csv_episodes
 from rl_coach.memories.transition_store import TransitionStore
 from rl_coach.utilities.files import read_data, write_data
 from rl_coach.utilities.requirements import check_arguments, exactly, member, number, pair, whole
@@ -432,7 +433,7 @@ class EpisodicExperienceReplay(Memory):
     # Files
 
     def load_csv(self, csv_dataset: CsvDataset, input_filter: Any) -> None:
-        """Store the episodes of a CSV file; ``recorded.read_csv_episodes`` describes it.
+        """Store the episodes of a CSV file; ``csv_episodes.read_csv`` describes it.
 
         :param input_filter: applied to the transitions of each episode, after a reset, if they are raw; None for none
         :raises CoachError: there is no such file or it is malformed
@@ -471,7 +472,7 @@ class EpisodicExperienceReplay(Memory):
         self._store.take_defaults(saved)
 
     def load_pickled(self, file_path: str | os.PathLike) -> None:
-        """Store the episodes of a file that Coach's ``save`` pickled; see ``recorded.read_pickled_transitions``."""
+        """Store the episodes of a file that Coach's ``save`` pickled; see ``coach_pickles.read_pickled_transitions``."""
         for transitions in read_pickled_episodes(file_path):
             self.store_episode(self._as_episode(transitions))
 

@@ -10,7 +10,7 @@ import numpy as np
 from rl_coach.core_types import Batch, Episode, Transition
 from rl_coach.memories.columns import uniform_rows
 from rl_coach.memories.memory import Memory, MemoryGranularity, MemoryParameters, check_max_size
-from rl_coach.memories.recorded import read_pickled_transitions
+from rl_coach.memories.coach_pickles import read_pickled_transitions
 from rl_coach.memories.transition_store import TransitionStore
 from rl_coach.utilities.files import read_data, write_data
 from rl_coach.utilities.requirements import FLAG, exactly, pair, whole
@@ -150,6 +150,6 @@ class ExperienceReplay(Memory):
         self._store.take_defaults(saved)
 
     def load_pickled(self, file_path: str | os.PathLike) -> None:
-        """Store the transitions of a file that Coach's ``save`` pickled; see ``recorded.read_pickled_transitions``."""
+        """Store the transitions of a file that Coach's ``save`` pickled; see ``coach_pickles.read_pickled_transitions``."""
         for transition in read_pickled_transitions(file_path):
             self.store(transition)
