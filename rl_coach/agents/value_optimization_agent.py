@@ -118,7 +118,8 @@ class ValueOptimizationAgent(Agent):
         """
         if not self.memory.has_priorities:
             return None
-        self.memory.update_priorities(batch.info("idx"), np.abs(TD_errors))
+        if "idx" in batch.info_columns:  # not of a batch that a user has given
+            self.memory.update_priorities(batch.info("idx"), np.abs(TD_errors))
         return batch.info("weight")
 
     def get_reward_model_loss(self, batch: Batch) -> float:

@@ -164,19 +164,20 @@ _COACH_CLASSES = {
     ("rl_coach.core_types", "Episode"): _PickledEpisode,
     ("rl_coach.filters.observation.observation_stacking_filter", "LazyStack"): _PickledStack,
 }
-_INSTRUCTIONS = (
-    "PROTO FRAME STOP MARK POP POP_MARK DUP NONE NEWTRUE NEWFALSE INT BININT BININT1 BININT2 LONG LONG1 LONG4 FLOAT "
-    "BINFLOAT STRING BINSTRING SHORT_BINSTRING BINBYTES SHORT_BINBYTES BINBYTES8 UNICODE BINUNICODE SHORT_BINUNICODE "
-    "BINUNICODE8 TUPLE EMPTY_TUPLE TUPLE1 TUPLE2 TUPLE3 LIST EMPTY_LIST APPEND APPENDS DICT EMPTY_DICT SETITEM "
-    "SETITEMS GET BINGET LONG_BINGET PUT BINPUT LONG_BINPUT MEMOIZE GLOBAL STACK_GLOBAL REDUCE NEWOBJ BUILD"
-).split()
+_INSTRUCTIONS = """
+    PROTO FRAME STOP MARK POP POP_MARK DUP NONE NEWTRUE NEWFALSE INT BININT BININT1 BININT2 LONG LONG1
+    LONG4 FLOAT BINFLOAT STRING BINSTRING SHORT_BINSTRING BINBYTES SHORT_BINBYTES BINBYTES8 UNICODE
+    BINUNICODE SHORT_BINUNICODE BINUNICODE8 TUPLE EMPTY_TUPLE TUPLE1 TUPLE2 TUPLE3 LIST EMPTY_LIST
+    APPEND APPENDS DICT EMPTY_DICT SETITEM SETITEMS GET BINGET LONG_BINGET PUT BINPUT LONG_BINPUT
+    MEMOIZE GLOBAL STACK_GLOBAL REDUCE NEWOBJ BUILD
+"""
 
 
 class _Reader(pickle._Unpickler):  # type: ignore[name-defined]
     """Reads numbers, arrays, containers and Coach's transitions, and calls nothing else that a pickle may name."""
 
     dispatch = {code[0]: pickle._Unpickler.dispatch[code[0]] for code in (  # type: ignore[attr-defined]
-        getattr(pickle, name) for name in _INSTRUCTIONS
+        getattr(pickle, name) for name in _INSTRUCTIONS.split()
     )}  # fmt: skip
 
     def find_class(self, module: str, name: str) -> _Named:
@@ -198,7 +199,9 @@ class _Reader(pickle._Unpickler):  # type: ignore[name-defined]
 
     def load_build(self) -> None:
         state, made = self.stack.pop(), self.stack[-1]
-        _require(isinstance(made, (_PickledObject, _PickledType, _PickledArray)), "it changes an object of another kind")
+        _require(
+            isinstance(made, (_PickledObject, _PickledType, _PickledArray)), "it changes an object of another kind"
+        )
         made.build(state)
 
     def load_bytearray8(self) -> None:
