@@ -343,6 +343,7 @@ class Agent:
             elif not core.is_on_policy and core.batches.has_rows:
                 loss = float(core.learning.learn(None))
         counts[TrainingSteps] += core.training_iteration - before
+        recorded.warn_of_targets(core, before)
         return loss
 
     def learn(

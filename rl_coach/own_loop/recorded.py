@@ -11,7 +11,7 @@ import numpy as np
 
 from rl_coach.agents.core.recorded_values import require_batch
 from rl_coach.command_line.custom_parameters import parse
-from rl_coach.core_types import ActionInfo, Batch, Transition
+from rl_coach.core_types import ActionInfo, Batch, TrainingSteps, Transition
 from rl_coach.environments.fed_environment import FedEnvironment
 from rl_coach.filters.recorded_episodes import ONE_BY_ONE, filter_recorded, in_order
 from rl_coach.logger import screen
@@ -173,6 +173,22 @@ def batch(core: Any, environment: FedEnvironment, data: Mapping[str, Any]) -> Ba
     )
     require_batch(made, core.memory_spaces, "update")
     return made
+
+
+def warn_of_targets(core: Any, updates_before: int) -> None:
+    """Say once that target networks stay as they are, if nothing is played and their period counts steps.
+
+    :param updates_before: updates before the last call
+    """
+    clock, name = core.clock, "num_steps_between_copying_online_weights_to_target"
+    period, has_targets = clock.target_period, any(network.has_target for network in core.networks.values())
+    counts_steps = has_targets and not isinstance(period, TrainingSteps) and period.num_steps > 1
+    if counts_steps and not (clock.steps or core.decides_on_targets) and updates_before < period.num_steps <= clock.updates:
+        screen.warning(
+            f"agent '{core.name}' has made {clock.updates:,} updates and played no step, and its target networks are "
+            f"updated after {period!r}: if it learns from recorded data alone, set {name} to "
+            f"TrainingSteps({int(period.num_steps)})"
+        )
 
 
 # what make_agent was called with

@@ -12,6 +12,8 @@ from rl_coach.spaces import ObservationSpace
 from rl_coach.utilities.plain_data import State
 from rl_coach.utilities.shared_running_stats import NumpySharedRunningStats
 
+MARGIN = 1e-3
+
 
 class ObservationNormalizationFilter(ObservationFilter):
     """Subtracts the running mean of each element and divides by its running standard deviation.
@@ -51,6 +53,11 @@ class ObservationNormalizationFilter(ObservationFilter):
             self._set_shape(observations.shape[1:])
         return self.filter(observations, update_internal_state)
 
+    def normalize_as_data_set(self) -> None:
+        """Divide by the deviation plus 0.001 from now on, however small the deviation is: statistics of a whole data
+        set are known before the first observation is normalised."""
+        self.running_observation_stats.margin = MARGIN
+
     def pure(self, ops: Any) -> PureFilter:
         """The same statistics in 32 bits, which a loop on an accelerator computes with."""
         statistics = self.running_observation_stats
@@ -80,11 +87,14 @@ class ObservationNormalizationFilter(ObservationFilter):
             count = ops.cast(ops.maximum(state["count"], 1), "float32")
             variance = ops.maximum(state["squared_deviations"] / count, statistics.epsilon)
             variance = ops.where(state["count"] > 0, variance, 1.0)
-            return ops.clip((batch - state["mean"]) / ops.sqrt(variance), self.clip_min, self.clip_max)
+            deviation = ops.sqrt(variance)
+            if statistics.margin:
+                deviation = ops.sqrt(state["squared_deviations"] / count) + statistics.margin
+            return ops.clip((batch - state["mean"]) / deviation, self.clip_min, self.clip_max)
 
         def take(state: dict[str, Any]) -> None:
             arrays = {name: np.asarray(state[name], np.float64) for name in ("mean", "squared_deviations")}
-            self.set_state({"count": int(state["count"]), **arrays})
+            self.set_state({"count": int(state["count"]), **arrays, "margin": statistics.margin})
 
         return PureFilter(state, update, apply, take)
 
