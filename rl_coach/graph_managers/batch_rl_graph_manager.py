@@ -335,7 +335,7 @@ class BatchRLGraphManager(BasicRLGraphManager):
         consist of the same transitions. The filters' statistics do not change any more."""
         if changes_nothing(self.get_agent().pre_network_filter):
             return
-        filtered = self.get_agent().update_loop.filtered(Batch(kept_back))
+        filtered = self.get_agent().update_loop.filtered(Batch(kept_back), may_update=False)
         for row, step in enumerate(kept_back):
             step.state = {name: column[row] for name, column in filtered.state_columns.items()}
             step.next_state = {name: column[row] for name, column in filtered.next_state_columns.items()}

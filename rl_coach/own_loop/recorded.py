@@ -183,7 +183,11 @@ def warn_of_targets(core: Any, updates_before: int) -> None:
     clock, name = core.clock, "num_steps_between_copying_online_weights_to_target"
     period, has_targets = clock.target_period, any(network.has_target for network in core.networks.values())
     counts_steps = has_targets and not isinstance(period, TrainingSteps) and period.num_steps > 1
-    if counts_steps and not (clock.steps or core.decides_on_targets) and updates_before < period.num_steps <= clock.updates:
+    if (
+        counts_steps
+        and not (clock.steps or core.decides_on_targets)
+        and updates_before < period.num_steps <= clock.updates
+    ):
         screen.warning(
             f"agent '{core.name}' has made {clock.updates:,} updates and played no step, and its target networks are "
             f"updated after {period!r}: if it learns from recorded data alone, set {name} to "
