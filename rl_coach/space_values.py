@@ -7,7 +7,7 @@ single value is a column of one row.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Callable
+from typing import Any
 
 import numpy as np
 
@@ -65,15 +65,24 @@ def first_misfit(space: Space, rows: Any) -> Misfit | None:
     return Misfit(row, f"{where}{array.reshape(len(array), -1)[row, element]!s}, and {_description(space)}")
 
 
-def require_values(space: Space, rows: Any, what: str, name_row: Callable[[int], str]) -> None:
+def require_values(space: Space, rows: Any, what: str, place: str, first: int = 0) -> None:
     """Check that rows are values of a space.
 
     :param what: what the rows are, for the message, as ``action``
-    :param name_row: the name of a row by its number, as ``step 3``
+    :param place: where they are, for the message
+    :param first: the number of the first row
     :raises CoachError: one is not; the first is named
     """
-    if (misfit := first_misfit(space, rows)) is not None:
-        raise CoachError(f"{'' if misfit.row is None else f'{name_row(misfit.row)}: '}the {what} is {misfit.text}")
+    refuse_misfit(first_misfit(space, rows), what, place, first)
+
+
+def refuse_misfit(misfit: Misfit | None, what: str, place: str, first: int = 0) -> None:
+    """
+    :raises CoachError: there is one; see ``require_values``
+    """
+    if misfit is not None:
+        step = "" if misfit.row is None else f", step {first + misfit.row}"
+        raise CoachError(f"{place}{step}: the {what} is {misfit.text}")
 
 
 def dtype_of(space: ActionSpace) -> np.dtype:

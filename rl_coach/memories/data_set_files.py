@@ -14,6 +14,7 @@ from rl_coach.memories.coach_pickles import read_pickled_episodes
 from rl_coach.memories.csv_episodes import read_csv, write_csv
 from rl_coach.memories.data_set import DataSet
 from rl_coach.memories.saved_memory import read_saved
+from rl_coach.utilities.plain_data import DAMAGE
 from rl_coach.utilities.sound_values import NUMBERS
 from rl_coach.utils import CoachError
 
@@ -125,7 +126,10 @@ def _read_pickle(path: str) -> DataSet:
 def _complete(episodes: Sequence[Sequence[Transition]], is_raw: bool, path: str) -> DataSet:
     if not any(episodes):
         raise CoachError(f"'{path}' has no step that has a next state")
-    return DataSet.of_episodes(episodes, is_raw)
+    try:
+        return DataSet.of_episodes([episode for episode in episodes if episode], is_raw)
+    except (*DAMAGE, MemoryError) as error:
+        raise CoachError(f"'{path}' has steps of different forms: {type(error).__name__} {error}") from None
 
 
 def _read_memory(path: str) -> DataSet:

@@ -1,14 +1,12 @@
-"""Experience recorded elsewhere: CSV files, and pickles as Coach wrote them."""
-
-import collections
-import pickle
-import sys
-import types
+"""Episodes in CSV files."""
 
 import numpy as np
 import pytest
 
 from rl_coach.core_types import CsvDataset
+from rl_coach.filters.filter import InputFilter
+from rl_coach.filters.reward.reward_rescale_filter import RewardRescaleFilter
+from rl_coach.memories import data_set_files
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplay
 from rl_coach.memories.memory import MemoryGranularity
 from rl_coach.memories.non_episodic.experience_replay import ExperienceReplay
@@ -57,20 +55,11 @@ def test_csv_without_episodes_ends_none(tmp_path):
 
 
 def test_csv_passes_the_input_filter(tmp_path):
-    class Filter:
-        resets = 0
-
-        def reset(self):
-            self.resets += 1
-
-        def filter(self, transitions, deep_copy):
-            for transition in transitions:
-                transition.reward *= 10
-            return transitions
-
-    memory, input_filter = episodic(), Filter()
+    input_filter = InputFilter()
+    input_filter.add_reward_filter("scale", RewardRescaleFilter(10))
+    memory = episodic()
     memory.load_csv(CsvDataset(csv_file(tmp_path)), input_filter)
-    assert memory.transitions.rewards().tolist() == [5, 15, 30] and input_filter.resets == 2
+    assert memory.transitions.rewards().tolist() == [5, 15, 30]
 
 
 def test_csv_that_does_not_fit_says_so(tmp_path):
@@ -104,87 +93,97 @@ def test_no_file_is_an_error(tmp_path):
             call(str(tmp_path / "missing"))
 
 
-@pytest.fixture
-def coach(monkeypatch):
-    """Classes that pickle under the names, and with the attributes, of Coach 1.0.1's."""
-
-    classes = {}
-    for module, names in [
-        ("rl_coach.core_types", ["Transition", "Episode"]),
-        ("rl_coach.filters.observation.observation_stacking_filter", ["LazyStack"]),
-    ]:
-        classes.update({name: type(name, (), {"__module__": module}) for name in names})
-        stand_in = types.ModuleType(module)
-        vars(stand_in).update({name: classes[name] for name in names})
-        monkeypatch.setitem(sys.modules, module, stand_in)
-    return types.SimpleNamespace(**classes)
+STEPS = "episode_id,action,reward,state_feature_0,state_feature_1"
+NEXT = STEPS + ",next_state_feature_0,next_state_feature_1"
 
 
-def pickled(coach, tmp_path, as_episodes: bool, stacked: bool = False, protocol: int = 4) -> str:
-    def observation(number):
-        if not stacked:
-            return np.array([number, 0.5], np.float32)
-        stack = coach.LazyStack()
-        stack.history, stack.axis = collections.deque(np.full((2, 2), number + k, np.uint8) for k in range(3)), -1
-        return stack
-
-    def transition(number):
-        made = coach.Transition()
-        made._state = made.state = {"observation": observation(number)}
-        made._action = made.action = np.int64(number % 2)
-        made._reward = made.reward = float(number)
-        made._next_state = made.next_state = {"observation": observation(number + 1)}
-        made._game_over = made.game_over = number % 3 == 2
-        made._n_step_discounted_rewards = None
-        made.info = {"value": np.float64(0.25)}
-        return made
-
-    transitions = [transition(number) for number in range(6)]
-    content = transitions
-    if as_episodes:
-        content = [coach.Episode(), coach.Episode()]
-        content[0].transitions, content[1].transitions = transitions[:3], transitions[3:]
-    path = tmp_path / "replay.p"
-    path.write_bytes(pickle.dumps(content, protocol=protocol))
-    return str(path)
+def columns_of(tmp_path, header, rows, encoding="utf-8"):
+    path = tmp_path / "data.csv"
+    path.write_bytes("\n".join([header, *rows, ""]).encode(encoding))
+    return data_set_files.read(path).columns
 
 
-@pytest.mark.parametrize("protocol", [0, 2, 3, 4, 5])
-@pytest.mark.parametrize("as_episodes", [True, False])
-def test_pickles_of_coach_are_read(coach, as_episodes, protocol, tmp_path):
-    path = pickled(coach, tmp_path, as_episodes, protocol=protocol)
-    for memory in (episodic(), ExperienceReplay((MemoryGranularity.Transitions, 100))):
-        memory.load_pickled(path)
-        batch = memory.transitions
-        assert batch.states(["observation"])["observation"][:, 0].tolist() == [0, 1, 2, 3, 4, 5]
-        assert batch.next_states(["observation"])["observation"][:, 0].tolist() == [1, 2, 3, 4, 5, 6]
-        assert batch.actions().tolist() == [0, 1] * 3 and batch.info("value").tolist() == [0.25] * 6
-        assert batch.game_overs().tolist() == [False, False, True] * 2
-    episodes = episodic()
-    episodes.load_pickled(path)
-    assert episodes.episode_lengths().tolist() == [3, 3]
+def test_elements_are_in_the_order_of_their_numbers(tmp_path):
+    names = sorted(f"state_feature_{number}" for number in range(12))
+    cells = ",".join(name.rpartition("_")[2] for name in names)
+    columns = columns_of(
+        tmp_path, "episode_id,reward,action_1,action_0," + ",".join(names), [f"0,1,.5,.25,{cells}"] * 3
+    )
+    assert columns.state_columns["observation"].tolist() == [list(range(12))] * 2
+    assert columns.action_column.tolist() == [[0.25, 0.5]] * 2
 
 
-def test_pickled_stacks_are_read(coach, tmp_path):
-    memory = ExperienceReplay((MemoryGranularity.Transitions, 100))
-    memory.load_pickled(pickled(coach, tmp_path, as_episodes=True, stacked=True))
-    assert memory.transitions.states(["observation"])["observation"][4, 0, 0].tolist() == [4, 5, 6]
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
+def test_files_of_other_programs_are_read(tmp_path, encoding):
+    rows = [f"a, {step % 2}, 1, 0.5, {step}, 0.5, {step + 1}, {step == 2}, FALSE" for step in range(3)]
+    columns = columns_of(tmp_path, (NEXT + ",terminated,truncated").replace(",", ", "), rows, encoding)
+    assert columns.terminated_column.tolist() == [False, False, True]
+    assert columns.state_columns["observation"].tolist() == [[0.5, 0], [0.5, 1], [0.5, 2]]
+    assert columns.action_column.dtype == np.int64
 
 
-class Malicious:
-    """Would run a command when unpickled."""
-
-    def __reduce__(self):
-        return print, ("not to be seen",)
+def test_actions_with_fractions_stay_as_they_are(tmp_path):
+    assert columns_of(tmp_path, STEPS, ["0,0.37,1,1,1", "0,1.9,1,1,1", "0,0,1,1,1"]).action_column.tolist() == [
+        0.37,
+        1.9,
+    ]
 
 
 @pytest.mark.parametrize(
-    "content", [pickle.dumps([Malicious()]), pickle.dumps({"a": 1}), pickle.dumps([1, 2]), b"no pickle", b""]
+    "marks, header, terminated",
+    [
+        (["0,0", "0,0", "0,1"], "terminated,truncated", [False, False]),  # the last row tells the next state alone
+        (["0,0", "0,0", "1,0"], "terminated,truncated", [False, False, True]),  # nothing depends on what follows it
+        (["0,0", "1,0", "1,0"], "terminated,truncated", [False, True]),
+        (["0", "0", "0"], "truncated", [False, True]),
+        (["0", "0", "1"], "truncated", [False, False]),
+        (["0", "1", "0"], "truncated", [False, False]),
+        (["0", "0", "0"], "terminated", [False, False]),
+    ],
 )
-def test_other_pickles_are_refused_and_run_nothing(content, tmp_path, capsys):
-    path = tmp_path / "odd.p"
-    path.write_bytes(content)
-    for load in (episodic().load_pickled, ExperienceReplay((MemoryGranularity.Transitions, 5)).load_pickled):
-        with pytest.raises(CoachError, match=r"odd\.p"):
-            load(path)
-    assert capsys.readouterr().out == ""
+def test_the_end_of_an_episode_is_the_one_that_is_recorded(tmp_path, marks, header, terminated):
+    columns = columns_of(tmp_path, f"{STEPS},{header}", [f"0,1,1,{row},0,{mark}" for row, mark in enumerate(marks)])
+    assert columns.terminated_column.tolist() == terminated
+    assert columns.game_over_column.tolist() == [False] * (len(terminated) - 1) + [True]
+
+
+@pytest.mark.parametrize(
+    "header, rows, message",
+    [
+        (STEPS.replace("feature_1", "feature_0"), ["0,1,1,1,1"], "the column 'state_feature_0' twice"),
+        (STEPS.replace("feature_1", "feature_00"), ["0,1,1,1,1"], "'state_feature_0' and 'state_feature_00' are one"),
+        (STEPS.replace("feature_1", "feature_2"), ["0,1,1,1,1"], "no column 'state_feature_1'"),
+        (STEPS.replace("feature_0", "feature_3"), ["0,1,1,1,1"], "no column 'state_feature_0'"),
+        (STEPS + ",action_0", ["0,1,1,1,1,1"], "'action' and 'action_0': give one of both"),
+        (STEPS + ",next_state_feature_0", ["0,1,1,1,1,1"], "2 columns of the state 'observation' and 1 of the next"),
+        (STEPS + ",done", ["0,1,1,1,1,0"], "the column 'done' is not known: name it 'terminated'"),
+        (STEPS + ",timeouts", ["0,1,1,1,1,0"], "or 'truncated'"),
+        (STEPS + ",terminated", ["0,1,1,1,1,2"], "line 2, column 'terminated': '2' is not 0 or 1"),
+        (STEPS, ["0,1,1,1"], "line 2 has 4 cells, and the header has 5"),
+        (STEPS, ["0,1,,1,1"], "line 2, column 'reward': '' is no finite number"),
+        (STEPS, ["0,1,1,1,1", "0,1,inf,1,1"], "line 3, column 'reward': 'inf' is no finite number"),
+        (STEPS.replace(",", ";"), ["0;1;1;1;1"], "has ';' between its columns"),
+        (STEPS + ",all_action_probabilities", ['0,1,1,1,1,"[1, x]"'], "is no list of numbers"),
+        (NEXT + ",terminated", ["0,1,1,1,1,1,1,1", "0,1,1,1,1,1,1,1"], "line 2: the episode has ended"),
+        (STEPS + ",transition_number", ["0,1,1,1,1,0", "0,1,1,1,1,2"], "line 3: transition_number does not go on"),
+        (STEPS, [], "has no rows"),
+        ("", [], "has no rows"),
+    ],
+)
+def test_a_file_that_is_wrong_is_one_line(tmp_path, header, rows, message):
+    with pytest.raises(CoachError) as raised:
+        columns_of(tmp_path, header, rows)
+    assert message in str(raised.value) and "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "encoding, message", [("latin-1", "line 2, is not in the encoding UTF-8"), ("utf-16", "UTF-16")]
+)
+def test_another_encoding_is_one_line(tmp_path, encoding, message):
+    with pytest.raises(CoachError, match=message):
+        columns_of(tmp_path, STEPS + ",comment", ["0,1,1,1,1,\xe9t\xe9"] * 2, encoding)
+
+
+def test_columns_that_are_not_read_are_named(tmp_path, capsys):
+    columns_of(tmp_path, STEPS + ",temperature", ["0,1,1,1,1,3"] * 2)
+    assert "the columns 'temperature' are not read" in "".join(capsys.readouterr())

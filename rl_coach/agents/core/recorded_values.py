@@ -8,9 +8,8 @@ import numpy as np
 
 from rl_coach.core_types import Batch
 from rl_coach.memories.memory import Memory
-from rl_coach.space_values import Misfit, first_misfit, first_wrong_probabilities
+from rl_coach.space_values import first_wrong_probabilities, refuse_misfit, require_values
 from rl_coach.spaces import SpacesDefinition
-from rl_coach.utils import CoachError
 
 PROBABILITIES = "all_action_probabilities"
 _ROWS_AT_ONCE = 1024  # observations that share frames take many times the memory as rows
@@ -36,18 +35,12 @@ def require_batch(batch: Batch, spaces: SpacesDefinition, place: str, first: int
     :param first: the number of the first row
     :raises CoachError: a value is not one of its space
     """
-
-    def refuse(what: str, misfit: Misfit | None) -> None:
-        if misfit is not None:
-            step = "" if misfit.row is None else f", step {first + misfit.row}"
-            raise CoachError(f"{place}{step}: the {what} is {misfit.text}")
-
-    refuse("action", first_misfit(spaces.action, batch.action_column))
-    refuse("reward", first_misfit(spaces.reward, np.reshape(batch.reward_column, (len(batch), -1))))
+    require_values(spaces.action, batch.action_column, "action", place, first)
+    require_values(spaces.reward, np.reshape(batch.reward_column, (len(batch), -1)), "reward", place, first)
     for kind, columns in (("state", batch.state_columns), ("next state", batch.next_state_columns)):
         for name, space in spaces.state.sub_spaces.items():
             if name in columns:
-                refuse(f"{kind} '{name}'", first_misfit(space, columns[name]))
+                require_values(space, columns[name], f"{kind} '{name}'", place, first)
     if PROBABILITIES in batch.info_columns:
-        probabilities = batch.info(PROBABILITIES)
-        refuse(f"'{PROBABILITIES}'", first_wrong_probabilities(spaces.action, probabilities))
+        misfit = first_wrong_probabilities(spaces.action, batch.info(PROBABILITIES))
+        refuse_misfit(misfit, f"'{PROBABILITIES}'", place, first)
