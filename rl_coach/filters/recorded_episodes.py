@@ -23,7 +23,7 @@ ONE_BY_ONE = (
     "before it counts as truncated"
 )
 
-Rows = tuple[dict[str, Any], Sequence[Any]]
+Rows = tuple[dict[str, Any], Any]
 """Observations by name, each [N, ...], and rewards [M]."""
 
 
@@ -109,13 +109,13 @@ def _through(members: Iterable[Any], column: Any) -> Any:
     return column
 
 
-def _rewards_through(members: Iterable[Any], rewards: Sequence[Any]) -> np.ndarray:
+def _rewards_through(members: Iterable[Any], rewards: Any) -> np.ndarray:
     for member in members:
         rewards = [member.filter(reward, _updates(member)) for reward in rewards]
     return np.asarray(rewards)
 
 
-def _rows(episode: Sequence[Transition]) -> Rows:
+def _rows(episode: Sequence[Any]) -> Rows:
     """The observations of an episode, one more than its steps, and its rewards."""
     observations = {name: [step.state[name] for step in episode] for name in episode[0].state}
     for name, column in observations.items():
@@ -129,7 +129,7 @@ def _filtered_by_users(episode: Sequence[Transition], filters: Any) -> list[Tran
     return filters.filter(list(episode), deep_copy=False)
 
 
-def _filtered(episode: Sequence[Transition], filters: InputFilter) -> list[Transition]:
+def _filtered(episode: Sequence[Any], filters: InputFilter) -> list[Transition]:
     filters.reset()
     observations, rewards = _rows(episode)
     for name, members in filters.observation_filters.items():
@@ -146,7 +146,7 @@ def _filtered(episode: Sequence[Transition], filters: InputFilter) -> list[Trans
     return found
 
 
-def _go_on(episode: Sequence[Transition]) -> np.ndarray:
+def _go_on(episode: Sequence[Any]) -> np.ndarray:
     """[N - 1] of booleans: the next state of a step is the state of the one after it."""
     goes_on = np.ones(len(episode) - 1, bool)
     for name in episode[0].state if len(episode) > 1 else ():

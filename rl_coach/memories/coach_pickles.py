@@ -209,7 +209,7 @@ class _Reader(pickle._Unpickler):  # type: ignore[name-defined]
         (length,) = struct.unpack("<Q", self.read(8))
         self.append(self.read(length))
 
-    dispatch |= {
+    dispatch |= {  # type: ignore[dict-item]
         pickle.REDUCE[0]: load_reduce,
         pickle.NEWOBJ[0]: load_newobj,
         pickle.BUILD[0]: load_build,

@@ -83,7 +83,7 @@ def _faults_of_columns(store: dict[str, Any], count: int) -> Iterator[str]:
     if not _is_stored(store.get("action"), count):
         yield f"'action' has not {count} values"
     for name, kinds in (("reward", "iuf"), ("game_over", "b"), ("terminated", "b")):
-        column = store.get(name)
+        column: Any = store.get(name)
         if not _is_column(column, count) or column.dtype.kind not in kinds or (column.ndim != 1 and name != "reward"):
             yield f"'{name}' has not {count} numbers"
     for name, kinds in (("returns", "f"), ("has_return", "b"), ("n_steps", "iu")):
@@ -100,7 +100,9 @@ def _faults_of_columns(store: dict[str, Any], count: int) -> Iterator[str]:
 
 
 def _faults_of_frames(name: str, one: dict[str, Any], count: int) -> Iterator[str]:
-    frames, indices, axis = one["frames"], one.get("indices"), one.get("axis")
+    frames: Any = one["frames"]
+    indices: Any = one.get("indices")
+    axis: Any = one.get("axis")
     is_ring = _is_numeric(frames) and frames.ndim > 1 and len(frames)
     is_table = _is_column(indices, count) and indices.ndim == 2 and indices.shape[1] % 2 == 0 and indices.shape[1]
     if not is_ring or not is_table or indices.dtype.kind not in "iu":
