@@ -381,7 +381,7 @@ def test_an_agent_with_priorities_learns_from_a_batch_of_the_user():
 
 
 def test_targets_that_wait_for_steps_that_nobody_plays_are_named(capsys):
-    agent = bandit(target_update_interval=EnvironmentSteps(3))
+    agent = bandit(num_steps_between_copying_online_weights_to_target=EnvironmentSteps(3))
     for _ in range(4):
         agent.update(recorded_batch())
     said = "".join(capsys.readouterr())
