@@ -295,7 +295,7 @@ class NetworkParameters(Parameters):
     :param scale_down_gradients_by_number_of_workers_for_sync_training: average, not sum, the workers' gradients
     :param clip_gradients: the limit; None does not clip
     :param gradients_clipping_method: the quantity that the limit holds for
-    :param l2_regularization: the weight of the squared weights in the loss; 0 for none
+    :param l2_regularization: the weight of half of the sum of the squared weights in the loss, as in Coach; 0 for none
     :param learning_rate: the optimizer's step size, or a ``Schedule`` over the updates of the network; PPO's go by its
         training phases
     :param learning_rate_decay_rate: the factor after each ``learning_rate_decay_steps``; 0 for no decay

@@ -303,7 +303,7 @@ class Agent(CoachNames, AgentInterface):
         """Fill the memory with the recorded transitions that ``load_memory_from_file_path`` names, if it does."""
         recorded = self.ap.algorithm.load_memory_from_file_path or self.ap.memory.load_memory_from_file_path
         if recorded is not None:
-            self.experience.load(recorded, self.input_filter, self.output_filter)
+            self.experience.load(recorded, self.input_filter, self.output_filter, self.memory_spaces)
 
     def remember_probabilities(self) -> None:
         """Store with each step from now on the probabilities by which its action was chosen, which off-policy

@@ -4,9 +4,12 @@ learning"), on soft actor-critic."""
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
+from rl_coach.agents.discrete_cql_agent import add_learned_weight
+from rl_coach.agents.rules.conservative import ALPHA, ConservativeSettings
 from rl_coach.agents.rules.offline_actor_critic import conservative_critics_rule
 from rl_coach.agents.soft_actor_critic_agent import (
     SoftActorCriticAgent,
@@ -16,24 +19,31 @@ from rl_coach.agents.soft_actor_critic_agent import (
 from rl_coach.architectures.update import Stages
 from rl_coach.core_types import Batch, TrainingSteps
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
-from rl_coach.utilities.requirements import number, whole
+from rl_coach.utilities.requirements import number, optional, whole
 
 
 class CQLAlgorithmParameters(SoftActorCriticAlgorithmParameters):
     """Hyperparameters of soft actor-critic, and the weight of the penalty.
 
-    :ivar conservative_weight: alpha, how much the values of actions that the data do not have are pushed down; 0 is
-        soft actor-critic
+    :ivar conservative_weight: alpha, how much the values of actions that the data do not have are pushed down, against
+        half of the squared error of each critic; 0 is soft actor-critic
+    :ivar gap_threshold: None keeps alpha; otherwise alpha is learned, beginning with ``conservative_weight``, so that
+        the gap of each critic (``Conservative Gap`` is their sum) stays near this number
     :ivar num_sampled_actions: N, actions that are drawn for each state uniformly, and as many from the policy; more of
         them tell more exactly how high the values of other actions are
     """
 
-    constraints = {"conservative_weight": number(0), "num_sampled_actions": whole(1)}
+    constraints = {
+        "conservative_weight": number(0),
+        "gap_threshold": optional(number()),
+        "num_sampled_actions": whole(1),
+    }
 
     def __init__(self) -> None:
         super().__init__()
         self.num_steps_between_copying_online_weights_to_target = TrainingSteps(1)
         self.conservative_weight: float = 5
+        self.gap_threshold: float | None = None
         self.num_sampled_actions = 10
 
 
@@ -57,10 +67,16 @@ class CQLAgent(SoftActorCriticAgent):
 
     network_requirements = {name: one for name, one in SoftActorCriticAgent.network_requirements.items() if name != "v"}
 
+    def __init__(self, agent_parameters: Any, parent: Any = None):
+        add_learned_weight(agent_parameters)
+        super().__init__(agent_parameters, parent)
+
     def make_update_rule(self) -> Stages:
         critics, policy = super().make_update_rule()
-        alpha = self.ap.algorithm.conservative_weight
-        return replace(critics, rule=conservative_critics_rule(critics.rule, alpha)), policy
+        algorithm = self.ap.algorithm
+        settings = ConservativeSettings(algorithm.conservative_weight, algorithm.gap_threshold)
+        taught = critics.networks if settings.gap_threshold is None else (*critics.networks, ALPHA)
+        return replace(critics, networks=taught, rule=conservative_critics_rule(critics.rule, settings)), policy
 
     def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
         columns = super().learning_columns(batch)

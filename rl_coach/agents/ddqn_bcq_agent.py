@@ -16,9 +16,11 @@ from rl_coach.agents.ddqn_agent import DDQNAgent
 from rl_coach.agents.dqn_agent import DQNAgentParameters, DQNAlgorithmParameters
 from rl_coach.agents.rules.familiarity import allowed_or_most_familiar, greedy_among_familiar, nearest_distances
 from rl_coach.base_parameters import Parameters
-from rl_coach.core_types import Batch, EnvironmentSteps
+from rl_coach.core_types import ActionInfo, Batch, EnvironmentSteps, StateType
 from rl_coach.logger import screen
+from rl_coach.policy.action_choice import PolicyDescription
 from rl_coach.utilities.requirements import FLAG, FRACTION, instance, number, whole
+from rl_coach.utils import CoachError
 
 _FAMILIAR = "familiar_next_actions"
 _ROWS_AT_ONCE = 1024
@@ -28,15 +30,22 @@ class NNImitationModelParameters(Parameters):
     """An action is familiar in a state if the network ``imitation_model`` gives it enough probability.
 
     :ivar imitation_model_num_epochs: passes over the training data in which that network learns
-    :ivar mask_out_actions_threshold: the least probability of a familiar action
+    :ivar mask_out_actions_threshold: the least probability of a familiar action; 0 makes all actions familiar
+    :ivar threshold_is_relative: the threshold is a share of the probability of the most probable action, as in the
+        authors' code of discrete BCQ and in d3rlpy, which take 0.3; 1 leaves the most probable action alone
     """
 
-    constraints = {"imitation_model_num_epochs": whole(1), "mask_out_actions_threshold": FRACTION}
+    constraints = {
+        "imitation_model_num_epochs": whole(1),
+        "mask_out_actions_threshold": FRACTION,
+        "threshold_is_relative": FLAG,
+    }
 
     def __init__(self) -> None:
         super().__init__()
         self.imitation_model_num_epochs = 100
         self.mask_out_actions_threshold = 0.35
+        self.threshold_is_relative = False
 
 
 class KNNParameters(Parameters):
@@ -66,17 +75,21 @@ class DDQNBCQAlgorithmParameters(DQNAlgorithmParameters):
     """Hyperparameters of DQN, and what tells which actions are familiar.
 
     :ivar action_drop_method_parameters: ``KNNParameters`` or ``NNImitationModelParameters``
+    :ivar acts_among_familiar_actions: the agent acts among familiar actions too, as in the paper; False chooses among
+        all actions, as Coach does. A policy with this setting cannot be exported: it consists of more than one network
     """
 
     constraints = {
         "action_drop_method_parameters": instance(
             (KNNParameters, NNImitationModelParameters), "KNNParameters() or NNImitationModelParameters()"
-        )
+        ),
+        "acts_among_familiar_actions": FLAG,
     }
 
     def __init__(self) -> None:
         super().__init__()
         self.action_drop_method_parameters: KNNParameters | NNImitationModelParameters = KNNParameters()
+        self.acts_among_familiar_actions = False
         self.num_steps_between_copying_online_weights_to_target = EnvironmentSteps(30000)
 
 
@@ -125,7 +138,7 @@ class DDQNBCQAgent(DDQNAgent):
             for _ in range(self.ap.algorithm.action_drop_method_parameters.imitation_model_num_epochs):
                 batches = self.call_memory("get_shuffled_training_data_generator", size)
                 losses = [
-                    network.train_and_sync_networks(batch.states(network.input_names), batch.actions())[0]
+                    network.train_and_sync_networks(self._seen(batch).states(network.input_names), batch.actions())[0]
                     for batch in batches
                 ]
                 self.stop_if_asked()
@@ -134,14 +147,22 @@ class DDQNBCQAgent(DDQNAgent):
     def _annotate(self) -> None:
         with screen.waiting_for("looking for familiar actions"):
             data = self.memory.transitions_at(np.arange(self.memory.num_transitions()))
-            starts = range(0, len(data), _ROWS_AT_ONCE)
-            parts = [self.familiar_actions(_next_states(data, start)) for start in starts]
+            parts = [self.familiar_actions(rows.next_state_columns) for rows in self._parts(data)]
         self.memory.annotate(_FAMILIAR, np.concatenate(parts).astype(np.float32))
+
+    def _seen(self, batch: Batch) -> Batch:
+        """Stored steps as the networks see them."""
+        return self.update_loop.filtered(batch, may_update=False)
+
+    def _parts(self, data: Batch) -> Iterator[Batch]:
+        return (self._seen(data[start : start + _ROWS_AT_ONCE]) for start in range(0, len(data), _ROWS_AT_ONCE))
 
     def familiar_actions(self, states: dict[str, np.ndarray]) -> np.ndarray:
         """[B, A], True for the actions that are familiar in states [B, ...]; in each state one at least.
 
         Where none is familiar enough, it is the most familiar one of those that the environment allows.
+
+        :param states: as the networks see them
         """
         parameters = self.ap.algorithm.action_drop_method_parameters
         if isinstance(parameters, NNImitationModelParameters):
@@ -153,6 +174,8 @@ class DDQNBCQAgent(DDQNAgent):
             familiarity, threshold = -distances, -parameters.average_dist_coefficient * self._mean_distance
         mask_name = self.spaces.action_mask_name
         possible = np.ones(familiarity.shape, bool) if mask_name is None else states[mask_name] > 0
+        if isinstance(parameters, NNImitationModelParameters) and parameters.threshold_is_relative:
+            familiarity = familiarity / np.where(possible, familiarity, 0).max(axis=1, keepdims=True)
         return allowed_or_most_familiar(familiarity, threshold, possible)
 
     def _embedded(self, states: dict[str, np.ndarray]) -> np.ndarray:
@@ -166,8 +189,7 @@ class DDQNBCQAgent(DDQNAgent):
     @cached_property
     def _training_states(self) -> tuple[np.ndarray, np.ndarray]:
         data = self.memory.transitions_at(np.arange(self.memory.num_training_transitions()))
-        starts = range(0, len(data), _ROWS_AT_ONCE)
-        return np.concatenate([self._embedded(_states(data, start)) for start in starts]), data.action_column
+        return np.concatenate([self._embedded(rows.state_columns) for rows in self._parts(data)]), data.action_column
 
     @cached_property
     def _known_states(self) -> list[np.ndarray]:
@@ -185,6 +207,28 @@ class DDQNBCQAgent(DDQNAgent):
         distances = np.concatenate(parts)
         return float(distances[np.isfinite(distances)].mean())
 
+    def choose_action(self, curr_state: StateType) -> ActionInfo:
+        if not (self.ap.algorithm.acts_among_familiar_actions and self.training_has_begun):
+            return super().choose_action(curr_state)
+        if not self._imitates and not self.memory.num_transitions():
+            raise CoachError(
+                f"agent '{self.name}' acts among actions that are familiar from its data, and has no data: set "
+                f"agent_params.memory.load_memory_from_file_path"
+            )
+        familiar = self.familiar_actions({name: np.asarray(value)[None] for name, value in curr_state.items()})[0]
+        values = self.acting_prediction(curr_state)
+        self.q_values.add_sample(values)
+        action, probabilities = self.exploration_policy.get_action(values, familiar)
+        return ActionInfo(
+            action,
+            all_action_probabilities=probabilities,
+            action_value=float(values[action]),
+            max_action_value=float(values.max()),
+        )
+
+    def policy_description(self) -> PolicyDescription | None:
+        return None if self.ap.algorithm.acts_among_familiar_actions else super().policy_description()
+
     def select_actions(self, next_states: dict[str, np.ndarray], q_st_plus_1: np.ndarray) -> np.ndarray:
         values = self.networks["main"].online_network.predict(next_states)
         return np.argmax(np.where(self.familiar_actions(next_states), values, -np.inf), axis=1)
@@ -198,11 +242,3 @@ class DDQNBCQAgent(DDQNAgent):
             vars(self).pop(name, None)
         if state["memory"] is None and self.training_has_begun and not self.evaluates_only:
             self._annotate()  # the data have come from their file again
-
-
-def _states(data: Batch, start: int) -> dict[str, np.ndarray]:
-    return {name: column[start : start + _ROWS_AT_ONCE] for name, column in data.state_columns.items()}
-
-
-def _next_states(data: Batch, start: int) -> dict[str, np.ndarray]:
-    return {name: column[start : start + _ROWS_AT_ONCE] for name, column in data.next_state_columns.items()}

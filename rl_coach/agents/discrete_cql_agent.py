@@ -3,25 +3,34 @@ learning"), on double DQN."""
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 from rl_coach.agents.ddqn_agent import DDQNAgent
 from rl_coach.agents.dqn_agent import DQNAgentParameters, DQNAlgorithmParameters
+from rl_coach.agents.rules.conservative import ALPHA, ConservativeSettings
 from rl_coach.agents.rules.q_learning import conservative_rule
-from rl_coach.architectures.update import UpdateRule
-from rl_coach.utilities.requirements import number
+from rl_coach.architectures.update import Stage, Stages, UpdateRule
+from rl_coach.architectures.values import ValuesParameters
+from rl_coach.utilities.requirements import number, optional
+from rl_coach.utils import CoachError
 
 
 class DiscreteCQLAlgorithmParameters(DQNAlgorithmParameters):
     """Hyperparameters of DQN, and the weight of the penalty.
 
-    :ivar conservative_weight: alpha, how much the values of actions that the data do not have are pushed down; 0 is
-        double DQN
+    :ivar conservative_weight: alpha, how much the values of actions that the data do not have are pushed down, against
+        half of the squared error; 0 is double DQN
+    :ivar gap_threshold: None keeps alpha; otherwise alpha is learned, beginning with ``conservative_weight``, so that
+        the gap (the signal ``Conservative Gap``) stays near this number
     """
 
-    constraints = {"conservative_weight": number(0)}
+    constraints = {"conservative_weight": number(0), "gap_threshold": optional(number())}
 
     def __init__(self) -> None:
         super().__init__()
         self.conservative_weight: float = 1
+        self.gap_threshold: float | None = None
 
 
 class DiscreteCQLAgentParameters(DQNAgentParameters):
@@ -42,7 +51,28 @@ class DiscreteCQLAgent(DDQNAgent):
     network_requirements = DDQNAgent.network_requirements
     learns_from_stored_states = True
 
-    def make_update_rule(self) -> UpdateRule:
-        weight = self.ap.network_wrappers["main"].heads_parameters[0].loss_weight
-        alpha, mask_name = self.ap.algorithm.conservative_weight, self.spaces.action_mask_name
-        return conservative_rule(super().make_update_rule(), alpha, mask_name, weight)
+    def __init__(self, agent_parameters: Any, parent: Any = None):
+        add_learned_weight(agent_parameters)
+        super().__init__(agent_parameters, parent)
+
+    def make_update_rule(self) -> UpdateRule | Stages:  # type: ignore[override]
+        main, algorithm = self.ap.network_wrappers["main"], self.ap.algorithm
+        settings = ConservativeSettings(algorithm.conservative_weight, algorithm.gap_threshold)
+        mask_name, weight = self.spaces.action_mask_name, main.heads_parameters[0].loss_weight
+        learned = super().make_update_rule()
+        rule = conservative_rule(learned, settings, mask_name, main.replace_mse_with_huber_loss, weight)
+        return rule if settings.gap_threshold is None else (Stage(("main", ALPHA), rule),)
+
+
+def add_learned_weight(agent_parameters: Any) -> None:
+    """Give an agent the value that it learns alpha as, if it learns it.
+
+    :raises CoachError: alpha cannot begin with 0
+    """
+    algorithm = agent_parameters.algorithm
+    if algorithm.gap_threshold is None or ALPHA in agent_parameters.network_wrappers:
+        return
+    if not algorithm.conservative_weight > 0:
+        raise CoachError("algorithm.conservative_weight is 0, and alpha is learned: begin with a number above 0")
+    trained = {"log_alpha": math.log(algorithm.conservative_weight)}
+    agent_parameters.network_wrappers[ALPHA] = ValuesParameters(trained, learning_rate=0.0003)

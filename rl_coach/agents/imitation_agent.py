@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from rl_coach.agents.core.data_statistics import learn_statistics_of
 from rl_coach.agents.core.requirements import POLICY, NetworkRequirement
 from rl_coach.agents.policy_optimization_agent import PolicyAgent
 from rl_coach.agents.rules.imitation import imitation_rule
@@ -19,6 +20,11 @@ class ImitationAgent(PolicyAgent):
     @property
     def is_on_policy(self) -> bool:
         return False
+
+    def before_training(self) -> None:
+        """Normalise observations by the demonstrations, if nothing is played while the agent learns."""
+        if self.ap.algorithm.num_consecutive_playing_steps.num_steps == 0:
+            learn_statistics_of(self.memory, self.pre_network_filter)
 
     def policy_outputs(self, predictions: list[np.ndarray]) -> list[np.ndarray]:
         return self.extract_action_values(predictions)

@@ -60,8 +60,12 @@ class TD3ExplorationAgent(TD3Agent):
     def updates_of_full_episodes(self, steps: int) -> int:
         return int(steps * self.ap.algorithm.td3_training_ratio)
 
+    def _newest(self, count: int) -> Batch:
+        """The newest transitions as the networks see them."""
+        return self.update_loop.filtered(self.memory.newest_transitions(count), may_update=False)
+
     def prepare_rnd_inputs(self, batch: Batch) -> dict[str, np.ndarray]:
-        """The observations [B, ...] that a batch leads to, normalized."""
+        """The observations [B, ...] that a batch leads to, normalized. The batch is as the networks see it."""
         key = self.ap.algorithm.env_obs_key
         return {key: self.rnd_obs_stats.normalize(batch.next_state_columns[key])}
 
@@ -82,7 +86,7 @@ class TD3ExplorationAgent(TD3Agent):
     def train_rnd(self) -> None:
         """Teach the predictor the newest transitions."""
         algorithm = self.ap.algorithm
-        batch = self.memory.newest_transitions(algorithm.rnd_sample_size)
+        batch = self._newest(algorithm.rnd_sample_size)
         inputs = self.prepare_rnd_inputs(batch)
         size = min(algorithm.rnd_batch_size, len(batch))
         for _ in range(algorithm.rnd_optimization_epochs):
@@ -103,12 +107,12 @@ class TD3ExplorationAgent(TD3Agent):
         super().handle_episode_ended()
         if self.phase is RunPhase.TEST:
             return
-        newest = self.memory.newest_transitions(self.episode.steps)
+        newest = self._newest(self.episode.steps)
         self.rnd_obs_stats.push_val(newest.state_columns[self.ap.algorithm.env_obs_key])
         if self.clock.steps - self.last_rnd_training >= self.ap.algorithm.rnd_sample_size:
             self.last_rnd_training = self.clock.steps
             self.update_intrinsic_returns_estimate(
-                self.calculate_novelty(self.memory.newest_transitions(self.ap.algorithm.rnd_sample_size))
+                self.calculate_novelty(self._newest(self.ap.algorithm.rnd_sample_size))
             )
             self.train_rnd()
         self.novelty.add_sample(self.calculate_novelty(newest))
@@ -132,7 +136,8 @@ class TD3ExplorationAgent(TD3Agent):
             raise CoachError(f"env_obs_key is '{key}', of shape {shape}: pictures of novelty need an image")
         size = self.ap.algorithm.rnd_batch_size
         batches = np.array_split(np.arange(len(seen)), -(-len(seen) // size))
-        order = np.argsort(np.concatenate([self.calculate_novelty(self.memory.transitions_at(one)) for one in batches]))
+        rows = (self.update_loop.filtered(self.memory.transitions_at(one), may_update=False) for one in batches)
+        order = np.argsort(np.concatenate([self.calculate_novelty(one) for one in rows]))
         shown = seen[order[np.linspace(0, len(order) - 1, PICTURES_IN_A_ROW**2).round().astype(int)]]
         os.makedirs(dir_path, exist_ok=True)
         path = os.path.join(dir_path, f"novelty_{self.clock.steps}.png")

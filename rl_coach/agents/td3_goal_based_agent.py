@@ -50,7 +50,8 @@ class TD3GoalBasedAgent(TD3ExplorationAgent):
 
     def predict_states(self, states: list[StateType] | StateColumns) -> Any:
         key, seen = self.ap.algorithm.env_obs_key, self.ap.algorithm.agent_obs_key
-        goals = [state if self.goal is None else {key: self.goal} for state in states]
+        given = None if self.goal is None else self.run_pre_network_filter_for_inference({key: self.goal}, False)
+        goals = [state if given is None else given for state in states]
         return super().predict_states(
             [{**state, seen: self.concat_goal(state, goal)} for state, goal in zip(states, goals)]
         )
@@ -63,9 +64,13 @@ class TD3GoalBasedAgent(TD3ExplorationAgent):
         starts = (np.cumsum(lengths) - lengths)[episodes]
         drawn = self.memory.transitions_at(starts + steps)
         goals = self.memory.transitions_at(starts + self.rng.integers(steps, lengths[episodes]))
-        return self._with_goals(super().learning_columns(drawn), drawn, goals)
+        is_same = self._same(drawn.next_state_columns, goals.next_state_columns)
+        drawn, goals = self.update_loop.filtered(drawn), self.update_loop.filtered(goals, may_update=False)
+        return self._with_goals(super().learning_columns(drawn), drawn, goals, is_same)
 
-    def _with_goals(self, columns: dict[str, np.ndarray], drawn: Batch, goals: Batch) -> dict[str, np.ndarray]:
+    def _with_goals(
+        self, columns: dict[str, np.ndarray], drawn: Batch, goals: Batch, is_same: np.ndarray
+    ) -> dict[str, np.ndarray]:
         algorithm = self.ap.algorithm
         is_there = self.rng.random(len(drawn)) < algorithm.identity_goal_sample_rate
         key, seen = algorithm.env_obs_key, algorithm.agent_obs_key
@@ -73,7 +78,7 @@ class TD3GoalBasedAgent(TD3ExplorationAgent):
         goal = {key: np.where(there, drawn.state_columns[key], goals.next_state_columns[key])}
         columns[f"states/{seen}"] = self.concat_goal(drawn.state_columns, goal)
         columns[f"next_states/{seen}"] = self.concat_goal(drawn.next_state_columns, goal)
-        reached = is_there | self._same(drawn.next_state_columns, goals.next_state_columns)
+        reached = is_there | is_same
         columns["actions"] = np.where(is_there[:, None], 0, columns["actions"]).astype(np.float32)
         columns["rewards"] = np.where(reached, 0, -1).astype(np.float32)
         columns["discounts"] = (algorithm.discount * ~reached).astype(np.float32)
@@ -91,7 +96,7 @@ class TD3GoalBasedAgent(TD3ExplorationAgent):
         drawn = self.memory.transitions_at(
             self.rng.choice(self.memory.num_transitions_in_complete_episodes(), count, replace=False)
         )
-        best = int(np.argmax(self.calculate_novelty(drawn)))
+        best = int(np.argmax(self.calculate_novelty(self.update_loop.filtered(drawn, may_update=False))))
         self.goal = drawn.next_state_columns[self.ap.algorithm.env_obs_key][best]
 
     def handle_episode_ended(self) -> None:

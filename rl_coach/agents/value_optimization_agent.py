@@ -118,7 +118,8 @@ class ValueOptimizationAgent(Agent):
         """
         if not self.memory.has_priorities:
             return None
-        self.memory.update_priorities(batch.info("idx"), np.abs(TD_errors))
+        if "idx" in batch.info_columns:  # not of a batch that a user has given
+            self.memory.update_priorities(batch.info("idx"), np.abs(TD_errors))
         return batch.info("weight")
 
     def get_reward_model_loss(self, batch: Batch) -> float:
@@ -152,7 +153,7 @@ class ValueOptimizationAgent(Agent):
         with screen.waiting_for("training the reward model"):
             for _ in range(epochs):
                 batches = self.call_memory("get_shuffled_training_data_generator", size)
-                losses = [self.get_reward_model_loss(batch) for batch in batches]
+                losses = [self.get_reward_model_loss(self.update_loop.filtered(batch, False)) for batch in batches]
                 self.stop_if_asked()
         if epochs:
             screen.announce(f"{self.name}: the reward model has learned, its loss is {np.mean(losses):.6g}")

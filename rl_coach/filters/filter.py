@@ -27,12 +27,12 @@ Data = TypeVar("Data", EnvResponse, Transition)
 AnyFilter = TypeVar("AnyFilter", bound="Filter")
 
 
-_OVERRIDES = OverrideTable({"is_empty": ("filter",)})
+OVERRIDES = OverrideTable({"is_empty": ("filter",)})
 
 
 def changes_nothing(chain: InputFilter | OutputFilter) -> bool:
     """True if a chain returns what it gets: it holds no filters, and no subclass filters in a way of its own."""
-    return chain.is_empty and not _OVERRIDES.is_replaced(chain, "is_empty")
+    return chain.is_empty and not OVERRIDES.is_replaced(chain, "is_empty")
 
 
 class _FilterChain(Filter):

@@ -9,6 +9,7 @@ from typing import Any, Sequence
 import numpy as np
 
 from rl_coach.agents.agent_interface import AgentInterface
+from rl_coach.agents.core.data_statistics import learn_statistics_of
 from rl_coach.agents.core.update_loop import DataSetLearning
 from rl_coach.base_parameters import (
     AgentParameters,
@@ -151,7 +152,30 @@ class BatchRLGraphManager(BasicRLGraphManager):
             raise CoachError(_memory_of_episodes("agent_params"))
         self.agent_params.is_batch_rl_training = True
         memory.train_to_eval_ratio = self.train_to_eval_ratio
-        return super()._create_agent(task)
+        algorithm = self.agent_params.algorithm
+        if (
+            not changes_nothing(self.agent_params.pre_network_filter)
+            and algorithm.update_pre_network_filters_state_on_train
+        ):
+            algorithm.update_pre_network_filters_state_on_train = False
+            screen.warning(
+                f"{self.name}: update_pre_network_filters_state_on_train has no effect: the statistics of "
+                f"pre_network_filter are those of the whole data set"
+            )
+        agent: Any = super()._create_agent(task)
+        self._count_updates_for_targets(agent)
+        return agent
+
+    def _count_updates_for_targets(self, agent: Any) -> None:
+        """Nothing is played while the agent learns, so the period of its target networks counts updates."""
+        period = self.agent_params.algorithm.num_steps_between_copying_online_weights_to_target
+        agent.clock.plays = False
+        has_targets = any(one.create_target_network for one in self.agent_params.network_wrappers.values())
+        if has_targets and not isinstance(period, TrainingSteps):
+            screen.announce(
+                f"{self.name}: no environment steps are played while the agent learns, so its target networks are "
+                f"updated after every {period.num_steps:,} updates (the setting is {period!r})"
+            )
 
     def documentation(self) -> dict[str, Any]:
         return {
@@ -177,6 +201,8 @@ class BatchRLGraphManager(BasicRLGraphManager):
 
     def _heat_up(self) -> None:
         memory, algorithm = self.get_agent().memory, self.agent_params.algorithm
+        filters = self.get_agent().pre_network_filter
+        before = filters.get_state()
         is_recorded = algorithm.load_memory_from_file_path or self.agent_params.memory.load_memory_from_file_path
         if self.experience_generating_agent_params is not None:
             if not memory.num_transitions():
@@ -187,6 +213,12 @@ class BatchRLGraphManager(BasicRLGraphManager):
             raise CoachError(
                 "there are no data to learn from: set agent_params.memory.load_memory_from_file_path, "
                 "experience_generating_agent_params or heatup_steps"
+            )
+        filters.set_state(before)  # a heatup that asks the networks has shown them some of the data
+        if learn_statistics_of(memory, filters):
+            screen.announce(
+                f"{self.name}: the statistics of pre_network_filter are those of all {memory.num_transitions():,} "
+                f"steps of the data"
             )
         if self._estimates:
             self.get_agent().improve_reward_model(self.reward_model_num_epochs)
@@ -289,6 +321,7 @@ class BatchRLGraphManager(BasicRLGraphManager):
         memory.prepare_evaluation_dataset()
         if any(BEHAVIOUR not in step.info for step in memory.evaluation_dataset_as_transitions):
             self._estimate_behaviour(network.input_names)
+        self._filter(memory.evaluation_dataset_as_transitions)
         self.ope_manager = OpeManager(self.agent_params.network_wrappers["main"].softmax_temperature)
         self.ope_manager.gather_static_shared_stats(
             memory.evaluation_dataset_as_transitions,
@@ -296,6 +329,17 @@ class BatchRLGraphManager(BasicRLGraphManager):
             network.online_network,
             network.input_names,
         )
+
+    def _filter(self, kept_back: Sequence[Any]) -> None:
+        """Change the states and rewards that were kept back into those that the networks learn from. The episodes
+        consist of the same transitions. The filters' statistics do not change any more."""
+        if changes_nothing(self.get_agent().pre_network_filter):
+            return
+        filtered = self.get_agent().update_loop.filtered(Batch(kept_back), may_update=False)
+        for row, step in enumerate(kept_back):
+            step.state = {name: column[row] for name, column in filtered.state_columns.items()}
+            step.next_state = {name: column[row] for name, column in filtered.next_state_columns.items()}
+            step.reward = filtered.reward_column[row]
 
     def _estimate_behaviour(self, names: Sequence[str]) -> None:
         agent = self.get_agent()

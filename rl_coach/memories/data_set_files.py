@@ -10,10 +10,12 @@ import numpy as np
 
 from rl_coach.core_types import CsvDataset, PickledReplayBuffer, Transition
 from rl_coach.installation import install_command
+from rl_coach.memories.coach_pickles import read_pickled_episodes
+from rl_coach.memories.csv_episodes import read_csv, write_csv
 from rl_coach.memories.data_set import DataSet
-from rl_coach.memories.recorded import read_csv_episodes, read_pickled_episodes, write_csv
-from rl_coach.memories.transition_store import TransitionStore
-from rl_coach.utilities.files import read_data
+from rl_coach.memories.saved_memory import read_saved
+from rl_coach.utilities.plain_data import DAMAGE
+from rl_coach.utilities.sound_values import NUMBERS
 from rl_coach.utils import CoachError
 
 MINARI = "minari:"
@@ -40,14 +42,35 @@ def read(place: str | os.PathLike) -> DataSet:
     """
     text = os.fspath(place)
     if text.startswith(MINARI):
-        return _minari_files().read(text.removeprefix(MINARI))
+        return _checked(_minari_files().read(text.removeprefix(MINARI)), text)
     suffix = pathlib.Path(text).suffix.lower()
     readers: dict[str, Callable[[str], DataSet]] = {
         ".csv": _read_csv, ".npz": _read_memory, **dict.fromkeys(_PICKLES, _read_pickle)
     }  # fmt: skip
     if suffix not in readers:
         raise CoachError(f"'{text}' is none of the data sets that can be read: {_FORMS}")
-    return readers[suffix](text)
+    return _checked(readers[suffix](text), text)
+
+
+def _checked(data_set: DataSet, place: str) -> DataSet:
+    """The data set itself, if its columns consist of finite numbers. Whether they are values of an agent's spaces is
+    known where an agent loads them.
+
+    :param place: where it is, for the message
+    :raises CoachError: a column has something else; the first row is named
+    """
+    columns = data_set.columns
+    named = {**{f"state '{name}'": column for name, column in columns.state_columns.items()},
+             **{f"next state '{name}'": column for name, column in columns.next_state_columns.items()},
+             "action": columns.action_column, "reward": columns.reward_column}  # fmt: skip
+    for name, column in named.items():
+        array = np.asarray(column)
+        if array.dtype.kind not in NUMBERS or not array.size or (name == "reward" and array.ndim != 1):
+            raise CoachError(f"'{place}': the {name} is {array.dtype} of the shape {array.shape[1:]}, not numbers")
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            row = int(np.argmin(np.isfinite(array).reshape(len(array), -1).all(axis=1)))
+            raise CoachError(f"'{place}': the {name} of step {row} is not finite")
+    return data_set
 
 
 def named(place: Any) -> Any:
@@ -90,8 +113,10 @@ def write(data_set: DataSet, place: str | os.PathLike) -> None:
 
 
 def _read_csv(path: str) -> DataSet:
-    episodes, is_raw = read_csv_episodes(CsvDataset(path))
-    return _complete([episode.transitions for episode in episodes], is_raw, path)
+    columns, lengths, is_raw = read_csv(CsvDataset(path))
+    if not len(columns):
+        raise CoachError(f"'{path}' has no step that has a next state")
+    return DataSet(columns, lengths, is_raw)
 
 
 def _read_pickle(path: str) -> DataSet:
@@ -101,20 +126,22 @@ def _read_pickle(path: str) -> DataSet:
 def _complete(episodes: Sequence[Sequence[Transition]], is_raw: bool, path: str) -> DataSet:
     if not any(episodes):
         raise CoachError(f"'{path}' has no step that has a next state")
-    return DataSet.of_episodes(episodes, is_raw)
+    try:
+        return DataSet.of_episodes([episode for episode in episodes if episode], is_raw)
+    except (*DAMAGE, MemoryError) as error:
+        raise CoachError(f"'{path}' has steps of different forms: {type(error).__name__} {error}") from None
 
 
 def _read_memory(path: str) -> DataSet:
-    content = read_data(pathlib.Path(path), "a memory that this project saved")
-    store = TransitionStore(capacity=None)
-    store.set_state(content["store"])
+    store, lengths = read_saved(path)
     columns: Any = store.batch_at(np.arange(store.length))
     if not store.length:
         raise CoachError(f"'{path}' holds no step")
     if columns.n_step_column is not None:
         raise CoachError(f"'{path}' holds sums of several steps' rewards: record with n_step = 1")
-    lengths = content.get("episode_lengths")
     if lengths is None:
         ends = np.flatnonzero(np.append(columns.game_over_column[:-1], True)) + 1
         lengths = np.diff(ends, prepend=0)
+    if not len(lengths):
+        raise CoachError(f"'{path}' holds no complete episode")
     return DataSet(columns[: int(np.sum(lengths))], np.asarray(lengths), is_raw=False)

@@ -13,6 +13,7 @@ from minari.data_collector import EpisodeBuffer
 from rl_coach.core_types import Batch
 from rl_coach.environments.gym_spaces import StateReader, action_space_of
 from rl_coach.memories.data_set import DataSet
+from rl_coach.space_values import first_misfit
 from rl_coach.spaces import ActionSpace, BoxActionSpace, DiscreteActionSpace, RewardSpace, SpacesDefinition
 from rl_coach.utils import CoachError
 
@@ -26,17 +27,22 @@ def read(dataset_id: str) -> DataSet:
     Observations and actions become those that ``GymEnvironment`` would give. Values are raw, unless the data set was
     made from others.
 
-    :raises CoachError: there is none, or its spaces are not supported
+    :raises CoachError: there is none, it is damaged, or its spaces are not supported
     """
     try:
-        stored = minari.load_dataset(dataset_id)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        return _read(minari.load_dataset(dataset_id), dataset_id)
+    except CoachError:
+        raise
+    except Exception as error:  # Minari and HDF5 raise all kinds of errors for a damaged file
         reason = "there is none; 'minari list local' lists those that are here"
-        said = reason if isinstance(error, FileNotFoundError) else error
+        text = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        said = reason if isinstance(error, FileNotFoundError) else text
         raise CoachError(f"cannot read the Minari data set '{dataset_id}': {said}") from None
+
+
+def _read(stored: minari.MinariDataset, dataset_id: str) -> DataSet:
     place = f"minari:{dataset_id}"
     actions, _ = action_space_of(stored.action_space, place)
-    first = _first_action(stored.action_space, place)
     parts, lengths = [], []
     reader = None
     for episode in stored.iterate_episodes():
@@ -45,7 +51,8 @@ def read(dataset_id: str) -> DataSet:
         observations = [_row(episode.observations, row) for row in range(len(episode) + 1)]
         if reader is None:
             reader = StateReader(stored.observation_space, actions, None, place, observations[0], {}, copies=True)
-        parts.append(_columns(episode, [reader(observation, {}) for observation in observations], first))
+        states = [reader(observation, {}) for observation in observations]
+        parts.append(_columns(episode, states, _own_actions(actions, episode.actions, len(episode), place)))
         lengths.append(len(episode))
     if reader is None:
         raise CoachError(f"{place} holds no step")
@@ -54,29 +61,31 @@ def read(dataset_id: str) -> DataSet:
     return DataSet(_joined(parts), np.asarray(lengths), is_raw, spaces)
 
 
-def _first_action(space: gym.Space, place: str) -> int:
-    """The number of the first action of a discrete space; 0 for a box, of which nothing is subtracted.
+def _own_actions(space: ActionSpace, actions: Any, count: int, place: str) -> np.ndarray:
+    """[N, ...] the actions of an episode as an agent of this space has them.
 
-    :raises CoachError: it is another space
+    :param actions: as Minari gives them, [N, ...] at the leaves
+    :raises CoachError: one is not in the action space
     """
-    if isinstance(space, gym.spaces.Discrete):
-        return int(space.start)
-    if isinstance(space, gym.spaces.Box):
-        return 0
-    raise CoachError(f"{place}: recorded actions of the space {space} are not supported; Discrete and Box are")
+    raw = [_row(actions, row) for row in range(count)]
+    own = np.asarray([space.from_raw(one) for one in raw])
+    if (misfit := first_misfit(space, own)) is not None:
+        # a number that no action stands for is -1 by now
+        given = "" if misfit.row is None else f", step {misfit.row} of an episode: the action {raw[misfit.row]}"
+        raise CoachError(f"{place}{given} is not in the action space {space!r}")
+    return own.astype(np.int64) if own.dtype.kind in "iu" else own
 
 
 def _row(observations: Any, row: int) -> Any:
     if isinstance(observations, dict):
         return {name: _row(part, row) for name, part in observations.items()}
+    if isinstance(observations, tuple):  # of a Tuple space
+        return tuple(_row(part, row) for part in observations)
     return observations[row]
 
 
-def _columns(episode: Any, states: list[dict[str, np.ndarray]], first_action: int) -> Batch:
+def _columns(episode: Any, states: list[dict[str, np.ndarray]], actions: np.ndarray) -> Batch:
     stacked = {name: np.stack([np.asarray(state[name]) for state in states]) for name in states[0]}
-    actions = np.asarray(episode.actions)
-    if actions.dtype.kind in "iu":
-        actions = actions.astype(np.int64) - first_action
     info = episode.infos or {}
     terminated = np.asarray(episode.terminations, bool)
     probabilities = info.get(_PROBABILITIES)

@@ -387,9 +387,10 @@ class Agent:
         from here.
 
         :param batch: ``states``, ``actions``, ``rewards``, ``terminals`` and ``next_states``, [B, ...] each, as your
-            environment gives them; None for the memory
+            environment gives them; with ``importance_weights`` [B], each row's loss is weighed; None for the memory
         :return: the loss; 0 if there is nothing to learn from yet
         :raises CoachError: the agent learns from its newest episodes alone, and a batch was given; a column is missing
+            or not known; a value is not one of the spaces
         """
         graph, core = self.graph_manager, self._core
         counts = graph.total_steps_counters[RunPhase.TRAIN]
@@ -405,6 +406,7 @@ class Agent:
             elif not core.is_on_policy and core.batches.has_rows:
                 loss = float(core.learning.learn(None))
         counts[TrainingSteps] += core.training_iteration - before
+        recorded.warn_of_targets(core, before)
         return loss
 
     def learn(
@@ -441,10 +443,14 @@ class Agent:
     def import_observations(self, data: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> int:
         """Store recorded steps, in order, as if the agent had played them; neither steps nor updates are counted.
 
+        Where a step does not begin in the next state of the step before, another episode begins, and a warning says
+        how often. Filters with statistics see all steps before the first of them is stored.
+
         :param data: columns ``states``, ``actions``, ``rewards``, ``terminals`` and, if they are known, ``truncated``
             and ``next_states``, [N, ...] each; or a dict of these names for each step
         :return: number of steps stored
-        :raises CoachError: the agent learns from what it plays alone; a column is missing or of another form
+        :raises CoachError: the agent learns from what it plays alone; a column is missing, not known or of another
+            form; a value is not one of the spaces; or the steps are not in order, and a filter needs them so
         """
         return recorded.store(self._core, self._environments[0], data)
 

@@ -9,23 +9,31 @@ from typing import Any, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
+from rl_coach.agents.core.recorded_values import require_batch
 from rl_coach.command_line.custom_parameters import parse
-from rl_coach.core_types import ActionInfo, Batch, EnvResponse, StateType, Transition
+from rl_coach.core_types import ActionInfo, Batch, TrainingSteps, Transition
 from rl_coach.environments.fed_environment import FedEnvironment
+from rl_coach.filters.recorded_episodes import ONE_BY_ONE, filter_recorded, in_order
+from rl_coach.logger import screen
 from rl_coach.own_loop.places import row
 from rl_coach.own_loop.spaces import space_as_data, space_from_data
+from rl_coach.space_values import cast
 from rl_coach.utilities.safe_reading import read_json
-from rl_coach.utils import CoachError
+from rl_coach.utils import CoachError, did_you_mean
 
 _COLUMNS = ("states", "actions", "rewards", "terminals")
+_OPTIONAL = ("truncated", "next_states", "info", "next_info")
+_WEIGHTS = "importance_weights"
 _SPACES = ("observation_space", "action_space")
 _NOT_SAVED = object()
 
 
-def _rows(data: Mapping[str, Any] | Iterable[Mapping[str, Any]], needed: Sequence[str]) -> list[dict[str, Any]]:
+def _rows(
+    data: Mapping[str, Any] | Iterable[Mapping[str, Any]], needed: Sequence[str], optional: Sequence[str]
+) -> list[dict[str, Any]]:
     """Columns, or a dict for each step, as a list of dicts.
 
-    :raises CoachError: one that is needed is missing, or they differ in length
+    :raises CoachError: one that is needed is missing, one is not known, or they differ in length
     """
     if isinstance(data, Mapping):
         count = len(data["rewards"]) if "rewards" in data else 0
@@ -35,25 +43,34 @@ def _rows(data: Mapping[str, Any] | Iterable[Mapping[str, Any]], needed: Sequenc
     for name in needed:
         if not found or any(name not in one for one in found):
             raise CoachError(f"what was recorded has no '{name}': give {', '.join(needed)}, one for each step")
+    known = [*needed, *optional]
+    if unknown := [name for one in found for name in one if name not in known]:
+        hint = did_you_mean(str(unknown[0]), known) or f"; the columns are {', '.join(known)}"
+        raise CoachError(f"what was recorded has a column '{unknown[0]}', which is not known{hint}")
     return found
 
 
 def store(core: Any, environment: FedEnvironment, data: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> int:
     """Store recorded steps in an agent's memory. See ``Agent.import_observations``."""
     _require_memory(core)
-    steps = _rows(data, _COLUMNS)
+    steps = _rows(data, _COLUMNS, _OPTIONAL)
     # each is looked at before the first is stored
-    states = [environment.read(one["states"], one.get("info", {})) for one in steps]
-    actions = [_action(core, environment, one["actions"]) for one in steps]
+    played = [_played(core, environment, steps, episode) for episode in _episodes(steps)]
     histories = core.input_filter.episode_state()
     try:
-        for episode in _episodes(steps):
-            core.input_filter.reset()
-            _store_episode(
-                core, environment, [(steps[i], states[i], actions[i]) for i in episode], _after(steps, episode)
-            )
+        pieces, cuts = in_order(played, core.input_filter)
+        filtered = filter_recorded(pieces, core.input_filter)
+        for transitions in filtered:
+            require_batch(Batch(transitions), core.memory_spaces, "import_observations")
     finally:
         core.input_filter.set_episode_state(histories)
+    if cuts:
+        screen.warning(f"{core.name}: {ONE_BY_ONE.format(cuts)}")
+    for transitions in filtered:
+        episode = core.episode_class(core.ap.algorithm)
+        for transition in transitions:
+            core.experience.add(transition, episode)
+        core.experience.finish(episode)
     return len(steps)
 
 
@@ -98,48 +115,84 @@ def _after(steps: list[dict[str, Any]], episode: range) -> list[Any]:
     return found
 
 
-def _store_episode(
-    core: Any, environment: FedEnvironment, played: list[tuple[dict[str, Any], StateType, ActionInfo]], after: list[Any]
-) -> None:
-    episode = core.episode_class(core.ap.algorithm)
-    state = core.input_filter.filter(EnvResponse(played[0][1], 0.0, False))[0].next_state
-    for (step, _, action), observation in zip(played, after):
-        is_last = step is played[-1][0]
-        answer = environment.read(observation, step.get("next_info", {}))
-        filtered = core.input_filter.filter(
-            EnvResponse(answer, step["rewards"], is_last, terminated=bool(step["terminals"]))
-        )[0]
+def _played(core: Any, environment: FedEnvironment, steps: list[dict[str, Any]], episode: range) -> list[Transition]:
+    """The transitions of an episode as they were given, before the agent's filters."""
+    found = []
+    for number, observation in zip(episode, _after(steps, episode)):
+        step = steps[number]
         transition = Transition(
-            state=state, action=action.action, reward=filtered.reward, next_state=filtered.next_state,
-            game_over=is_last, terminated=bool(step["terminals"]),
-        )  # fmt: skip
-        core.experience.add(transition, episode)
-        state = filtered.next_state
-    core.experience.finish(episode)
+            state=environment.read(step["states"], step.get("info", {})),
+            action=_action(core, environment, step["actions"]).action,
+            reward=_reward(step["rewards"], number),
+            next_state=environment.read(observation, step.get("next_info", {})),
+            game_over=number == episode[-1],
+            terminated=bool(step["terminals"]),
+        )
+        found.append(transition)
+    return found
+
+
+def _reward(reward: Any, number: int) -> float:
+    if np.ndim(reward) or not isinstance(reward, (int, float, np.number, np.bool_, np.ndarray)):
+        raise CoachError(f"the reward of step {number} is {reward!r}, not a number")
+    return float(reward)
 
 
 def batch(core: Any, environment: FedEnvironment, data: Mapping[str, Any]) -> Batch:
     """Recorded steps as a batch for one update, which the agent's filters have passed.
 
-    :raises CoachError: a column is missing or of another form; the agent has no use for it; or its filters need the
-        steps before
+    ``importance_weights`` [B] weigh the losses of the rows; without them each row weighs 1.
+
+    :raises CoachError: a column is missing, not known or of another form; the agent has no use for it; or its filters
+        need the steps before
     """
     _require_memory(core)
-    rows = _rows(data, (*_COLUMNS, "next_states"))
+    rows = _rows(data, (*_COLUMNS, "next_states"), (_WEIGHTS,))
+    if any(member.remembers_episode for _, member in core.input_filter._members()):
+        raise CoachError("update(batch) gives single steps, and the agent's input_filter needs the steps before")
+    if not core.learns_by_rule and any(_WEIGHTS in one for one in rows):
+        raise CoachError(f"agent '{core.name}' learns by a learn_from_batch of its own: it cannot use {_WEIGHTS}")
     found = {}
     for name in ("states", "next_states"):
         read = [environment.read(one[name], {}) for one in rows]
         columns = {part: np.stack([np.asarray(one[part]) for one in read]) for part in read[0]}
         found[name] = core.input_filter.filter_columns(columns, False)
     terminals = np.asarray([bool(one["terminals"]) for one in rows])
-    return Batch.from_columns(
+    rewards = np.asarray([_reward(one["rewards"], number) for number, one in enumerate(rows)], np.float32)
+    weights = np.asarray([_reward(one.get(_WEIGHTS, 1.0), number) for number, one in enumerate(rows)], np.float32)
+    if not np.all((weights >= 0) & np.isfinite(weights)):
+        raise CoachError(f"{_WEIGHTS} are finite numbers from 0 on")
+    made = Batch.from_columns(
         found["states"],
-        np.asarray([_action(core, environment, one["actions"]).action for one in rows]),
-        core.input_filter.filter_rewards(np.asarray([one["rewards"] for one in rows], np.float32), False),
+        cast(core.memory_spaces.action, [_action(core, environment, one["actions"]).action for one in rows]),
+        core.input_filter.filter_rewards(rewards, False),
         terminals,
         found["next_states"],
         terminateds=terminals,
+        info={"weight": weights},
     )
+    require_batch(made, core.memory_spaces, "update")
+    return made
+
+
+def warn_of_targets(core: Any, updates_before: int) -> None:
+    """Say once that target networks stay as they are, if nothing is played and their period counts steps.
+
+    :param updates_before: updates before the last call
+    """
+    clock, name = core.clock, "num_steps_between_copying_online_weights_to_target"
+    period, has_targets = clock.target_period, any(network.has_target for network in core.networks.values())
+    counts_steps = has_targets and not isinstance(period, TrainingSteps) and period.num_steps > 1
+    if (
+        counts_steps
+        and not (clock.steps or core.decides_on_targets)
+        and updates_before < period.num_steps <= clock.updates
+    ):
+        screen.warning(
+            f"agent '{core.name}' has made {clock.updates:,} updates and played no step, and its target networks are "
+            f"updated after {period!r}: if it learns from recorded data alone, set {name} to "
+            f"TrainingSteps({int(period.num_steps)})"
+        )
 
 
 # what make_agent was called with

@@ -61,6 +61,7 @@ class SharedRunningStats:
     :param pubsub_params: parameters of the memory backend over which processes exchange their samples, those with the
         same ``channel`` and name; None keeps the statistics to this process
     :param epsilon: the smallest variance: an element that hardly moves is not blown up to noise
+    :ivar margin: if it is not 0, ``normalize`` divides by the deviation plus this number, and ``epsilon`` has no effect
     :ivar subscription: takes in what all of them push, once it is there
     """
 
@@ -69,6 +70,7 @@ class SharedRunningStats:
         self.pubsub_params = pubsub_params
         self.subscription: SharedRunningStatsSubscribe | None = None
         self.epsilon = epsilon
+        self.margin = 0.0
         self.set_params()
         if pubsub_params is not None:
             SharedRunningStatsSubscribe(self).start()
@@ -176,7 +178,8 @@ class SharedRunningStats:
         """Samples as numbers of standard deviations from the mean, clipped; float32, of the shape of ``batch``."""
         moments, inverse = self._moments, self._inverse_std
         if inverse is None or inverse[0] is not moments:
-            inverse = self._inverse_std = (moments, 1.0 / np.sqrt(moments.var(self.epsilon)))
+            deviation = np.sqrt(moments.var(0.0)) + self.margin if self.margin else np.sqrt(moments.var(self.epsilon))
+            inverse = self._inverse_std = (moments, 1.0 / deviation)
         normalized = (batch - moments.mean) * inverse[1]
         if self.clip_values is not None:
             normalized = np.minimum(np.maximum(normalized, self.clip_values[0]), self.clip_values[1])
@@ -189,6 +192,7 @@ class SharedRunningStats:
             "count": count,
             "mean": np.array(mean),  # of a scalar it is no array, and a checkpoint would make a float of it
             "squared_deviations": np.array(squared_deviations),
+            **({"margin": self.margin} if self.margin else {}),
         }
 
     def set_state(self, state: State) -> None:
@@ -197,6 +201,7 @@ class SharedRunningStats:
             count, mean, squared_deviations = state["count"], state["mean"], state["squared_deviations"]
         except KeyError as missing:
             raise CoachError(f"the saved statistics of '{self.name}' lack {missing}") from None
+        self.margin = float(state.get("margin", 0.0))
         for array in (mean, squared_deviations):
             if np.shape(array) != self.shape:
                 raise CoachError(

@@ -17,7 +17,7 @@ from rl_coach.agents.ddqn_bcq_agent import (
 from rl_coach.agents.rules.familiarity import allowed_or_most_familiar, nearest_distances
 from rl_coach.architectures.head_parameters import ClassificationHeadParameters
 from rl_coach.base_parameters import AgentParameters, TaskParameters, VisualizationParameters
-from rl_coach.core_types import TrainingSteps
+from rl_coach.core_types import RunPhase, TrainingSteps
 from rl_coach.graph_managers.batch_rl_graph_manager import BatchRLGraphManager
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
 from rl_coach.utils import CoachError
@@ -112,6 +112,31 @@ def test_a_network_that_imitates_knows_the_actions_of_the_data(tmp_path):
         memory.transitions_at(np.arange(100)).info("familiar_next_actions"),
         memory.transitions_at(np.arange(100)).next_state_columns["observation"],
     )
+
+
+def test_a_relative_threshold_is_a_share_of_the_largest_probability(tmp_path):
+    method = NNImitationModelParameters()
+    method.mask_out_actions_threshold, method.threshold_is_relative = 0.9, True
+    agent = batch_graph(tmp_path, constrained(method)).get_agent()
+    states = {"observation": np.eye(2, dtype=np.float32)}
+    probabilities = agent.networks["imitation_model"].online_network.predict(states)
+    expected = probabilities >= 0.9 * probabilities.max(axis=1, keepdims=True)
+    assert agent.familiar_actions(states).tolist() == expected.tolist()
+    method.threshold_is_relative = False
+    assert (agent.familiar_actions(states).sum(axis=1) == 1).all()  # none has so large a probability itself
+
+
+def test_it_acts_among_familiar_actions_if_it_is_told_to(tmp_path, monkeypatch):
+    parameters = constrained(NNImitationModelParameters())
+    parameters.algorithm.acts_among_familiar_actions = True
+    agent = batch_graph(tmp_path, parameters).get_agent()
+    assert agent.policy_description() is None
+    agent.training_has_begun, state = True, {"observation": np.zeros(2, np.float32)}
+    agent.exploration_policy.change_phase(RunPhase.TEST)
+    agent.exploration_policy.evaluation_epsilon = 0
+    for action in range(2):
+        monkeypatch.setattr(agent, "familiar_actions", lambda states, a=action: np.arange(2)[None] == a)
+        assert agent.choose_action(state).action == action
 
 
 def test_an_update_goes_towards_the_value_of_the_best_familiar_action(tmp_path):

@@ -17,6 +17,7 @@ from rl_coach.agents.naf_agent import normalized_advantage_rule
 from rl_coach.agents.pal_agent import PALAlgorithmParameters, advantage_learning_rule
 from rl_coach.agents.qr_dqn_agent import quantile_regression_rule
 from rl_coach.agents.rules.categorical_dqn import categorical_rule
+from rl_coach.agents.rules.conservative import ConservativeSettings
 from rl_coach.agents.rules.nec import neural_episodic_control_rule
 from rl_coach.agents.rules.q_learning import (
     conservative_rule,
@@ -208,7 +209,9 @@ CASES: dict[str, tuple[Callable[[], Any], UpdateRule, Callable[..., float]]] = {
     "lambda-returns": (QHeadParameters, q_lambda_rule(False, 0.5), q_lambda),
     "conservative": (
         QHeadParameters,
-        conservative_rule(q_learning_rule(False, None, greedy_by_online, True), ALPHA, None),
+        conservative_rule(
+            q_learning_rule(False, None, greedy_by_online, True), ConservativeSettings(ALPHA / 2), None, False
+        ),
         conservative,
     ),
     "munchausen": (
@@ -452,7 +455,9 @@ class Values:
 MASKED_RULES: dict[str, Callable[[str | None], UpdateRule]] = {
     "mixed monte carlo": lambda mask: mixed_monte_carlo_rule(MIXING, False, mask),
     "persistent advantage learning": lambda mask: advantage_learning_rule(advantage_parameters(True), False, mask),
-    "conservative": lambda mask: conservative_rule(q_learning_rule(False, mask, greedy_by_online, True), ALPHA, mask),
+    "conservative": lambda mask: conservative_rule(
+        q_learning_rule(False, mask, greedy_by_online, True), ConservativeSettings(ALPHA / 2), mask, False
+    ),
     "munchausen": lambda mask: munchausen_rule(TEMPERATURE, ALPHA, SMALLEST_LOG_POLICY, False, mask),
     "categorical": lambda mask: categorical_rule(SUPPORT, mask, greedy_by_target, False),
     "double categorical": lambda mask: categorical_rule(SUPPORT, mask, greedy_by_online, True),

@@ -320,6 +320,74 @@ def test_recorded_steps_are_stored_as_if_the_agent_had_played_them():
         imported.import_observations([{**dicts[0], "actions": 7}])
 
 
+def test_given_states_are_stored_where_steps_are_not_in_order(capsys):
+    agent = bandit()
+    states = np.array([[0.0, 0, 0], [0.1, 0, 0], [0.5, 0, 0], [0.6, 0, 0]], np.float32)
+    following = np.array([[0.1, 0, 0], [0.2, 0, 0], [0.6, 0, 0], [0.7, 0, 0]], np.float32)
+    data = {"states": states, "next_states": following, "actions": [0, 1, 0, 1], "rewards": np.ones(4)}
+    agent.import_observations({**data, "terminals": [False, False, False, True]})
+    batch = agent.graph_manager.get_agent().memory.transitions
+    np.testing.assert_array_equal(batch.state_columns["observation"], states)
+    np.testing.assert_array_equal(batch.next_state_columns["observation"], following)
+    assert batch.game_overs().tolist() == [False, True, False, True]
+    assert batch.terminateds().tolist() == [False, False, False, True]
+    assert "1 steps do not begin in the next state of the step before" in "".join(capsys.readouterr())
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"weigths": np.zeros(8)}, "a column 'weigths', which is not known"),
+        ({"actions": np.full(8, 2)}, "not in the action space"),
+        ({"states": np.full((8, 3), np.nan, np.float32)}, "step 0: the state 'observation' is element 0 is nan"),
+        ({"importance_weights": np.full(8, -1)}, "finite numbers from 0 on"),
+        ({"rewards": np.full(8, np.inf)}, "the reward is inf"),
+    ],
+)
+def test_a_batch_that_is_wrong_is_one_line_and_changes_nothing(changes, message):
+    agent, batch = bandit(), recorded_batch()
+    before = agent.get_weights()
+    with pytest.raises(CoachError) as raised:
+        agent.update({**batch, **changes})
+    assert message in str(raised.value) and "\n" not in str(raised.value)
+    assert_equal(agent.get_weights(), before)
+
+
+def recorded_batch() -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(0)
+    states, following = rng.uniform(-1, 1, (2, 8, 3)).astype(np.float32)
+    return {
+        "states": states, "actions": np.arange(8) % 2, "rewards": np.ones(8), "terminals": np.zeros(8, bool),
+        "next_states": following,
+    }  # fmt: skip
+
+
+def test_importance_weights_weigh_the_rows_of_a_batch():
+    agent, batch = bandit(), recorded_batch()
+    before = agent.get_weights()
+    agent.update({**batch, "importance_weights": np.zeros(8)})
+    assert_equal(agent.get_weights(), before)
+    first, second = bandit(), bandit()
+    first.update({**batch, "importance_weights": np.ones(8)})
+    second.update(batch)
+    assert_equal(first.get_weights(), second.get_weights())
+
+
+def test_an_agent_with_priorities_learns_from_a_batch_of_the_user():
+    agent = agent_of("Rainbow", observation_space=PLACE, action_space=Discrete(2), seed=1)
+    before = agent.get_weights()
+    agent.update(recorded_batch())
+    assert any(np.any(one != other) for one, other in zip(before["main"], agent.get_weights()["main"]))
+
+
+def test_targets_that_wait_for_steps_that_nobody_plays_are_named(capsys):
+    agent = bandit(num_steps_between_copying_online_weights_to_target=EnvironmentSteps(3))
+    for _ in range(4):
+        agent.update(recorded_batch())
+    said = "".join(capsys.readouterr())
+    assert said.count("has made 3 updates and played no step") == 1 and "TrainingSteps(3)" in said
+
+
 def test_weights_are_carried_over():
     one, other = bandit(), bandit(seed=5)
     play(one)

@@ -88,8 +88,9 @@ class MemoryBatches(BatchSource):
         return sampled if isinstance(sampled, Batch) else Batch(sampled)  # a user's memory may give transitions
 
     def take_errors(self, batch: Batch, errors: np.ndarray) -> None:
-        """Change the transitions' priorities."""
-        self._memory.update_priorities(batch.info("idx"), errors)
+        """Change the transitions' priorities, if the batch is of the memory: a user may have given one."""
+        if "idx" in batch.info_columns:
+            self._memory.update_priorities(batch.info("idx"), errors)
 
 
 class DataSetPass(BatchSource):
@@ -228,7 +229,9 @@ class MixedBatches(BatchSource):
         return rule
 
     def take_errors(self, batch: Batch, errors: np.ndarray) -> None:
-        """Give each source the errors of its own rows."""
+        """Give each source the errors of its own rows; none to a batch that a user has given."""
+        if _SOURCE not in batch.info_columns:
+            return
         numbers = batch.info(_SOURCE)
         for number, source in enumerate(self._sources):
             if source.wants_errors:

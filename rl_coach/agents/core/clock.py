@@ -6,7 +6,7 @@ import math
 from typing import Callable
 
 from rl_coach.base_parameters import AlgorithmParameters
-from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, TrainingSteps
+from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, StepMethod, TrainingSteps
 
 LONGEST_PERIOD_WITHIN_CALLS = 10
 
@@ -15,10 +15,12 @@ class TrainingClock:
     """Counts steps, episodes and updates, and says when training phases and updates of target networks are due.
 
     A training phase follows ``num_consecutive_playing_steps`` and makes ``num_consecutive_training_steps`` updates;
-    targets are updated every ``num_steps_between_copying_online_weights_to_target``.
+    targets are updated every ``num_steps_between_copying_online_weights_to_target``. Its number counts updates, in
+    place of environment steps or episodes, if nothing is played while the agent learns.
 
     :param algorithm: the settings; they are read at each question, so that they may change while a run goes on
 
+    :ivar plays: False if nothing is played while the agent learns
     :ivar steps: environment steps of heatup and training so far
     :ivar episodes: episodes so far
     :ivar updates: updates of the networks so far
@@ -31,6 +33,7 @@ class TrainingClock:
 
     def __init__(self, algorithm: AlgorithmParameters):
         self._algorithm = algorithm
+        self.plays = True
         self.steps = 0
         self.episodes = 0
         self.updates = 0
@@ -85,16 +88,22 @@ class TrainingClock:
         return -(-self.steps_at_once // max(1, period.num_steps))
 
     @property
+    def target_period(self) -> StepMethod:
+        """The steps between two updates of the targets."""
+        period = self._algorithm.num_steps_between_copying_online_weights_to_target
+        return period if self.plays or isinstance(period, TrainingSteps) else TrainingSteps(period.num_steps)
+
+    @property
     def _updates_targets_within_calls(self) -> bool:
         """True if targets are updated after every few updates: a call makes those of targets too then."""
-        period = self._algorithm.num_steps_between_copying_online_weights_to_target
+        period = self.target_period
         return isinstance(period, TrainingSteps) and period.num_steps in range(2, LONGEST_PERIOD_WITHIN_CALLS + 1)
 
     def target_updates(self, updates: int) -> list[bool] | None:
         """For each of the next updates, True if targets are updated after it; None: after each of them."""
         if not self._updates_targets_within_calls:
             return None
-        period = self._algorithm.num_steps_between_copying_online_weights_to_target.num_steps
+        period = self.target_period.num_steps
         first = self.updates - self.last_target_update + 1
         return [number % period == 0 for number in range(first, first + updates)]
 
@@ -103,7 +112,7 @@ class TrainingClock:
 
         :param updates: number of updates wanted
         """
-        period = self._algorithm.num_steps_between_copying_online_weights_to_target
+        period = self.target_period
         if isinstance(period, EnvironmentSteps):
             return updates, self._algorithm.num_consecutive_training_steps == 1 and period.num_steps <= 1
         if isinstance(period, EnvironmentEpisodes):
@@ -115,7 +124,7 @@ class TrainingClock:
 
     def targets_due(self) -> bool:
         """True if the targets are to be updated now; if so, the time counts anew."""
-        period = self._algorithm.num_steps_between_copying_online_weights_to_target
+        period = self.target_period
         if isinstance(period, TrainingSteps):
             now = self.updates
         else:

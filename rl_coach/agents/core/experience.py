@@ -5,18 +5,21 @@ from __future__ import annotations
 import copy
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Callable, Iterable, Mapping
+from typing import Any, Callable, Mapping, Sequence
 
 import numpy as np
 
 from rl_coach.agents.core.episode import EpisodeInProgress, EpisodeReport, new_buffer
+from rl_coach.agents.core.recorded_values import require_recorded
 from rl_coach.agents.core.rollout import Rollout
 from rl_coach.agents.core.sequences import stored_state
 from rl_coach.base_parameters import AlgorithmParameters
 from rl_coach.core_types import ActionInfo, Batch, CsvDataset, Episode, PickledReplayBuffer, Transition, n_step_returns
 from rl_coach.filters.filter import InputFilter, OutputFilter
+from rl_coach.filters.recorded_episodes import filter_recorded
 from rl_coach.memories import data_set_files
 from rl_coach.memories.memory import Memory, receives_episodes
+from rl_coach.spaces import SpacesDefinition
 from rl_coach.utils import CoachError
 
 _MOST_STEPS_AHEAD = 256
@@ -92,13 +95,17 @@ class Experience:
     def _stores_whole_episodes(self) -> bool:
         return self._algorithm.store_transitions_only_when_episodes_are_terminated or self._receives_episodes
 
-    def load(self, recorded: Any, input_filter: InputFilter, output_filter: OutputFilter) -> None:
+    def load(
+        self, recorded: Any, input_filter: InputFilter, output_filter: OutputFilter, spaces: SpacesDefinition
+    ) -> None:
         """Fill the memory with recorded transitions.
 
         :param recorded: a ``CsvDataset``, a ``PickledReplayBuffer``, ``minari:ID``, or the path of a CSV file
             (``.csv``), of a pickled buffer (``.p``, ``.pkl``) or of what a memory's ``save`` wrote
         :param input_filter: applied to values that are recorded raw
         :param output_filter: makes the agent's actions of the environment's, of which Minari's data sets consist
+        :param spaces: those of stored transitions
+        :raises CoachError: there are no such data, or a value is not one of the spaces
         """
         memory, recorded = self._memory, data_set_files.named(recorded)
         if isinstance(recorded, CsvDataset):
@@ -115,17 +122,15 @@ class Experience:
             self.add_episodes(episodes, input_filter if found.is_raw else None)
         else:
             memory.load(recorded)
+        require_recorded(memory, spaces, getattr(recorded, "filepath", recorded))
 
-    def add_episodes(self, episodes: Iterable[Episode], input_filter: InputFilter | None) -> None:
+    def add_episodes(self, episodes: Sequence[Episode], input_filter: InputFilter | None) -> None:
         """Store complete episodes that another agent has played, with the returns of this one.
 
-        :param input_filter: applied to the transitions of each episode, after a reset; None for none
+        :param input_filter: applied to raw episodes, with statistics of all of them; None for none
         """
-        for episode in episodes:
-            transitions = episode.transitions
-            if input_filter is not None:
-                input_filter.reset()
-                transitions = input_filter.filter(transitions, deep_copy=False)
+        played = [episode.transitions for episode in episodes]
+        for transitions in played if input_filter is None else filter_recorded(played, input_filter):
             buffer = new_buffer(self._algorithm)
             for transition in transitions:
                 buffer.insert(transition)

@@ -230,13 +230,16 @@ class UpdateLoop:
         """The columns of a batch from the source, for the learner."""
         return self._batches.columns(batch, self._rules.learning_columns(batch))
 
-    def filtered(self, batch: Batch) -> Batch:
-        """The batch as networks see it, whatever learns from it afterwards. The filters' statistics take in its states,
-        if ``update_pre_network_filters_state_on_train`` says so."""
+    def filtered(self, batch: Batch, may_update: bool = True) -> Batch:
+        """The batch as networks see it, whatever learns from it afterwards.
+
+        :param may_update: the filters' statistics take in its states, if ``update_pre_network_filters_state_on_train``
+            says so
+        """
         filters = self._filters
         if not (filters.observation_filters or filters.reward_filters):
             return batch
-        update = self._settings.algorithm.update_pre_network_filters_state_on_train
+        update = may_update and self._settings.algorithm.update_pre_network_filters_state_on_train
         filtered = type(batch)(batch)
         filtered.state_columns = filters.filter_columns(batch.state_columns, update)
         self._watch.compare(batch.state_columns, filtered.state_columns, "pre-network filter", "of a batch")

@@ -4,9 +4,9 @@ weighted actor-critic (Nair et al. 2020, "AWAC: Accelerating Online Reinforcemen
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
+from rl_coach.agents.rules.conservative import ConservativeSettings, with_penalty
 from rl_coach.agents.rules.soft_actor_critic import (
     MaximumEntropySettings,
     maximum_entropy_critic_rule,
@@ -27,15 +27,17 @@ from rl_coach.architectures.update import (
 _NEVER = -1e30
 
 
-def conservative_critics_rule(rule: UpdateRule, alpha: float) -> UpdateRule:
-    """A rule of soft critics whose loss has alpha * mean(log integral of exp Q(s, a) da - Q(s, a of the data)) of each
-    critic added (Kumar et al. 2020, equation 4; the integral by importance sampling as in appendix F).
+def conservative_critics_rule(rule: UpdateRule, settings: ConservativeSettings) -> UpdateRule:
+    """A rule of soft critics, half of their squared errors, with a penalty on actions that the data do not have.
+
+    To the loss, alpha * mean(log integral of exp Q(s, a) da - Q(s, a of the data)) of each critic is added (Kumar et
+    al. 2020, equation 4; the integral by importance sampling as in appendix F).
 
     ``extra['uniform_actions']`` [B, N, A] are drawn uniformly from -1 to 1; ``extra['sampling_noise']`` [B, N, A],
     standard normal, draws N more actions from the policy. It logs the mean, the gap, as ``Conservative Gap``.
 
     :param rule: gives the loss of network ``q``
-    :param alpha: the weight of the gap; 0 adds nothing
+    :param settings: of the penalty
     """
 
     def conservative(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
@@ -57,8 +59,7 @@ def conservative_critics_rule(rule: UpdateRule, alpha: float) -> UpdateRule:
         log_integral = ops.logsumexp(ops.concatenate(log_weights, axis=1), axis=1) - math.log(2 * each)  # [B, critics]
         gaps = ops.sum(log_integral - _critics(ops, networks["q"], batch.states, batch.actions), axis=-1)
         gap = weighted_mean(ops, gaps, batch.weights)
-        losses = {**update.losses, "q": update.losses["q"] + alpha * gap}
-        return replace(update, losses=losses, signals={**update.signals, "Conservative Gap": gap})
+        return with_penalty(ops, networks, update, "q", gap, settings, count=log_integral.shape[-1])
 
     return conservative
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Callable
 
+from rl_coach.agents.rules.conservative import ConservativeSettings, with_penalty
 from rl_coach.architectures.policies import MASKED_LOGIT, allows
 from rl_coach.architectures.update import (
     LearningBatch,
@@ -84,24 +84,29 @@ def q_learning_rule(
     return rule
 
 
-def conservative_rule(rule: UpdateRule, alpha: float, mask_name: str | None, loss_weight: float = 1.0) -> UpdateRule:
-    """A rule of Q-learning whose loss has alpha * mean(log sum_a exp Q(s, a) - Q(s, a of the data)) added (Kumar et al.
-    2020, "Conservative Q-learning for offline reinforcement learning", equation 4).
+def conservative_rule(
+    rule: UpdateRule, settings: ConservativeSettings, mask_name: str | None, is_huber: bool, loss_weight: float = 1.0
+) -> UpdateRule:
+    """A rule of Q-learning with a penalty on values of actions that the data do not have: half of the squared errors
+    plus alpha * mean(log sum_a exp Q(s, a) - Q(s, a of the data)) (Kumar et al. 2020, "Conservative Q-learning for
+    offline reinforcement learning", equation 4).
 
-    It logs that mean, the gap, as ``Conservative Gap``.
+    The loss of ``rule`` is the Huber loss, which is half of small squared errors; or the whole squared errors, to which
+    twice the penalty is added. The mean, the gap, is logged as ``Conservative Gap``.
 
     :param rule: gives the loss of network ``main``
-    :param alpha: the weight of the gap
+    :param settings: of the penalty
     :param mask_name: the observation that masks actions, if there is one
+    :param is_huber: the loss of ``rule`` is the Huber loss
     :param loss_weight: the head's
     """
+    scale = loss_weight * (1.0 if is_huber else 2.0)
 
     def conservative(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
         update = rule(ops, networks, batch)
         q = allowed_values(ops, networks["main"].online(batch.states)[0]["q"], batch.states, mask_name)
         gap = weighted_mean(ops, ops.logsumexp(q, axis=-1) - select(ops, q, batch.actions), batch.weights)
-        losses = {**update.losses, "main": update.losses["main"] + loss_weight * alpha * gap}
-        return replace(update, losses=losses, signals={**update.signals, "Conservative Gap": gap})
+        return with_penalty(ops, networks, update, "main", gap, settings, scale)
 
     return conservative
 

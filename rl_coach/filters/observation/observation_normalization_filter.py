@@ -13,6 +13,7 @@ from rl_coach.utilities.plain_data import State
 from rl_coach.utilities.shared_running_stats import NumpySharedRunningStats
 
 _DIGIT = 1 << 30
+MARGIN = 1e-3
 
 
 class ObservationNormalizationFilter(ObservationFilter):
@@ -53,6 +54,11 @@ class ObservationNormalizationFilter(ObservationFilter):
             self._set_shape(observations.shape[1:])
         return self.filter(observations, update_internal_state)
 
+    def normalize_as_data_set(self) -> None:
+        """Divide by the deviation plus 0.001 from now on, however small the deviation is: statistics of a whole data
+        set are known before the first observation is normalised."""
+        self.running_observation_stats.margin = MARGIN
+
     def pure(self, ops: Any) -> PureFilter:
         """The same statistics in 32 bits, which a loop on an accelerator computes with.
 
@@ -90,13 +96,17 @@ class ObservationNormalizationFilter(ObservationFilter):
             """See ``SharedRunningStats.normalize``."""
             variance = ops.maximum(state["variance"], statistics.epsilon)
             variance = ops.where(number(state["count"]) > 0, variance, 1.0)
-            return ops.clip((batch - state["mean"]) / ops.sqrt(variance), self.clip_min, self.clip_max)
+            deviation = ops.sqrt(variance)
+            if statistics.margin:
+                deviation = ops.sqrt(state["variance"]) + statistics.margin
+            return ops.clip((batch - state["mean"]) / deviation, self.clip_min, self.clip_max)
 
         def take(state: dict[str, Any]) -> None:
             low, high = np.asarray(state["count"]).tolist()
             count = high * _DIGIT + low
             mean, variance = (np.asarray(state[name], np.float64) for name in ("mean", "variance"))
-            self.set_state({"count": count, "mean": mean, "squared_deviations": variance * count})
+            moments = {"count": count, "mean": mean, "squared_deviations": variance * count}
+            self.set_state({**moments, "margin": statistics.margin})
 
         return PureFilter(state, update, apply, take)
 

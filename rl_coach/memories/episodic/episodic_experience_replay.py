@@ -10,7 +10,11 @@ from typing import Any, Iterator
 import numpy as np
 
 from rl_coach.core_types import NO_OLD_VALUE, Batch, CsvDataset, Episode, Transition, n_step_returns
+from rl_coach.filters.recorded_episodes import ONE_BY_ONE, filter_recorded, in_order
+from rl_coach.logger import screen
+from rl_coach.memories.coach_pickles import read_pickled_episodes
 from rl_coach.memories.columns import uniform_rows
+from rl_coach.memories.csv_episodes import read_csv_episodes
 from rl_coach.memories.memory import (
     Memory,
     MemoryGranularity,
@@ -19,9 +23,9 @@ from rl_coach.memories.memory import (
     episode_ends,
     is_same_transition,
 )
-from rl_coach.memories.recorded import read_csv_episodes, read_pickled_episodes
+from rl_coach.memories.saved_memory import read_saved
 from rl_coach.memories.transition_store import TransitionStore
-from rl_coach.utilities.files import read_data, write_data
+from rl_coach.utilities.files import write_data
 from rl_coach.utilities.requirements import check_arguments, exactly, member, number, pair, whole
 from rl_coach.utils import CoachError
 
@@ -432,18 +436,23 @@ class EpisodicExperienceReplay(Memory):
     # Files
 
     def load_csv(self, csv_dataset: CsvDataset, input_filter: Any) -> None:
-        """Store the episodes of a CSV file; ``recorded.read_csv_episodes`` describes it.
+        """Store the episodes of a CSV file; ``csv_episodes.read_csv`` describes it.
 
-        :param input_filter: applied to the transitions of each episode, after a reset, if they are raw; None for none
+        :param input_filter: applied to raw episodes, with statistics of all of them; None for none
         :raises CoachError: there is no such file or it is malformed
         """
-        num_read = 0
-        episodes, is_raw = read_csv_episodes(csv_dataset)
-        for episode in episodes:
-            num_read += len(episode)
-            if is_raw and input_filter is not None:
-                input_filter.reset()
-                episode.transitions = input_filter.filter(episode.transitions, deep_copy=False)
+        read, is_raw = read_csv_episodes(csv_dataset)
+        episodes: list[Any] = [episode.transitions for episode in read]
+        num_read = sum(map(len, episodes))
+        if is_raw and csv_dataset.is_episodic:
+            episodes, cuts = in_order(episodes, input_filter)
+            if cuts:
+                screen.warning(f"'{csv_dataset.filepath}': {ONE_BY_ONE.format(cuts)}")
+        if is_raw and input_filter is not None:
+            episodes = filter_recorded(episodes, input_filter)
+        for transitions in episodes:
+            episode = Episode()
+            episode.transitions = transitions
             self.store_episode(episode)
         if num_read > self._store.length:
             held = self._store.length
@@ -461,17 +470,15 @@ class EpisodicExperienceReplay(Memory):
 
         :raises CoachError: there is no such file or it is of another kind
         """
-        content = read_data(file_path, "a memory that this project saved")
-        saved = TransitionStore(capacity=None)
-        saved.set_state(content["store"])
+        saved, lengths = read_saved(file_path)
         chunk = saved.chunk()
         self._store.check(chunk)
         self.close_last_episode()
-        self._extend(chunk, content.get("episode_lengths"))  # as it was, so without hindsight a second time
+        self._extend(chunk, lengths)  # as it was, so without hindsight a second time
         self._store.take_defaults(saved)
 
     def load_pickled(self, file_path: str | os.PathLike) -> None:
-        """Store the episodes of a file that Coach's ``save`` pickled; see ``recorded.read_pickled_transitions``."""
+        """Store the episodes of a file that Coach's ``save`` pickled; see ``read_pickled_transitions``."""
         for transitions in read_pickled_episodes(file_path):
             self.store_episode(self._as_episode(transitions))
 

@@ -8,11 +8,12 @@ from typing import Iterator
 import numpy as np
 
 from rl_coach.core_types import Batch, Episode, Transition
+from rl_coach.memories.coach_pickles import read_pickled_transitions
 from rl_coach.memories.columns import uniform_rows
 from rl_coach.memories.memory import Memory, MemoryGranularity, MemoryParameters, check_max_size
-from rl_coach.memories.recorded import read_pickled_transitions
+from rl_coach.memories.saved_memory import read_saved
 from rl_coach.memories.transition_store import TransitionStore
-from rl_coach.utilities.files import read_data, write_data
+from rl_coach.utilities.files import write_data
 from rl_coach.utilities.requirements import FLAG, exactly, pair, whole
 from rl_coach.utils import CoachError
 
@@ -144,12 +145,11 @@ class ExperienceReplay(Memory):
 
         :raises CoachError: there is no such file or it is of another kind
         """
-        saved = TransitionStore(capacity=None)
-        saved.set_state(read_data(file_path, "a memory that this project saved")["store"])
+        saved, _ = read_saved(file_path)
         self.store_columns(saved.chunk())
         self._store.take_defaults(saved)
 
     def load_pickled(self, file_path: str | os.PathLike) -> None:
-        """Store the transitions of a file that Coach's ``save`` pickled; see ``recorded.read_pickled_transitions``."""
+        """Store the transitions of a file that Coach's ``save`` pickled; see ``read_pickled_transitions``."""
         for transition in read_pickled_transitions(file_path):
             self.store(transition)

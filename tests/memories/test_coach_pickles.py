@@ -1,4 +1,4 @@
-"""Experience recorded elsewhere: CSV files, and pickles as Coach wrote them."""
+"""Replay buffers that Coach pickled, and hostile ones."""
 
 import collections
 import pickle
@@ -8,100 +8,14 @@ import types
 import numpy as np
 import pytest
 
-from rl_coach.core_types import CsvDataset
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplay
 from rl_coach.memories.memory import MemoryGranularity
 from rl_coach.memories.non_episodic.experience_replay import ExperienceReplay
 from rl_coach.utils import CoachError
 
-HEADER = (
-    "action,all_action_probabilities,episode_id,episode_name,reward,transition_number,state_feature_0,state_feature_1"
-)
-ROWS = [
-    '1,"[0.25, 0.75]",0,first,0.5,0,1.0,10.0',
-    '0,"[0.5, 0.5]",0,first,1.5,1,2.0,20.0',
-    '1,"[0.0, 1.0]",0,first,2.5,2,3.0,30.0',
-    '1,"[1.0, 0.0]",7,alone,0.0,0,9.0,90.0',
-    '0,"[0.5, 0.5]",2,last,3.0,0,4.0,40.0',
-    '0,"[0.5, 0.5]",2,last,4.0,1,5.0,50.0',
-]
-
 
 def episodic(size: int = 100) -> EpisodicExperienceReplay:
     return EpisodicExperienceReplay((MemoryGranularity.Transitions, size))
-
-
-def csv_file(tmp_path, rows=ROWS, header=HEADER) -> str:
-    path = tmp_path / "data.csv"
-    path.write_text("\n".join([header, *rows]) + "\n")
-    return str(path)
-
-
-def test_csv_rows_become_transitions(tmp_path):
-    memory = episodic()
-    memory.load_csv(CsvDataset(csv_file(tmp_path)), input_filter=None)
-    batch = memory.transitions
-    assert memory.episode_lengths().tolist() == [2, 1]
-    assert batch.states(["observation"])["observation"].tolist() == [[1, 10], [2, 20], [4, 40]]
-    assert batch.next_states(["observation"])["observation"].tolist() == [[2, 20], [3, 30], [5, 50]]
-    assert batch.actions().tolist() == [1, 0, 0] and batch.rewards().tolist() == [0.5, 1.5, 3.0]
-    assert batch.game_overs().tolist() == batch.terminateds().tolist() == [False, True, True]
-    assert batch.info("all_action_probabilities").tolist() == [[0.25, 0.75], [0.5, 0.5], [0.5, 0.5]]
-    assert batch.n_step_discounted_rewards()[0] == np.float32(0.5 + 0.99 * 1.5)
-
-
-def test_csv_without_episodes_ends_none(tmp_path):
-    memory = episodic()
-    memory.load_csv(CsvDataset(csv_file(tmp_path), is_episodic=False), input_filter=None)
-    assert not memory.transitions.game_overs().any()
-
-
-def test_csv_passes_the_input_filter(tmp_path):
-    class Filter:
-        resets = 0
-
-        def reset(self):
-            self.resets += 1
-
-        def filter(self, transitions, deep_copy):
-            for transition in transitions:
-                transition.reward *= 10
-            return transitions
-
-    memory, input_filter = episodic(), Filter()
-    memory.load_csv(CsvDataset(csv_file(tmp_path)), input_filter)
-    assert memory.transitions.rewards().tolist() == [5, 15, 30] and input_filter.resets == 2
-
-
-def test_csv_that_does_not_fit_says_so(tmp_path):
-    memory = episodic(2)
-    with pytest.warns(UserWarning, match="3 transitions; the newest 1 fit"):
-        memory.load_csv(CsvDataset(csv_file(tmp_path)), None)
-
-
-@pytest.mark.parametrize(
-    "header, rows, message",
-    [
-        (HEADER.replace("reward,", "gain,"), ROWS, "no column 'reward'"),
-        (HEADER.replace("state_feature", "feature"), ROWS, "no column 'state_feature_0'"),
-        (HEADER, ['left,"[1.0]",0,first,0.5,0,1.0,10.0'], "line 2.*left"),
-        (HEADER, ['1,"__import__(1)",0,first,0.5,0,1.0,10.0'], "line 2"),
-        (HEADER, ["1,[1.0],0"], "line 2"),
-    ],
-)
-def test_malformed_csv_is_named(header, rows, message, tmp_path):
-    with pytest.raises(CoachError, match=message):
-        episodic().load_csv(CsvDataset(csv_file(tmp_path, rows, header)), None)
-
-
-def test_no_file_is_an_error(tmp_path):
-    for call in (
-        lambda path: episodic().load_csv(CsvDataset(path), None),
-        episodic().load_pickled,
-        ExperienceReplay((MemoryGranularity.Transitions, 5)).load_pickled,
-    ):
-        with pytest.raises(CoachError, match="cannot read"):
-            call(str(tmp_path / "missing"))
 
 
 @pytest.fixture
@@ -188,3 +102,40 @@ def test_other_pickles_are_refused_and_run_nothing(content, tmp_path, capsys):
         with pytest.raises(CoachError, match=r"odd\.p"):
             load(path)
     assert capsys.readouterr().out == ""
+
+
+# a dtype "O8", whose state says that it has no objects
+FORGED = b"cnumpy\ndtype\nX\x02\0\0\0O8K\0K\1\x87R(K\3X\1\0\0\0|NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\0tb"
+NUMBER = FORGED.replace(b"O8", b"f8").replace(b"X\1\0\0\0|", b"X\1\0\0\0<")
+ARRAY = b"cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\nK\0\x85U\x01b\x87R(K\1K\1\x85"
+
+
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        (b"cnumpy.core.multiarray\nscalar\n" + FORGED + b"C\x08AAAAAAAA\x86R", "a type is one of numbers"),
+        (ARRAY + FORGED + b"\x89C\x08AAAAAAAAtb", "a type is one of numbers"),
+        (ARRAY + NUMBER.replace(b"K\0tb", b"K?tb") + b"\x89C\x08AAAAAAAAtb", "no flags"),
+        (ARRAY.replace(b"K\1K\1", b"K\1K\2") + NUMBER + b"\x89C\x08AAAAAAAAtb", "as many bytes"),
+        (b"cnumpy\nndarray\nK\1\x85R", "calls something odd"),
+        (b"cnumpy\nload\n", "numpy.load"),
+        (b"cbuiltins\ngetattr\n", "builtins.getattr"),
+        (b"cnumpy\ndtype\n}X\1\0\0\0aK\1sb", "changes an object of another kind"),
+        (b"r\xff\xff\xff\x7f", "list"),  # a place in the memo for which C would allocate 16 GB
+        (b"\x96\xff\xff\xff\xff\xff\xff\xff\x0f", ""),  # a bytearray of an exabyte
+        (b"ccopyreg\n_reconstructor\ncbuiltins\nobject\ncbuiltins\nobject\nN\x87R", "one of Coach's"),
+    ],
+)
+def test_a_hostile_pickle_is_one_line(content, message, tmp_path):
+    path = tmp_path / "hostile.p"
+    path.write_bytes(b"\x80\x02]" + content + b"a.")
+    with pytest.raises(CoachError, match="is not a replay buffer that Coach pickled") as raised:
+        episodic().load_pickled(path)
+    assert message in str(raised.value) and "\n" not in str(raised.value)
+
+
+def test_a_number_of_a_pickle_is_read_without_its_type(tmp_path):
+    path = tmp_path / "number.p"
+    path.write_bytes(b"\x80\x02]cnumpy.core.multiarray\nscalar\n" + NUMBER + b"C\x08AAAAAAAA\x86Ra.")
+    with pytest.raises(CoachError, match="contains a float64 instead of a transition"):
+        episodic().load_pickled(path)

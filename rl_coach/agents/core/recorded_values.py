@@ -1,0 +1,46 @@
+"""Recorded transitions compared with an agent's spaces, wherever they came from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rl_coach.core_types import Batch
+from rl_coach.memories.memory import Memory
+from rl_coach.space_values import first_wrong_probabilities, refuse_misfit, require_values
+from rl_coach.spaces import SpacesDefinition
+
+PROBABILITIES = "all_action_probabilities"
+_ROWS_AT_ONCE = 1024  # observations that share frames take many times the memory as rows
+
+
+def require_recorded(memory: Memory, spaces: SpacesDefinition, place: Any) -> None:
+    """Check what a memory has loaded from a file.
+
+    :param spaces: those of stored transitions
+    :param place: the file, for the message
+    :raises CoachError: a value is not one of its space; the first step is named, as the file has them by episode
+    """
+    count = memory.num_transitions()
+    for first in range(0, count, _ROWS_AT_ONCE):
+        rows = memory.transitions_at(np.arange(first, min(first + _ROWS_AT_ONCE, count)))
+        require_batch(rows, spaces, f"'{place}'", first)
+
+
+def require_batch(batch: Batch, spaces: SpacesDefinition, place: str, first: int = 0) -> None:
+    """Check rows of recorded steps.
+
+    :param place: where they are, for the message
+    :param first: the number of the first row
+    :raises CoachError: a value is not one of its space
+    """
+    require_values(spaces.action, batch.action_column, "action", place, first)
+    require_values(spaces.reward, np.reshape(batch.reward_column, (len(batch), -1)), "reward", place, first)
+    for kind, columns in (("state", batch.state_columns), ("next state", batch.next_state_columns)):
+        for name, space in spaces.state.sub_spaces.items():
+            if name in columns:
+                require_values(space, columns[name], f"{kind} '{name}'", place, first)
+    if PROBABILITIES in batch.info_columns:
+        misfit = first_wrong_probabilities(spaces.action, batch.info(PROBABILITIES))
+        refuse_misfit(misfit, f"'{PROBABILITIES}'", place, first)

@@ -1,0 +1,55 @@
+"""The penalty of conservative Q-learning (Kumar et al. 2020, "Conservative Q-learning for offline reinforcement
+learning")."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rl_coach.architectures.update import NetworkView, Update
+
+ALPHA = "alpha"
+"""The network with the value ``log_alpha``, where alpha is learned."""
+_LARGEST_LOG = 13.8  # of alpha: a million, as in the authors' code
+
+
+@dataclass(frozen=True)
+class ConservativeSettings:
+    """Settings of the penalty alpha * gap.
+
+    :param alpha: the weight of the gap, against half of the squared error; 0 adds nothing
+    :param gap_threshold: None keeps alpha; otherwise alpha is learned, and it grows as long as the gap is larger
+    """
+
+    alpha: float
+    gap_threshold: float | None = None
+
+
+def with_penalty(
+    ops: Any,
+    networks: dict[str, NetworkView],
+    update: Update,
+    name: str,
+    gap: Any,
+    settings: ConservativeSettings,
+    scale: float = 1.0,
+    count: int = 1,
+) -> Update:
+    """An update with the penalty added to the loss of a network.
+
+    With a threshold, alpha is a Lagrange multiplier: alpha * (gap - threshold) falls with the values and rises with
+    alpha (equation 30 of appendix F).
+
+    :param name: the network
+    :param gap: the sum of the gaps of its critics, a number
+    :param scale: multiplies the penalty
+    :param count: number of critics
+    """
+    signals, losses = {**update.signals, "Conservative Gap": gap}, dict(update.losses)
+    alpha: Any = settings.alpha
+    if settings.gap_threshold is not None:
+        learned = ops.exp(ops.minimum(networks[ALPHA].online({})[0]["log_alpha"], _LARGEST_LOG))
+        losses[ALPHA] = -learned * ops.stop_gradient(gap / count - settings.gap_threshold)
+        alpha = signals["Conservative Weight"] = ops.stop_gradient(learned)
+    losses[name] = update.losses[name] + scale * alpha * gap
+    return replace(update, losses=losses, signals=signals)

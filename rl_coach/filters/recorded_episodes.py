@@ -1,0 +1,163 @@
+"""Recorded episodes through an agent's filters: statistics of the whole data first, then all rows alike.
+
+A filter that learns its statistics while it filters would give the first rows of the data another scale than the last.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, Callable, Iterable, Sequence
+
+import numpy as np
+
+from rl_coach.core_types import Transition
+from rl_coach.filters.base_filter import Filter
+from rl_coach.filters.filter import OVERRIDES as FILTER_OVERRIDES
+from rl_coach.filters.filter import InputFilter, changes_nothing
+from rl_coach.utils import CoachError
+
+_RELATIVE, _ABSOLUTE = 1e-5, 1e-6  # states that were written with few digits differ by less
+
+ONE_BY_ONE = (
+    "{} steps do not begin in the next state of the step before: each of them begins another episode, and the step "
+    "before it counts as truncated"
+)
+
+Rows = tuple[dict[str, Any], Any]
+"""Observations by name, each [N, ...], and rewards [M]."""
+
+
+def filter_recorded(episodes: Sequence[Sequence[Transition]], filters: InputFilter) -> list[list[Transition]]:
+    """The transitions of raw episodes as an agent's filters leave them, as if the agent had played them.
+
+    :param episodes: each in order: the state of a step is the next state of the step before (see ``in_order``)
+    :raises CoachError: a filter refuses what it gets
+    """
+    if isinstance(filters, InputFilter) and changes_nothing(filters):
+        return [list(episode) for episode in episodes]
+    if not isinstance(filters, InputFilter) or FILTER_OVERRIDES.is_replaced(filters, "is_empty"):
+        return [_filtered_by_users(episode, filters) for episode in episodes]
+    learn_statistics(filters, lambda: (_rows(episode) for episode in episodes))
+    return [_filtered(episode, filters) for episode in episodes]
+
+
+def in_order(
+    episodes: Sequence[Sequence[Transition]], filters: InputFilter | None
+) -> tuple[list[list[Transition]], int]:
+    """Episodes that are cut where a step does not begin in the state that the step before has led to.
+
+    The last step of each piece counts as truncated.
+
+    :return: the pieces, and the number of cuts
+    :raises CoachError: there are cuts, and a filter needs the steps before
+    """
+    pieces: list[list[Transition]] = []
+    for episode in episodes:
+        begin = 0
+        for last in np.flatnonzero(~_go_on(episode)).tolist():
+            pieces.append([*episode[begin:last], _as_last(episode[last])])
+            begin = last + 1
+        pieces.append(list(episode[begin:]))
+    cuts = len(pieces) - len(episodes)
+    if cuts and isinstance(filters, InputFilter) and any(member.remembers_episode for _, member in filters._members()):
+        raise CoachError(
+            f"{cuts} recorded steps do not begin in the next state of the step before, so the steps are not in order, "
+            f"and the agent's input_filter needs the steps before (as for stacks of frames): give whole episodes"
+        )
+    return pieces, cuts
+
+
+def learn_statistics(filters: InputFilter, read: Callable[[], Iterable[Rows]]) -> None:
+    """Let filters with statistics see all the data, one filter after the other: each sees what those before it give
+    with all of their statistics.
+
+    :param read: reads the data from the beginning
+    """
+    for name, members in filters.observation_filters.items():
+        for place, member in enumerate(members.values()):
+            if not _has_statistics(member):
+                continue
+            before = list(members.values())[:place]
+            for observations, _ in read():
+                if name in observations:
+                    filters.reset()
+                    member.filter_batch(_through(before, observations[name]), True)
+    for place, reward_filter in enumerate(filters.reward_filters.values()):
+        if _has_statistics(reward_filter):
+            for _, rewards in read():
+                reward_filter.filter(_rewards_through(list(filters.reward_filters.values())[:place], rewards), True)
+
+
+def has_statistics(filters: InputFilter) -> bool:
+    """True if a filter of a chain learns from what it sees, beyond an episode."""
+    return any(_has_statistics(member) for _, member in filters._members())
+
+
+def _has_statistics(member: Filter) -> bool:
+    return bool(member.get_state()) and not member.remembers_episode
+
+
+def _updates(member: Filter) -> bool:
+    """True if a filter is to take in what it sees when its statistics are known: its episode, or what it does not say
+    that it keeps."""
+    return not _has_statistics(member)
+
+
+def _through(members: Iterable[Any], column: Any) -> Any:
+    for member in members:
+        column = member.filter_batch(column, _updates(member))
+    return column
+
+
+def _rewards_through(members: Iterable[Any], rewards: Any) -> np.ndarray:
+    for member in members:
+        rewards = [member.filter(reward, _updates(member)) for reward in rewards]
+    return np.asarray(rewards)
+
+
+def _rows(episode: Sequence[Any]) -> Rows:
+    """The observations of an episode, one more than its steps, and its rewards."""
+    observations = {name: [step.state[name] for step in episode] for name in episode[0].state}
+    for name, column in observations.items():
+        column.append(episode[-1].next_state[name])
+    return observations, [step.reward for step in episode]
+
+
+def _filtered_by_users(episode: Sequence[Transition], filters: Any) -> list[Transition]:
+    """By a chain with a ``filter`` of its own."""
+    filters.reset()
+    return filters.filter(list(episode), deep_copy=False)
+
+
+def _filtered(episode: Sequence[Any], filters: InputFilter) -> list[Transition]:
+    filters.reset()
+    observations, rewards = _rows(episode)
+    for name, members in filters.observation_filters.items():
+        if name in observations:
+            observations[name] = _through(members.values(), observations[name])
+    rewards = _rewards_through(filters.reward_filters.values(), rewards) if filters.reward_filters else rewards
+    found = []
+    for number, step in enumerate(episode):
+        transition = copy.copy(step)
+        transition.state = {name: observations[name][number] for name in step.state}
+        transition.next_state = {name: observations[name][number + 1] for name in step.next_state}
+        transition.reward = rewards[number]
+        found.append(transition)
+    return found
+
+
+def _go_on(episode: Sequence[Any]) -> np.ndarray:
+    """[N - 1] of booleans: the next state of a step is the state of the one after it."""
+    goes_on = np.ones(len(episode) - 1, bool)
+    for name in episode[0].state if len(episode) > 1 else ():
+        ends, begins = [step.next_state[name] for step in episode[:-1]], [step.state[name] for step in episode[1:]]
+        if any(one is not other for one, other in zip(ends, begins)):
+            is_same = np.isclose(np.asarray(ends), np.asarray(begins), _RELATIVE, _ABSOLUTE, equal_nan=True)
+            goes_on &= is_same.reshape(len(goes_on), -1).all(axis=1)
+    return goes_on
+
+
+def _as_last(transition: Transition) -> Transition:
+    last = copy.copy(transition)
+    last.game_over = True
+    return last

@@ -1,0 +1,336 @@
+"""Replay buffers that Coach 1.0.1 pickled, read without running anything that a pickle names.
+
+A pickle is a program for a small machine. This reader has its own machine, with the few instructions that pickles of
+transitions consist of. What a pickle names becomes a stand-in from a list of permitted names, and only numbers of known
+types become arrays. The machine of the standard library in C is not used: a damaged pickle can make it allocate all
+memory, and NumPy's own types believe what a pickle says about them.
+"""
+
+from __future__ import annotations
+
+import collections
+import io
+import math
+import os
+import pickle
+import re
+import struct
+from typing import Any, Callable
+
+import numpy as np
+
+from rl_coach.core_types import Transition
+from rl_coach.utilities.plain_data import DAMAGE
+from rl_coach.utils import CoachError
+
+_MOST_FRAMES = 256  # of a stack; a pickle could name one frame a million times
+
+
+class _Refused(Exception):
+    """The pickle contains something that is no part of recorded transitions."""
+
+
+_DAMAGE = (*DAMAGE, _Refused, pickle.UnpicklingError, EOFError, MemoryError, AssertionError)
+
+
+class _Named:
+    """Something that a pickle names, and that it may call.
+
+    :param call: makes a value of the pickle's arguments, which it checks; None for what is only an argument
+    :param makes: the class of the objects that are made without a call
+    """
+
+    def __init__(self, name: str, call: Callable[..., Any] | None = None, makes: type | None = None):
+        self.name, self.call, self.makes = name, call, makes
+
+
+class _PickledObject:
+    """Attributes of one of Coach's objects as a pickle gives them, and nothing that acts."""
+
+    def __init__(self) -> None:
+        self.attributes: dict[str, Any] = {}
+
+    def build(self, state: Any) -> None:
+        """Take the attributes. A class with slots has a second dict."""
+        for part in state if isinstance(state, tuple) else (state,):
+            if part is not None:
+                _require(isinstance(part, dict), "attributes are a dict")
+                self.attributes.update(part)
+
+
+class _PickledTransition(_PickledObject):
+    pass
+
+
+class _PickledEpisode(_PickledObject):
+    pass
+
+
+class _PickledStack(_PickledObject):
+    pass
+
+
+class _PickledType:
+    """A NumPy type: a boolean or a number of 1 to 16 bytes, whatever else the pickle says about it."""
+
+    def __init__(self, code: Any = None, *flags: Any):
+        _require(isinstance(code, str) and re.fullmatch(r"[<>=|]?[biuf](1|2|4|8|16)", code), "a type is one of numbers")
+        self.value = np.dtype(code)
+
+    def build(self, state: Any) -> None:
+        """Take the order of the bytes."""
+        is_plain = isinstance(state, tuple) and len(state) >= 5 and state[2:5] == (None, None, None)
+        _require(is_plain and state[1] in ("<", ">", "|", "="), "a type of numbers has no fields")
+        _require(not state[7:] or state[7:8] == (0,), "a type of numbers has no flags")
+        self.value = self.value.newbyteorder(state[1])
+
+
+class _PickledArray:
+    """An array of numbers."""
+
+    value: np.ndarray | None = None
+
+    def build(self, state: Any) -> None:
+        """Take ``(version, shape, type, is_fortran, bytes)``."""
+        _require(isinstance(state, tuple) and len(state) == 5, "an array has five parts")
+        self.value = _array(state[4], state[2], state[1], "F" if state[3] else "C")
+
+
+def _require(is_met: Any, rule: str) -> None:
+    if not is_met:
+        raise _Refused(rule)
+
+
+def _array(data: Any, dtype: Any, shape: Any, order: Any) -> np.ndarray:
+    _require(isinstance(dtype, _PickledType) and isinstance(data, bytes), "an array has a type and bytes")
+    _require(isinstance(shape, tuple) and all(type(one) is int and one >= 0 for one in shape), "a shape is of integers")
+    _require(len(shape) <= 32 and order in ("C", "F"), "an array has 32 dimensions at most")
+    _require(math.prod(shape) * dtype.value.itemsize == len(data), "an array has as many bytes as its shape says")
+    native = np.frombuffer(data, dtype.value).astype(dtype.value.newbyteorder("="))
+    return native.reshape(shape, order=order)
+
+
+def _reconstruct(subtype: Any, shape: Any, code: Any) -> _PickledArray:
+    _require(isinstance(subtype, _Named) and subtype.name == "ndarray", "an array is of the class ndarray")
+    return _PickledArray()
+
+
+def _frombuffer(data: Any, dtype: Any, shape: Any, order: Any) -> _PickledArray:
+    made = _PickledArray()
+    made.value = _array(data, dtype, shape, order)
+    return made
+
+
+def _scalar(dtype: Any, data: Any) -> Any:
+    return _array(data, dtype, (), "C")[()]
+
+
+def _encode(text: Any, encoding: Any) -> bytes:
+    _require(isinstance(text, str) and encoding == "latin1", "bytes are encoded as latin1")
+    return text.encode("latin1")
+
+
+def _deque(items: Any = (), most: Any = None) -> collections.deque:
+    _require(isinstance(items, (list, tuple)) and (most is None or type(most) is int), "a deque has items")
+    return collections.deque(items, most)
+
+
+def _ordered(items: Any = ()) -> dict:
+    _require(isinstance(items, (list, tuple)), "a dict has items")
+    return dict(items)
+
+
+def _object_of(made: Any, base: Any, state: Any) -> Any:
+    is_known = isinstance(made, _Named) and made.makes is not None and isinstance(base, _Named)
+    _require(is_known and base.name == "object" and state is None, "an object is one of Coach's")
+    return made.makes()
+
+
+_CALLS = {
+    "dtype": _PickledType, "_reconstruct": _reconstruct, "_frombuffer": _frombuffer, "scalar": _scalar,
+    "encode": _encode, "deque": _deque, "OrderedDict": _ordered, "_reconstructor": _object_of,
+}  # fmt: skip
+_OF_MODULES = {
+    "numpy": ("ndarray", "dtype"),
+    **dict.fromkeys(("numpy.core.multiarray", "numpy._core.multiarray"), ("_reconstruct", "scalar")),
+    **dict.fromkeys(("numpy.core.numeric", "numpy._core.numeric"), ("_frombuffer",)),
+    "collections": ("deque", "OrderedDict"),
+    **dict.fromkeys(("builtins", "__builtin__"), ("object",)),
+    **dict.fromkeys(("copyreg", "copy_reg"), ("_reconstructor",)),
+    "_codecs": ("encode",),
+}
+_COACH_CLASSES = {
+    ("rl_coach.core_types", "Transition"): _PickledTransition,
+    ("rl_coach.core_types", "Episode"): _PickledEpisode,
+    ("rl_coach.filters.observation.observation_stacking_filter", "LazyStack"): _PickledStack,
+}
+_INSTRUCTIONS = """
+    PROTO FRAME STOP MARK POP POP_MARK DUP NONE NEWTRUE NEWFALSE INT BININT BININT1 BININT2 LONG LONG1
+    LONG4 FLOAT BINFLOAT STRING BINSTRING SHORT_BINSTRING BINBYTES SHORT_BINBYTES BINBYTES8 UNICODE
+    BINUNICODE SHORT_BINUNICODE BINUNICODE8 TUPLE EMPTY_TUPLE TUPLE1 TUPLE2 TUPLE3 LIST EMPTY_LIST
+    APPEND APPENDS DICT EMPTY_DICT SETITEM SETITEMS GET BINGET LONG_BINGET PUT BINPUT LONG_BINPUT
+    MEMOIZE GLOBAL STACK_GLOBAL REDUCE NEWOBJ BUILD
+"""
+
+
+class _Reader(pickle._Unpickler):  # type: ignore[name-defined]
+    """Reads numbers, arrays, containers and Coach's transitions, and calls nothing else that a pickle may name."""
+
+    dispatch = {code[0]: pickle._Unpickler.dispatch[code[0]] for code in (  # type: ignore[attr-defined]
+        getattr(pickle, name) for name in _INSTRUCTIONS.split()
+    )}  # fmt: skip
+
+    def find_class(self, module: str, name: str) -> _Named:
+        if (known := _COACH_CLASSES.get((module, name))) is not None:
+            return _Named(name, makes=known)
+        if name in _OF_MODULES.get(module, ()):
+            return _Named(name, _CALLS.get(name))
+        raise _Refused(f"it contains {module}.{name}, which is not a part of a recorded transition")
+
+    def load_reduce(self) -> None:
+        arguments, named = self.stack.pop(), self.stack[-1]
+        _require(isinstance(named, _Named) and named.call and isinstance(arguments, tuple), "it calls something odd")
+        self.stack[-1] = named.call(*arguments)
+
+    def load_newobj(self) -> None:
+        arguments, named = self.stack.pop(), self.stack.pop()
+        _require(isinstance(named, _Named) and named.makes and arguments == (), "it makes an object of another class")
+        self.append(named.makes())
+
+    def load_build(self) -> None:
+        state, made = self.stack.pop(), self.stack[-1]
+        _require(
+            isinstance(made, (_PickledObject, _PickledType, _PickledArray)), "it changes an object of another kind"
+        )
+        made.build(state)
+
+    def load_bytearray8(self) -> None:
+        # that of the standard library allocates the length that the pickle gives
+        (length,) = struct.unpack("<Q", self.read(8))
+        self.append(self.read(length))
+
+    dispatch |= {  # type: ignore[dict-item]
+        pickle.REDUCE[0]: load_reduce,
+        pickle.NEWOBJ[0]: load_newobj,
+        pickle.BUILD[0]: load_build,
+        pickle.BYTEARRAY8[0]: load_bytearray8,
+    }
+
+
+def read_pickled_transitions(file_path: str | os.PathLike) -> list[Transition]:
+    """The transitions of a file that Coach's ``ExperienceReplay.save`` pickled.
+
+    A pickle may name any function for the reader to call. This reader accepts only arrays, numbers, containers and
+    the attributes of Coach's transitions; a file that names anything else is refused.
+
+    :raises CoachError: no such file, or it contains something else
+    """
+    return [transition for item in _read_pickle(file_path) for transition in _transitions_of(item, file_path)]
+
+
+def read_pickled_episodes(file_path: str | os.PathLike) -> list[list[Transition]]:
+    """The episodes of a file that Coach's ``EpisodicExperienceReplay.save`` pickled; read as transitions are.
+
+    A list of transitions is cut into episodes where ``game_over`` is true.
+    """
+    items = _read_pickle(file_path)
+    if items and isinstance(items[0], _PickledTransition):
+        return _cut_into_episodes(read_pickled_transitions(file_path))
+    return [_transitions_of(item, file_path) for item in items]
+
+
+def _cut_into_episodes(transitions: list[Transition]) -> list[list[Transition]]:
+    episodes: list[list[Transition]] = [[]]
+    for transition in transitions:
+        episodes[-1].append(transition)
+        if transition.game_over:
+            episodes.append([])
+    return [episode for episode in episodes if episode]
+
+
+def _read_pickle(file_path: str | os.PathLike) -> list[Any]:
+    """The items of the list that a file contains, with what they hold as NumPy's arrays and numbers.
+
+    :raises CoachError: no such file, or it contains something else
+    """
+    try:
+        with open(file_path, "rb") as file:
+            # of bytes in memory, a length that a damaged pickle gives is cut to those that there are
+            content = _Reader(io.BytesIO(file.read())).load()
+        _require(isinstance(content, (list, collections.deque)), f"it contains {_kind(content)}, not a list")
+        return list(content)
+    except OSError as error:
+        raise CoachError(f"cannot read '{file_path}': {error.strerror}") from None
+    except _DAMAGE as error:
+        raise _not_a_buffer(file_path, error) from None
+
+
+def _not_a_buffer(file_path: str | os.PathLike, error: Exception) -> CoachError:
+    text = " ".join((f"{type(error).__name__} {error}" if isinstance(error, KeyError) else str(error)).split())
+    return CoachError(f"'{file_path}' is not a replay buffer that Coach pickled: {text[:300] or type(error).__name__}")
+
+
+def _kind(value: Any) -> str:
+    return f"a {type(value).__name__.removeprefix('_Pickled').removeprefix('_')}"
+
+
+def _transitions_of(item: Any, file_path: str | os.PathLike) -> list[Transition]:
+    """The transitions of an item, which is one or an episode."""
+    try:
+        if isinstance(item, _PickledTransition):
+            return [_transition_of(item.attributes)]
+        _require(isinstance(item, _PickledEpisode), f"it contains {_kind(item)} instead of a transition or an episode")
+        inner = item.attributes["transitions"]
+        _require(isinstance(inner, (list, collections.deque)), "an episode has a list of transitions")
+        found = [_transition_of(one.attributes) for one in inner if isinstance(one, _PickledTransition)]
+        _require(len(found) == len(inner), "an episode has transitions")
+        return found
+    except _DAMAGE as error:
+        raise _not_a_buffer(file_path, error) from None
+
+
+def _transition_of(attributes: dict[str, Any]) -> Transition:
+    def attribute(name: str) -> Any:
+        found = attributes.get(name, attributes.get(f"_{name}"))
+        _require(found is not None, f"it contains a transition without '{name}'")
+        return found
+
+    game_over, info = _numbers(attribute("game_over")), attributes.get("info") or {}
+    _require(np.ndim(game_over) == 0 and isinstance(info, dict), "game_over is a truth, and info a dict")
+    transition = Transition(
+        state=_state_of(attribute("state")),
+        action=_numbers(attribute("action")),
+        reward=_numbers(attribute("reward")),
+        next_state=_state_of(attribute("next_state")),
+        game_over=bool(game_over),
+        info={str(name): value if isinstance(value, str) else _numbers(value) for name, value in info.items()},
+    )
+    known_return = attributes.get("_n_step_discounted_rewards")
+    transition._n_step_discounted_rewards = None if known_return is None else _numbers(known_return)
+    return transition
+
+
+def _state_of(state: Any) -> dict[str, Any]:
+    _require(isinstance(state, dict) and all(isinstance(name, str) for name in state), "a state is a dict by name")
+    return {
+        name: _stacked(value.attributes) if isinstance(value, _PickledStack) else _numbers(value)
+        for name, value in state.items()
+    }
+
+
+def _stacked(attributes: dict[str, Any]) -> np.ndarray:
+    axis, frames = attributes.get("axis", attributes.get("_axis", -1)), attributes["history"]
+    _require(isinstance(frames, (list, collections.deque)) and len(frames) <= _MOST_FRAMES, "a stack has few frames")
+    return np.stack([_numbers(frame) for frame in frames], axis=axis)
+
+
+def _numbers(value: Any) -> Any:
+    """An array, or a number."""
+    if isinstance(value, _PickledArray):
+        value = value.value
+    elif isinstance(value, (list, tuple)):
+        _require(all(isinstance(one, (bool, int, float, np.generic)) for one in value), "a list is one of numbers")
+        value = np.asarray(value)
+    array = np.asarray(value)
+    _require(array.dtype.kind in "biuf", f"it contains {_kind(value)} instead of numbers")
+    return value

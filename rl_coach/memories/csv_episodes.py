@@ -1,0 +1,386 @@
+"""CSV files of recorded episodes, in Coach's layout."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import re
+from dataclasses import dataclass
+from typing import Any, Sequence
+
+import numpy as np
+
+from rl_coach.core_types import Batch, CsvDataset, Episode
+from rl_coach.logger import screen
+from rl_coach.utils import CoachError, did_you_mean
+
+_REQUIRED = ("episode_id", "reward")
+_PROBABILITIES = "all_action_probabilities"
+_FEATURE, _NEXT = "state_feature_", "next_"
+_SINGLE = ("episode_id", "action", "reward", "terminated", "truncated", "is_raw", "transition_number", _PROBABILITIES)
+_NOT_READ = ("episode_name",)  # in Coach's layout, for people
+_ENDS = re.compile(r"(is_)?(done|terminal|timeout|termination|truncation|end|game_over)s?|terminateds|truncateds", re.I)
+_TRUTH = {"0": False, "false": False, "1": True, "true": True}
+_OTHER_ENCODINGS = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
+def read_csv_episodes(dataset: CsvDataset) -> tuple[list[Episode], bool]:
+    """The episodes of a CSV file in Coach's layout; see ``read_csv``.
+
+    :return: the episodes, and whether their values are raw
+    :raises CoachError: as ``read_csv``
+    """
+    columns, lengths, is_raw = read_csv(dataset)
+    episodes, begin = [], 0
+    for length in lengths.tolist():
+        episode = Episode()
+        for transition in columns[begin : begin + length]:
+            episode.insert(transition)
+        episodes.append(episode)
+        begin += length
+    return episodes, is_raw
+
+
+def read_csv(dataset: CsvDataset) -> tuple[Batch, np.ndarray, bool]:
+    """The steps of a CSV file in Coach's layout.
+
+    A row is a step: ``episode_id``, ``action`` (a number; ``action_0``, ``action_1``, … for a vector), ``reward`` and
+    the state's elements ``state_feature_0``, ``state_feature_1``, … in the order of these numbers. The elements of a
+    further observation are ``state_NAME_0``, …
+
+    The state of an episode's last row is the last transition's next state, so that an episode of n rows has n - 1
+    transitions. If the last row alone is ``terminated``, it is a transition too: nothing depends on its next state.
+    Where there are columns of the next state (``next_state_feature_0``, …), each row is a transition.
+
+    ``terminated`` and ``truncated`` (0 or 1, False or True) say how an episode ended. Without ``terminated``, each
+    episode terminated that is not ``truncated``. ``all_action_probabilities`` is a list such as ``[0.5, 0.5]``.
+    ``is_raw`` is 0 where the values have passed an agent's filters. ``transition_number`` must increase within an
+    episode. Of other columns a warning says that they are not read.
+
+    :return: the transitions by episode, the lengths [E] of the episodes, and whether the values are raw
+    :raises CoachError: no such file, a column missing, or a cell that is not what it should be
+    """
+    path = dataset.filepath
+    header, rows, lines = _table(path)
+    layout = _Layout(header, path)
+    table = _Table(header, rows, lines, path)
+    numbers = {name: table.numbers(name) for name in layout.number_columns}
+    is_raw = _is_raw(table)
+    order, lengths = _by_episode([row[header.index("episode_id")] for row in rows])
+    ends = _Ends(table, layout, order, lengths, dataset.is_episodic)
+
+    def states(features: dict[str, list[str]]) -> dict[str, np.ndarray]:
+        return {name: np.stack([numbers[one] for one in parts], axis=1) for name, parts in features.items()}
+
+    state = states(layout.states)
+    after = states(layout.next_states) if layout.has_next else None
+    kept, following = order[ends.is_step], np.append(order[1:], order[-1:])[ends.is_step]
+    following = np.where(ends.has_no_next[ends.is_step], kept, following)
+    actions = [numbers[name] for name in layout.actions]
+    columns = Batch.from_columns(
+        {name: column[kept] for name, column in state.items()},
+        np.stack(actions, axis=1)[kept] if layout.has_vectors else _whole_if_possible(actions[0])[kept],
+        numbers["reward"][kept],
+        ends.is_last[ends.is_step],
+        {name: state[name][following] if after is None else after[name][kept] for name in state},
+        terminateds=ends.terminated[ends.is_step],
+        info={_PROBABILITIES: table.probabilities()[kept]} if _PROBABILITIES in header else {},
+    )
+    return columns, ends.lengths, is_raw
+
+
+def _table(path: str) -> tuple[list[str], list[list[str]], list[int]]:
+    """The header, the rows and the number of the line of each row."""
+    try:
+        with open(path, "rb") as file:
+            content = file.read()
+    except OSError as error:
+        raise CoachError(f"cannot read '{path}': {error.strerror}") from None
+    if content.startswith(_OTHER_ENCODINGS):
+        raise CoachError(f"'{path}' is not in the encoding UTF-8 (it is in UTF-16 or UTF-32): save it as UTF-8")
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise CoachError(f"'{path}', line {line}, is not in the encoding UTF-8: save the file as UTF-8") from None
+    reader = csv.reader(io.StringIO(text, newline=""), skipinitialspace=True, strict=True)
+    try:
+        header = [name.strip() for name in next(reader, [])]
+        numbered = [(row, reader.line_num) for row in reader if row]
+    except csv.Error as error:
+        raise CoachError(f"'{path}', line {reader.line_num}: {error}") from None
+    for row, line in numbered:
+        if len(row) != len(header):
+            raise CoachError(f"'{path}', line {line} has {len(row)} cells, and the header has {len(header)}")
+    if not numbered:
+        raise CoachError(f"'{path}' has no rows")
+    return header, [row for row, _ in numbered], [line for _, line in numbered]
+
+
+class _Layout:
+    """The places of a step's values among the columns of a CSV file.
+
+    :raises CoachError: one is missing, or is there twice; a column has an end of episodes under another name
+    """
+
+    def __init__(self, header: list[str], path: str):
+        if len(header) == 1 and (separator := re.search(r"[;\t|]", header[0])):
+            raise CoachError(f"'{path}' has {separator[0]!r} between its columns: save it with commas")
+        self._path = path
+        self.states, self.next_states = _features(header, "state_"), _features(header, f"{_NEXT}state_")
+        vectors = {name: int(match[1]) for name in header if (match := re.fullmatch(r"action_(\d+)", name))}
+        self.has_vectors, self.has_next = bool(vectors), bool(self.next_states)
+        self._require_all(header, vectors)
+        self.actions = sorted(vectors, key=lambda name: vectors[name]) or ["action"]
+        for features in (self.states, self.next_states):
+            for name, numbered in features.items():
+                self._require_numbers(name, numbered)
+        self._require_numbers("action", sorted(vectors.items(), key=lambda one: one[1]))
+        self.states, self.next_states = (
+            {name: [column for column, _ in numbered] for name, numbered in features.items()}
+            for features in (self.states, self.next_states)
+        )
+        self.number_columns = ["reward", *self.actions]
+        self.number_columns += [one for f in (self.states, self.next_states) for part in f.values() for one in part]
+        self._say_what_is_not_read(header)
+
+    def _require_all(self, header: list[str], vectors: dict[str, int]) -> None:
+        twice = sorted({name for name in header if header.count(name) > 1})
+        if twice:
+            raise CoachError(f"'{self._path}' has the column '{twice[0]}' twice")
+        if vectors and "action" in header:
+            raise CoachError(f"'{self._path}' has the columns 'action' and '{next(iter(vectors))}': give one of both")
+        missing = [name for name in _REQUIRED if name not in header]
+        missing += [] if vectors or "action" in header else ["action"]
+        missing += [] if self.states else [f"{_FEATURE}0"]
+        for one, other, prefix in ((self.states, self.next_states, _NEXT), (self.next_states, self.states, "")):
+            lost = [name for name in one if name not in other] if self.has_next else []
+            missing += [prefix + one[name][0][0].removeprefix(_NEXT) for name in lost[:1]]
+        if missing:
+            hint = did_you_mean(missing[0], header)
+            raise CoachError(f"'{self._path}' has no column {', '.join(map(repr, missing))}{hint}")
+        for name in self.next_states:
+            if (found := len(self.next_states[name])) != (right := len(self.states[name])):
+                raise CoachError(f"'{self._path}' has {right} columns of the state '{name}' and {found} of the next")
+
+    def _require_numbers(self, name: str, numbered: list[tuple[str, int]]) -> None:
+        for expected, (column, number) in enumerate(numbered):
+            if number < expected:
+                raise CoachError(f"'{self._path}': the columns '{numbered[expected - 1][0]}' and '{column}' are one")
+            if number > expected:
+                lost = f"{column.rpartition('_')[0]}_{expected}"
+                raise CoachError(f"'{self._path}' has the column '{column}' and no column '{lost}'")
+
+    def _say_what_is_not_read(self, header: list[str]) -> None:
+        unknown = [name for name in header if name not in {*self.number_columns, *_SINGLE, *_NOT_READ}]
+        if ends := [name for name in unknown if _ENDS.fullmatch(name)]:
+            raise CoachError(
+                f"'{self._path}': the column '{ends[0]}' is not known: name it 'terminated' (the episode ended by "
+                f"itself) or 'truncated' (it was cut off)"
+            )
+        if unknown:
+            screen.warning(f"'{self._path}': the columns {', '.join(map(repr, unknown))} are not read")
+
+
+def _features(header: Sequence[str], prefix: str) -> dict[str, Any]:
+    """The columns of each observation with their numbers, by its name, in the order of the numbers."""
+    found: dict[str, list[tuple[str, int]]] = {}
+    for column in header:
+        if match := re.fullmatch(rf"{prefix}(.+)_(\d+)", column):
+            name = "observation" if match[1] == "feature" else match[1]
+            found.setdefault(name, []).append((column, int(match[2])))
+    return {name: sorted(numbered, key=lambda one: one[1]) for name, numbered in found.items()}
+
+
+@dataclass
+class _Table:
+    """The cells of a file.
+
+    :param lines: the number of the line of each row, for messages
+    """
+
+    header: list[str]
+    rows: list[list[str]]
+    lines: list[int]
+    path: str
+
+    def cells(self, name: str) -> list[str]:
+        """The texts of a column."""
+        place = self.header.index(name)
+        return [row[place] for row in self.rows]
+
+    def refuse(self, row: int, name: str, why: str) -> CoachError:
+        """The error of a cell."""
+        return CoachError(f"'{self.path}', line {self.lines[row]}, column '{name}': {why}")
+
+    def numbers(self, name: str) -> np.ndarray:
+        """[N] float64.
+
+        :raises CoachError: a cell is no finite number
+        """
+        cells = self.cells(name)
+        try:
+            column = np.asarray(cells, dtype=np.float64)
+        except ValueError:
+            column = np.asarray([_number(cell) for cell in cells])
+        wrong = np.flatnonzero(~np.isfinite(column))
+        if len(wrong):
+            raise self.refuse(int(wrong[0]), name, f"{cells[wrong[0]]!r:.40} is no finite number")
+        return column
+
+    def truths(self, name: str) -> np.ndarray | None:
+        """[N] booleans; None if there is no such column.
+
+        :raises CoachError: a cell is neither
+        """
+        if name not in self.header:
+            return None
+        cells = self.cells(name)
+        found = [_TRUTH.get(cell.strip().lower(), _TRUTH.get(f"{_number(cell):g}")) for cell in cells]
+        if None in found:
+            row = found.index(None)
+            raise self.refuse(row, name, f"{cells[row]!r:.40} is not 0 or 1, and not False or True")
+        return np.asarray(found, bool)
+
+    def probabilities(self) -> np.ndarray:
+        """[N, A] float64.
+
+        :raises CoachError: a cell is no list of numbers, or they have different lengths
+        """
+        cells, found = self.cells(_PROBABILITIES), []
+        for row, cell in enumerate(cells):
+            inner = re.fullmatch(r"\s*[\[(]?([^\[\]()]*)[\])]?\s*", cell)
+            numbers = [_number(one) for one in re.split(r"[,\s]+", inner[1].strip(" ,"))] if inner else [np.nan]
+            if not np.all(np.isfinite(numbers)) or len(numbers) != len(found[0] if found else numbers):
+                size = f"{len(found[0])} numbers" if found else "numbers"
+                raise self.refuse(row, _PROBABILITIES, f"{cell!r:.60} is no list of {size}, as [0.5, 0.5]")
+            found.append(numbers)
+        return np.asarray(found, np.float64)
+
+
+def _number(cell: str) -> float:
+    try:
+        return float(cell)
+    except ValueError:
+        return np.nan
+
+
+def _whole_if_possible(actions: np.ndarray) -> np.ndarray:
+    """The numbers of actions as integers; numbers with fractions stay as they are."""
+    is_whole = np.all(np.floor(actions) == actions) and np.all(np.abs(actions) < 2**53)
+    return actions.astype(np.int64) if is_whole else actions
+
+
+def _is_raw(table: _Table) -> bool:
+    marks = table.truths("is_raw")
+    if marks is None:
+        return True
+    if marks.any() != marks.all():
+        raise CoachError(f"'{table.path}': is_raw is 0 in all rows or 1 in all rows, not both")
+    return bool(marks[0])
+
+
+def _by_episode(names: list[str]) -> tuple[np.ndarray, np.ndarray]:
+    """The rows by episode, in the order of the first rows of the episodes; and the number of rows of each."""
+    numbers: dict[str, int] = {}
+    episode = np.asarray([numbers.setdefault(name, len(numbers)) for name in names])
+    return np.argsort(episode, kind="stable"), np.bincount(episode)
+
+
+class _Ends:
+    """The ends of a file's episodes. All arrays but ``lengths`` are [N], in the order of the episodes' rows.
+
+    :param order: [N] the rows by episode
+    :param rows_of: [E] the number of rows of each
+    :param is_episodic: the rows of an ``episode_id`` form a whole episode
+    :raises CoachError: an episode goes on after its end, or its rows are not in order
+
+    :ivar is_step: True for a row that is a transition
+    :ivar has_no_next: True for a row that is one without a next state
+    :ivar is_last: True for the last transition of an episode
+    :ivar terminated: True for a transition that ended its episode
+    :ivar lengths: number of transitions of the episodes that have any
+    """
+
+    def __init__(self, table: _Table, layout: _Layout, order: np.ndarray, rows_of: np.ndarray, is_episodic: bool):
+        last_rows = np.cumsum(rows_of) - 1
+        terminated, truncated = (table.truths(name) for name in ("terminated", "truncated"))
+        _require_order(table, order, last_rows, layout.has_next)
+        of_rows = np.zeros(len(order), bool) if terminated is None else terminated[order]
+        cut_off = np.zeros(len(order), bool) if truncated is None else truncated[order]
+        self.is_step, self.has_no_next = np.ones(len(order), bool), np.zeros(len(order), bool)
+        if not layout.has_next:
+            before = of_rows[np.maximum(last_rows - 1, 0)] & (rows_of > 1)
+            self.has_no_next[last_rows] = of_rows[last_rows] & ~before
+            self.is_step[last_rows] = self.has_no_next[last_rows]
+        ends = np.where(self.is_step[last_rows], last_rows, last_rows - 1)  # the last transition of each
+        has_any = self.is_step[last_rows] | (rows_of > 1)
+        self.is_last = np.zeros(len(order), bool)
+        self.is_last[ends[has_any]] = is_episodic
+        self.terminated = of_rows
+        if terminated is None:
+            is_cut = cut_off[ends] | cut_off[last_rows]
+            self.terminated = self.is_last.copy()
+            self.terminated[ends[has_any]] &= ~is_cut[has_any]
+        if is_episodic:
+            after_end = self.is_step & ~self.is_last & (of_rows | cut_off)
+            if len(found := np.flatnonzero(after_end)):
+                raise CoachError(
+                    f"'{table.path}', line {table.lines[order[found[0]]]}: the episode has ended, and more rows have "
+                    f"its episode_id"
+                )
+        self.lengths = (rows_of - ~self.is_step[last_rows])[has_any]
+
+
+def _require_order(table: _Table, order: np.ndarray, last_rows: np.ndarray, has_next: bool) -> None:
+    if "transition_number" not in table.header:
+        return
+    numbers = table.numbers("transition_number")[order]
+    steps = np.diff(numbers)
+    wrong = (steps <= 0) if has_next else (steps != 1)
+    wrong[last_rows[:-1]] = False
+    if len(found := np.flatnonzero(wrong)):
+        line = table.lines[order[found[0] + 1]]
+        raise CoachError(
+            f"'{table.path}', line {line}: transition_number does not go on from the row before: put the rows of each "
+            f"episode in order{'' if has_next else ', or add columns of the next state'}"
+        )
+
+
+def write_csv(path: str, columns: Batch, episode_lengths: np.ndarray, is_raw: bool) -> None:
+    """Write episodes in the layout that ``read_csv_episodes`` reads.
+
+    :param columns: their steps, one episode after the other
+    :param episode_lengths: [E]
+    :param is_raw: their values are those of the environment
+    :raises CoachError: a value is no number and no vector, or the file exists or cannot be written
+    """
+    parts: dict[str, np.ndarray] = {"episode_id": np.repeat(np.arange(len(episode_lengths)), episode_lengths)}
+    actions = columns.action_column
+    parts |= {"action": actions} if actions.ndim == 1 else _cells("action", actions, path)
+    parts["reward"] = columns.reward_column
+    for prefix, states in (("", columns.state_columns), (_NEXT, columns.next_state_columns)):
+        for name, column in states.items():
+            own = "feature" if name == "observation" else name
+            parts |= _cells(f"{prefix}state_{own}", column, path)
+    parts["terminated"] = columns.terminated_column.astype(int)
+    parts["is_raw"] = np.full(len(columns), int(is_raw))
+    if _PROBABILITIES in columns.info_columns:
+        parts[_PROBABILITIES] = np.asarray([str(row) for row in columns.info(_PROBABILITIES).tolist()])
+    try:
+        with open(path, "x", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow(parts)
+            writer.writerows(zip(*(column.tolist() for column in parts.values())))
+    except OSError as error:
+        raise CoachError(f"cannot write '{path}': {error.strerror}") from None
+
+
+def _cells(name: str, column: np.ndarray, path: str) -> dict[str, np.ndarray]:
+    if column.ndim != 2:
+        shape = " x ".join(map(str, column.shape[1:]))
+        raise CoachError(
+            f"'{path}': a CSV file holds vectors, and '{name}' is {shape or 'a number'}: write to minari:ID"
+        )
+    return {f"{name}_{index}": column[:, index] for index in range(column.shape[1])}

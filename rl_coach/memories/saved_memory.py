@@ -1,0 +1,128 @@
+"""Files of saved memories (``.npz``), checked before anything of them is used."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Iterator
+
+import numpy as np
+
+from rl_coach.memories.transition_store import TransitionStore
+from rl_coach.utilities.files import read_data
+from rl_coach.utilities.plain_data import DAMAGE
+from rl_coach.utilities.sound_values import is_count
+from rl_coach.utils import CoachError
+
+_NUMERIC = "biuf"
+_KIND = "a memory that this project saved"
+
+
+def read_saved(path: str | os.PathLike) -> tuple[TransitionStore, np.ndarray | None]:
+    """The transitions of a file that a memory's ``save`` wrote, and the lengths [E] of its episodes if it has them.
+
+    :raises CoachError: there is no such file, it is damaged or of another kind
+    """
+    content = read_data(path, _KIND)
+    try:
+        for fault in _faults(content):
+            raise CoachError(f"'{path}' is not {_KIND}, or it is damaged: {fault}")
+        store = TransitionStore(capacity=None)
+        store.set_state(content["store"])
+        lengths = content.get("episode_lengths")
+        store.batch_at(np.arange(min(store.length, 1)))  # rows of different forms do not fit together
+    except CoachError:
+        raise
+    except (*DAMAGE, MemoryError) as error:
+        raise CoachError(f"'{path}' is not {_KIND}, or it is damaged: {type(error).__name__} {error}") from None
+    return store, lengths
+
+
+def _faults(content: Any) -> Iterator[str]:
+    """What is wrong with the content of a file; a line each, the first one counts."""
+    store = content.get("store") if isinstance(content, dict) else None
+    if not isinstance(store, dict):
+        yield "it has no 'store'"
+        return
+    counts = {name: store.get(name) for name in ("capacity", "first_serial", "length")}
+    for name, count in counts.items():
+        if not is_count(count):
+            yield f"'{name}' is no count"
+    length = store["length"]
+    if length > store["capacity"]:
+        yield "'length' is larger than 'capacity'"
+    yield from _faults_of_lengths(content.get("episode_lengths"), length)
+    if length:
+        yield from _faults_of_columns(store, length)
+
+
+def _faults_of_lengths(lengths: Any, count: int) -> Iterator[str]:
+    if lengths is None:
+        return
+    is_column = (
+        isinstance(lengths, np.ndarray) and lengths.ndim == 1 and (lengths.dtype.kind in "iu" or not lengths.size)
+    )
+    if not is_column or np.any(lengths < 1) or np.any(lengths > count) or int(np.sum(lengths)) > count:
+        yield f"'episode_lengths' are not of {count} transitions"
+
+
+def _faults_of_columns(store: dict[str, Any], count: int) -> Iterator[str]:
+    observations, info = store.get("observations"), store.get("info")
+    if not isinstance(observations, dict) or not observations or not isinstance(info, dict):
+        yield "it has no 'observations', or no 'info'"
+        return
+    for name, one in observations.items():
+        is_dict = isinstance(one, dict)
+        if is_dict and "frames" in one:
+            yield from _faults_of_frames(name, one, count)
+        elif not is_dict or not all(_is_stored(one.get(part), count) for part in ("states", "next_states")):
+            yield f"the observation '{name}' has not {count} rows of numbers"
+        elif np.shape(one["states"]) != np.shape(one["next_states"]):
+            yield f"the observation '{name}' has states and next states of different shapes"
+    if "returns" not in store:
+        yield "it has no 'returns'"
+    if not _is_stored(store.get("action"), count):
+        yield f"'action' has not {count} values"
+    for name, kinds in (("reward", "iuf"), ("game_over", "b"), ("terminated", "b")):
+        column: Any = store.get(name)
+        if not _is_column(column, count) or column.dtype.kind not in kinds or (column.ndim != 1 and name != "reward"):
+            yield f"'{name}' has not {count} numbers"
+    for name, kinds in (("returns", "f"), ("has_return", "b"), ("n_steps", "iu")):
+        column = store.get(name)
+        if column is not None and not (_is_column(column, count) and column.ndim == 1 and column.dtype.kind in kinds):
+            yield f"'{name}' has not {count} numbers"
+    for name, one in info.items():
+        is_known = isinstance(one, dict) and "values" in one and "present" in one
+        present = one["present"] if is_known else None
+        if not is_known or not (present is None or (_is_column(present, count) and present.dtype.kind == "b")):
+            yield f"the info '{name}' is not of {count} transitions"
+        elif isinstance(one["values"], np.ndarray) and not _is_column(one["values"], count):
+            yield f"the info '{name}' has not {count} values"
+
+
+def _faults_of_frames(name: str, one: dict[str, Any], count: int) -> Iterator[str]:
+    frames: Any = one["frames"]
+    indices: Any = one.get("indices")
+    axis: Any = one.get("axis")
+    is_ring = _is_numeric(frames) and frames.ndim > 1 and len(frames)
+    is_table = _is_column(indices, count) and indices.ndim == 2 and indices.shape[1] % 2 == 0 and indices.shape[1]
+    if not is_ring or not is_table or indices.dtype.kind not in "iu":
+        yield f"the observation '{name}' has no frames"
+    elif indices.min() < 0 or indices.max() >= len(frames):
+        yield f"the observation '{name}' has frames that are not there"
+    elif not (axis is None or (type(axis) is int and -frames.ndim <= axis < frames.ndim)):
+        yield f"the observation '{name}' is stacked along an axis that it has not"
+    elif axis is None and indices.shape[1] != 2:
+        yield f"the observation '{name}' has frames of no axis"
+
+
+def _is_numeric(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.ndim > 0 and value.dtype.kind in _NUMERIC
+
+
+def _is_column(value: Any, count: int) -> bool:
+    return _is_numeric(value) and len(value) == count and value.size > 0
+
+
+def _is_stored(value: Any, count: int) -> bool:
+    """True for rows of numbers, and for what ``plain_column`` made of objects, which are looked at when restored."""
+    return isinstance(value, (dict, list)) or _is_column(value, count)

@@ -1,0 +1,186 @@
+"""Values of spaces: whether rows of numbers are values of a space, and how they are cast.
+
+All borders ask here: files of recorded data, a user's own steps, other processes. Rows are columns ``[N, ...]``; a
+single value is a column of one row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rl_coach.spaces import (
+    ActionMaskSpace,
+    ActionSpace,
+    AttentionActionSpace,
+    BoxActionSpace,
+    CompoundActionSpace,
+    DiscreteActionSpace,
+    MultiSelectActionSpace,
+    ObservationSpace,
+    Space,
+)
+from rl_coach.utilities.sound_values import NUMBERS
+from rl_coach.utils import CoachError
+
+# a bound in 32 bits and the same number in 64 bits or in six digits of a text differ by less
+_ROUNDING = 1e-5
+_OF_PROBABILITIES = 1e-3  # texts have few digits
+
+
+@dataclass(frozen=True)
+class Misfit:
+    """The first number that makes rows no values of a space.
+
+    :param row: its row; None if the fault is the form of all rows
+    :param text: what the number is, and what the space has
+    """
+
+    row: int | None
+    text: str
+
+
+def first_misfit(space: Space, rows: Any) -> Misfit | None:
+    """The first row that is no value of a space; None if all are.
+
+    The bounds of actions and masks count. Those of other observations do not: environments often give wrong ones.
+
+    :param rows: [N, ...] numbers
+    """
+    if isinstance(space, (CompoundActionSpace, AttentionActionSpace)):
+        return _first_by_contains(space, rows)
+    array = _as_numbers(rows)
+    if array is None:
+        return Misfit(None, f"no array of numbers, and {_description(space)}")
+    shape = () if isinstance(space, DiscreteActionSpace) else tuple(int(length) for length in space.shape)
+    if array.shape[1:] != shape:
+        return Misfit(None, f"of the shape {_shown(array.shape[1:])}, and {_description(space)}{_advice(space, array)}")
+    fits = _fits(space, array).reshape(len(array), -1)
+    if fits.all():
+        return None
+    row, element = (int(found[0]) for found in np.nonzero(~fits))
+    where = f"element {element} is " if fits.shape[1] > 1 else ""
+    return Misfit(row, f"{where}{array.reshape(len(array), -1)[row, element]!s}, and {_description(space)}")
+
+
+def require_values(space: Space, rows: Any, what: str, place: str, first: int = 0) -> None:
+    """Check that rows are values of a space.
+
+    :param what: what the rows are, for the message, as ``action``
+    :param place: where they are, for the message
+    :param first: the number of the first row
+    :raises CoachError: one is not; the first is named
+    """
+    refuse_misfit(first_misfit(space, rows), what, place, first)
+
+
+def refuse_misfit(misfit: Misfit | None, what: str, place: str, first: int = 0) -> None:
+    """
+    :raises CoachError: there is one; see ``require_values``
+    """
+    if misfit is not None:
+        step = "" if misfit.row is None else f", step {first + misfit.row}"
+        raise CoachError(f"{place}{step}: the {what} is {misfit.text}")
+
+
+def dtype_of(space: ActionSpace) -> np.dtype:
+    """The type of numbers that actions of a space have as columns."""
+    if isinstance(space, (DiscreteActionSpace, MultiSelectActionSpace)):
+        return np.dtype(np.int64)
+    return np.dtype(np.float32)
+
+
+def cast(space: ActionSpace, rows: Any) -> np.ndarray:
+    """Rows that are values of a space in its type of numbers. What was rounded beyond a bound is put back to it.
+
+    :param rows: [N, ...] that ``first_misfit`` finds no fault with
+    """
+    array = np.asarray(rows).astype(dtype_of(space))
+    return np.clip(array, space.low, space.high).astype(array.dtype) if isinstance(space, BoxActionSpace) else array
+
+
+def mask_size(space: ActionSpace) -> int | None:
+    """The number of 0 and 1 in a mask over the actions of a space; None if its actions cannot be masked."""
+    return space.num_actions if isinstance(space, DiscreteActionSpace) else None
+
+
+def first_wrong_probabilities(space: ActionSpace, rows: Any) -> Misfit | None:
+    """The first row that does not give each action of a space a probability; None if all do.
+
+    :param rows: [N, A]
+    """
+    size, array = mask_size(space), _as_numbers(rows)
+    if size is None:
+        return Misfit(None, "given, and only discrete actions have them")
+    if array is None or array.shape[1:] != (size,):
+        found = "no array of numbers" if array is None else f"of the shape {_shown(array.shape[1:])}"
+        return Misfit(None, f"{found}, and there are {size} actions")
+    sums = array.sum(axis=1, dtype=np.float64)
+    right = np.isfinite(array).all(axis=1) & (array >= 0).all(axis=1) & (np.abs(sums - 1) <= _OF_PROBABILITIES)
+    if not right.all():
+        row = int(np.argmin(right))
+        return Misfit(row, f"{array[row].tolist()}, which are not numbers from 0 on with the sum 1")
+    return None
+
+
+def _fits(space: Space, array: np.ndarray) -> np.ndarray:
+    """[N, ...] of booleans: the numbers that a space of this shape has."""
+    finite = np.isfinite(array)
+    if isinstance(space, DiscreteActionSpace):
+        return finite & (array >= 0) & (array < space.num_actions) & (np.floor(array) == array)
+    if isinstance(space, MultiSelectActionSpace):
+        known = (array[:, None] == np.asarray(space.actions)[None]).all(axis=2).any(axis=1)
+        return np.repeat(known[:, None], array.shape[1], axis=1)
+    if isinstance(space, ActionMaskSpace):
+        return (array == 0) | (array == 1)
+    if not isinstance(space, BoxActionSpace):
+        return finite
+    slack = _ROUNDING * np.maximum(1.0, np.abs(array))
+    return finite & (array >= space.low - slack) & (array <= space.high + slack)
+
+
+def _first_by_contains(space: Space, rows: Any) -> Misfit | None:
+    for number, row in enumerate(rows):
+        if not space.contains(row):
+            return Misfit(number, f"{row!r}, and {_description(space)}")
+    return None
+
+
+def _as_numbers(rows: Any) -> np.ndarray | None:
+    try:
+        array = np.asarray(rows)
+    except ValueError:  # lists of different lengths
+        return None
+    return array if array.dtype.kind in NUMBERS and array.ndim else None
+
+
+def _description(space: Space) -> str:
+    if isinstance(space, DiscreteActionSpace):
+        return f"the action space has the whole numbers 0 to {space.num_actions - 1}"
+    if isinstance(space, MultiSelectActionSpace):
+        return f"the action space has {space.num_actions} vectors of {space.num_elements} zeros and ones"
+    if isinstance(space, ActionMaskSpace):
+        return f"a mask has {space.num_elements} zeros and ones"
+    shape = _shown(tuple(int(length) for length in space.shape))
+    if isinstance(space, BoxActionSpace):
+        return f"the action space has numbers from {_bound(space.low)} to {_bound(space.high)} of the shape {shape}"
+    kind = "observation space" if isinstance(space, ObservationSpace) else "space"
+    return f"the {kind} has finite numbers of the shape {shape}"
+
+
+def _advice(space: Space, array: np.ndarray) -> str:
+    if isinstance(space, BoxActionSpace) and array.ndim == 1:
+        return " (in a CSV file, the elements of a vector are the columns action_0, action_1 and so on)"
+    if isinstance(space, DiscreteActionSpace) and array.ndim == 2:
+        return " (in a CSV file, the number of an action is the column 'action')"
+    return ""
+
+
+def _bound(bound: np.ndarray) -> str:
+    return f"{bound.flat[0]}" if np.all(bound == bound.flat[0]) else str(bound.tolist())
+
+
+def _shown(shape: tuple[int, ...]) -> str:
+    return "()" if not shape else " x ".join(map(str, shape))
