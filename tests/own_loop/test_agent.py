@@ -24,6 +24,7 @@ from rl_coach.filters.observation.observation_normalization_filter import Observ
 from rl_coach.memories.memory import MemoryGranularity
 from rl_coach.own_loop.making import NAMES_HERE
 from rl_coach.policy import Policy
+from rl_coach.schedules import LinearSchedule
 from rl_coach.utils import CoachError
 from tests.frameworks import FRAMEWORK
 from tests.own_loop.loops import AGENTS, Loop, agent_state, assert_equal, own_agent, small
@@ -415,3 +416,26 @@ def test_its_import_brings_no_framework():
     )
     found = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
     assert found.stdout == "True []\n"
+
+
+@pytest.mark.parametrize("algorithm", ["DQN", "ClippedPPO", "A2C"])
+def test_a_learning_rate_may_be_a_schedule_which_ends_learning_at_0(algorithm):
+    agent = make_agent(
+        algorithm, "CartPole-v1", seed=1, framework=FRAMEWORK.name, learning_rate=LinearSchedule(1e-2, 0.0, 2),
+        num_consecutive_playing_steps=EnvironmentSteps(16),
+    )  # fmt: skip
+    before = agent.get_weights()["main"]
+    agent.learn(400)
+    after = agent.get_weights()["main"]
+    agent.learn(200)
+    assert any(np.any(one != other) for one, other in zip(before, after))
+    for one, other in zip(agent.get_weights()["main"], after):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_schedule_and_a_decay_of_the_learning_rate_are_refused_together():
+    with pytest.raises(CoachError, match="learning_rate is a schedule, and learning_rate_decay_rate"):
+        make_agent(
+            "DQN", "CartPole-v1", framework=FRAMEWORK.name, learning_rate=LinearSchedule(1e-2, 0.0, 2),
+            learning_rate_decay_rate=0.5, learning_rate_decay_steps=3,
+        )  # fmt: skip
