@@ -68,6 +68,19 @@ class Conv2d(Layer):
         return math.inf, width
 
 
+class SameConv2d(Conv2d):
+    """A convolution with zeros around the image, so that ``strides`` alone decides the new size (TensorFlow's SAME)."""
+
+    def applied(self, layers: Layers, x: Any) -> Any:
+        ops = layers.ops
+        for axis in (1, 2):
+            length = int(x.shape[axis])
+            missing = max((-(-length // self.strides) - 1) * self.strides + self.kernel_size - length, 0)
+            zeros = ops.zeros_like(x[:, :1] if axis == 1 else x[:, :, :1])
+            x = ops.concatenate([zeros] * (missing // 2) + [x] + [zeros] * (missing - missing // 2), axis=axis)
+        return layers.convolution(x, self.num_filters, self.kernel_size, self.strides)
+
+
 class BatchnormActivationDropout(Layer):
     """Batch normalisation, then an activation, then dropout; each of them optional.
 

@@ -15,6 +15,8 @@ from rl_coach.callbacks.callback import Callback, RunView
 from rl_coach.core_types import ActionInfo, ActionType, EnvironmentEpisodes, EnvironmentSteps, RunPhase, TrainingSteps
 from rl_coach.environments.fed_environment import FedEnvironment
 from rl_coach.environments.gym_spaces import ACTION_MASK
+from rl_coach.memories.non_episodic.demonstration_replay import DemonstrationReplay
+from rl_coach.memories.non_episodic.prioritized_experience_replay import PrioritizedExperienceReplay
 from rl_coach.own_loop import recorded
 from rl_coach.own_loop.graph import OwnLoopGraphManager
 from rl_coach.own_loop.making import environment_parameters, make_graph, make_task
@@ -337,12 +339,21 @@ class Agent:
                     core.update_loop.filtered(recorded.batch(core, self._environments[0], batch))
                 )
                 core.update_loop.close_phase()
-            elif core.should_train():
+            elif core.should_train() and self._fills_a_batch:
                 loss = float(core.train())
-            elif not core.is_on_policy and core.batches.has_rows:
+            elif not core.is_on_policy and core.batches.has_rows and self._fills_a_batch:
                 loss = float(core.learning.learn(None))
         counts[TrainingSteps] += core.training_iteration - before
         return loss
+
+    @property
+    def _fills_a_batch(self) -> bool:
+        """False if the memory draws each transition once, and there are too few of them for a batch."""
+        memory = self._core.memory
+        if not isinstance(memory, PrioritizedExperienceReplay) or isinstance(memory, DemonstrationReplay):
+            return True
+        networks = self.graph_manager.agent_params.network_wrappers.values()
+        return memory.num_transitions() >= max(one.batch_size for one in networks)
 
     def learn(
         self,

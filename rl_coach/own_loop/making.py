@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import sys
 from typing import Any, Callable, Mapping
 
 from rl_coach.base_parameters import AgentParameters, Frameworks, TaskParameters, VisualizationParameters
@@ -176,6 +178,13 @@ def _once(env: Any, name: str) -> Callable[[], Any]:
         return left.pop()
 
     return simulator
+
+
+def running_framework() -> str:
+    """The framework that this process already runs; TensorFlow if there is none."""
+    keras = sys.modules.get("keras")
+    name = keras.backend.backend() if keras is not None else os.environ.get("KERAS_BACKEND", "")
+    return name if name in Frameworks.__members__ else "tensorflow"
 
 
 def make_task(framework: str, seed: int | None, experiment_path: str | None) -> TaskParameters:
