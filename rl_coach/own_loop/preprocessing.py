@@ -68,8 +68,10 @@ class ReshapingFilter(ObservationFilter):
         return stateless(lambda batch: ops.reshape(batch, (-1, *self.shape)))
 
     def get_filtered_observation_space(self, input_observation_space: ObservationSpace) -> ObservationSpace:
-        space = input_observation_space
-        return similar_space(space, self.filter(space.low), self.filter(space.high))
+        low, high = (self.filter(end) for end in (input_observation_space.low, input_observation_space.high))
+        if len(self.shape) == 3:
+            return PlanarMapsObservationSpace(np.array(self.shape), low, high)
+        return similar_space(input_observation_space, low, high)
 
 
 class StandardizingFilter(ObservationFilter):

@@ -484,6 +484,7 @@ class RLgraphAgent(SpecAgent):
 
     family = FAMILY
     kind = None
+    auto_build = graph_built = True
 
     def _begin(self, graph: Any, env_ids: Sequence[Any], updates_itself: bool, definition: Mapping[str, Any]) -> Any:
         super()._begin(graph, env_ids, updates_itself, definition)
@@ -498,6 +499,26 @@ class RLgraphAgent(SpecAgent):
     def timesteps(self) -> int:
         """Steps acted."""
         return self.total_steps
+
+    @property
+    def name(self) -> str:
+        """The name that the specification gives the agent."""
+        return str(self.spec.document.get("name") or f"{self.kind or 'agent'}-agent")
+
+    @property
+    def discount(self) -> float:
+        """The discount factor."""
+        return float(self.graph_manager.agent_params.algorithm.discount)
+
+    @property
+    def update_spec(self) -> dict[str, Any]:
+        """The specification of updates."""
+        return dict(self.spec.document.get("update_spec") or {"do_updates": False})
+
+    @property
+    def preprocessing_required(self) -> bool:
+        """True if states pass filters."""
+        return bool(self._core.input_filter.observation_filters)
 
     @property
     def state_space(self) -> Space:
@@ -564,6 +585,8 @@ class RLgraphAgent(SpecAgent):
 
     def _query(self, index: int, state: Any, explores: bool, preprocesses: bool) -> Any:
         """The action for a state, without acting."""
+        if not preprocesses and self.preprocessing_required and _raw(state) is state:
+            raise CoachError("apply_preprocessing=False: give the states that preprocess_states returned")
         if self._remembers:
             return self._act_with_memory(index, state, explores)
         raw = _raw(state)
@@ -605,7 +628,7 @@ class RLgraphAgent(SpecAgent):
 
     def preprocess_states(self, states: Any) -> Any:
         """States after ``preprocessing_spec``, each as the first of an episode. ``observe`` takes them, too."""
-        if not self._core.input_filter.observation_filters:
+        if not self.preprocessing_required:
             return states
         environment, rows = self._environments[0], self._rows(states)
         found = [self._filter_alone(environment.read(one, {})) for one in ([states] if rows is None else rows)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pathlib
 from dataclasses import dataclass
-from typing import Any, Callable, ClassVar, Iterable, Mapping, Sequence, TypeVar
+from typing import Any, Callable, ClassVar, Iterable, Iterator, Mapping, Sequence, TypeVar
 
 import numpy as np
 
@@ -153,8 +153,15 @@ class SpecAgent(Agent):
         if cls.kind is not None or "kind" not in vars(cls):
             return cls
         kind = cls.family.kind(document)
-        below = (one for one in cls.__subclasses__() if one.kind == kind and one.__module__ == cls.__module__)
-        return next(below, cls) if kind is not None else cls
+        return next((one for one in cls._below() if kind is not None and one.kind == kind), cls)
+
+    @classmethod
+    def _below(cls: type[Made]) -> Iterator[type[Made]]:
+        """The classes below this one that its module has."""
+        for one in cls.__subclasses__():
+            if one.__module__ == cls.__module__:
+                yield one
+                yield from one._below()
 
     @classmethod
     def from_file(cls: type[Made], filename: Any, **additions: Any) -> Made:

@@ -405,7 +405,7 @@ def _complete_vpg(definition: Definition, fields: Fields) -> None:
         definition.set("algorithm.apply_gradients_every_x_episodes", batch)
     elif has_baseline:
         definition.set("algorithm.num_steps_between_gradient_updates", batch)
-    elif batch is not None:
+    elif batch not in (None, 1000):  # TensorForce's own
         left_out(fields, "batch_size", "vpg_agent learns from whole episodes; update_mode counts them")
     if set_optimizer(definition, fields.fields("optimizer"), ["main"]) not in (None, 1):
         raise CoachError("the spec's 'optimizer.num_steps' is 1 for vpg_agent, which learns from each episode once")
@@ -606,55 +606,71 @@ Agent = TensorForceAgent
 LearningAgent = TensorForceAgent
 
 
-class DQNAgent(TensorForceAgent):
+class MemoryAgent(TensorForceAgent):
+    """Base of agents with a replay memory."""
+
+    kind = None
+
+
+class BatchAgent(TensorForceAgent):
+    """Base of agents that learn from what they have just played."""
+
+    kind = None
+
+    def reset_batch(self) -> None:
+        """Leave the episode in progress."""
+        self.reset()
+
+
+class DQNAgent(MemoryAgent):
     """DQN."""
 
     kind = "dqn_agent"
 
 
-class DDQNAgent(TensorForceAgent):
+class DDQNAgent(MemoryAgent):
     """Double DQN."""
 
     kind = "ddqn_agent"
 
 
-class DQNNstepAgent(TensorForceAgent):
+class DQNNstepAgent(BatchAgent):
     """DQN with returns of several steps."""
 
     kind = "dqn_nstep_agent"
 
 
-class NAFAgent(TensorForceAgent):
+class NAFAgent(MemoryAgent):
     """Normalized advantage functions."""
 
     kind = "naf_agent"
 
 
-class DQFDAgent(TensorForceAgent):
+class DQFDAgent(MemoryAgent):
     """DQN from demonstrations."""
 
     kind = "dqfd_agent"
 
 
-class DDPGAgent(TensorForceAgent):
+class DDPGAgent(MemoryAgent):
     """Deep deterministic policy gradients."""
 
     kind = "ddpg_agent"
 
 
-class PPOAgent(TensorForceAgent):
+class PPOAgent(BatchAgent):
     """PPO."""
 
     kind = "ppo_agent"
 
 
-class VPGAgent(TensorForceAgent):
+class VPGAgent(BatchAgent):
     """Policy gradients."""
 
     kind = "vpg_agent"
 
 
-class TRPOAgent(TensorForceAgent):
+class TRPOAgent(BatchAgent):
     """TRPO."""
 
     kind = "trpo_agent"
@@ -703,6 +719,7 @@ class OpenAIGym:
 
 __all__ = [
     "Agent",
+    "BatchAgent",
     "DDPGAgent",
     "DDQNAgent",
     "DQFDAgent",
@@ -712,6 +729,7 @@ __all__ = [
     "OpenAIGym",
     "PPOAgent",
     "LearningAgent",
+    "MemoryAgent",
     "RandomAgent",
     "Runner",
     "TRPOAgent",
