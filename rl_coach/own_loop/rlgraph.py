@@ -250,7 +250,7 @@ def _critic(definition: Definition, fields: Fields, stack: Stack | None, network
 
 
 def _ring_buffer(definition: Definition, fields: Fields) -> None:
-    """The memory of agents that learn from what they have just played."""
+    """The memory of agents that learn from their newest episodes."""
     memory = fields.fields("memory_spec")
     if memory is not None:
         memory.choice("type", ("ring_buffer", "fifo_queue"))
@@ -434,6 +434,20 @@ def _of(kind: type[AgentParameters], **arguments: Any) -> Any:
 _impala = Algorithm(_of(IMPALAAgentParameters), IMPALA, _complete_policy)
 _DOUBLE = Row("double_q", (), only("it is double", True))
 
+
+def _in_general(parameters: AgentParameters) -> Algorithm:
+    """An algorithm that RLgraph does not have."""
+
+    def complete(definition: Definition, fields: Fields) -> None:
+        names = list(parameters.network_wrappers)
+        for name in ("main", "policy", "actor"):
+            if name in names:
+                _network(definition, fields, name)
+        set_optimizer(definition, fields.fields("optimizer_spec"), names)
+
+    return Algorithm(lambda fields: parameters, COMMON, complete)
+
+
 FAMILY = Family(
     "RLgraph",
     {
@@ -467,6 +481,7 @@ FAMILY = Family(
     lambda given: parts_of(given, "state_space"),
     lambda given: parts_of(given, "action_space"),
     updates_itself=False,
+    general=_in_general,
 )  # fmt: skip
 
 
@@ -476,7 +491,7 @@ _EXTRAS = ("preprocessed_states", "internal_states", "used_exploration")
 
 
 class RLgraphAgent(SpecAgent):
-    """An agent by RLgraph's methods; those of ``Agent`` are there too, apart from ``observe``.
+    """An agent with RLgraph's methods. It has the methods of ``Agent``, too; ``observe`` is RLgraph's.
 
     Your loop calls ``update``, unless the agent was made with ``updates_itself=True``. Names of environments need not
     be known beforehand: each new one is the next environment of ``num_envs``.
@@ -620,11 +635,12 @@ class RLgraphAgent(SpecAgent):
 
     def _filter_alone(self, state: Any) -> Any:
         core = self._core
-        histories = core.input_filter.suspend()
+        histories = core.input_filter.episode_state()
+        core.input_filter.reset()
         try:
             return core.input_filter.filter(EnvResponse(state, 0.0, False), update_internal_state=False)[0].next_state
         finally:
-            core.input_filter.resume(histories)
+            core.input_filter.set_episode_state(histories)
 
     def preprocess_states(self, states: Any) -> Any:
         """States after ``preprocessing_spec``, each as the first of an episode. ``observe`` takes them, too."""
@@ -652,9 +668,9 @@ class RLgraphAgent(SpecAgent):
         terminals: Any = False,
         env_id: Any = None,
     ) -> None:
-        """Take in steps of an environment, whoever chose their actions.
+        """Store steps of an environment. Anybody may have chosen the actions.
 
-        A step whose state is not the one that the environment's last step ended with begins an episode.
+        A step begins an episode if its state is not the last state of the environment's last step.
 
         :param preprocessed_states: the state, or [N, ...] of steps that follow each other
         :param actions: the action, or [N, ...]
@@ -687,7 +703,9 @@ class RLgraphAgent(SpecAgent):
             taken = {self._names[name] for name in self._names if name not in self.env_names}
             free = [index for index in range(len(self.env_names)) if index not in taken]
             if not free:
-                raise CoachError(f"there are {len(self.env_names)} environments, and {env_id!r} is none: give num_envs")
+                raise CoachError(
+                    f"there are {len(self.env_names)} environments, and no place for {env_id!r}: give num_envs"
+                )
             self._names[env_id] = free[0]
         return self._names[env_id]
 
@@ -747,7 +765,7 @@ class RLgraphAgent(SpecAgent):
         :param op: the name
         :param inputs: a dict of its arguments, a list of them, or a single one
         :param return_ops: none: methods return all they have
-        :raises CoachError: there is no such method
+        :raises CoachError: the agent has no method of this name
         """
         method = None if str(op).startswith("_") else getattr(self, str(op), None)
         if not callable(method):
@@ -788,7 +806,7 @@ class RLgraphAgent(SpecAgent):
         return directory
 
     def load_model(self, path: Any = None, checkpoint_directory: Any = None) -> None:
-        """Go on from what ``store_model`` wrote.
+        """Continue from a model that ``store_model`` wrote.
 
         :param path: what it returned; None for the newest of its default directory
         :param checkpoint_directory: older name of ``path``
@@ -936,7 +954,7 @@ class OpenAIGymEnv:
         """The environment of ``{"type": "openai", "gym_env": "CartPole-v1"}``.
 
         :param spec: such a dict; or the type alone, where ``additions`` say the rest
-        :param additions: entries that count instead of those of ``spec``
+        :param additions: entries that replace entries of ``spec``
         :raises CoachError: it is wrong, or says what has no meaning here; in one line
         """
         given = {"type": spec} if isinstance(spec, str) else spec or {}
@@ -955,7 +973,7 @@ class OpenAIGymEnv:
         return self.gym_env.action_space
 
     def seed(self, seed: int) -> None:
-        """Begin anew with this seed."""
+        """Begin again with this seed."""
         self.gym_env.reset(seed=seed)
 
     def reset(self) -> Any:

@@ -21,7 +21,7 @@ class Space:
     """A set of values, with or without leading dimensions for a batch and for time.
 
     :param add_batch_rank: the values have a leading dimension for a batch
-    :param add_time_rank: the values have a dimension for time, behind that of the batch
+    :param add_time_rank: the values have a dimension for time, behind the dimension of the batch
     """
 
     def __init__(self, add_batch_rank: bool = False, add_time_rank: bool = False):
@@ -32,8 +32,8 @@ class Space:
         """The space of a specification.
 
         :param spec: a space, of Gymnasium too; ``"float"``, ``float``, a number of choices, a dict or a list of spaces
-        :param settings: entries that count instead of those of a dict
-        :raises CoachError: it is none
+        :param settings: entries that replace entries of a dict
+        :raises CoachError: this is not a space
         """
         given = {**spec, **settings} if isinstance(spec, Mapping) else spec
         return _made(given, "space", 0)

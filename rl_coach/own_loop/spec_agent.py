@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+import re
 from dataclasses import dataclass
 from typing import Any, Callable, ClassVar, Iterable, Iterator, Mapping, Sequence, TypeVar
 
@@ -12,13 +13,13 @@ from rl_coach.base_parameters import AgentParameters
 from rl_coach.own_loop import recorded
 from rl_coach.own_loop.agent import DEFINITION_FILE, Agent, make_agent
 from rl_coach.own_loop.forms import Actions, Parts, observation_space
-from rl_coach.own_loop.making import running_framework
+from rl_coach.own_loop.making import algorithm_parameters, running_framework
 from rl_coach.own_loop.places import row
 from rl_coach.own_loop.spaces import space_as_data, space_from_data
 from rl_coach.own_loop.spec_fields import Fields, plain, read_spec, shown
 from rl_coach.own_loop.spec_parts import Definition
 from rl_coach.own_loop.spec_table import Row, apply_rows
-from rl_coach.utils import CoachError
+from rl_coach.utils import CoachError, did_you_mean
 
 ARGUMENTS = (
     "num_envs", "env_ids", "heatup_steps", "updates_itself", "seed", "framework", "experiment_path", "reward_threshold",
@@ -46,16 +47,17 @@ class Algorithm:
 
 @dataclass(frozen=True)
 class Family:
-    """A system whose specifications are understood.
+    """A system, and how its specifications are read.
 
     :param name: of the system
     :param algorithms: by the ``type`` of a specification
     :param states: keys that states are given under; the first is the present one
-    :param actions: likewise for actions
+    :param actions: keys of the actions
     :param positional: names of the arguments that an agent's class takes by position
-    :param parts_of_states: the states from what is given for them
-    :param parts_of_actions: likewise for actions
+    :param parts_of_states: reads the states
+    :param parts_of_actions: reads the actions
     :param updates_itself: agents learn in ``observe``
+    :param general: an algorithm of Coach's that the system does not have, with the settings that all algorithms have
     """
 
     name: str
@@ -66,25 +68,34 @@ class Family:
     parts_of_states: Callable[[Any], Parts]
     parts_of_actions: Callable[[Any], Parts]
     updates_itself: bool
+    general: Callable[[AgentParameters], Algorithm]
+
+    def algorithm(self, document: Mapping[str, Any]) -> Algorithm:
+        """The algorithm of a specification: one of the system's, or any other one of Coach's.
+
+        :raises CoachError: Coach has no such algorithm; the error names the nearest
+        """
+        kind, given = self.kind(document), document.get("type")
+        if kind is not None:
+            return self.algorithms[kind]
+        if not isinstance(given, str):
+            problem = "missing" if given is None else f"the name of an algorithm, not {shown(given)}"
+            raise CoachError(f"the spec's 'type' is {problem}; there are {', '.join(self.algorithms)}")
+        try:
+            return self.general(algorithm_parameters(re.sub("(?i)[-_]?agent$", "", given)))
+        except CoachError as error:
+            suggestion = did_you_mean(given, self.algorithms)
+            reason = f"{shown(given)} is not here{suggestion}" if suggestion else error
+            raise CoachError(f"the spec's 'type': {reason}") from None
 
     def kind(self, document: Mapping[str, Any]) -> str | None:
-        """The ``type`` of a specification as ``algorithms`` has it; None if it is of another system."""
+        """The key in ``algorithms`` for the ``type`` of a specification; None if it is of another system."""
         given = document.get("type")
         if not isinstance(given, str):
             return None
         names = {plain(one): one for one in self.algorithms}
         bare = plain(given).removesuffix("_agent")
         return names.get(plain(given)) or names.get(bare) or names.get(f"{bare}_agent")
-
-    def require_kind(self, document: Mapping[str, Any]) -> str:
-        """The ``type`` of a specification.
-
-        :raises CoachError: there is none, or it is another system's; names the nearest
-        """
-        kind = self.kind(document) or Fields(document).choice("type", self.algorithms)
-        if kind is None:
-            raise CoachError(f"the spec's 'type' is missing; there are {', '.join(self.algorithms)}")
-        return kind
 
 
 @dataclass(frozen=True)
@@ -144,7 +155,7 @@ class SpecAgent(Agent):
         if chosen.__init__ is SpecAgent.__init__:
             made._make(document)
         else:
-            made.__init__(**document)  # type: ignore[misc]  # a subclass may have an ``__init__`` of its own
+            made.__init__(**document)  # type: ignore[misc]  # a subclass may replace ``__init__``
         return made
 
     @classmethod
@@ -170,7 +181,7 @@ class SpecAgent(Agent):
 
     @classmethod
     def create(cls: type[Made], agent: Any = None, environment: Any = None, **additions: Any) -> Made:
-        """``from_spec``. :param environment: its spaces are those of the agent, if given"""
+        """``from_spec``. :param environment: the agent gets its spaces"""
         if environment is not None:
             for key in (self_states := cls.family.states[0], cls.family.actions[0]):
                 names = (key, "observation_space" if key == self_states else "action_space")
@@ -179,14 +190,14 @@ class SpecAgent(Agent):
         return cls.from_spec(agent, **additions)
 
     def _make(self, document: dict[str, Any]) -> None:
-        """Become the agent of a specification, whose states and actions are in it."""
+        """Become the agent of a specification with its states and actions."""
         family = self.family
         if self.kind is not None:
             given = document.get("type")
             if given is not None and family.kind(document) != self.kind:
                 raise CoachError(f"{type(self).__name__} is of the type {self.kind}, not {shown(given)}")
             document = {"type": self.kind, **document}
-        family.require_kind(document)
+        algorithm = family.algorithm(document)
         arguments = {name: document.pop(name) for name in ARGUMENTS if name in document}
         fields = Fields(document)
         states, actions = fields.get(*family.states), fields.get(*family.actions)
@@ -195,13 +206,12 @@ class SpecAgent(Agent):
                 raise CoachError(f"a spec of {family.name} needs {name}")
         space = observation_space(states, family.parts_of_states)
         rest = {name: one for name, one in document.items() if name not in (*family.states, *family.actions)}
-        needs_numbers = family.algorithms[family.require_kind(document)].needs_numbers
-        self._become(rest, space, Actions(family.parts_of_actions(actions), needs_numbers), arguments)
+        self._become(rest, space, Actions(family.parts_of_actions(actions), algorithm.needs_numbers), arguments)
 
     def _become(self, document: dict[str, Any], space: Any, actions: Actions, arguments: Mapping[str, Any]) -> None:
         """Become the agent of a specification without its states and actions."""
         family, fields = self.family, Fields(document)
-        algorithm = family.algorithms[family.require_kind(document)]
+        algorithm = family.algorithm(document)
         fields.get("type")
         definition = Definition(algorithm.parameters(fields), space=space)
         apply_rows(algorithm.rows, definition, fields)
@@ -266,7 +276,7 @@ class SpecAgent(Agent):
         return {**recorded.plain_definition({}, self.graph_manager), "spec": written}
 
     def _restore(self, path: str | pathlib.Path) -> None:
-        """Go on from what ``save`` wrote."""
+        """Continue from files that ``save`` wrote."""
         recorded.read_definition(pathlib.Path(path) / DEFINITION_FILE)
         self.graph_manager.restore_checkpoint(str(path), continue_run=True)
         self._policy = None
@@ -279,7 +289,7 @@ _COLUMNS = {
 
 
 def renamed(data: Any) -> Any:
-    """Recorded steps with the names of columns that Coach has, from those of TensorForce and RLgraph.
+    """Recorded steps with Coach's names of columns. The given names may be TensorForce's or RLgraph's.
 
     :param data: columns, or a dict for each step
     :raises CoachError: it is neither, a column stands there twice, or the state of a recurrent network is given
@@ -317,7 +327,7 @@ def agent_of_saved(agent_class: type[SpecAgent], saved: Mapping[str, Any], given
 
     :param agent_class: the class of agents of its system
     :param saved: the specification
-    :param given: arguments that count instead of those that were saved
+    :param given: arguments that replace saved arguments
     :raises CoachError: it is damaged
     """
     try:

@@ -22,7 +22,7 @@ def read_spec(source: Any) -> dict[str, Any]:
     """A specification.
 
     :param source: a dict, its JSON or YAML text, or the path of a file with one of these
-    :raises CoachError: it is none of them
+    :raises CoachError: it has another form
     """
     if isinstance(source, Mapping):
         return dict(source)
@@ -85,7 +85,7 @@ def _is_number(value: Any) -> bool:
 def whole_number(value: Any, where: str, low: int = 1, high: int = 10**9) -> int:
     """A whole number; 1e6 is one.
 
-    :raises CoachError: it is none, or out of its range
+    :raises CoachError: the value is not a number, or out of its range
     """
     if not _is_number(value) or value != int(value) or not low <= value <= high:
         raise CoachError(f"the spec's '{where}' is a whole number from {low} to {high:,}, not {shown(value)}")
@@ -95,7 +95,7 @@ def whole_number(value: Any, where: str, low: int = 1, high: int = 10**9) -> int
 def number_of(value: Any, where: str, low: float = -math.inf, high: float = math.inf) -> float:
     """A finite number.
 
-    :raises CoachError: it is none, or out of its range
+    :raises CoachError: the value is not a number, or out of its range
     """
     if not _is_number(value) or not low <= value <= high:
         limits = "" if (low, high) == (-math.inf, math.inf) else f" from {low:g} to {high:g}"
@@ -114,7 +114,7 @@ def flag_of(value: Any, where: str) -> bool:
 
 
 def plain(name: str) -> str:
-    """A name in which case, hyphens and underscores do not count."""
+    """A name in small letters, with underscores instead of hyphens."""
     return name.lower().replace("-", "_")
 
 
@@ -133,9 +133,9 @@ def choice_of(value: Any, where: str, choices: Iterable[str]) -> str:
 
 
 def shape_of(value: Any, where: str) -> tuple[int, ...]:
-    """A shape: whole numbers, or a single one; None for that of a number.
+    """A shape: whole numbers, or a single one; None for a single number.
 
-    :raises CoachError: it is none, or of more numbers than an observation or an action can have
+    :raises CoachError: this is not a shape, or an observation cannot have so many numbers
     """
     sizes = [] if value is None else value if isinstance(value, (list, tuple)) else [value]
     shape = tuple(whole_number(size, where) for size in sizes)
@@ -211,7 +211,7 @@ class Fields:
         return self._below[name]
 
     def at(self, keys: str) -> tuple[Any, str]:
-        """A value at any depth, and its whole key. :param keys: as those of a ``Row``"""
+        """A value at any depth, and its whole key. :param keys: as in a ``Row``"""
         *above, last = keys.split(".")
         fields: Fields | None = self
         for name in above:

@@ -138,7 +138,7 @@ class Stack:
 
 @dataclass(frozen=True)
 class LayerDefaults:
-    """What layers of a system have if a specification does not say it.
+    """Settings of a system's layers that a specification leaves out.
 
     :param activation: of a fully connected layer
     :param convolution_activation: of a convolution
@@ -153,7 +153,7 @@ class LayerDefaults:
 def stack_of(value: Any, where: str, defaults: LayerDefaults) -> Stack:
     """The layers of a list of dicts, as ``{"type": "dense", "size": 64}``.
 
-    :raises CoachError: it is no such list; there is no such layer; or they are in an order that networks here lack
+    :raises CoachError: this is not a list of layers, a layer is unknown, or networks here lack the order
     """
     if isinstance(value, Mapping):
         return _stack_of_dict(Fields(value, where), defaults)
@@ -308,7 +308,7 @@ def schedule_of(value: Any, where: str, low: float = -math.inf, high: float = ma
 
     :param value: a number; ``[from, to]``; ``["linear", from, to]``; or a dict such as
         ``{"type": "linear-decay", "from": 1.0, "to": 0.1, "num_timesteps": 10000}``
-    :raises CoachError: it is none of these
+    :raises CoachError: it has another form
     """
     if isinstance(value, Schedule):
         return value

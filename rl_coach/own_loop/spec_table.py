@@ -71,7 +71,7 @@ def steps(unit: type[StepMethod]) -> Read:
 
 
 def choice(kinds: Mapping[str, Any]) -> Read:
-    """What a name stands for."""
+    """The value of a name."""
     return lambda value, where: kinds[choice_of(value, where, kinds)]
 
 

@@ -6,7 +6,7 @@ from typing import Any, Mapping
 
 from rl_coach.own_loop.rlgraph import RLgraphAgent
 from rl_coach.own_loop.spec_agent import SpecAgent, agent_of_saved
-from rl_coach.own_loop.spec_fields import Fields, read_spec
+from rl_coach.own_loop.spec_fields import read_spec
 from rl_coach.own_loop.tensorforce import TensorForceAgent
 from rl_coach.utils import CoachError
 
@@ -20,9 +20,7 @@ def agent_from_spec(given: Any, additions: Mapping[str, Any]) -> SpecAgent:
     for agent_class in (*names, *AGENT_CLASSES):
         if agent_class.family.kind(document) is not None:
             return agent_class.from_spec(document)
-    known = [kind for agent_class in AGENT_CLASSES for kind in agent_class.family.algorithms]
-    Fields(document).choice("type", known)
-    raise CoachError(f"the spec's 'type' is missing; there are {', '.join(known)}")
+    return (*names, *AGENT_CLASSES)[0].from_spec(document)
 
 
 def agent_of_saved_spec(saved: Any, given: Mapping[str, Any]) -> SpecAgent:

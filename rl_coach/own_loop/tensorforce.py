@@ -313,7 +313,7 @@ POLICY = [
 
 
 def _latest(definition: Definition, fields: Fields) -> None:
-    """The memory of agents that learn from what they have just played."""
+    """The memory of agents that learn from their newest episodes."""
     memory = fields.fields("memory", "memory_spec")
     if memory is not None:
         memory.choice("type", ("latest", "replay"))
@@ -461,6 +461,20 @@ def _dqn_parameters(fields: Fields) -> AgentParameters:
 _ONE_Q = [Row("double_q_model", (), lambda value, where: unused("it has one Q-function")(where)[0].read(value, where))]
 _DOUBLE = [Row("double_q_model", (), only("it is double: use dqn_agent", True))]
 
+
+def _in_general(parameters: AgentParameters) -> Algorithm:
+    """An algorithm that TensorForce does not have."""
+
+    def complete(definition: Definition, fields: Fields) -> None:
+        names = list(parameters.network_wrappers)
+        for name in ("main", "policy", "actor"):
+            if name in names:
+                _network(definition, fields, name)
+        set_optimizer(definition, fields.fields("optimizer"), names)
+
+    return Algorithm(lambda fields: parameters, COMMON, complete)
+
+
 FAMILY = Family(
     "TensorForce",
     {
@@ -491,6 +505,7 @@ FAMILY = Family(
     _states,
     _actions,
     updates_itself=True,
+    general=_in_general,
 )  # fmt: skip
 
 
@@ -500,7 +515,7 @@ _MODEL = "tensorforce-model"
 
 
 class TensorForceAgent(SpecAgent):
-    """An agent by TensorForce's methods; those of ``Agent`` are there too, apart from what is named anew."""
+    """An agent with TensorForce's methods. It has the methods of ``Agent``, too."""
 
     family = FAMILY
     kind = None
@@ -538,7 +553,7 @@ class TensorForceAgent(SpecAgent):
     def observe(  # type: ignore[override]  # TensorForce's order
         self, terminal: Any, reward: Any, env_ids: Any = None, infos: Any = None
     ) -> None:
-        """Take in reward and end of the last action; the next state comes with the next ``act``.
+        """Store the reward and the end of the last action. The next state comes with the next ``act``.
 
         :param terminal: the episode has come to its end
         :param reward: a number
@@ -554,7 +569,7 @@ class TensorForceAgent(SpecAgent):
         """Write all that is needed to go on exactly.
 
         :param directory: where to; None for ``tensorforce-model``
-        :param append_timestep: write into a directory of its own there, named by the number of steps
+        :param append_timestep: write into a new directory there. Its name has the number of steps
         :return: the path, for ``restore_model``
         """
         path = pathlib.Path(directory or _MODEL) / (f"timestep-{self.total_steps}" if append_timestep else "")
@@ -562,12 +577,12 @@ class TensorForceAgent(SpecAgent):
         return str(path)
 
     def restore_model(self, directory: Any = None, file: Any = None) -> None:
-        """Go on from what ``save_model`` wrote.
+        """Continue from a model that ``save_model`` wrote.
 
         :param directory: where it was written to; the newest there. For ``save_model("models/mine")`` it may be
             ``"models"``, because TensorForce began the names of its files with the last part
-        :param file: one of those in ``directory``, or a path without it
-        :raises CoachError: there is none
+        :param file: a file in ``directory``, or a path without it
+        :raises CoachError: nothing was saved there
         """
         path = pathlib.Path(directory or ("" if file else _MODEL)) / (file or "")
         found = list(path.glob("timestep-*")) or ([] if file else list(path.glob("*/timestep-*")))
@@ -613,7 +628,7 @@ class MemoryAgent(TensorForceAgent):
 
 
 class BatchAgent(TensorForceAgent):
-    """Base of agents that learn from what they have just played."""
+    """Base of agents that learn from their newest episodes."""
 
     kind = None
 

@@ -246,7 +246,7 @@ def test_each_environment_has_a_buffer_by_its_name():
     actions = agent.get_action(states)
     agent.observe(states, actions, [], [1.0, 1.0], rng.normal(size=(2, 2)), [True, False])
     assert agent.total_steps == 12
-    with pytest.raises(CoachError, match="there are 2 environments, and 'third' is none: give num_envs"):
+    with pytest.raises(CoachError, match="there are 2 environments, and no place for 'third': give num_envs"):
         agent.observe(states[0], 0, [], 1.0, states[0], False, env_id="third")
 
 

@@ -96,7 +96,8 @@ AGENTS = [
     (tensorforce.DQFDAgent, {
         **TENSORFORCE_DEFAULTS, **MEMORY, "batched_observe": 1000, "scope": "dqfd", "expert_margin": 0.5,
         "supervised_weight": 0.1, "demo_memory_capacity": 10000, "demo_sampling_ratio": 0.2}),
-    (tensorforce.VPGAgent, {**TENSORFORCE_DEFAULTS, **BATCH, "batched_observe": 1000, "scope": "vpg", "optimizer": None}),
+    (tensorforce.VPGAgent, {
+        **TENSORFORCE_DEFAULTS, **BATCH, "batched_observe": 1000, "scope": "vpg", "optimizer": None}),
     (tensorforce.TRPOAgent, {
         **TENSORFORCE_DEFAULTS, **BATCH, "scope": "trpo", "likelihood_ratio_clipping": None, "learning_rate": 0.001,
         "cg_max_iterations": 20, "cg_damping": 0.001, "cg_unroll_loop": False}),
@@ -148,7 +149,7 @@ def test_boxes():
 
 
 def test_containers():
-    space = Dict(eye=FloatBox(shape=(2,)), arm=dict(angle=float, grip=IntBox(3)), add_batch_rank=True)
+    space = Dict(eye=FloatBox(shape=(2,)), arm={"angle": float, "grip": IntBox(3)}, add_batch_rank=True)
     assert sorted(space.flatten()) == ["/arm/angle", "/arm/grip", "/eye"] and space["eye"].has_batch_rank
     drawn = space.sample(3)
     assert drawn["arm"]["grip"].shape == (3,) and space.contains(drawn) and not space.contains({"eye": 1})

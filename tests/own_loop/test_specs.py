@@ -11,7 +11,13 @@ import numpy as np
 import pytest
 
 from rl_coach import Agent
+from rl_coach.agents.apex_agent import ApexDQNAgent
+from rl_coach.agents.dqfd_agent import DQfDAgent
+from rl_coach.agents.impala_agent import IMPALAAgent
 from rl_coach.agents.policy_optimization_agent import PolicyGradientRescaler
+from rl_coach.agents.qr_dqn_agent import QuantileRegressionDQNAgent
+from rl_coach.agents.rainbow_dqn_agent import RainbowDQNAgent
+from rl_coach.agents.trpo_agent import TRPOAgent
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps
 from rl_coach.memories.memory import MemoryGranularity
 from rl_coach.own_loop import rlgraph, tensorforce
@@ -291,8 +297,9 @@ HOSTILE_DOCUMENTS = [
     {"type": "ppo_agent", "states": STATES, "actions": ACTIONS, "network": NETWORK, "baseline_mode": "states",
      "baseline": {"type": "mlp", "sizes": "many"}},
     {**RLGRAPH_DQN, "n_step": 0}, {**DQN, "network": [{"type": "conv2d", "size": 2}]},
-    {**RLGRAPH_DQN, "network_spec": [{"type": "dense", "units": 1}] * 10**6}, CYCLE, {"type": "dqn", "state_space": CYCLE,
-     "action_space": 2}, {**DQN, "states_preprocessing": CYCLE}, {**DQN, "network": CYCLE}, {**RLGRAPH_DQN, "action_space": {"type": "float", "shape": 2}},
+    {**RLGRAPH_DQN, "network_spec": [{"type": "dense", "units": 1}] * 10**6}, CYCLE,
+    {"type": "dqn", "state_space": CYCLE, "action_space": 2}, {**DQN, "states_preprocessing": CYCLE},
+    {**DQN, "network": CYCLE}, {**RLGRAPH_DQN, "action_space": {"type": "float", "shape": 2}},
     {**RLGRAPH_DQN, "state_space": {"a": {"b": {"type": "float"}}}}, {**RLGRAPH_DQN, "action_space": -1},
     {**RLGRAPH_DQN, "preprocessing_spec": [{"type": "grayscale"}]},
     {**RLGRAPH_DQN, "state_space": gymnasium.spaces.Text(3)}, {**DQN, "discount": 10**400},
@@ -357,8 +364,8 @@ def test_classes_and_subclasses_are_real(base, thin, spec, tmp_path):
     assert type(Own.from_spec(spec, **SETTINGS)) is Own and Own.from_spec(spec, **SETTINGS).act() == "own"
     assert thin.__name__ == "DQNAgent" and issubclass(thin, base)
     for agent in (
-        base.from_spec(spec, **SETTINGS), thin.from_file(tmp_path / "spec.json", **SETTINGS), base.create(spec, **SETTINGS),
-        OwnThin.from_spec(spec, **SETTINGS), OwnThin(**{**spec, **SETTINGS}),
+        base.from_spec(spec, **SETTINGS), thin.from_file(tmp_path / "spec.json", **SETTINGS),
+        base.create(spec, **SETTINGS), OwnThin.from_spec(spec, **SETTINGS), OwnThin(**{**spec, **SETTINGS}),
     ):  # fmt: skip
         assert isinstance(agent, thin) and callable(agent.update)
     states, actions = (spec[name] for name in thin.family.positional[:2])
@@ -432,7 +439,8 @@ def test_preprocessing_is_done_by_filters(steps, shape, image, expected):
 
 def test_same_padding_keeps_the_size():
     agent = made({**DQN, "memory": "replay", "states": {"type": "float", "shape": [5, 7, 1]},
-                  "network": [{"type": "conv2d", "size": 2, "window": 3, "stride": 2}, {"type": "dense", "size": 4}]})  # fmt: skip
+                  "network": [{"type": "conv2d", "size": 2, "window": 3, "stride": 2},
+                              {"type": "dense", "size": 4}]})  # fmt: skip
     kernels = [one for one in agent.get_weights()["main"] if one.ndim == 2]
     assert kernels[0].shape == (3 * 4 * 2, 4)  # ceil(5 / 2) x ceil(7 / 2) positions of 2 filters
     agent.act(np.ones((5, 7, 1)))
@@ -440,7 +448,8 @@ def test_same_padding_keeps_the_size():
 
 def test_mixed_actions_and_choices_of_sac_are_rounded_numbers(tmp_path):
     spec = {"type": "ppo_agent", "states": STATES, "network": NETWORK, "actions": {
-        "gear": {"type": "int", "num_actions": 3}, "gas": {"type": "float", "min_value": 0, "max_value": 1}}}  # fmt: skip
+        "gear": {"type": "int", "num_actions": 3},
+        "gas": {"type": "float", "min_value": 0, "max_value": 1}}}  # fmt: skip
     agent = made(spec)
     for _ in range(20):
         action = agent.act(np.zeros(3))
@@ -459,3 +468,26 @@ def test_an_argument_without_a_meaning_gives_a_line_unless_it_is_the_default(cap
     assert not [one for one in caplog.messages if "left out" in one]
     made({**RLGRAPH_DQN, "store_last_q_table": True})
     assert any("'store_last_q_table' is left out: update returns the loss" in one for one in caplog.messages)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("trpo_agent", TRPOAgent), ("qr-dqn", QuantileRegressionDQNAgent), ("RainbowAgent", RainbowDQNAgent)],
+)
+def test_tensorforce_knows_every_algorithm_by_name(name, kind):
+    agent = tensorforce.Agent.from_spec(
+        {"type": name, "states": STATES, "actions": ACTIONS, "discount": 0.9}, **SETTINGS
+    )
+    assert type(agent.graph_manager.get_agent()) is kind and parameters(agent).algorithm.discount == 0.9
+
+
+@pytest.mark.parametrize(("name", "kind"), [("apex", ApexDQNAgent), ("IMPALA", IMPALAAgent), ("dqfd", DQfDAgent)])
+def test_rlgraph_knows_every_algorithm_by_name(name, kind):
+    spaces = {key: RLGRAPH_DQN[key] for key in ("state_space", "action_space")}
+    agent = rlgraph.Agent.from_spec({"type": name, **spaces}, **SETTINGS)
+    assert type(agent.graph_manager.get_agent()) is kind
+
+
+def test_a_field_without_meaning_for_an_algorithm_is_named():
+    with pytest.raises(CoachError, match="the spec's 'learning_speed' has no meaning here"):
+        made({"type": "trpo_agent", "states": STATES, "actions": ACTIONS, "learning_speed": 1})
