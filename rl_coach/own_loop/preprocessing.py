@@ -169,6 +169,7 @@ def _reshape(step: Fields, shape: Shape) -> Made:
     flattens, new = step.flag("flatten"), step.get("new_shape", "shape")
     step.get("flatten_categories")  # states that are choices arrive as 0 and 1 for each choice
     step.get("time_major")
+    size: Shape
     if new is None or flattens:
         size = (math.prod(shape),)
     else:

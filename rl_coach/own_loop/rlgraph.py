@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import pathlib
-from typing import Any, Mapping, Sequence
+from typing import Any, ClassVar, Mapping, Sequence
 
 import numpy as np
 
@@ -427,7 +427,7 @@ def _dqn_parameters(fields: Fields) -> AgentParameters:
     return DDQNAgentParameters() if fields.flag("double_q") is not False else DQNAgentParameters()
 
 
-def _of(kind: type[AgentParameters], **arguments: Any) -> Any:
+def _of(kind: Any, **arguments: Any) -> Any:
     return lambda fields: kind(**arguments)
 
 
@@ -498,7 +498,7 @@ class RLgraphAgent(SpecAgent):
     """
 
     family = FAMILY
-    kind = None
+    kind: ClassVar[str | None] = None
     auto_build = graph_built = True
 
     def _begin(self, graph: Any, env_ids: Sequence[Any], updates_itself: bool, definition: Mapping[str, Any]) -> Any:

@@ -385,7 +385,8 @@ def _of_gymnasium(given: Any) -> Space:
 
 def box_of(part: Part, add_batch_rank: bool = False, add_time_rank: bool = False) -> BoxSpace:
     """The space of a state or an action of one name."""
-    box = _BOXES[part.kind].__new__(_BOXES[part.kind])
+    kind: Any = _BOXES[part.kind]
+    box: BoxSpace = kind.__new__(kind)
     BoxSpace.__init__(box, part, add_batch_rank, add_time_rank)
     return box
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import pathlib
-from typing import Any, Iterable, Mapping
+from typing import Any, ClassVar, Iterable, Mapping
 
 from rl_coach.agents.actor_critic_agent import ActorCriticAgentParameters
 from rl_coach.agents.clipped_ppo_agent import ClippedPPOAgentParameters
@@ -22,7 +22,7 @@ from rl_coach.agents.naf_agent import NAFAgentParameters
 from rl_coach.agents.policy_gradients_agent import PolicyGradientsAgentParameters
 from rl_coach.agents.rules.advantages import PolicyGradientRescaler
 from rl_coach.agents.trpo_agent import TRPOAgentParameters
-from rl_coach.architectures.layers import BatchnormActivationDropout, Dense
+from rl_coach.architectures.layers import BatchnormActivationDropout, Dense, Layer
 from rl_coach.base_parameters import AgentParameters
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps
 from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
@@ -282,7 +282,7 @@ def _complete_ddpg(definition: Definition, fields: Fields) -> None:
     if critic is not None:
         sizes = [critic.whole(name, high=65_536) for name in ("size_t0", "size_t1")]
         relu = BatchnormActivationDropout(activation_function="relu")
-        layers = [one for size in sizes if size is not None for one in (Dense(size), relu)]
+        layers: list[Layer] = [one for size in sizes if size is not None for one in (Dense(size), relu)]
         put_stack(definition, "critic", Stack(stack.convolutions if stack else [], layers))
     elif stack is not None:
         put_stack(definition, "critic", Stack(stack.convolutions, stack.dense))
@@ -450,7 +450,7 @@ def _complete_random(definition: Definition, fields: Fields) -> None:
     definition.act_at_random()
 
 
-def _of(kind: type[AgentParameters]) -> Any:
+def _of(kind: Any) -> Any:
     return lambda fields: kind()
 
 
@@ -518,7 +518,7 @@ class TensorForceAgent(SpecAgent):
     """An agent with TensorForce's methods. It has the methods of ``Agent``, too."""
 
     family = FAMILY
-    kind = None
+    kind: ClassVar[str | None] = None
 
     @property
     def timestep(self) -> int:
@@ -624,13 +624,13 @@ LearningAgent = TensorForceAgent
 class MemoryAgent(TensorForceAgent):
     """Base of agents with a replay memory."""
 
-    kind = None
+    kind: ClassVar[str | None] = None
 
 
 class BatchAgent(TensorForceAgent):
     """Base of agents that learn from their newest episodes."""
 
-    kind = None
+    kind: ClassVar[str | None] = None
 
     def reset_batch(self) -> None:
         """Leave the episode in progress."""
