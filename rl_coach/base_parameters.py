@@ -10,10 +10,11 @@ import inspect
 import math
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Iterable, Union
+from typing import Any, ClassVar, Iterable, Iterator, Union
 
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, GradientClippingMethod, TrainingSteps
 from rl_coach.filters.filter import InputFilter, NoInputFilter, OutputFilter
+from rl_coach.schedules import StepDecaySchedule
 from rl_coach.utilities.requirements import (
     FLAG,
     FRACTION,
@@ -298,7 +299,8 @@ class NetworkParameters(Parameters):
     :param l2_regularization: the weight of half of the sum of the squared weights in the loss, as in Coach; 0 for none
     :param learning_rate: the optimizer's step size, or a ``Schedule`` over the updates of the network; PPO's go by its
         training phases
-    :param learning_rate_decay_rate: the factor after each ``learning_rate_decay_steps``; 0 for no decay
+    :param learning_rate_decay_rate: the factor after each ``learning_rate_decay_steps``; 0 for no decay. Both build a
+        ``StepDecaySchedule``, so ``learning_rate`` has to be a number then
     :param learning_rate_decay_steps: the length of a decay period, counted as a schedule counts
     :param input_embedders_parameters: an embedder for each observation by name
     :param embedding_merger_type: merging of the embeddings
@@ -376,6 +378,21 @@ class NetworkParameters(Parameters):
     def __post_init__(self) -> None:
         self.input_embedders_parameters = self.input_embedders_parameters or {}
         self.heads_parameters = self.heads_parameters or []
+
+    @property
+    def scheduled_learning_rate(self) -> Any:
+        """The learning rate: a number, or a schedule."""
+        if not (self.learning_rate_decay_rate and self.learning_rate_decay_steps):
+            return self.learning_rate
+        return StepDecaySchedule(self.learning_rate, self.learning_rate_decay_rate, self.learning_rate_decay_steps)
+
+    def unmet(self) -> Iterator[str]:
+        yield from super().unmet()
+        if isinstance(self.scheduled_learning_rate, StepDecaySchedule) and hasattr(self.learning_rate, "value_at"):
+            yield (
+                "learning_rate is a schedule, and learning_rate_decay_rate and learning_rate_decay_steps make another "
+                "one: set both to 0, or learning_rate to a number"
+            )
 
     def make_function(self, framework: Any, spaces: Any, name: str, rng: Any) -> Any:
         """Build the network on a framework; see ``Framework.make_function``."""
@@ -476,12 +493,17 @@ class AgentParameters(Parameters):
     """An agent: its algorithm, exploration, memory and networks, and the filters around it.
 
     :param networks: the networks by name
+    :cvar algorithm_names: names for ``make_agent``; the first is the usual one. A class without this attribute has one
+        name, the name of the class without ``AgentParameters``
+    :cvar why_not_in_own_loop: the reason why ``make_agent`` cannot make the agent, and the way that works; "" if it can
     :ivar input_filter: applied to what the environment answers; None takes the environment's default
     :ivar output_filter: applied to the agent's actions; None takes the environment's default
     :ivar pre_network_filter: applied to states just before a network sees them
     :ivar full_name_id: ``level/agent``, set when the graph is built
     """
 
+    algorithm_names: ClassVar[tuple[str, ...]]
+    why_not_in_own_loop: ClassVar[str] = ""
     constraints = {
         **flags("is_a_highest_level_agent", "is_a_lowest_level_agent", "is_batch_rl_training"),
         "visualization": instance(VisualizationParameters, "VisualizationParameters"),

@@ -104,6 +104,24 @@ class ExponentialSchedule(Schedule):
         return limit(value, self.final_value)
 
 
+class StepDecaySchedule(Schedule):
+    """``initial_value``, multiplied by a factor after each full period.
+
+    :param decay_rate: the factor
+    :param decay_steps: the length of a period
+    """
+
+    def __init__(self, initial_value: float, decay_rate: float, decay_steps: int):
+        super().__init__(initial_value)
+        if decay_steps < 1:
+            raise ValueError(f"StepDecaySchedule needs decay_steps of at least 1, got {decay_steps}")
+        self.decay_rate = decay_rate
+        self.decay_steps = decay_steps
+
+    def value_at(self, step: int) -> float:
+        return self.initial_value * self.decay_rate ** (step // self.decay_steps)
+
+
 class PieceWiseSchedule(Schedule):
     """Several schedules one after the other. The first reaches its value after the last of its steps (at step 10 of
     ``EnvironmentSteps(10)``), and the next one begins with the step after.

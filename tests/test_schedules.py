@@ -3,7 +3,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rl_coach.core_types import EnvironmentSteps
-from rl_coach.schedules import ConstantSchedule, ExponentialSchedule, LinearSchedule, PieceWiseSchedule, Schedule
+from rl_coach.schedules import (
+    ConstantSchedule,
+    ExponentialSchedule,
+    LinearSchedule,
+    PieceWiseSchedule,
+    Schedule,
+    StepDecaySchedule,
+)
 
 
 def values(schedule, steps):
@@ -161,3 +168,10 @@ def test_a_schedule_without_values_says_so():
 
 def test_it_shows_its_settings():
     assert repr(LinearSchedule(1, 0, 4)) == "LinearSchedule(initial_value=1, final_value=0, decay_steps=4)"
+
+
+def test_a_step_decay_multiplies_after_each_whole_period():
+    schedule = StepDecaySchedule(0.8, 0.5, 2)
+    assert [schedule.value_at(step) for step in range(5)] == pytest.approx([0.8, 0.8, 0.4, 0.4, 0.2])
+    with pytest.raises(ValueError, match="at least 1"):
+        StepDecaySchedule(1, 0.5, 0)

@@ -100,9 +100,9 @@ class DQfDAgent(DDQNAgent):
     def before_training(self) -> None:
         """Learn from the demonstrations alone; if this was interrupted, make the updates that are left.
 
-        :raises CoachError: there are none
+        :raises CoachError: there are none, and there is a pretraining
         """
-        if not self.memory.num_demonstrations:
+        if not self.memory.num_demonstrations and self.ap.algorithm.pretraining_updates:
             raise CoachError(
                 f"agent '{self.name}' has no demonstrations to begin with: set memory.load_memory_from_file_path, "
                 f"for example to a replay_buffer.npz that --play has recorded"

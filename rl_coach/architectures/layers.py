@@ -56,6 +56,11 @@ class Conv2d(Layer):
         self.strides = strides
 
     def applied(self, layers: Layers, x: Any) -> Any:
+        if len(x.shape) != 4:
+            raise CoachError(
+                f"{self!r} gets an input of the shape {list(x.shape[1:])}, which is not an image: "
+                f"set the scheme of its embedder to EmbedderScheme.Medium or a list of other layers"
+            )
         if min(x.shape[1:3]) < self.kernel_size:
             raise CoachError(
                 f"{self!r} gets an image of {x.shape[1]} x {x.shape[2]}, which is too small for it: "
@@ -66,6 +71,19 @@ class Conv2d(Layer):
 
     def multiply_adds(self, width: int) -> tuple[float, int]:
         return math.inf, width
+
+
+class SameConv2d(Conv2d):
+    """A convolution with zeros around the image, so that ``strides`` alone decides the new size (TensorFlow's SAME)."""
+
+    def applied(self, layers: Layers, x: Any) -> Any:
+        ops = layers.ops
+        for axis in (1, 2):
+            length = int(x.shape[axis])
+            missing = max((-(-length // self.strides) - 1) * self.strides + self.kernel_size - length, 0)
+            zeros = ops.zeros_like(x[:, :1] if axis == 1 else x[:, :, :1])
+            x = ops.concatenate([zeros] * (missing // 2) + [x] + [zeros] * (missing - missing // 2), axis=axis)
+        return layers.convolution(x, self.num_filters, self.kernel_size, self.strides)
 
 
 class BatchnormActivationDropout(Layer):

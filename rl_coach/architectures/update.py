@@ -304,13 +304,9 @@ class Optimizer:
         return ops.stack([-1 / ops.expm1(updates * log) for log in logs], axis=-1)
 
     def learning_rate(self, training_step: int) -> float:
-        """The step size in a training step, from 0 on: a schedule's, or decayed by a factor after each full period."""
-        p = self.parameters
-        if hasattr(p.learning_rate, "value_at"):
-            return float(p.learning_rate.value_at(training_step))
-        if p.learning_rate_decay_rate and p.learning_rate_decay_steps:
-            return p.learning_rate * p.learning_rate_decay_rate ** (training_step // p.learning_rate_decay_steps)
-        return p.learning_rate
+        """The step size in a training step, from 0 on."""
+        rate = self.parameters.scheduled_learning_rate
+        return float(rate.value_at(training_step)) if hasattr(rate, "value_at") else rate
 
     def __call__(self, ops: Any, weights: list, gradients: list, slots: list, scalars: Any) -> tuple[list, list]:
         """The new weights and slots."""

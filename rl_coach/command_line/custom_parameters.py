@@ -35,6 +35,7 @@ CONSTRUCTORS = {
     "LinearSchedule": "rl_coach.schedules",
     "PieceWiseSchedule": "rl_coach.schedules",
     "ExponentialSchedule": "rl_coach.schedules",
+    "StepDecaySchedule": "rl_coach.schedules",
     "Dense": "rl_coach.architectures.layers",
     "Conv2d": "rl_coach.architectures.layers",
     "BatchnormActivationDropout": "rl_coach.architectures.layers",
@@ -416,13 +417,21 @@ class _Target:
         """
         :raises CoachError: where the value is of another kind than the one that stands there
         """
-        wanted = _wanted_kind(self.get(), assignment.value)
+        wanted = None if self._takes_schedules(assignment.value) else _wanted_kind(self.get(), assignment.value)
         if _is_a(self.holder, "rl_coach.schedules", "Schedule") and not _is_number(assignment.value):
             wanted = wanted or "a number"
         if wanted:
             raise CoachError(f"-cp: '{assignment}' must be {wanted}, not {assignment.value!r}")
         if not self.last.is_item and self._is_read_only():
             raise CoachError(f"-cp: '{assignment}' can be read but not set")
+
+    def _takes_schedules(self, value: Any) -> bool:
+        """True if the setting may be a number or a schedule, and the value is one of these."""
+        if self.last.is_item or not any(_is_a(one, "rl_coach.schedules", "Schedule") for one in (self.get(), value)):
+            return False
+        declared = [vars(kind).get("constraints", {}) for kind in type(self.holder).__mro__]
+        constraint = next((one[self.last.key] for one in declared if self.last.key in one), None)
+        return constraint is not None and constraint.holds(value)
 
     def _is_read_only(self) -> bool:
         attribute = getattr(type(self.holder), str(self.last.key), None)

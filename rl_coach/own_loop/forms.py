@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from dataclasses import dataclass
 from typing import Any, Callable, Mapping, Sequence, Union
@@ -10,6 +11,8 @@ import numpy as np
 
 from rl_coach.own_loop.spec_fields import shown
 from rl_coach.utils import CoachError
+
+logger = logging.getLogger("rl_coach")
 
 Bound = Union[float, tuple[float, ...]]
 
@@ -117,25 +120,28 @@ class Actions:
     environment takes them.
 
     :param parts: the actions by name; a single one under ``SINGLE`` is no dict
-    :raises CoachError: there are none, or both choices and numbers
+    :param as_numbers: the agent chooses a number for each choice, too, and it is rounded down
+    :raises CoachError: there are none
 
     :ivar space: Gymnasium's space of what the agent chooses
     """
 
-    def __init__(self, parts: Parts):
-        if not parts or len({part.is_choice for part in parts.values()}) > 1:
-            raise CoachError(
-                "the actions of one agent are all numbers (float), or all choices (int, bool), and not none"
-            )
+    def __init__(self, parts: Parts, as_numbers: bool = False):
+        if not parts:
+            raise CoachError("a spec needs at least one action")
         self.parts = dict(parts)
+        kinds = {part.is_choice for part in parts.values()}
+        self.as_numbers = (as_numbers and True in kinds) or len(kinds) > 1
+        if self.as_numbers:
+            logger.warning("the agent chooses numbers: a choice (int, bool) is such a number, rounded down")
         self.space = self._space(list(parts.values()))
 
     def _space(self, parts: Sequence[Part]) -> Any:
         from gymnasium import spaces
 
-        if not parts[0].is_choice:
+        if self.as_numbers or not parts[0].is_choice:
             low = np.concatenate([part.lows for part in parts]).astype(np.float32)
-            high = np.concatenate([part.highs for part in parts]).astype(np.float32)
+            high = np.concatenate([part.highs + part.is_choice for part in parts]).astype(np.float32)
             return spaces.Box(low, high, dtype=np.float32)
         counts = [count for part in parts for count in part.counts]
         return spaces.Discrete(counts[0]) if len(counts) == 1 else spaces.MultiDiscrete(counts)
@@ -146,7 +152,7 @@ class Actions:
         for name, part in self.parts.items():
             values = numbers[begin : begin + part.size].reshape(part.shape)
             begin += part.size
-            found[name] = _as_kind(part, values)
+            found[name] = _as_kind(part, values, self.as_numbers)
         return found.get(SINGLE, found)
 
     def from_user(self, action: Any) -> Any:
@@ -162,7 +168,10 @@ class Actions:
             if np.shape(given) != part.shape:
                 raise CoachError(f"an action has the shape {np.shape(given)}, not {part.shape}")
             values = np.ravel(np.asarray(given))
-            columns.append(values.astype(int) - part.lows.astype(int) if part.is_choice else values.astype(np.float32))
+            if part.is_choice and not self.as_numbers:
+                columns.append(values.astype(int) - part.lows.astype(int))
+            else:  # the middle of the numbers that are rounded to the choice
+                columns.append(values.astype(np.float32) + np.float32(0.5 * part.is_choice))
         flat = np.concatenate(columns)
         return int(flat[0]) if self.space.shape == () else flat
 
@@ -179,7 +188,7 @@ class Actions:
         }
 
     @classmethod
-    def from_data(cls, data: Any) -> Actions:
+    def from_data(cls, data: Any, as_numbers: bool = False) -> Actions:
         """The actions that ``as_data`` described.
 
         :raises CoachError: it is damaged
@@ -191,11 +200,13 @@ class Actions:
             }
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise CoachError(f"the saved actions are damaged: {error}") from error
-        return cls(parts)
+        return cls(parts, as_numbers)
 
 
-def _as_kind(part: Part, values: np.ndarray) -> Any:
-    if part.is_choice:
+def _as_kind(part: Part, values: np.ndarray, as_numbers: bool) -> Any:
+    if part.is_choice and as_numbers:
+        values = np.clip(np.floor(values), part.lows.reshape(part.shape), part.highs.reshape(part.shape)).astype(int)
+    elif part.is_choice:
         values = values.astype(int) + part.lows.astype(int).reshape(part.shape)
     if part.kind == "bool":
         values = values.astype(bool)

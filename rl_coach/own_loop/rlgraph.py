@@ -9,303 +9,323 @@ from __future__ import annotations
 
 import math
 import pathlib
-from functools import partial
-from typing import Any, Mapping, Sequence
+from typing import Any, ClassVar, Mapping, Sequence
 
 import numpy as np
 
 from rl_coach.agents.actor_critic_agent import ActorCriticAgentParameters
+from rl_coach.agents.apex_agent import ApexDQNAgentParameters
 from rl_coach.agents.clipped_ppo_agent import ClippedPPOAgentParameters
 from rl_coach.agents.ddqn_agent import DDQNAgentParameters
+from rl_coach.agents.dqfd_agent import DQfDAgentParameters
 from rl_coach.agents.dqn_agent import DQNAgentParameters
+from rl_coach.agents.impala_agent import IMPALAAgentParameters
 from rl_coach.agents.policy_gradients_agent import PolicyGradientsAgentParameters
 from rl_coach.agents.rules.advantages import PolicyGradientRescaler
 from rl_coach.agents.soft_actor_critic_agent import SoftActorCriticAgentParameters
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import DuelingQHeadParameters, QHeadParameters
+from rl_coach.architectures.middleware_parameters import LSTMMiddlewareParameters
 from rl_coach.architectures.values import ValuesParameters
 from rl_coach.base_parameters import AgentParameters
-from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps
-from rl_coach.own_loop.forms import SINGLE, Part, Parts, part_of_space
+from rl_coach.core_types import ActionInfo, EnvironmentEpisodes, EnvironmentSteps, EnvResponse
+from rl_coach.own_loop.agent import Agent as OwnLoopAgent
+from rl_coach.own_loop.forms import SINGLE
 from rl_coach.own_loop.played import TRUNCATED, gymnasium_environment
-from rl_coach.own_loop.spec_agent import Family, SpecAgent
-from rl_coach.own_loop.spec_fields import Fields, shape_of, shown, whole_number
+from rl_coach.own_loop.rlgraph_spaces import BoolBox, Dict, FloatBox, IntBox, Space, Tuple, box_of, parts_of
+from rl_coach.own_loop.spec_agent import Algorithm, Family, SpecAgent, refuse_internals
+from rl_coach.own_loop.spec_fields import Fields, shown
 from rl_coach.own_loop.spec_parts import (
     SEPARATE,
     Definition,
+    LayerDefaults,
     Stack,
     keep_episodes_for,
     left_out,
-    line,
     put_stack,
+    schedule_of,
     set_optimizer,
     set_replay,
     stack_of,
 )
+from rl_coach.own_loop.spec_table import (
+    Row,
+    anything,
+    first_value,
+    flag,
+    number,
+    only,
+    refused,
+    steps,
+    unused,
+    whole,
+)
 from rl_coach.own_loop.worker import SingleThreadedWorker, gymnasium_arguments
+from rl_coach.schedules import ConstantSchedule, LinearSchedule
 from rl_coach.utils import CoachError
 
-_KINDS = {"float": "float", "floatbox": "float", "int": "int", "intbox": "int", "bool": "bool", "boolbox": "bool"}
-_REPLAY = {
-    "replay": False, "replay_memory": False, "prioritized": True, "prioritized_replay": True,
+_REPLAY: dict[str, bool | None] = {
+    "replay": False, "replay_memory": False, "replay_buffer": False, "prioritized": True, "prioritized_replay": True,
     "mem_prioritized_replay": True,
 }  # fmt: skip
-_MOST_ACTIONS = 4096
+_LAYERS = LayerDefaults("linear", "linear", "valid")
 INTERNALS = "internals are kept by the agent: give none"
 
+# settings that all agents have
 
-# spaces
-
-
-def FloatBox(low: float | None = None, high: float | None = None, shape: Any = ()) -> dict[str, Any]:
-    """A space of numbers. :param low: the smallest; None for no limit, as for ``high``"""
-    return {"type": "float", "low": low, "high": high, "shape": shape}
+_MACHINE = unused("device, sessions and Ray's processes are those of this process and of coach's flags")
+_HERE = unused("give experiment_path, which writes signals and checkpoints")
 
 
-def IntBox(low: int | None = None, high: int | None = None, shape: Any = ()) -> dict[str, Any]:
-    """A space of whole numbers from ``low`` to below ``high``; ``IntBox(4)`` begins with 0."""
-    return {"type": "int", "low": low, "high": high, "shape": shape}
+def _set_seed(definition: Definition, seed: int) -> None:
+    definition.arguments["seed"] = seed
 
 
-def BoolBox(shape: Any = ()) -> dict[str, Any]:
-    """A space of truth values."""
-    return {"type": "bool", "shape": shape}
+def _set_buffer(definition: Definition, size: int) -> None:
+    definition.buffer_size = size
 
 
-def Dict(spaces: Mapping[str, Any] | None = None, **named: Any) -> dict[str, Any]:
-    """A space of several spaces by name."""
-    return {"type": "dict", **(spaces or {}), **named}
+def _unless_buffered(definition: Definition, is_buffered: bool) -> None:
+    if not is_buffered:
+        definition.buffer_size = None
 
 
-def _parts(given: Any, where: str) -> dict[str, Part]:
-    named = getattr(given, "spaces", None)  # of Gymnasium's Dict
-    if isinstance(named, Mapping):
-        return {name: part_of_space(one) for name, one in named.items()}
-    if not isinstance(given, Mapping) or (isinstance(given.get("type"), (str, type)) and not _is_dict(given)):
-        return {SINGLE: _part(given, where)}
-    Fields(given, where)  # its keys are texts
-    named = {name: one for name, one in given.items() if not (name == "type" and _is_dict(given))}
-    return {name: _part(one, f"{where}.{name}") for name, one in named.items()}
+COMMON = [
+    Row("discount", "algorithm.discount", number(0, 1)),
+    Row("preprocessing_spec", lambda definition, given: definition.preprocess(given, "preprocessing_spec"), anything),
+    Row("execution_spec.mode", (), only("agents run in one process", "single")),
+    Row("execution_spec.seed", _set_seed, whole(0, 2**31 - 1)),
+    Row("observe_spec.buffer_size", _set_buffer, whole()),
+    Row("observe_spec.buffer_enabled", _unless_buffered, flag),
+    *_HERE("summary_spec", "saver_spec"),
+    *_MACHINE(
+        "execution_spec.gpu_spec", "execution_spec.session_config", "execution_spec.ray_spec",
+        "execution_spec.disable_monitoring", "execution_spec.device_strategy", "execution_spec.default_device",
+        "execution_spec.enable_timeline", "execution_spec.trace_enabled", "execution_spec.distributed_spec",
+        "execution_spec.device_map", "execution_spec.enable_profiler",
+    ),
+    *unused("networks here know the state of their own recurrent layers")("internal_states_space"),
+    *unused("an agent here is always built", True)("auto_build"),
+    Row("name", (), lambda value, where: None),
+]  # fmt: skip
 
 
-def _is_dict(given: Mapping[str, Any]) -> bool:
-    return isinstance(given.get("type"), str) and given["type"].lower() == "dict"
+def _checked_flag(value: Any, where: str) -> None:
+    flag(value, where)  # workers read it; a loop calls ``update`` itself
 
 
-def _part(given: Any, where: str) -> Part:
-    if isinstance(given, (type, str)):
-        given = {"type": given}
-    elif isinstance(given, (int, np.integer)) and not isinstance(given, bool):
-        given = {"type": "int", "low": given}
-    elif not isinstance(given, Mapping):
-        return part_of_space(given)
-    fields = Fields(given, where)
-    named, shape = fields.get("type"), fields.get("shape")
-    name = named.__name__ if isinstance(named, type) else named
-    if not isinstance(name, str) or name.lower() not in _KINDS:
-        raise CoachError(f"the spec's '{fields.path('type')}' is float, int or bool, not {shown(named)}")
-    kind = _KINDS[name.lower()]
-    shape = shape_of(shape, fields.path("shape"))
-    fields.flag("add_batch_rank")
-    low, high = fields.number("low"), fields.number("high")
-    fields.finish()
-    if kind == "bool":
-        return Part(kind, shape, 0.0, 1.0)
-    if kind == "int":
-        return _choices(fields, shape, low, high)
-    low, high = -math.inf if low is None else low, math.inf if high is None else high
-    if low >= high:
-        raise CoachError(f"the spec's '{fields.path('high')}' is above 'low', not {high:g}")
-    return Part(kind, shape, low, high)
+UPDATES = [
+    Row("update_spec.do_updates", (), _checked_flag),
+    Row("update_spec.steps_before_update", lambda definition, count: definition.wait(count), whole(0)),
+]
 
 
-def _choices(fields: Fields, shape: tuple[int, ...], low: float | None, high: float | None) -> Part:
-    if low is None and high is None:
-        raise CoachError(f"the spec's '{fields.path('high')}' is missing: the number of values")
-    first, end = (0.0, low) if high is None else (low or 0.0, high)
-    assert end is not None
-    whole_number(first, fields.path("low"), -(10**9))
-    whole_number(end - first, fields.path("high"), 1, _MOST_ACTIONS)
-    return Part("int", shape, first, end - 1)
+def _network(definition: Definition, fields: Fields, network: str = "main") -> Stack | None:
+    """The layers of ``network_spec``, which ``policy_spec`` may hold."""
+    policy = fields.fields("policy_spec")
+    own, inner = fields.get("network_spec"), None if policy is None else policy.get("network_spec")
+    if own is not None and inner is not None:
+        raise CoachError("the spec's 'network_spec' and 'policy_spec.network_spec' say the same: give one of them")
+    given, where = (own, "network_spec") if inner is None else (inner, "policy_spec.network_spec")
+    stack = None if given is None else stack_of(given, where, _LAYERS)
+    put_stack(definition, network, stack, where)
+    return stack
 
 
-def _states(given: Any) -> Parts:
-    return _parts(given, "state_space")
+def _policy_spec(fields: Fields) -> Fields:
+    policy = fields.fields("policy_spec") or Fields({}, "policy_spec")
+    policy.choice("type", ("policy", "dueling_policy", "shared_value_function_policy"))
+    policy.get("scope")
+    left_out(policy, "deterministic", "get_action(use_exploration=False) acts so")
+    return policy
 
 
-def _actions(given: Any) -> Parts:
-    return _parts(given, "action_space")
-
-
-# settings
-
-
-def _common(
-    parameters: AgentParameters, fields: Fields, space: Any, network: str = "main"
-) -> tuple[Definition, Stack | None]:
-    """Settings that all agents have: discount, network, seed and buffers."""
-    definition = Definition(parameters)
-    definition.set("algorithm.discount", fields.number("discount", 0, 1))
-    fields.refuse("make it a filter of the agent's parameters, or do it in your loop", "preprocessing_spec")
-    for name in ("summary_spec", "saver_spec"):
-        left_out(fields, name, "give experiment_path, which writes signals and checkpoints")
-    for name in ("name", "auto_build"):
-        fields.get(name)
-    execution = fields.fields("execution_spec")
-    if execution is not None:
-        execution.choice("mode", ("single",))
-        seed = execution.whole("seed", low=0, high=2**31 - 1)
-        definition.arguments.update({} if seed is None else {"seed": seed})
-        execution.finish()
-    observe = fields.fields("observe_spec")
-    if observe is not None:
-        size, is_buffered = observe.whole("buffer_size"), observe.flag("buffer_enabled")
-        definition.buffer_size = None if is_buffered is False else size
-        observe.finish()
-    layers = fields.get("network_spec")
-    stack = None if layers is None else stack_of(layers, "network_spec", "linear")
-    put_stack(parameters.network_wrappers[network], stack, space)
-    return definition, stack
-
-
-def _update_spec(fields: Fields) -> Fields:
-    """The ``update_spec``. Who calls ``update`` is not said there: your loop does, or ``updates_itself``."""
-    update = fields.fields("update_spec") or Fields({}, "update_spec")
-    update.flag("do_updates")
-    return update
-
-
-def _interval(definition: Definition, update: Fields) -> None:
+def _reads_interval(definition: Definition, fields: Fields) -> None:
+    update = fields.fields("update_spec")
+    if update is None:
+        return
     unit, every = update.choice("update_mode", ("time_steps", "episodes")), update.whole("update_interval")
     if every is not None:
         step = EnvironmentEpisodes if unit == "episodes" else EnvironmentSteps
         definition.set("algorithm.num_consecutive_playing_steps", step(every))
-    definition.wait(update.whole("steps_before_update", low=0))
 
 
-def _memory(definition: Definition, fields: Fields, kinds: Mapping[str, bool]) -> None:
-    memory = fields.fields("memory_spec")
-    set_replay(definition, memory, kinds, {"alpha": "memory.alpha", "beta": "memory.beta"})
-    if memory is not None:
-        memory.flag("next_states")
-        memory.finish()
+# agents that learn values
+
+VALUES = [
+    *COMMON,
+    *UPDATES,
+    Row("huber_loss", "network_wrappers['main'].replace_mse_with_huber_loss", flag),
+    Row("n_step", "algorithm.n_step", whole(1, 1000)),
+    Row("update_spec.batch_size", "network_wrappers['main'].batch_size", whole(1, 10**5)),
+    Row(
+        "update_spec.sync_interval", "algorithm.num_steps_between_copying_online_weights_to_target",
+        steps(EnvironmentSteps),
+    ),
+    Row("update_spec.sync_tau", "algorithm.rate_for_copying_weights_to_target", number(1e-9, 1)),
+    Row("exploration_spec.epsilon_spec", lambda definition, given: _explore(definition, given), anything),
+    *refused("an agent that learns values of choices explores by epsilon alone")("exploration_spec.noise_spec"),
+    *unused("update returns the loss")("store_last_memory_batch", "store_last_q_table"),
+]  # fmt: skip
 
 
-def _ring_buffer(fields: Fields) -> None:
-    """The memory of agents that learn from what they have just played, which is as large as that."""
-    memory = fields.fields("memory_spec")
-    if memory is not None:
-        memory.choice("type", ("ring_buffer",))
-        memory.whole("capacity")
-        memory.finish()
+def _explore(definition: Definition, given: Any) -> None:
+    where = "exploration_spec.epsilon_spec"
+    if isinstance(given, Mapping):
+        fields = Fields(given, where)
+        for name in ("scope", "num_timesteps_to_decay"):
+            fields.get(name)
+        decay = fields.get("decay_spec")
+        if decay is not None:
+            fields.finish()
+            given, where = decay, f"{where}.decay_spec"
+    if isinstance(given, Mapping) and given.get("type") in (None, "linear_decay", "linear-decay"):
+        given = {"from": 1.0, "to": 0.1, **{name: one for name, one in given.items() if one is not None}}
+    schedule = schedule_of(given, where, 0, 1)
+    definition.parameters.exploration.epsilon_schedule = (
+        schedule if hasattr(schedule, "value_at") else ConstantSchedule(schedule)
+    )
+    definition.set("exploration.evaluation_epsilon", 0.0)
 
 
-def _dqn(fields: Fields, space: Any) -> Definition:
-    is_double = fields.flag("double_q") is not False
-    definition, stack = _common(DDQNAgentParameters() if is_double else DQNAgentParameters(), fields, space)
+def _complete_values(definition: Definition, fields: Fields) -> None:
+    stack = _network(definition, fields)
     keep_episodes_for(definition, stack)
-    is_dueling = fields.flag("dueling_q") is not False
+    policy = _policy_spec(fields)
+    kind, is_dueling = policy.get("type"), fields.flag("dueling_q") is not False
+    if isinstance(kind, str):
+        is_dueling = kind.startswith("dueling")
     adapter = fields.fields("action_adapter_spec")
     if adapter is not None:
         is_dueling = "dueling" in (adapter.choice("type", ("dueling-action-adapter", "action-adapter")) or "")
         for name in ("units_state_value_stream", "units_advantage_stream"):
             left_out(adapter, name, "the streams of a dueling head have sizes of their own")
-        adapter.finish()
-    main = definition.parameters.network_wrappers["main"]
-    main.heads_parameters = [DuelingQHeadParameters() if is_dueling else QHeadParameters()]
-    definition.set("network_wrappers['main'].replace_mse_with_huber_loss", fields.flag("huber_loss"))
-    if fields.whole("n_step") not in (None, 1):
-        raise CoachError("the spec's 'n_step' is 1 for dqn here: Rainbow sums several rewards")
-    _memory(definition, fields, _REPLAY)
-    update = _update_spec(fields)
-    _interval(definition, update)
-    definition.set("network_wrappers['main'].batch_size", update.whole("batch_size", high=10**5))
-    every = update.whole("sync_interval")
-    definition.set(
-        "algorithm.num_steps_between_copying_online_weights_to_target",
-        None if every is None else EnvironmentSteps(every),
-    )
-    update.finish()
+    left_out(policy, "units_state_value_stream", "the streams of a dueling head have sizes of their own")
+    left_out(policy, "action_adapter_spec", "the streams of a dueling head have sizes of their own")
+    head: Any = DuelingQHeadParameters() if is_dueling else QHeadParameters()
+    definition.parameters.network_wrappers["main"].heads_parameters = [head]
+    _reads_interval(definition, fields)
+    keeps_its_memory = isinstance(definition.parameters, DQfDAgentParameters)  # of demonstrations
+    _memory(definition, fields, dict.fromkeys(_REPLAY, None) if keeps_its_memory else _REPLAY)
     set_optimizer(definition, fields.fields("optimizer_spec"), ["main"])
-    _explore(definition, fields.fields("exploration_spec"))
-    return definition
 
 
-def _explore(definition: Definition, fields: Fields | None) -> None:
-    epsilon = None if fields is None else fields.fields("epsilon_spec")
-    if fields is not None:
-        fields.refuse("an agent that learns values of choices explores by epsilon alone", "noise_spec")
-        fields.finish()
-    if epsilon is None:
-        return
-    decay = epsilon.fields("decay_spec") or epsilon
-    decay.choice("type", ("linear_decay",))
-    first, last = decay.number("from", 0, 1), decay.number("to", 0, 1)
-    steps, start = decay.whole("num_timesteps", high=10**12), decay.whole("start_timestep", low=0)
-    decay.finish()
-    epsilon.finish()
-    schedule = line(1.0 if first is None else first, 0.1 if last is None else last, steps or 10_000, start or 0)
-    definition.set("exploration.epsilon_schedule", schedule)
-    definition.set("exploration.evaluation_epsilon", 0.0)
+def _memory(definition: Definition, fields: Fields, kinds: Mapping[str, bool | None]) -> None:
+    memory = fields.fields("memory_spec")
+    set_replay(definition, memory, kinds, {"alpha": "memory.alpha", "beta": "memory.beta"})
+    if memory is not None:
+        memory.flag("next_states")
+    capacity, batch = fields.at("memory_spec.capacity")[0], fields.at("update_spec.batch_size")[0]
+    main = definition.parameters.network_wrappers.get("main")
+    if main is not None and batch is None and capacity is not None and capacity < main.batch_size:
+        definition.set("network_wrappers['main'].batch_size", int(capacity))
 
 
-def _policy(definition: Definition, fields: Fields, stack: Stack | None) -> None:
-    """Settings of agents with a policy and a critic on one network."""
-    definition.set("algorithm.beta_entropy", fields.number("weight_entropy"))
-    definition.set("algorithm.gae_lambda", fields.number("gae_lambda", 0, 1))
-    fields.refuse("a policy explores by itself", "exploration_spec")
-    _ring_buffer(fields)
-    set_optimizer(definition, fields.fields("optimizer_spec"), ["main"])
-    critic = fields.get("value_function_spec")
-    if critic is not None:
-        layers = stack_of(critic, "value_function_spec", "linear")
-        if stack is not None and layers != stack:
-            raise CoachError("the spec's 'value_function_spec' has the layers of 'network_spec' here: give the same")
-        definition.set(f"network_wrappers['main'].{SEPARATE}", True)
-    _same_optimizer(definition, fields, "main")
+def _complete_dqfd(definition: Definition, fields: Fields) -> None:
+    definition.set("algorithm.pretraining_updates", 0)  # ``pretrain`` makes them
+    demonstrations = fields.fields("demo_memory_spec")
+    if demonstrations is not None:
+        demonstrations.choice("type", _REPLAY)
+        left_out(demonstrations, "capacity", "demonstrations stay for ever")
+    _complete_values(definition, fields)
 
 
-def _same_optimizer(definition: Definition, fields: Fields, network: str) -> None:
-    own = Definition(definition.parameters)
+# agents with a policy
+
+
+def _critic(definition: Definition, fields: Fields, stack: Stack | None, network: str = "main") -> None:
+    """A critic. It has the policy's layers and optimizer here."""
+    given = fields.get("value_function_spec")
+    if given is not None:
+        layers = stack_of(given, "value_function_spec", _LAYERS)
+        definition.set(f"network_wrappers['{network}'].{SEPARATE}", True)
+        if stack is None:
+            put_stack(definition, network, layers, "value_function_spec")
+        elif layers != stack:
+            left_out(fields, "value_function_spec", "a network of its own has the layers of 'network_spec' here")
+    own = Definition(definition.parameters, space=definition.space)
     set_optimizer(own, fields.fields("value_function_optimizer_spec"), [network])
-    for path, value in own.settings.items():
-        if definition.settings.get(path, value) != value:
-            raise CoachError("the spec's 'value_function_optimizer_spec' is 'optimizer_spec' here: give the same")
+    if any(repr(definition.settings.get(path, value)) != repr(value) for path, value in own.settings.items()):
+        left_out(fields, "value_function_optimizer_spec", "policy and critic have one optimizer: 'optimizer_spec'")
 
 
-def _ppo(fields: Fields, space: Any) -> Definition:
-    definition, stack = _common(ClippedPPOAgentParameters(), fields, space)
-    _policy(definition, fields, stack)
-    definition.set("algorithm.clip_likelihood_ratio_using_epsilon", fields.number("clip_ratio", 1e-6))
-    if fields.flag("standardize_advantages") is False:
-        left_out(fields, "standardize_advantages", "this PPO standardizes them always")
+def _ring_buffer(definition: Definition, fields: Fields) -> None:
+    """The memory of agents that learn from their newest episodes."""
+    memory = fields.fields("memory_spec")
+    if memory is not None:
+        memory.choice("type", ("ring_buffer", "fifo_queue"))
+        definition.set_memory_of_phases(memory.whole("capacity"))
+
+
+POLICY = [
+    *COMMON,
+    *UPDATES,
+    Row("weight_entropy", "algorithm.beta_entropy", first_value),
+    Row("gae_lambda", "algorithm.gae_lambda", number(0, 1)),
+    *unused("a policy explores by itself")("exploration_spec"),
+]
+
+
+def _complete_policy(definition: Definition, fields: Fields) -> None:
+    stack = _network(definition, fields)
+    _policy_spec(fields)
+    _ring_buffer(definition, fields)
+    set_optimizer(definition, fields.fields("optimizer_spec"), ["main"])
+    _critic(definition, fields, stack)
+
+
+def _set_clip(definition: Definition, schedule: Any) -> None:
+    if not hasattr(schedule, "value_at"):
+        definition.set("algorithm.clip_likelihood_ratio_using_epsilon", float(schedule))
+        return
+    first = schedule.value_at(0)
+    definition.set("algorithm.clip_likelihood_ratio_using_epsilon", first)
+    if isinstance(schedule, LinearSchedule):
+        share = schedule.final_value / first
+        definition.parameters.algorithm.clipping_decay_schedule = LinearSchedule(1.0, share, schedule.decay_steps)
+
+
+PPO = [
+    *POLICY,
+    Row("clip_ratio", _set_clip, lambda value, where: schedule_of(value, where, 1e-6)),
+    Row("value_function_clipping", "algorithm.clip_value_using_epsilon", number(1e-9)),
+    *unused("this PPO standardizes advantages always", True)("standardize_advantages"),
+    Row("update_spec.sample_size", "network_wrappers['main'].batch_size", whole(1, 10**5)),
+    *unused("ppo has no target network")("update_spec.sync_interval"),
+]
+
+
+def _complete_ppo(definition: Definition, fields: Fields) -> None:
+    _complete_policy(definition, fields)
     unit = EnvironmentEpisodes if fields.flag("sample_episodes") else EnvironmentSteps
-    update = _update_spec(fields)
-    update.choice("update_mode", ("time_steps", "episodes"))
-    batch, every = update.whole("batch_size", high=10**7), update.whole("update_interval")
-    if unit is EnvironmentSteps and batch is not None and every not in (None, batch):
-        raise CoachError(
-            "the spec's 'update_spec.update_interval' is its batch_size for ppo: it learns what it played once"
-        )
+    update = fields.fields("update_spec") or Fields({}, "update_spec")
+    mode, batch = update.choice("update_mode", ("time_steps", "episodes")), update.whole("batch_size", high=10**7)
+    every, iterations = update.whole("update_interval"), update.whole("num_iterations", high=10**6)
+    if mode != "episodes" and unit is EnvironmentSteps and batch is not None and every not in (None, batch):
+        left_out(update, "update_interval", f"ppo learns once what it played: it plays {batch} steps")
     if (batch or every) is not None:
         definition.set("algorithm.num_consecutive_playing_steps", unit(int(batch or every or 1)))
-    sample, iterations = update.whole("sample_size", high=10**5), update.whole("num_iterations", high=10**6)
-    definition.set("network_wrappers['main'].batch_size", sample)
+    sample = update.get("sample_size")
     if iterations is not None:
         share = min(1.0, sample / batch) if sample and batch and unit is EnvironmentSteps else 1.0
         definition.set("algorithm.optimization_epochs", max(1, round(iterations * share)))
-    left_out(update, "sync_interval", "ppo has no target network")
-    update.finish()
-    return definition
 
 
-def _actor_critic(fields: Fields, space: Any) -> Definition:
-    definition, stack = _common(ActorCriticAgentParameters(), fields, space)
-    _policy(definition, fields, stack)
+ACTOR_CRITIC = [
+    *POLICY,
+    *unused("actor_critic learns once batch_size is played")(
+        "update_spec.update_interval", "update_spec.sync_interval"
+    ),
+    *unused("advantages are taken as they are")("standardize_advantages"),
+]
+
+
+def _complete_actor_critic(definition: Definition, fields: Fields) -> None:
+    _complete_policy(definition, fields)
     if "algorithm.gae_lambda" in definition.settings:
         definition.set("algorithm.policy_gradient_rescaler", PolicyGradientRescaler.GAE)
     samples_episodes = fields.flag("sample_episodes")
-    update = _update_spec(fields)
+    update = fields.fields("update_spec") or Fields({}, "update_spec")
     update.choice("update_mode", ("time_steps", "episodes"))
     batch = update.whole("batch_size", high=10**7)
     if batch is not None and samples_episodes:
@@ -313,100 +333,218 @@ def _actor_critic(fields: Fields, space: Any) -> Definition:
     elif batch is not None:
         definition.set("algorithm.num_steps_between_gradient_updates", batch)
         definition.set("algorithm.apply_gradients_every_x_episodes", 1)
-    for name in ("update_interval", "sync_interval"):
-        left_out(update, name, "actor_critic learns once batch_size is played")
-    update.finish()
-    return definition
 
 
-def _sac(fields: Fields, space: Any) -> Definition:
-    parameters = SoftActorCriticAgentParameters(use_value_network=False)
-    definition, stack = _common(parameters, fields, space, "policy")
-    critic = fields.get("value_function_spec")
-    critics = stack if critic is None else stack_of(critic, "value_function_spec", "linear")
-    head = parameters.network_wrappers["q"].heads_parameters[0]
+def _weigh_head(number_of_head: int) -> Any:
+    def put(definition: Definition, weight: float) -> None:
+        definition.parameters.network_wrappers["main"].heads_parameters[number_of_head].loss_weight = weight
+
+    return put
+
+
+IMPALA = [
+    *POLICY,
+    Row("worker_sample_size", "algorithm.num_steps_between_gradient_updates", whole(1, 10**6)),
+    Row("update_spec.batch_size", "algorithm.segments_per_update", whole(1, 10**6)),
+    Row("weight_baseline", _weigh_head(0), number(0, 1e6)),
+    Row("weight_pg", _weigh_head(1), number(0, 1e6)),
+    *unused("network_spec says the layers", "large")("architecture"),
+    *unused("your loop has the environments: num_envs")("environment_spec", "num_workers", "visualize"),
+    *unused("segments go into the update without a queue")("fifo_queue_spec", "dynamic_batching", "batch_apply"),
+    *unused("add them to the states")("feed_previous_action_through_nn", "feed_previous_reward_through_nn"),
+    *unused("impala learns once its segments are played")("update_spec.update_mode", "update_spec.update_interval"),
+    *unused("impala has no target network")("update_spec.sync_interval"),
+]
+
+SAC = [
+    *COMMON,
+    *UPDATES,
+    Row("initial_alpha", lambda definition, alpha: _set_temperature(definition, alpha), number(1e-6, 1e6)),
+    Row("target_entropy", "algorithm.target_entropy", number()),
+    Row(
+        "double_q",
+        lambda definition, twice: setattr(_critic_head(definition), "num_critics", 2 if twice else 1),
+        flag,
+    ),
+    Row(
+        "update_spec.batch_size", ("network_wrappers['policy'].batch_size", "network_wrappers['q'].batch_size"),
+        whole(1, 10**5),
+    ),
+    Row(
+        "update_spec.sync_interval", "algorithm.num_steps_between_copying_online_weights_to_target",
+        steps(EnvironmentSteps),
+    ),
+    Row("update_spec.sync_tau", "algorithm.rate_for_copying_weights_to_target", number(1e-9, 1)),
+    Row("update_spec.num_iterations", "algorithm.num_consecutive_training_steps", whole(1, 10**6)),
+    *unused("a policy explores by itself")("exploration_spec"),
+    *unused("choices are numbers that are rounded down")("gumbel_softmax_temperature"),
+]  # fmt: skip
+
+
+def _critic_head(definition: Definition) -> Any:
+    return definition.parameters.network_wrappers["q"].heads_parameters[0]
+
+
+def _set_temperature(definition: Definition, alpha: float) -> None:
+    temperature = ValuesParameters({"log_temperature": math.log(alpha)}, learning_rate=0.0003)
+    definition.parameters.network_wrappers["temperature"] = temperature
+
+
+def _complete_sac(definition: Definition, fields: Fields) -> None:
+    stack = _network(definition, fields, "policy")
+    if stack is not None and stack.cells is not None:
+        raise CoachError("the spec's 'network_spec': the critics of sac have no state, so its policy has no LSTM")
+    _policy_spec(fields)
+    given = fields.get("value_function_spec")
+    critics = stack if given is None else stack_of(given, "value_function_spec", _LAYERS)
+    q = definition.parameters.network_wrappers["q"]
     if critics is not None:
-        if not critics.units or critics.convolutions or critics.cells is not None:
-            raise CoachError("the spec's 'value_function_spec' has dense layers alone for sac")
-        head.network_layers_sizes = tuple(critics.units)
-    named = getattr(space, "spaces", None) or ()
-    if named:
-        parameters.network_wrappers["q"].input_embedders_parameters = {
-            name: InputEmbedderParameters(scheme=[]) for name in named
-        }
-    head.num_critics = 1 if fields.flag("double_q") is False else 2
-    alpha = fields.number("initial_alpha", 1e-6, 1e6)
-    if alpha is not None:
-        temperature = ValuesParameters({"log_temperature": math.log(alpha)}, learning_rate=0.0003)
-        parameters.network_wrappers["temperature"] = temperature
-    definition.set("algorithm.target_entropy", fields.number("target_entropy"))
-    fields.refuse("a policy explores by itself", "exploration_spec")
-    _memory(definition, fields, {"replay": False, "replay_memory": False})
-    update = _update_spec(fields)
-    _interval(definition, update)
-    size = update.whole("batch_size", high=10**5)
-    for name in ("policy", "q"):
-        definition.set(f"network_wrappers['{name}'].batch_size", size)
-    every = update.whole("sync_interval")
-    definition.set(
-        "algorithm.num_steps_between_copying_online_weights_to_target",
-        None if every is None else EnvironmentSteps(every),
+        if critics.cells is not None:
+            raise CoachError("the spec's 'value_function_spec' has no LSTM for sac")
+        if critics.units:
+            _critic_head(definition).network_layers_sizes = tuple(critics.units)
+        put_stack(definition, "q", Stack(critics.convolutions, [], None, critics.by_name), "value_function_spec")
+    elif "observation" not in definition.shapes:
+        q.input_embedders_parameters = {name: InputEmbedderParameters(scheme=[]) for name in definition.shapes}
+    _reads_interval(definition, fields)
+    _memory(
+        definition,
+        fields,
+        {"replay": False, "replay_memory": False, "replay_buffer": False, "prioritized_replay": None},
     )
-    definition.set("algorithm.rate_for_copying_weights_to_target", update.number("sync_tau", 1e-9, 1))
-    definition.set("algorithm.num_consecutive_training_steps", update.whole("num_iterations", high=10**6))
-    update.finish()
+    if (fields.at("memory_spec.type")[0] or "").startswith("prioritized"):
+        left_out(fields, "memory_spec", "sac samples uniformly: its losses have no priorities")
     set_optimizer(definition, fields.fields("optimizer_spec"), ["policy"])
-    set_optimizer(definition, fields.fields("value_function_optimizer_spec"), ["q"])
-    return definition
+    set_optimizer(definition, fields.fields("value_function_optimizer_spec") or fields.fields("optimizer_spec"), ["q"])
 
 
-def _random(fields: Fields, space: Any) -> Definition:
-    definition, _ = _common(PolicyGradientsAgentParameters(), fields, space)
+def _random_rows(definition: Definition, fields: Fields) -> None:
+    _network(definition, fields)
     definition.act_at_random()
-    return definition
 
 
-def _not_here(fields: Fields, space: Any) -> Definition:
-    raise CoachError(f"the spec's 'type' {fields.get('type')} is an algorithm that is not here: use dqn or ppo")
+def _dqn_parameters(fields: Fields) -> AgentParameters:
+    return DDQNAgentParameters() if fields.flag("double_q") is not False else DQNAgentParameters()
+
+
+def _of(kind: Any, **arguments: Any) -> Any:
+    return lambda fields: kind(**arguments)
+
+
+_impala = Algorithm(_of(IMPALAAgentParameters), IMPALA, _complete_policy)
+_DOUBLE = Row("double_q", (), only("it is double", True))
+
+
+def _in_general(parameters: AgentParameters) -> Algorithm:
+    """An algorithm that RLgraph does not have."""
+
+    def complete(definition: Definition, fields: Fields) -> None:
+        names = list(parameters.network_wrappers)
+        for name in ("main", "policy", "actor"):
+            if name in names:
+                _network(definition, fields, name)
+        set_optimizer(definition, fields.fields("optimizer_spec"), names)
+
+    return Algorithm(lambda fields: parameters, COMMON, complete)
 
 
 FAMILY = Family(
     "RLgraph",
     {
-        "dqn": _dqn, "ppo": _ppo, "actor_critic": _actor_critic, "sac": _sac, "random": _random, "apex": _not_here,
-        "impala": _not_here, "single_impala": _not_here, "dqfd": _not_here,
+        "dqn": Algorithm(_dqn_parameters, VALUES, _complete_values),
+        "apex": Algorithm(_of(ApexDQNAgentParameters), [*VALUES, _DOUBLE], _complete_values),
+        "dqfd": Algorithm(
+            _of(DQfDAgentParameters),
+            [
+                *VALUES, _DOUBLE,
+                Row("expert_margin", "algorithm.margin", number(0, 1e6)),
+                Row("supervised_weight", "algorithm.supervised_weight", number(0, 1e6)),
+                *unused("batches have demonstrations by their priorities")("demo_sample_ratio"),
+            ],
+            _complete_dqfd,
+        ),
+        "ppo": Algorithm(_of(ClippedPPOAgentParameters), PPO, _complete_ppo),
+        "actor_critic": Algorithm(_of(ActorCriticAgentParameters), ACTOR_CRITIC, _complete_actor_critic),
+        "sac": Algorithm(_of(SoftActorCriticAgentParameters, use_value_network=False), SAC, _complete_sac, True),
+        "impala": _impala,
+        "single_impala": _impala,
+        "random": Algorithm(_of(PolicyGradientsAgentParameters), COMMON, _random_rows),
     },
     ("state_space",),
     ("action_space",),
-    _states,
-    _actions,
+    (
+        "state_space", "action_space", "discount", "preprocessing_spec", "network_spec", "internal_states_space",
+        "policy_spec", "value_function_spec", "exploration_spec", "execution_spec", "optimizer_spec",
+        "value_function_optimizer_spec", "observe_spec", "update_spec", "summary_spec", "saver_spec", "auto_build",
+        "name",
+    ),
+    lambda given: parts_of(given, "state_space"),
+    lambda given: parts_of(given, "action_space"),
     updates_itself=False,
+    general=_in_general,
 )  # fmt: skip
 
 
 # methods
 
+_EXTRAS = ("preprocessed_states", "internal_states", "used_exploration")
+
 
 class RLgraphAgent(SpecAgent):
-    """An agent by RLgraph's methods; those of ``Agent`` are there too, apart from ``observe``.
+    """An agent with RLgraph's methods. It has the methods of ``Agent``, too; ``observe`` is RLgraph's.
 
     Your loop calls ``update``, unless the agent was made with ``updates_itself=True``. Names of environments need not
     be known beforehand: each new one is the next environment of ``num_envs``.
     """
 
     family = FAMILY
+    kind: ClassVar[str | None] = None
+    auto_build = graph_built = True
 
-    def __init__(self, *arguments: Any, **settings: Any):
-        super().__init__(*arguments, **settings)
-        self._asked: dict[int, tuple[Any, Any, bool]] = {}
+    def _begin(self, graph: Any, env_ids: Sequence[Any], updates_itself: bool, definition: Mapping[str, Any]) -> Any:
+        super()._begin(graph, env_ids, updates_itself, definition)
+        self._drawn: dict[int, list[tuple[Any, ActionInfo]]] = {}
         self._names: dict[Any, int] = {name: index for index, name in enumerate(self.env_names)}
-        self._unnamed = list(range(len(self.env_names)))
         self._buffered = [0] * len(self.env_names)
+        networks = graph.agent_params.network_wrappers.values()
+        self._remembers = any(isinstance(one.middleware_parameters, LSTMMiddlewareParameters) for one in networks)
+        return self
 
     @property
     def timesteps(self) -> int:
         """Steps acted."""
         return self.total_steps
+
+    @property
+    def name(self) -> str:
+        """The name that the specification gives the agent."""
+        return str(self.spec.document.get("name") or f"{self.kind or 'agent'}-agent")
+
+    @property
+    def discount(self) -> float:
+        """The discount factor."""
+        return float(self.graph_manager.agent_params.algorithm.discount)
+
+    @property
+    def update_spec(self) -> dict[str, Any]:
+        """The specification of updates."""
+        return dict(self.spec.document.get("update_spec") or {"do_updates": False})
+
+    @property
+    def preprocessing_required(self) -> bool:
+        """True if states pass filters."""
+        return bool(self._core.input_filter.observation_filters)
+
+    @property
+    def state_space(self) -> Space:
+        """The space of the states."""
+        return Space.from_spec(self.spec.space)
+
+    @property
+    def action_space(self) -> Space:
+        """The space of the actions."""
+        found = {name: box_of(part) for name, part in self.spec.actions.parts.items()}
+        return found[SINGLE] if SINGLE in found else Dict(found)
 
     def get_action(
         self,
@@ -416,107 +554,238 @@ class RLgraphAgent(SpecAgent):
         apply_preprocessing: bool = True,
         extra_returns: Any = None,
     ) -> Any:
-        """Choose an action, or one for each environment.
+        """Choose an action, or one for each of several states. Nothing is stored or counted before ``observe``.
 
-        :param states: the state of the environment; of several environments [N, ...], in their order
+        :param states: one state, or [N, ...]; with several environments these are their states, in order
         :param internals: none: the agent keeps the state of a recurrent network
-        :param use_exploration: False for the policy's best action. It is counted and stored only if ``observe`` follows
-        :param apply_preprocessing: without effect, for specifications here have no preprocessing
-        :param extra_returns: ``"preprocessed_states"`` to get these too, for ``observe``
-        :return: the action as your environment takes it; with several environments a list; with ``extra_returns`` the
-            states behind it
-        :raises CoachError: the last action of an environment has no answer yet; or what cannot be given is asked for
+        :param use_exploration: False for the policy's best action
+        :param apply_preprocessing: False if the states have been preprocessed already
+        :param extra_returns: one or several of ``"preprocessed_states"`` (for ``observe``),
+            ``"internal_states"`` (none) and ``"used_exploration"``
+        :return: the action as your environment takes it; of several states [N, ...], or a list of dicts; with
+            ``extra_returns`` a tuple that continues with these
+        :raises CoachError: what cannot be given is asked for
         """
-        _refuse_internals(internals)
+        refuse_internals(internals)
         wanted = [extra_returns] if isinstance(extra_returns, str) else list(extra_returns or ())
-        if any(one != "preprocessed_states" for one in wanted):
-            raise CoachError(f"extra_returns may be 'preprocessed_states', not {shown(extra_returns)}")
-        if use_exploration:
-            chosen = self.act(states)
-        else:
-            chosen = self._best(states)
-        indices = range(len(self.env_names))
-        for index in indices:
-            one, action = (states, chosen) if len(indices) == 1 else (_row(states, index), chosen[index])
-            self._asked[index] = (_copied(one), action, use_exploration)
-        return (chosen, states) if wanted else chosen
+        if unknown := [one for one in wanted if one not in _EXTRAS]:
+            raise CoachError(f"extra_returns may be {', '.join(map(repr, _EXTRAS))}, not {shown(unknown[0])}")
+        rows = self._rows(states)
+        self.graph_manager.enter_phase()
+        chosen = [
+            self._query(index % len(self.env_names), one, use_exploration, apply_preprocessing)
+            for index, one in enumerate([states] if rows is None else rows)
+        ]
+        actions = chosen[0] if rows is None else chosen if isinstance(chosen[0], dict) else np.asarray(chosen)
+        extras = {
+            "preprocessed_states": lambda: self.preprocess_states(states) if apply_preprocessing else states,
+            "internal_states": list,
+            "used_exploration": lambda: bool(use_exploration),
+        }
+        return (actions, *(extras[name]() for name in wanted)) if wanted else actions
 
-    def _best(self, states: Any) -> Any:
-        count = len(self.env_names)
-        return self.predict(states) if count == 1 else [self.predict(_row(states, index)) for index in range(count)]
+    def _rows(self, states: Any) -> list[Any] | None:
+        """The states of a batch; None for a single state."""
+        space = self.spec.space
+        parts = getattr(space, "spaces", None)
+        if parts is None:
+            one, shape = states, tuple(space.shape or ())
+        elif isinstance(states, Mapping) and states.keys() >= parts.keys():
+            name = next(iter(parts))
+            one, shape = states[name], tuple(parts[name].shape or ())
+        else:
+            return None
+        rank = len(one.raw_shape) if isinstance(one, Preprocessed) else np.ndim(one)
+        return [_row(states, number) for number in range(len(one))] if rank > len(shape) else None
+
+    def _query(self, index: int, state: Any, explores: bool, preprocesses: bool) -> Any:
+        """The action for a state, without acting."""
+        if not preprocesses and self.preprocessing_required and _raw(state) is state:
+            raise CoachError("apply_preprocessing=False: give the states that preprocess_states returned")
+        if self._remembers:
+            return self._act_with_memory(index, state, explores)
+        raw = _raw(state)
+        if not explores:
+            return self.predict(raw)
+        core, environment = self._core, self._environments[index]
+        if core.acts_by_networks:
+            info = core.choose_action(core.run_pre_network_filter_for_inference(self._filtered(index, raw), False))
+        else:
+            info = core.spaces.action.sample_with_info()
+        within = environment.action_space.clip_action_to_space(core.output_filter.filter(info).action)
+        action = self.spec.actions.to_user(environment.simulator_action(within))
+        self._drawn[index] = [*self._drawn.get(index, [])[-63:], (action, info)]
+        return action
+
+    def _act_with_memory(self, index: int, state: Any, explores: bool) -> Any:
+        """Act: a recurrent network has to see each state once."""
+        name = None if len(self.env_names) == 1 else self.env_names[index]
+        action = self.act(_raw(state), name, not explores)
+        self._drawn[index] = [(action, ActionInfo(action))]
+        return action
+
+    def _filtered(self, index: int, state: Any) -> Any:
+        """A state as the agent sees it: in its episode, if it is the present state of that."""
+        core, environment = self._core, self._environments[index]
+        if not self._episode_is_over(index) and environment.shows(state, {}):
+            if not self._level.has_one_episode:
+                core.parallel.enter(index)
+            return core.episode.curr_state
+        return self._filter_alone(environment.read(state, {}))
+
+    def _filter_alone(self, state: Any) -> Any:
+        core = self._core
+        histories = core.input_filter.episode_state()
+        core.input_filter.reset()
+        try:
+            return core.input_filter.filter(EnvResponse(state, 0.0, False), update_internal_state=False)[0].next_state
+        finally:
+            core.input_filter.set_episode_state(histories)
+
+    def preprocess_states(self, states: Any) -> Any:
+        """States after ``preprocessing_spec``, each as the first of an episode. ``observe`` takes them, too."""
+        if not self.preprocessing_required:
+            return states
+        environment, rows = self._environments[0], self._rows(states)
+        found = [self._filter_alone(environment.read(one, {})) for one in ([states] if rows is None else rows)]
+        names = list(getattr(self.spec.space, "spaces", None) or ())
+        if names:
+            columns = {name: np.stack([np.asarray(one[name]) for one in found]) for name in names}
+            return {
+                name: Preprocessed.of(column if rows is not None else column[0], states[name])
+                for name, column in columns.items()
+            }
+        column = np.stack([np.asarray(one["observation"]) for one in found])
+        return Preprocessed.of(column if rows is not None else column[0], states)
 
     def observe(  # type: ignore[override]  # RLgraph's order
         self,
         preprocessed_states: Any,
         actions: Any,
-        internals: Any,
-        rewards: Any,
-        next_states: Any,
+        internals: Any = None,
+        rewards: Any = 0.0,
+        next_states: Any = None,
         terminals: Any = False,
         env_id: Any = None,
     ) -> None:
-        """Take in what an environment answered to the action that ``get_action`` chose for it.
+        """Store steps of an environment. Anybody may have chosen the actions.
 
-        :param preprocessed_states: the state that ``get_action`` was asked about
-        :param actions: the action that it chose
+        A step begins an episode if its state is not the last state of the environment's last step.
+
+        :param preprocessed_states: the state, or [N, ...] of steps that follow each other
+        :param actions: the action, or [N, ...]
         :param internals: none
-        :param rewards: a number
-        :param next_states: the state after the action, the last one of an episode included
-        :param terminals: the episode has come to its end
-        :param env_id: name of the environment; None if there is one, or for all, with [N, ...] of everything
-        :raises CoachError: state or action are others than those; ``import_observations`` stores what others played
+        :param rewards: a number, or [N]
+        :param next_states: the state after the action, the last one of an episode included, or [N, ...]
+        :param terminals: the episode has come to its end, or [N]
+        :param env_id: name of the environment; None if there is one. With N environments None also stands for all of
+            them, with one step of each
+        :raises CoachError: a state or an action has another form
         """
-        _refuse_internals(internals)
-        if env_id is None and len(self.env_names) > 1:
-            for index in range(len(self.env_names)):
-                ends = terminals if np.ndim(terminals) == 0 else terminals[index]
-                self._observe(
-                    index, _row(preprocessed_states, index), _row(actions, index), _row(rewards, index),
-                    _row(next_states, index), ends,
-                )  # fmt: skip
+        refuse_internals(internals)
+        rows = self._rows(preprocessed_states)
+        if rows is None:
+            self._observe(self._index(env_id), preprocessed_states, actions, rewards, next_states, terminals)
             return
-        index = self._index(env_id)
-        self._observe(index, preprocessed_states, actions, rewards, next_states, terminals)
+        is_each = env_id is None and len(self.env_names) > 1
+        if is_each and len(rows) != len(self.env_names):
+            raise CoachError(f"{len(rows)} steps are given for {len(self.env_names)} environments: give env_id")
+        for count, state in enumerate(rows):
+            index = count if is_each else self._index(env_id)
+            after = None if next_states is None else _row(next_states, count)
+            ends = terminals if np.ndim(terminals) == 0 else terminals[count]
+            self._observe(index, state, _row(actions, count), _row(rewards, count), after, ends)
 
     def _index(self, env_id: Any) -> int:
         if env_id is None:
             return 0
         if env_id not in self._names:
             taken = {self._names[name] for name in self._names if name not in self.env_names}
-            free = [index for index in self._unnamed if index not in taken]
+            free = [index for index in range(len(self.env_names)) if index not in taken]
             if not free:
-                raise CoachError(f"there are {len(self.env_names)} environments, and {env_id!r} is none: give num_envs")
+                raise CoachError(
+                    f"there are {len(self.env_names)} environments, and no place for {env_id!r}: give num_envs"
+                )
             self._names[env_id] = free[0]
         return self._names[env_id]
 
     def _observe(self, index: int, state: Any, action: Any, reward: Any, next_state: Any, terminal: Any) -> None:
         name = self.env_names[index]
-        if index not in self._asked:
-            raise CoachError("observe takes the answer to an action: call get_action first, or import_observations")
-        asked, chosen, explores = self._asked[index]
-        if not _equal(asked, state) or not _equal(chosen, action):
-            raise CoachError(
-                f"observe of environment {name!r} has another state or action than get_action had; "
-                f"import_observations stores what others played"
-            )
         where = None if len(self.env_names) == 1 else name
-        if not explores:
-            self.act(state, where, deterministic=True)
+        if self._remembers:
+            drawn = self._drawn.pop(index, [])
+            if not drawn or not _equal(drawn[0][0], action):
+                raise CoachError(
+                    f"environment {name!r}: an agent with an LSTM observes what its get_action chose alone"
+                )
+        else:
+            self._play(index, _raw(state), action)
         size = self.spec.buffer_size
-        is_full = size is not None and self._buffered[index] + 1 >= size and not terminal
-        super().observe(reward, terminal, is_full, next_state, where)
-        del self._asked[index]
-        self._buffered[index] = 0 if terminal or is_full else self._buffered[index] + 1
+        ends = bool(terminal)
+        is_full = size is not None and self._buffered[index] + 1 >= size and not ends and next_state is not None
+        OwnLoopAgent.observe(self, reward, ends, is_full, _raw(next_state), where)
+        self._buffered[index] = 0 if ends or is_full else self._buffered[index] + 1
+
+    def _play(self, index: int, state: Any, action: Any) -> None:
+        """Make a given action the agent's own choice in a state."""
+        core, level, environment = self._core, self._level, self._environments[index]
+        environment.require_fitting(state)
+        chosen = core.output_filter.reverse_filter(
+            ActionInfo(environment.environment_action(self.spec.actions.from_user(action)))
+        )
+        self.graph_manager.enter_phase()
+        if environment.fed.deferred is not None:
+            self._take_deferred({index: (state, {})})
+        if not self._episode_is_over(index) and not (environment.is_fed and environment.shows(state, {})):
+            self._leave(index)
+        self._show(index, state, {})
+        self.graph_manager.begin_step()
+        if level.has_one_episode:
+            level.look()
+        else:
+            level.look_in([index])
+            core.parallel.enter(index)
+        drawn = next((info for known, info in reversed(self._drawn.pop(index, [])) if _equal(known, action)), None)
+        acted = core.act(chosen.action)
+        if drawn is not None:  # with the probabilities that it was drawn with
+            core.episode.last_action_info = drawn
+        environment.expect_answer(acted.action)
 
     def reset_env_buffers(self, env_id: Any = None) -> None:
         """Leave the episode of an environment. :param env_id: its name; None for all"""
         indices = range(len(self.env_names)) if env_id is None else [self._index(env_id)]
         for index in indices:
-            self._asked.pop(index, None)
+            self._drawn.pop(index, None)
             self._buffered[index] = 0
         self.reset(None if env_id is None else self.env_names[indices[0]])
 
-    def get_policy_weights(self) -> dict[str, list[np.ndarray]]:
+    def call_api_method(self, op: str, inputs: Any = None, return_ops: Any = None) -> Any:
+        """Call a method of the agent by its name.
+
+        :param op: the name
+        :param inputs: a dict of its arguments, a list of them, or a single one
+        :param return_ops: none: methods return all they have
+        :raises CoachError: the agent has no method of this name
+        """
+        method = None if str(op).startswith("_") else getattr(self, str(op), None)
+        if not callable(method):
+            raise CoachError(f"the agent has no method {op!r}; RLgraph's graph is not here")
+        if return_ops:
+            raise CoachError("return_ops: a method returns all that it has here")
+        if isinstance(inputs, Mapping) and all(isinstance(name, str) for name in inputs):
+            return method(**inputs)
+        return method(*(inputs if isinstance(inputs, (list, tuple)) else [] if inputs is None else [inputs]))
+
+    def build(self, build_options: Any = None) -> None:
+        """Do nothing: an agent here is built when it is made. :param build_options: none"""
+        if build_options:
+            raise CoachError("build_options are for RLgraph's graph: give none")
+
+    def terminate(self) -> None:
+        """``close``."""
+        self.close()
+
+    def get_policy_weights(self) -> dict[str, Any]:
         """``get_weights``."""
         return self.get_weights()
 
@@ -527,26 +796,28 @@ class RLgraphAgent(SpecAgent):
     def store_model(self, path: Any = None, add_timestep: bool = True) -> str:
         """Write all that is needed to go on exactly.
 
-        :param path: a directory
+        :param path: a directory; None for ``rlgraph-model`` in the present one
         :param add_timestep: append the number of steps to its name
         :return: the directory, for ``load_model``
         """
-        if path is None:
-            raise CoachError("store_model needs a path")
+        path = _MODEL if path is None else path
         directory = f"{path}-{self.total_steps}" if add_timestep else str(path)
         self.save(directory)
         return directory
 
     def load_model(self, path: Any = None, checkpoint_directory: Any = None) -> None:
-        """Go on from what ``store_model`` wrote.
+        """Continue from a model that ``store_model`` wrote.
 
-        :param path: what it returned
+        :param path: what it returned; None for the newest of its default directory
         :param checkpoint_directory: older name of ``path``
         """
-        if (path or checkpoint_directory) is None:
-            raise CoachError("load_model needs the path that store_model returned")
-        self._restore(path or checkpoint_directory)
-        self._asked.clear()
+        path = path or checkpoint_directory
+        if path is None:
+            found = {int(one.name[len(_MODEL) + 1 :]): one for one in pathlib.Path(".").glob(f"{_MODEL}-*")
+                     if one.name[len(_MODEL) + 1 :].isdigit()}  # fmt: skip
+            path = found[max(found)] if found else _MODEL
+        self._restore(path)
+        self._drawn.clear()
 
     def export_graph(self, filename: Any = None) -> pathlib.Path:
         """``export_model``. :param filename: a directory that is empty or does not exist"""
@@ -555,22 +826,54 @@ class RLgraphAgent(SpecAgent):
         return self.export_model(filename)
 
 
-def _refuse_internals(internals: Any) -> None:
-    if internals is not None and np.size(internals):
-        raise CoachError(INTERNALS)
+_MODEL = "rlgraph-model"
+
+
+class Preprocessed(np.ndarray):
+    """A state after preprocessing, which knows what it was before.
+
+    :ivar raw: the state before
+    """
+
+    raw: Any
+
+    @classmethod
+    def of(cls, values: np.ndarray, raw: Any) -> Preprocessed:
+        """
+        :param values: the state after preprocessing
+        :param raw: the state before
+        """
+        made = np.asarray(values).view(cls)
+        made.raw = raw
+        return made
+
+    def __array_finalize__(self, source: Any) -> None:
+        self.raw = None
+
+    @property
+    def raw_shape(self) -> tuple[int, ...]:
+        """The shape of the state before."""
+        return np.shape(self.raw)
+
+
+def _raw(state: Any) -> Any:
+    """A state as the environment gives it."""
+    if isinstance(state, Mapping):
+        return {name: _raw(part) for name, part in state.items()}
+    if isinstance(state, Preprocessed) and state.raw is not None:
+        return state.raw
+    return state
 
 
 def _row(values: Any, index: int) -> Any:
     if isinstance(values, Mapping):
         return {name: _row(part, index) for name, part in values.items()}
     try:
+        if isinstance(values, Preprocessed) and values.raw is not None:
+            return Preprocessed.of(values[index], values.raw[index])
         return values[index]
     except (LookupError, TypeError):
         raise CoachError(f"{shown(values)} has no row for environment number {index}") from None
-
-
-def _copied(state: Any) -> Any:
-    return {name: np.array(part) for name, part in state.items()} if isinstance(state, Mapping) else np.array(state)
 
 
 def _equal(one: Any, other: Any) -> bool:
@@ -580,9 +883,60 @@ def _equal(one: Any, other: Any) -> bool:
 
 
 Agent = RLgraphAgent
-DQNAgent, PPOAgent, ActorCriticAgent, SACAgent, RandomAgent = (
-    partial(RLgraphAgent.from_spec, type=kind) for kind in ("dqn", "ppo", "actor_critic", "sac", "random")
-)
+
+
+class DQNAgent(RLgraphAgent):
+    """DQN; double and dueling unless the specification says otherwise."""
+
+    kind = "dqn"
+
+
+class ApexAgent(RLgraphAgent):
+    """Ape-X."""
+
+    kind = "apex"
+
+
+class DQFDAgent(RLgraphAgent):
+    """DQN from demonstrations."""
+
+    kind = "dqfd"
+
+
+class PPOAgent(RLgraphAgent):
+    """PPO."""
+
+    kind = "ppo"
+
+
+class ActorCriticAgent(RLgraphAgent):
+    """Advantage actor-critic."""
+
+    kind = "actor_critic"
+
+
+class SACAgent(RLgraphAgent):
+    """Soft actor-critic."""
+
+    kind = "sac"
+
+
+class IMPALAAgent(RLgraphAgent):
+    """IMPALA."""
+
+    kind = "impala"
+
+
+class SingleIMPALAAgent(RLgraphAgent):
+    """IMPALA in one process."""
+
+    kind = "single_impala"
+
+
+class RandomAgent(RLgraphAgent):
+    """Random actions."""
+
+    kind = "random"
 
 
 class OpenAIGymEnv:
@@ -600,7 +954,7 @@ class OpenAIGymEnv:
         """The environment of ``{"type": "openai", "gym_env": "CartPole-v1"}``.
 
         :param spec: such a dict; or the type alone, where ``additions`` say the rest
-        :param additions: entries that count instead of those of ``spec``
+        :param additions: entries that replace entries of ``spec``
         :raises CoachError: it is wrong, or says what has no meaning here; in one line
         """
         given = {"type": spec} if isinstance(spec, str) else spec or {}
@@ -619,7 +973,7 @@ class OpenAIGymEnv:
         return self.gym_env.action_space
 
     def seed(self, seed: int) -> None:
-        """Begin anew with this seed."""
+        """Begin again with this seed."""
         self.gym_env.reset(seed=seed)
 
     def reset(self) -> Any:
@@ -644,15 +998,21 @@ Environment = OpenAIGymEnv
 __all__ = [
     "ActorCriticAgent",
     "Agent",
+    "ApexAgent",
     "BoolBox",
+    "DQFDAgent",
     "DQNAgent",
     "Dict",
     "Environment",
     "FloatBox",
+    "IMPALAAgent",
     "IntBox",
     "OpenAIGymEnv",
     "PPOAgent",
     "RandomAgent",
     "SACAgent",
+    "SingleIMPALAAgent",
     "SingleThreadedWorker",
+    "Space",
+    "Tuple",
 ]

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import pathlib
+import re
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, Callable, ClassVar, Iterable, Mapping, Sequence, TypeVar
+from typing import Any, Callable, ClassVar, Iterable, Iterator, Mapping, Sequence, TypeVar
 
 import numpy as np
 
+from rl_coach.base_parameters import AgentParameters
 from rl_coach.own_loop import recorded
 from rl_coach.own_loop.agent import DEFINITION_FILE, Agent, make_agent
 from rl_coach.own_loop.forms import Actions, Parts, observation_space
-from rl_coach.own_loop.graph import OwnLoopGraphManager
+from rl_coach.own_loop.making import algorithm_parameters, running_framework
 from rl_coach.own_loop.places import row
 from rl_coach.own_loop.spaces import space_as_data, space_from_data
-from rl_coach.own_loop.spec_fields import Fields, read_spec
+from rl_coach.own_loop.spec_fields import Fields, plain, read_spec, shown
 from rl_coach.own_loop.spec_parts import Definition
-from rl_coach.utils import CoachError
+from rl_coach.own_loop.spec_table import Row, apply_rows
+from rl_coach.utils import CoachError, did_you_mean
 
 ARGUMENTS = (
     "num_envs", "env_ids", "heatup_steps", "updates_itself", "seed", "framework", "experiment_path", "reward_threshold",
@@ -26,79 +28,74 @@ ARGUMENTS = (
 
 Made = TypeVar("Made", bound="SpecAgent")
 
-Reader = Callable[[Fields, Any], Definition]
-"""Function of a specification and Gymnasium's space of the states."""
+
+@dataclass(frozen=True)
+class Algorithm:
+    """An algorithm of another system.
+
+    :param parameters: makes Coach's parameters from the specification
+    :param rows: the settings
+    :param complete: called after the rows with the definition and the specification
+    :param needs_numbers: its actions are numbers; choices are numbers that are rounded
+    """
+
+    parameters: Callable[[Fields], AgentParameters]
+    rows: Sequence[Row]
+    complete: Callable[[Definition, Fields], None] | None = None
+    needs_numbers: bool = False
 
 
 @dataclass(frozen=True)
 class Family:
-    """A system whose specifications are understood.
+    """A system, and how its specifications are read.
 
     :param name: of the system
-    :param readers: what reads a specification, by its ``type``
+    :param algorithms: by the ``type`` of a specification
     :param states: keys that states are given under; the first is the present one
-    :param actions: likewise for actions
-    :param parts_of_states: the states from what is given for them
-    :param parts_of_actions: likewise for actions
+    :param actions: keys of the actions
+    :param positional: names of the arguments that an agent's class takes by position
+    :param parts_of_states: reads the states
+    :param parts_of_actions: reads the actions
     :param updates_itself: agents learn in ``observe``
+    :param general: an algorithm of Coach's that the system does not have, with the settings that all algorithms have
     """
 
     name: str
-    readers: Mapping[str, Reader]
+    algorithms: Mapping[str, Algorithm]
     states: tuple[str, ...]
     actions: tuple[str, ...]
+    positional: tuple[str, ...]
     parts_of_states: Callable[[Any], Parts]
     parts_of_actions: Callable[[Any], Parts]
     updates_itself: bool
+    general: Callable[[AgentParameters], Algorithm]
 
-    def agent(self, agent_class: type[Made], given: Any, additions: Mapping[str, Any]) -> Made:
-        """The agent of a specification.
+    def algorithm(self, document: Mapping[str, Any]) -> Algorithm:
+        """The algorithm of a specification: one of the system's, or any other one of Coach's.
 
-        :param agent_class: its class
-        :param given: the specification; see ``Agent.from_spec``
-        :param additions: keys that count instead of those of the specification, and arguments of ``make_agent``
-        :raises CoachError: for bad input
+        :raises CoachError: Coach has no such algorithm; the error names the nearest
         """
-        document = {**read_spec(given), **{name: one for name, one in additions.items() if one is not None}}
-        arguments = {name: document.pop(name) for name in ARGUMENTS if name in document}
-        fields = Fields(document)
-        states, actions = fields.get(*self.states), fields.get(*self.actions)
-        for name, value in ((self.states[0], states), (self.actions[0], actions)):
-            if value is None:
-                raise CoachError(f"a spec of {self.name} needs {name}")
-        space = observation_space(states, self.parts_of_states)
-        plain = {name: one for name, one in document.items() if name not in (*self.states, *self.actions)}
-        return self.made(agent_class, plain, space, Actions(self.parts_of_actions(actions)), arguments)
+        kind, given = self.kind(document), document.get("type")
+        if kind is not None:
+            return self.algorithms[kind]
+        if not isinstance(given, str):
+            problem = "missing" if given is None else f"the name of an algorithm, not {shown(given)}"
+            raise CoachError(f"the spec's 'type' is {problem}; there are {', '.join(self.algorithms)}")
+        try:
+            return self.general(algorithm_parameters(re.sub("(?i)[-_]?agent$", "", given)))
+        except CoachError as error:
+            suggestion = did_you_mean(given, self.algorithms)
+            reason = f"{shown(given)} is not here{suggestion}" if suggestion else error
+            raise CoachError(f"the spec's 'type': {reason}") from None
 
-    def made(
-        self,
-        agent_class: type[Made],
-        document: dict[str, Any],
-        space: Any,
-        actions: Actions,
-        arguments: Mapping[str, Any],
-    ) -> Made:
-        """The agent of a specification without its states and actions.
-
-        :param agent_class: its class
-        :param space: Gymnasium's of the states
-        :param arguments: of ``make_agent``
-        :raises CoachError: for bad input
-        """
-        fields = Fields(document)
-        kind = fields.choice("type", self.readers)
-        if kind is None:
-            raise CoachError(f"the spec's 'type' is missing; there are {', '.join(self.readers)}")
-        definition = self.readers[kind](fields, space)
-        fields.finish()
-        spec = Spec(self.name, document, space, actions, definition.buffer_size, dict(arguments))
-        made = make_agent(
-            definition.parameters, observation_space=space, action_space=actions.space,
-            agent_class=partial(agent_class, spec=spec),
-            **{"updates_itself": self.updates_itself, **definition.arguments, **arguments}, **definition.settings,
-        )  # fmt: skip
-        assert isinstance(made, agent_class)
-        return made
+    def kind(self, document: Mapping[str, Any]) -> str | None:
+        """The key in ``algorithms`` for the ``type`` of a specification; None if it is of another system."""
+        given = document.get("type")
+        if not isinstance(given, str):
+            return None
+        names = {plain(one): one for one in self.algorithms}
+        bare = plain(given).removesuffix("_agent")
+        return names.get(plain(given)) or names.get(bare) or names.get(f"{bare}_agent")
 
 
 @dataclass(frozen=True)
@@ -124,31 +121,117 @@ class Spec:
 class SpecAgent(Agent):
     """An agent of a specification. Its actions have the form that the specification gives them.
 
-    :param graph: as for ``Agent``, as the others
-    :param spec: what it was made of
+    :param positional: values in the order of the system's own classes: the states, the actions, and so on; or one dict,
+        a whole specification
+    :param settings: keys of the specification, and arguments of ``make_agent`` from ``num_envs`` on
+    :raises CoachError: for bad input
 
     :cvar family: the system that its specifications are of
+    :cvar kind: the ``type`` of its specifications; None for any
     :ivar env_names: names of its environments
     """
 
     family: ClassVar[Family]
+    kind: ClassVar[str | None] = None
 
-    def __init__(
-        self,
-        graph: OwnLoopGraphManager,
-        env_ids: Sequence[Any] = (0,),
-        updates_itself: bool = True,
-        definition: Mapping[str, Any] | None = None,
-        *,
-        spec: Spec,
-    ):
-        super().__init__(graph, env_ids, updates_itself, definition)
-        self.spec = spec
-        self.env_names = list(env_ids)
+    def __init__(self, *positional: Any, **settings: Any):
+        names = self.family.positional
+        if len(positional) > len(names):
+            raise CoachError(f"{type(self).__name__} takes at most {len(names)} values without a name")
+        is_spec = len(positional) == 1 and self.family.states[0] in settings
+        given = read_spec(positional[0]) if is_spec else dict(zip(names, positional))
+        if twice := sorted(given.keys() & settings.keys()) if not is_spec else []:
+            raise CoachError(f"{type(self).__name__} has got two values for '{twice[0]}'")
+        self._make({**given, **{name: one for name, one in settings.items() if one is not None}})
 
     @classmethod
     def from_spec(cls: type[Made], spec: Any = None, kwargs: Mapping[str, Any] | None = None, **additions: Any) -> Made:
-        return cls.family.agent(cls, {} if spec is None else spec, {**(kwargs or {}), **additions})
+        changes = {name: one for name, one in {**(kwargs or {}), **additions}.items() if one is not None}
+        if isinstance(spec, str) and plain(spec) in {plain(one) for one in cls.family.algorithms}:
+            spec = {"type": spec}
+        document = {**read_spec({} if spec is None else spec), **changes}
+        chosen = cls._class_for(document)
+        made = chosen.__new__(chosen)
+        if chosen.__init__ is SpecAgent.__init__:
+            made._make(document)
+        else:
+            made.__init__(**document)  # type: ignore[misc]  # a subclass may replace ``__init__``
+        return made
+
+    @classmethod
+    def _class_for(cls: type[Made], document: Mapping[str, Any]) -> type[Made]:
+        """The class of a specification: this one, or the thin one of its algorithm below it."""
+        if cls.kind is not None or "kind" not in vars(cls):
+            return cls
+        kind = cls.family.kind(document)
+        return next((one for one in cls._below() if kind is not None and one.kind == kind), cls)
+
+    @classmethod
+    def _below(cls: type[Made]) -> Iterator[type[Made]]:
+        """The classes below this one that its module has."""
+        for one in cls.__subclasses__():
+            if one.__module__ == cls.__module__:
+                yield one
+                yield from one._below()
+
+    @classmethod
+    def from_file(cls: type[Made], filename: Any, **additions: Any) -> Made:
+        """``from_spec`` of a file with JSON or YAML."""
+        return cls.from_spec(pathlib.Path(filename), **additions)
+
+    @classmethod
+    def create(cls: type[Made], agent: Any = None, environment: Any = None, **additions: Any) -> Made:
+        """``from_spec``. :param environment: the agent gets its spaces"""
+        if environment is not None:
+            for key in (self_states := cls.family.states[0], cls.family.actions[0]):
+                names = (key, "observation_space" if key == self_states else "action_space")
+                found = next((getattr(environment, one) for one in names if hasattr(environment, one)), None)
+                additions.setdefault(key, found() if callable(found) else found)
+        return cls.from_spec(agent, **additions)
+
+    def _make(self, document: dict[str, Any]) -> None:
+        """Become the agent of a specification with its states and actions."""
+        family = self.family
+        if self.kind is not None:
+            given = document.get("type")
+            if given is not None and family.kind(document) != self.kind:
+                raise CoachError(f"{type(self).__name__} is of the type {self.kind}, not {shown(given)}")
+            document = {"type": self.kind, **document}
+        algorithm = family.algorithm(document)
+        arguments = {name: document.pop(name) for name in ARGUMENTS if name in document}
+        fields = Fields(document)
+        states, actions = fields.get(*family.states), fields.get(*family.actions)
+        for name, value in ((family.states[0], states), (family.actions[0], actions)):
+            if value is None:
+                raise CoachError(f"a spec of {family.name} needs {name}")
+        space = observation_space(states, family.parts_of_states)
+        rest = {name: one for name, one in document.items() if name not in (*family.states, *family.actions)}
+        self._become(rest, space, Actions(family.parts_of_actions(actions), algorithm.needs_numbers), arguments)
+
+    def _become(self, document: dict[str, Any], space: Any, actions: Actions, arguments: Mapping[str, Any]) -> None:
+        """Become the agent of a specification without its states and actions."""
+        family, fields = self.family, Fields(document)
+        algorithm = family.algorithm(document)
+        fields.get("type")
+        definition = Definition(algorithm.parameters(fields), space=space)
+        apply_rows(algorithm.rows, definition, fields)
+        if algorithm.complete is not None:
+            algorithm.complete(definition, fields)
+        fields.finish()
+        self.spec = Spec(family.name, document, space, actions, definition.buffer_size, dict(arguments))
+        make_agent(
+            definition.parameters, observation_space=space, action_space=actions.space, agent_class=self._begin,
+            **{
+                "updates_itself": family.updates_itself, "framework": running_framework(), **definition.arguments,
+                **arguments,
+            },
+            **definition.settings,
+        )  # fmt: skip
+
+    def _begin(self, graph: Any, env_ids: Sequence[Any], updates_itself: bool, definition: Mapping[str, Any]) -> Agent:
+        Agent.__init__(self, graph, env_ids, updates_itself, definition)
+        self.env_names = list(env_ids)
+        return self
 
     def act(self, states: Any, env_ids: Any = None, deterministic: bool = False, infos: Any = None) -> Any:
         chosen = super().act(states, env_ids, deterministic, infos)
@@ -162,10 +245,10 @@ class SpecAgent(Agent):
         return [actions.to_user(one) for one in chosen]
 
     def update(self, batch: Mapping[str, Any] | None = None) -> float:
-        return super().update(None if batch is None else self._chosen(batch))
+        return super().update(None if batch is None else self._chosen(renamed(batch)))
 
     def import_observations(self, data: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> int:
-        return super().import_observations(self._chosen(data))
+        return super().import_observations(self._chosen(renamed(data)))
 
     def _chosen(self, data: Any) -> Any:
         """Recorded steps with actions as the agent chooses them."""
@@ -187,15 +270,56 @@ class SpecAgent(Agent):
             "document": recorded.as_json(spec.document, "the spec"),
             "space": space_as_data(spec.space),
             "actions": spec.actions.as_data(),
+            "as_numbers": spec.actions.as_numbers,
             "arguments": recorded.as_json({**spec.arguments, "seed": seed}, "the arguments"),
         }
         return {**recorded.plain_definition({}, self.graph_manager), "spec": written}
 
     def _restore(self, path: str | pathlib.Path) -> None:
-        """Go on from what ``save`` wrote."""
+        """Continue from files that ``save`` wrote."""
         recorded.read_definition(pathlib.Path(path) / DEFINITION_FILE)
         self.graph_manager.restore_checkpoint(str(path), continue_run=True)
         self._policy = None
+
+
+_COLUMNS = {
+    "state": "states", "action": "actions", "reward": "rewards", "terminal": "terminals", "next_state": "next_states",
+    "preprocessed_states": "states", "preprocessed_next_states": "next_states",
+}  # fmt: skip
+
+
+def renamed(data: Any) -> Any:
+    """Recorded steps with Coach's names of columns. The given names may be TensorForce's or RLgraph's.
+
+    :param data: columns, or a dict for each step
+    :raises CoachError: it is neither, a column stands there twice, or the state of a recurrent network is given
+    """
+    if not isinstance(data, Mapping):
+        if isinstance(data, (str, bytes)) or not hasattr(data, "__iter__"):
+            raise CoachError(f"recorded steps are dicts, not {shown(data)}")
+        return [renamed(one if isinstance(one, Mapping) else _no_step(one)) for one in data]
+    found: dict[str, Any] = {}
+    for name, value in data.items():
+        if name in ("internal", "internals"):
+            refuse_internals(value)
+            continue
+        present = _COLUMNS.get(str(name), str(name))
+        if present in found:
+            raise CoachError(f"the recorded steps have '{present}' twice")
+        found[present] = value
+    return found
+
+
+def _no_step(one: Any) -> Any:
+    raise CoachError(f"a recorded step is a dict, not {shown(one)}")
+
+
+def refuse_internals(internals: Any) -> None:
+    """
+    :raises CoachError: the state of a recurrent network is given
+    """
+    if internals is not None and np.size(internals):
+        raise CoachError("internals are kept by the agent: give none")
 
 
 def agent_of_saved(agent_class: type[SpecAgent], saved: Mapping[str, Any], given: Mapping[str, Any]) -> SpecAgent:
@@ -203,7 +327,7 @@ def agent_of_saved(agent_class: type[SpecAgent], saved: Mapping[str, Any], given
 
     :param agent_class: the class of agents of its system
     :param saved: the specification
-    :param given: arguments that count instead of those that were saved
+    :param given: arguments that replace saved arguments
     :raises CoachError: it is damaged
     """
     try:
@@ -211,5 +335,8 @@ def agent_of_saved(agent_class: type[SpecAgent], saved: Mapping[str, Any], given
     except (LookupError, TypeError, ValueError) as error:
         raise CoachError(f"the saved spec is damaged: {error}") from error
     document, space, actions, arguments = parts
-    actions = Actions.from_data(actions)
-    return agent_class.family.made(agent_class, document, space_from_data(space), actions, {**arguments, **given})
+    chosen = agent_class._class_for(document)
+    made = chosen.__new__(chosen)
+    found = Actions.from_data(actions, bool(saved.get("as_numbers")))
+    made._become(document, space_from_data(space), found, {**arguments, **given})
+    return made

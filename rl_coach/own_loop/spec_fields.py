@@ -22,7 +22,7 @@ def read_spec(source: Any) -> dict[str, Any]:
     """A specification.
 
     :param source: a dict, its JSON or YAML text, or the path of a file with one of these
-    :raises CoachError: it is none of them
+    :raises CoachError: it has another form
     """
     if isinstance(source, Mapping):
         return dict(source)
@@ -85,17 +85,57 @@ def _is_number(value: Any) -> bool:
 def whole_number(value: Any, where: str, low: int = 1, high: int = 10**9) -> int:
     """A whole number; 1e6 is one.
 
-    :raises CoachError: it is none, or out of its range
+    :raises CoachError: the value is not a number, or out of its range
     """
     if not _is_number(value) or value != int(value) or not low <= value <= high:
         raise CoachError(f"the spec's '{where}' is a whole number from {low} to {high:,}, not {shown(value)}")
     return int(value)
 
 
-def shape_of(value: Any, where: str) -> tuple[int, ...]:
-    """A shape: whole numbers, or a single one; None for that of a number.
+def number_of(value: Any, where: str, low: float = -math.inf, high: float = math.inf) -> float:
+    """A finite number.
 
-    :raises CoachError: it is none, or of more numbers than an observation or an action can have
+    :raises CoachError: the value is not a number, or out of its range
+    """
+    if not _is_number(value) or not low <= value <= high:
+        limits = "" if (low, high) == (-math.inf, math.inf) else f" from {low:g} to {high:g}"
+        raise CoachError(f"the spec's '{where}' is a number{limits}, not {shown(value)}")
+    return float(value)
+
+
+def flag_of(value: Any, where: str) -> bool:
+    """True or False.
+
+    :raises CoachError: it is neither
+    """
+    if not isinstance(value, (bool, np.bool_)):
+        raise CoachError(f"the spec's '{where}' is true or false, not {shown(value)}")
+    return bool(value)
+
+
+def plain(name: str) -> str:
+    """A name in small letters, with underscores instead of hyphens."""
+    return name.lower().replace("-", "_")
+
+
+def choice_of(value: Any, where: str, choices: Iterable[str]) -> str:
+    """A name that is among several; hyphens are underscores.
+
+    :raises CoachError: it is another; names the nearest
+    """
+    known = {plain(one): one for one in choices}
+    if isinstance(value, str) and plain(value) in known:
+        return known[plain(value)]
+    suggestion = did_you_mean(value, known.values()) if isinstance(value, str) else ""
+    raise CoachError(
+        f"the spec's '{where}' {shown(value)} is not here{suggestion or ': there is ' + ', '.join(known.values())}"
+    )
+
+
+def shape_of(value: Any, where: str) -> tuple[int, ...]:
+    """A shape: whole numbers, or a single one; None for a single number.
+
+    :raises CoachError: this is not a shape, or an observation cannot have so many numbers
     """
     sizes = [] if value is None else value if isinstance(value, (list, tuple)) else [value]
     shape = tuple(whole_number(size, where) for size in sizes)
@@ -122,6 +162,12 @@ class Fields:
         self._given = dict(given)
         self._where = where
         self._known: set[str] = set()
+        self._below: dict[str, Fields] = {}
+
+    @property
+    def names(self) -> list[str]:
+        """All keys that are given."""
+        return list(self._given)
 
     def path(self, name: str) -> str:
         """A key with those above it."""
@@ -135,18 +181,10 @@ class Fields:
             raise CoachError(f"the spec's '{self.path(present[0])}' and '{present[1]}' say the same: give one of them")
         return self._given[present[0]] if present else None
 
-    def number(self, name: str, low: float = -math.inf, high: float = math.inf) -> float | None:
-        """A finite number.
-
-        :raises CoachError: it is none, or out of its range
-        """
-        value = self.get(name)
-        if value is None:
-            return None
-        if not _is_number(value) or not low <= value <= high:
-            limits = "" if (low, high) == (-math.inf, math.inf) else f" from {low:g} to {high:g}"
-            raise CoachError(f"the spec's '{self.path(name)}' is a number{limits}, not {shown(value)}")
-        return float(value)
+    def number(self, name: str, low: float = -math.inf, high: float = math.inf, *older: str) -> float | None:
+        """See ``number_of``."""
+        value = self.get(name, *older)
+        return None if value is None else number_of(value, self.path(name), low, high)
 
     def whole(self, name: str, *older: str, low: int = 1, high: int = 10**9) -> int | None:
         """See ``whole_number``."""
@@ -154,36 +192,43 @@ class Fields:
         return None if value is None else whole_number(value, self.path(name), low, high)
 
     def flag(self, name: str) -> bool | None:
-        """True or False."""
+        """See ``flag_of``."""
         value = self.get(name)
-        if value is not None and not isinstance(value, (bool, np.bool_)):
-            raise CoachError(f"the spec's '{self.path(name)}' is true or false, not {shown(value)}")
-        return None if value is None else bool(value)
+        return None if value is None else flag_of(value, self.path(name))
 
     def choice(self, name: str, choices: Iterable[str], *older: str) -> str | None:
-        """A text that is among several.
-
-        :raises CoachError: it is another; names the nearest
-        """
-        value, known = self.get(name, *older), list(choices)
-        if value is None or (isinstance(value, str) and value in known):
-            return value
-        suggestion = did_you_mean(value, known) if isinstance(value, str) else ""
-        raise CoachError(
-            f"the spec's '{self.path(name)}' {shown(value)} is not here{suggestion or ': there is ' + ', '.join(known)}"
-        )
+        """See ``choice_of``."""
+        value = self.get(name, *older)
+        return None if value is None else choice_of(value, self.path(name), choices)
 
     def fields(self, name: str, *older: str) -> Fields | None:
-        """A dictionary; a text stands for ``{"type": text}``."""
+        """A dictionary; a text stands for ``{"type": text}``, and False for none. ``finish`` checks its keys, too."""
         value = self.get(name, *older)
-        if value is None:
+        if value is None or value is False:
             return None
-        return Fields({"type": value} if isinstance(value, str) else value, self.path(name))
+        if name not in self._below:
+            self._below[name] = Fields({"type": value} if isinstance(value, str) else value, self.path(name))
+        return self._below[name]
+
+    def at(self, keys: str) -> tuple[Any, str]:
+        """A value at any depth, and its whole key. :param keys: as in a ``Row``"""
+        *above, last = keys.split(".")
+        fields: Fields | None = self
+        for name in above:
+            fields = None if fields is None else fields.fields(*name.split("|"))
+        names = last.split("|")
+        return (None, keys) if fields is None else (fields.get(*names), fields.path(names[0]))
+
+    def missing(self, name: str) -> Any:
+        """
+        :raises CoachError: always; the key has no value
+        """
+        raise CoachError(f"the spec's '{self.path(name)}' is missing")
 
     def is_type(self, name: str) -> bool:
         """True if the ``type`` is this one."""
         kind = self.get("type")
-        return isinstance(kind, str) and kind == name
+        return isinstance(kind, str) and plain(kind) == name
 
     def refuse(self, reason: str, *names: str) -> None:
         """
@@ -202,3 +247,5 @@ class Fields:
             if name not in self._known:
                 suggestion = did_you_mean(name, self._known) or f"; there are {', '.join(sorted(self._known))}"
                 raise CoachError(f"the spec's '{self.path(name)}' has no meaning here{suggestion}")
+        for fields in self._below.values():
+            fields.finish()

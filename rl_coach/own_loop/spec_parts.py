@@ -2,26 +2,42 @@
 
 from __future__ import annotations
 
+import copy
 import logging
+import math
 from dataclasses import dataclass, field
 from typing import Any, Mapping, Sequence
 
-from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
-from rl_coach.architectures.layers import BatchnormActivationDropout, Conv2d, Dense, Flatten, Layer, LayerNorm
+from rl_coach.architectures.embedder_parameters import INPUT_RESCALING, InputEmbedderParameters
+from rl_coach.architectures.layers import (
+    BatchnormActivationDropout,
+    Conv2d,
+    Dense,
+    Flatten,
+    Layer,
+    LayerNorm,
+    SameConv2d,
+)
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters, LSTMMiddlewareParameters
-from rl_coach.base_parameters import AgentParameters, NetworkParameters
-from rl_coach.core_types import EnvironmentSteps
+from rl_coach.base_parameters import AgentParameters
+from rl_coach.core_types import EnvironmentSteps, GradientClippingMethod
+from rl_coach.filters.filter import InputFilter
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
 from rl_coach.memories.memory import MemoryGranularity
 from rl_coach.memories.non_episodic.experience_replay import ExperienceReplayParameters
 from rl_coach.memories.non_episodic.prioritized_experience_replay import PrioritizedExperienceReplayParameters
-from rl_coach.own_loop.spec_fields import Fields, shown
+from rl_coach.own_loop.preprocessing import add_reward_filters, add_state_filters
+from rl_coach.own_loop.spec_fields import Fields, number_of, shown
 from rl_coach.schedules import ConstantSchedule, LinearSchedule, PieceWiseSchedule, Schedule
 from rl_coach.utils import CoachError
 
 logger = logging.getLogger("rl_coach")
 
-OPTIMIZERS = {"adam": "Adam", "rmsprop": "RMSProp", "gradient_descent": "SGD", "sgd": "SGD"}
+OPTIMIZERS = {
+    "adam": "Adam", "rmsprop": "RMSProp", "rms_prop": "RMSProp", "gradient_descent": "SGD", "sgd": "SGD",
+    "adadelta": "Adam", "adagrad": "RMSProp", "nadam": "Adam",
+}  # fmt: skip
+_NEAREST = ("adadelta", "adagrad", "nadam")
 ACTIVATIONS = {
     **{name: name for name in ("relu", "tanh", "sigmoid", "elu", "selu", "softplus", "leaky_relu")},
     "lrelu": "leaky_relu",
@@ -30,6 +46,8 @@ ACTIVATIONS = {
     "none": "none",
 }
 _MOST_UNITS = 65_536
+_MOST_LAYERS = 100
+_SMALLEST_PHASES = 50_000
 SEPARATE = "use_separate_networks_per_head"
 
 
@@ -41,12 +59,37 @@ class Definition:
     :param settings: values by path, for ``apply_settings``
     :param arguments: further arguments of ``make_agent``
     :param buffer_size: steps after which an episode is cut; None for no limit
+    :param space: Gymnasium's of the states
+    :param shapes: shape of each state by its observation's name, after preprocessing
     """
 
     parameters: AgentParameters
     settings: dict[str, Any] = field(default_factory=dict)
     arguments: dict[str, Any] = field(default_factory=dict)
     buffer_size: int | None = None
+    space: Any = None
+    shapes: dict[str, tuple[int, ...]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        named = getattr(self.space, "spaces", None) or {"observation": self.space}
+        # a choice reaches networks as 0 and 1 for each choice
+        self.shapes = {
+            name: (int(part.n),) if type(part).__name__ == "Discrete" else tuple(part.shape or (1,))
+            for name, part in named.items()
+        }
+
+    def preprocess(self, steps: Any, where: str) -> None:
+        """Filter the states. :param steps: see ``add_state_filters``"""
+        add_state_filters(self._filters(), steps, where, self.shapes)
+
+    def preprocess_rewards(self, steps: Any, where: str) -> None:
+        """Filter the rewards. :param steps: see ``add_reward_filters``"""
+        add_reward_filters(self._filters(), steps, where)
+
+    def _filters(self) -> InputFilter:
+        if self.parameters.input_filter is None:
+            self.parameters.input_filter = InputFilter()
+        return self.parameters.input_filter
 
     def set(self, path: str, value: Any) -> None:
         """Change a setting, unless the specification does not say it (None)."""
@@ -58,6 +101,14 @@ class Definition:
         if steps is not None:
             self.arguments["heatup_steps"] = steps
             self.settings["algorithm.heatup_using_network_decisions"] = True
+
+    def set_memory_of_phases(self, capacity: int | None) -> None:
+        """Limit the memory of an agent that learns from what it has just played: room for a phase and its last episode.
+
+        :param capacity: transitions, as the specification has it; None for the algorithm's own
+        """
+        if capacity is not None and isinstance(self.parameters.memory, EpisodicExperienceReplayParameters):
+            self.set("memory.max_size", (MemoryGranularity.Transitions, max(capacity, _SMALLEST_PHASES)))
 
     def act_at_random(self) -> None:
         """Never leave the heatup, and learn nothing."""
@@ -71,11 +122,13 @@ class Stack:
     :param convolutions: those for images
     :param dense: those behind them
     :param cells: number of LSTM cells at the end; None for none
+    :param by_name: layers for single states by name, in front of the others
     """
 
     convolutions: list[Layer] = field(default_factory=list)
     dense: list[Layer] = field(default_factory=list)
     cells: int | None = None
+    by_name: dict[str, Stack] = field(default_factory=dict)
 
     @property
     def units(self) -> list[int]:
@@ -83,44 +136,108 @@ class Stack:
         return [layer.units for layer in self.dense if isinstance(layer, Dense)]
 
 
-def stack_of(value: Any, where: str, activation: str) -> Stack:
+@dataclass(frozen=True)
+class LayerDefaults:
+    """Settings of a system's layers that a specification leaves out.
+
+    :param activation: of a fully connected layer
+    :param convolution_activation: of a convolution
+    :param padding: of a convolution
+    """
+
+    activation: str
+    convolution_activation: str
+    padding: str
+
+
+def stack_of(value: Any, where: str, defaults: LayerDefaults) -> Stack:
     """The layers of a list of dicts, as ``{"type": "dense", "size": 64}``.
 
-    :param activation: of a layer that names none
-    :raises CoachError: it is no such list; there is no such layer; or they are in an order that networks here lack
+    :raises CoachError: this is not a list of layers, a layer is unknown, or networks here lack the order
     """
-    if isinstance(value, Mapping) and set(value) == {"layers"}:
-        value = value["layers"]
+    if isinstance(value, Mapping):
+        return _stack_of_dict(Fields(value, where), defaults)
     if not isinstance(value, (list, tuple)):
         raise CoachError(f"the spec's '{where}' is a list of layers, not {shown(value)}")
+    if len(value) > _MOST_LAYERS:
+        raise CoachError(f"the spec's '{where}' has {len(value):,} layers; at most {_MOST_LAYERS} are possible")
     found = Stack()
     for number, one in enumerate(value):
-        _add_layer(found, Fields(one, f"{where}[{number}]"), activation)
+        if isinstance(one, (list, tuple)):
+            raise CoachError(f"the spec's '{where}[{number}]' is a dict, not {shown(one)}: networks here have one path")
+        _add_layer(found, Fields(one, f"{where}[{number}]"), defaults)
     return found
 
 
-def _add_layer(found: Stack, layer: Fields, activation: str) -> None:
-    known = ("dense", "conv2d", "flatten", "lstm", "internal_lstm", "nonlinearity", "dropout", "layer_norm")
-    kind = layer.choice("type", known) or _missing(layer, "type")
+def _stack_of_dict(network: Fields, defaults: LayerDefaults) -> Stack:
+    network.get("scope")
+    if network.get("network_spec") is not None:  # of RLgraph's value functions
+        found = stack_of(network.get("network_spec"), network.path("network_spec"), defaults)
+        network.finish()
+        return found
+    kind = network.choice("type", ("network", "multi_input_stream_nn"))
+    key = "post_network_spec" if kind == "multi_input_stream_nn" else "layers"
+    layers = network.get(key)
+    found = Stack() if layers is None and kind else stack_of(layers, network.path(key), defaults)
+    streams = network.fields("input_network_specs") if kind == "multi_input_stream_nn" else None
+    if streams is not None:
+        for name in streams.names:
+            found.by_name[name] = stack_of(streams.get(name), streams.path(name), defaults)
+    network.finish()
+    return found
+
+
+def _add_layer(found: Stack, layer: Fields, defaults: LayerDefaults) -> None:
+    kind = layer.choice("type", (*_LAYERS, *_PLAIN_LAYERS)) or layer.missing("type")
     layer.get("scope")
     if found.cells is not None:
         raise CoachError(f"the spec's '{layer.path('type')}': no layer may follow the LSTM")
-    if kind == "dense":
-        found.dense += [Dense(_units(layer)), *_activation(layer, activation)]
-    elif kind == "conv2d":
-        if found.dense:
-            raise CoachError(f"the spec's '{layer.path('type')}': convolutions come before other layers")
-        window, stride = layer.whole("window", "kernel_size", high=1000), layer.whole("stride", "strides", high=1000)
-        filters = layer.whole("size", "filters", high=_MOST_UNITS) or _missing(layer, "size")
-        layer.choice("padding", ("VALID", "valid"))
-        found.convolutions += [Conv2d(filters, window or 3, stride or 1), *_activation(layer, "relu")]
-    elif kind == "flatten":
-        found.dense.append(Flatten())
-    elif kind in ("lstm", "internal_lstm"):
-        found.cells = _units(layer)
+    for name in ("weights_spec", "biases_spec", "l1_regularization", "l2_regularization", "trainable"):
+        value = layer.get(name)
+        if value not in (None, 0.0, 0, True):
+            logger.warning("the spec's '%s' is left out: layers here begin and learn alike", layer.path(name))
+    if kind in _LAYERS:
+        _LAYERS[kind](found, layer, defaults)
     else:
         found.dense.append(_plain_layer(kind, layer))
     layer.finish()
+
+
+def _add_dense(found: Stack, layer: Fields, defaults: LayerDefaults) -> None:
+    layer.flag("bias")
+    found.dense += [Dense(_units(layer)), *_activation(layer, defaults.activation)]
+
+
+def _add_convolution(found: Stack, layer: Fields, defaults: LayerDefaults) -> None:
+    if any(isinstance(one, Dense) for one in found.dense):
+        raise CoachError(f"the spec's '{layer.path('type')}': convolutions come before other layers")
+    layer.flag("bias")
+    window, stride = layer.whole("window", "kernel_size", high=1000), layer.whole("stride", "strides", high=1000)
+    filters = layer.whole("size", "filters", high=_MOST_UNITS) or layer.missing("size")
+    padding = layer.choice("padding", ("valid", "same")) or defaults.padding
+    kind = SameConv2d if padding == "same" else Conv2d
+    activation = _activation(layer, defaults.convolution_activation)
+    found.convolutions += [kind(filters, window or 3, stride or 1), *activation]
+
+
+def _add_lstm(found: Stack, layer: Fields, defaults: LayerDefaults) -> None:
+    layer.choice("activation", ACTIVATIONS)
+    for name in ("return_sequences", "dropout"):
+        layer.get(name)
+    found.cells = _units(layer)
+
+
+def _add_flat(found: Stack, layer: Fields, defaults: LayerDefaults) -> None:
+    for name in ("flatten", "flatten_categories"):
+        layer.get(name)
+    found.dense.append(Flatten())
+
+
+_LAYERS = {
+    "dense": _add_dense, "conv2d": _add_convolution, "flatten": _add_flat, "reshape": _add_flat, "lstm": _add_lstm,
+    "internal_lstm": _add_lstm, "lstm_layer": _add_lstm,
+}  # fmt: skip
+_PLAIN_LAYERS = ("nonlinearity", "dropout", "layer_norm")
 
 
 def _plain_layer(kind: str, layer: Fields) -> Layer:
@@ -132,11 +249,7 @@ def _plain_layer(kind: str, layer: Fields) -> Layer:
 
 
 def _units(layer: Fields) -> int:
-    return layer.whole("size", "units", high=_MOST_UNITS) or _missing(layer, "size")
-
-
-def _missing(fields: Fields, name: str) -> Any:
-    raise CoachError(f"the spec's '{fields.path(name)}' is missing")
+    return layer.whole("size", "units", high=_MOST_UNITS) or layer.missing("size")
 
 
 def _activation(layer: Fields, default: str) -> list[Layer]:
@@ -144,35 +257,153 @@ def _activation(layer: Fields, default: str) -> list[Layer]:
     return [] if name == "none" else [BatchnormActivationDropout(activation_function=name)]
 
 
-def put_stack(network: NetworkParameters, stack: Stack | None, space: Any) -> None:
+def put_stack(definition: Definition, name: str, stack: Stack | None, where: str = "network") -> None:
     """Give a network these layers; without any it keeps its own.
 
-    :param space: Gymnasium's of the states
+    :raises CoachError: a convolution has no image, or layers are for a state that is not there
     """
-    named = getattr(space, "spaces", None) or {"observation": space}
     if stack is None:
+        _rename_embedders(definition, name)
         return
-    network.input_embedders_parameters = {
-        name: InputEmbedderParameters(
-            activation_function="none", scheme=list(stack.convolutions) if len(part.shape or ()) == 3 else []
+    network, shapes = definition.parameters.network_wrappers[name], definition.shapes
+    for named in stack.by_name:
+        if named not in shapes:
+            raise CoachError(f"the spec's '{where}' has layers for {named!r}; the states are {', '.join(shapes)}")
+    images = {one for one, shape in shapes.items() if len(shape) == 3}
+    if stack.convolutions and not images:
+        raise CoachError(f"the spec's '{where}' has a convolution, and no state is an image [height, width, channels]")
+    before = {one: stack.by_name.get(one, Stack()) for one in shapes}
+    embedders = {
+        one: InputEmbedderParameters(
+            activation_function="none", input_rescaling=_rescaling(definition, one),
+            scheme=[*own.convolutions, *own.dense, *(stack.convolutions if one in images else ())],
         )
-        for name, part in named.items()
-    }
+        for one, own in before.items()
+    }  # fmt: skip
+    others = {one: part for one, part in (network.input_embedders_parameters or {}).items() if one == "action"}
+    network.input_embedders_parameters = {**embedders, **others}
     if stack.cells is None:
         network.middleware_parameters = FCMiddlewareParameters("none", stack.dense)
     else:
         network.middleware_parameters = LSTMMiddlewareParameters("none", stack.cells, stack.dense)
 
 
-def set_optimizer(definition: Definition, fields: Fields | None, networks: Sequence[str]) -> None:
-    """An optimizer such as ``{"type": "adam", "learning_rate": 1e-3}`` for these networks."""
-    if fields is None:
-        return
-    kind, rate = fields.choice("type", OPTIMIZERS), fields.number("learning_rate", 1e-12, 1e3)
-    for name in networks:
-        definition.set(f"network_wrappers['{name}'].optimizer_type", OPTIMIZERS.get(kind or ""))
-        definition.set(f"network_wrappers['{name}'].learning_rate", rate)
+def _rename_embedders(definition: Definition, name: str) -> None:
+    """Give each state by name the embedder that the network has for its only one."""
+    embedders = definition.parameters.network_wrappers[name].input_embedders_parameters
+    if "observation" in embedders and "observation" not in definition.shapes:
+        own = embedders.pop("observation")
+        embedders.update({one: copy.deepcopy(own) for one in definition.shapes})
+
+
+def _rescaling(definition: Definition, name: str) -> dict[str, float] | None:
+    """None for what Coach's networks divide by; nothing is divided once the specification has scaled the state."""
+    filters = definition.parameters.input_filter
+    has_own = filters is not None and name in filters.observation_filters
+    return dict.fromkeys(INPUT_RESCALING, 1.0) if has_own else None
+
+
+def schedule_of(value: Any, where: str, low: float = -math.inf, high: float = math.inf) -> Any:
+    """A number, or a schedule of numbers.
+
+    :param value: a number; ``[from, to]``; ``["linear", from, to]``; or a dict such as
+        ``{"type": "linear-decay", "from": 1.0, "to": 0.1, "num_timesteps": 10000}``
+    :raises CoachError: it has another form
+    """
+    if isinstance(value, Schedule):
+        return value
+    if isinstance(value, (list, tuple)) and 1 <= len(value) <= 5:
+        parts = list(value)
+        kind = parts.pop(0) if isinstance(parts[0], str) else "linear_decay"
+        names = ("from", "to", "num_timesteps", "start_timestep")
+        value = {"type": kind, **dict(zip(names, parts))}
+    if not isinstance(value, Mapping):
+        return number_of(value, where, low, high)
+    fields = Fields(value, where)
+    kinds = {"linear_decay": "line", "linear": "line", "constant_decay": "constant", "constant": "constant",
+             "exponential_decay": "curve", "exponential": "curve", "polynomial_decay": "line"}  # fmt: skip
+    kind = kinds[fields.choice("type", kinds) or "linear_decay"]
+    if kind == "constant":
+        found: Any = ConstantSchedule(fields.number("constant_value", low, high, "value", "from") or 0.0)
+        fields.finish()
+        return found
+    first, last = fields.number("from", low, high), fields.number("to", low, high)
+    first, last = (1.0 if low < 1 <= high else high) if first is None else first, 0.1 if last is None else last
+    count, start = (
+        fields.whole("num_timesteps", "timesteps", high=10**12) or 10_000,
+        fields.whole("start_timestep", low=0),
+    )
+    half_lives = fields.number("num_half_lives", 1e-3, 1e3, "half_lives") if kind == "curve" else None
+    if kind == "curve":
+        found = after(start or 0, first, HalvingSchedule(first, last, count, half_lives or 10.0))
+    else:
+        found = line(first, last, count, start or 0)
     fields.finish()
+    return found
+
+
+class HalvingSchedule(Schedule):
+    """A value whose distance to the last one halves at even intervals, until it is there.
+
+    :param initial_value: the first
+    :param final_value: the last
+    :param steps: number of steps to it
+    :param half_lives: number of intervals in them
+    """
+
+    def __init__(self, initial_value: float, final_value: float, steps: int, half_lives: float):
+        super().__init__(initial_value)
+        self.final_value = final_value
+        self.steps = steps
+        self.half_lives = half_lives
+
+    def value_at(self, step: int) -> float:
+        if step >= self.steps:
+            return self.final_value
+        share = 2.0 ** (-self.half_lives * step / self.steps)
+        return self.final_value + share * (self.initial_value - self.final_value)
+
+
+def set_optimizer(definition: Definition, fields: Fields | None, networks: Sequence[str]) -> int | None:
+    """An optimizer such as ``{"type": "adam", "learning_rate": 1e-3}`` for these networks.
+
+    :return: number of its steps in one update; None if it does not say
+    """
+    if fields is None:
+        return None
+    if fields.is_type("multi_step"):
+        steps, inner = fields.whole("num_steps", high=10**6), fields.fields("optimizer")
+        if inner is not None and inner.is_type("multi_step"):
+            raise CoachError(f"the spec's '{inner.path('type')}': one multi_step is possible")
+        set_optimizer(definition, inner, networks)
+        return steps
+    if fields.is_type("clipped_step"):
+        limit, inner = fields.number("clipping_value", 1e-9), fields.fields("optimizer")
+        if inner is None:
+            return fields.missing("optimizer")
+        logger.warning("the spec's '%s' clips the gradients here, not the steps", fields.path("type"))
+        _set_all(definition, networks, "clip_gradients", limit)
+        _set_all(definition, networks, "gradients_clipping_method", GradientClippingMethod.ClipByValue)
+        return set_optimizer(definition, inner, networks)
+    kind, rate = fields.choice("type", OPTIMIZERS), fields.get("learning_rate")
+    if kind in _NEAREST:
+        logger.warning("the spec's '%s' %s is %s here", fields.path("type"), kind, OPTIMIZERS[kind])
+    _set_all(definition, networks, "optimizer_type", OPTIMIZERS.get(kind or ""))
+    if rate is not None:
+        rate = schedule_of(rate, fields.path("learning_rate"), 1e-12, 1e3)
+        _set_all(definition, networks, "learning_rate", rate)
+    _set_all(definition, networks, "clip_gradients", fields.number("clip_grad_norm", 1e-9))
+    _set_all(definition, networks, "optimizer_epsilon", fields.number("epsilon", 0, 1))
+    _set_all(definition, networks, "rms_prop_optimizer_decay", fields.number("decay", 0, 1))
+    for name in ("momentum", "scope"):
+        left_out(fields, name, "optimizers here have none")
+    fields.finish()
+    return None
+
+
+def _set_all(definition: Definition, networks: Sequence[str], name: str, value: Any) -> None:
+    for network in networks:
+        definition.set(f"network_wrappers['{network}'].{name}", value)
 
 
 def keep_episodes_for(definition: Definition, stack: Stack | None) -> None:
@@ -182,18 +413,18 @@ def keep_episodes_for(definition: Definition, stack: Stack | None) -> None:
 
 
 def set_replay(
-    definition: Definition, fields: Fields | None, kinds: Mapping[str, bool], keys: Mapping[str, str]
+    definition: Definition, fields: Fields | None, kinds: Mapping[str, bool | None], keys: Mapping[str, str]
 ) -> None:
     """A replay memory such as ``{"type": "replay", "capacity": 10000}``.
 
-    :param kinds: names of memories, and whether each has priorities
+    :param kinds: names of memories, and whether each has priorities; None keeps the algorithm's own memory
     :param keys: further keys of one with priorities, and the settings that they are
     """
     if fields is None:
         return
     keeps_episodes = isinstance(definition.parameters.memory, EpisodicExperienceReplayParameters)
     kind = fields.choice("type", [one for one in kinds if not (keeps_episodes and kinds[one])])
-    if kind is not None and not keeps_episodes:
+    if kind is not None and not keeps_episodes and kinds[kind] is not None:
         is_prioritized = kinds[kind]
         definition.parameters.memory = (
             PrioritizedExperienceReplayParameters() if is_prioritized else ExperienceReplayParameters()
@@ -221,6 +452,7 @@ def after(start: int, first: float, schedule: Schedule) -> Schedule:
 
 
 def left_out(fields: Fields, name: str, reason: str) -> None:
-    """Say that a key changes nothing here."""
-    if fields.get(name) is not None:
+    """Say that a key changes nothing here, unless its value is empty or 0."""
+    value = fields.get(name)
+    if value is not None and value is not False and value != 0 and value != "":
         logger.warning("the spec's '%s' is left out: %s", fields.path(name), reason)

@@ -6,7 +6,7 @@ from typing import Any, Mapping
 
 from rl_coach.own_loop.rlgraph import RLgraphAgent
 from rl_coach.own_loop.spec_agent import SpecAgent, agent_of_saved
-from rl_coach.own_loop.spec_fields import Fields, read_spec
+from rl_coach.own_loop.spec_fields import read_spec
 from rl_coach.own_loop.tensorforce import TensorForceAgent
 from rl_coach.utils import CoachError
 
@@ -16,11 +16,11 @@ AGENT_CLASSES: tuple[type[SpecAgent], ...] = (TensorForceAgent, RLgraphAgent)
 def agent_from_spec(given: Any, additions: Mapping[str, Any]) -> SpecAgent:
     """The agent of a specification, by the methods of the system that its ``type`` is of. See ``Agent.from_spec``."""
     document = {**read_spec({} if given is None else given), **additions}
-    known = [kind for agent_class in AGENT_CLASSES for kind in agent_class.family.readers]
-    kind = Fields(document).choice("type", known)
-    if kind is None:
-        raise CoachError(f"the spec's 'type' is missing; there are {', '.join(known)}")
-    return next(one for one in AGENT_CLASSES if kind in one.family.readers).from_spec(document)
+    names = [one for one in AGENT_CLASSES if any(key in document for key in (*one.family.states, *one.family.actions))]
+    for agent_class in (*names, *AGENT_CLASSES):
+        if agent_class.family.kind(document) is not None:
+            return agent_class.from_spec(document)
+    return (*names, *AGENT_CLASSES)[0].from_spec(document)
 
 
 def agent_of_saved_spec(saved: Any, given: Mapping[str, Any]) -> SpecAgent:

@@ -9,17 +9,20 @@ from __future__ import annotations
 
 import math
 import pathlib
-from functools import partial
-from typing import Any, Iterable, Mapping
+from typing import Any, ClassVar, Iterable, Mapping
 
 from rl_coach.agents.actor_critic_agent import ActorCriticAgentParameters
 from rl_coach.agents.clipped_ppo_agent import ClippedPPOAgentParameters
+from rl_coach.agents.ddpg_agent import DDPGAgentParameters
 from rl_coach.agents.ddqn_agent import DDQNAgentParameters
+from rl_coach.agents.dqfd_agent import DQfDAgentParameters
 from rl_coach.agents.dqn_agent import DQNAgentParameters
 from rl_coach.agents.n_step_q_agent import NStepQAgentParameters
 from rl_coach.agents.naf_agent import NAFAgentParameters
 from rl_coach.agents.policy_gradients_agent import PolicyGradientsAgentParameters
 from rl_coach.agents.rules.advantages import PolicyGradientRescaler
+from rl_coach.agents.trpo_agent import TRPOAgentParameters
+from rl_coach.architectures.layers import BatchnormActivationDropout, Dense, Layer
 from rl_coach.base_parameters import AgentParameters
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps
 from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
@@ -28,11 +31,13 @@ from rl_coach.exploration_policies.ou_process import OUProcessParameters
 from rl_coach.own_loop.forms import SINGLE, Part, Parts, part_of_space
 from rl_coach.own_loop.played import gymnasium_environment
 from rl_coach.own_loop.runner import Runner
-from rl_coach.own_loop.spec_agent import Family, SpecAgent
+from rl_coach.own_loop.spec_agent import Algorithm, Family, SpecAgent
 from rl_coach.own_loop.spec_fields import Fields, shape_of, shown
 from rl_coach.own_loop.spec_parts import (
     SEPARATE,
     Definition,
+    HalvingSchedule,
+    LayerDefaults,
     Stack,
     after,
     keep_episodes_for,
@@ -43,13 +48,23 @@ from rl_coach.own_loop.spec_parts import (
     set_replay,
     stack_of,
 )
+from rl_coach.own_loop.spec_table import (
+    Row,
+    anything,
+    first_value,
+    number,
+    only,
+    refused,
+    steps,
+    unused,
+    whole,
+)
 from rl_coach.schedules import ConstantSchedule, Schedule
 from rl_coach.utils import CoachError
 
-_WITHOUT_EFFECT = ("scope", "device", "batching_capacity", "batched_observe", "log_level", "name")
-_NEITHER = ("states_preprocessing", "preprocessing", "reward_preprocessing", "variable_noise", "distributions")
 _KINDS = ("float", "int", "bool")
-_REPLAY = {"replay": False, "naive_prioritized_replay": True, "prioritized_replay": True}
+_REPLAY: dict[str, bool | None] = {"replay": False, "naive_prioritized_replay": True, "prioritized_replay": True}
+_LAYERS = LayerDefaults("tanh", "relu", "same")
 _MOST_ACTIONS = 4096
 
 
@@ -98,42 +113,48 @@ def _actions(given: Any) -> Parts:
     return _parts(given, "actions", True)
 
 
-# settings
+# settings that all agents have
+
+_WITHOUT_EFFECT = ("scope", "device", "batching_capacity", "batched_observe", "log_level", "name", "summary_labels")
 
 
-def _common(parameters: AgentParameters, fields: Fields, space: Any) -> tuple[Definition, Stack | None]:
-    """Settings that all agents have: discount, network, and keys of TensorForce's own machinery."""
-    definition = Definition(parameters)
-    definition.set("algorithm.discount", fields.number("discount", 0, 1))
-    for name in _WITHOUT_EFFECT:
-        fields.get(name)
-    fields.refuse("make it a filter of the agent's parameters, or do it in your loop", *_NEITHER)
-    fields.refuse("give experiment_path, which writes signals and checkpoints", "summarizer", "summary_spec", "saver")
-    execution = fields.fields("execution")
-    if execution is not None:
-        execution.choice("type", ("single",))
-        execution.refuse("agents run in one process here", "session_config", "distributed_spec")
-        execution.finish()
-    network = fields.get("network", "network_spec")
-    stack = None if network is None else stack_of(network, "network", "tanh")
-    put_stack(parameters.network_wrappers["main"], stack, space)
-    return definition, stack
+def _saves(value: Any, where: str) -> None:
+    if isinstance(value, Mapping) and value.get("directory") is None:
+        return
+    unused("give experiment_path, which writes signals and checkpoints")(where)[0].read(value, where)
 
 
-def _optimizer(definition: Definition, fields: Fields | None) -> int | None:
-    """An optimizer, which may be one of several steps. :return: number of its steps"""
-    if fields is None or not fields.is_type("multi_step"):
-        set_optimizer(definition, fields, ["main"])
-        return None
-    steps, inner = fields.whole("num_steps", high=10**6), fields.fields("optimizer")
-    fields.finish()
-    set_optimizer(definition, inner, ["main"])
-    return steps
+COMMON = [
+    Row("discount", "algorithm.discount", number(0, 1)),
+    Row(
+        "states_preprocessing|states_preprocessing_spec|preprocessing",
+        lambda definition, given: definition.preprocess(given, "states_preprocessing"), anything,
+    ),
+    Row(
+        "reward_preprocessing|reward_preprocessing_spec",
+        lambda definition, given: definition.preprocess_rewards(given, "reward_preprocessing"), anything,
+    ),
+    *[Row(name, (), lambda value, where: None) for name in _WITHOUT_EFFECT],
+    *[Row(name, (), _saves) for name in ("saver|saver_spec", "summarizer|summary_spec|summarizer_spec")],
+    Row("execution.type", (), only("agents run in one process here", "single")),
+    *refused("agents run in one process here")(
+        "execution.session_config", "execution.distributed_spec", "session_config", "distributed_spec",
+    ),
+    *unused("use NoisyNetDense layers, or noise of the exploration")("variable_noise"),
+    *unused("policies here have the distributions of their spaces")("distributions|distributions_spec"),
+]  # fmt: skip
+
+
+def _network(definition: Definition, fields: Fields, network: str = "main") -> Stack | None:
+    layers = fields.get("network", "network_spec")
+    stack = None if layers is None else stack_of(layers, "network", _LAYERS)
+    put_stack(definition, network, stack)
+    return stack
 
 
 def _update_mode(fields: Fields, default_unit: str) -> tuple[str, int | None, int | None]:
-    """The unit that updates are counted in, the size of a batch, and the distance of updates; ``batch_size`` and
-    ``update_frequency`` beside it are those of 0.3."""
+    """The unit that updates are counted in, the size of a batch, and the distance of updates. TensorForce 0.3 has
+    ``batch_size`` and ``update_frequency`` instead."""
     size, every = fields.whole("batch_size", high=10**7), fields.whole("update_frequency")
     mode = fields.fields("update_mode")
     if mode is None:
@@ -141,99 +162,77 @@ def _update_mode(fields: Fields, default_unit: str) -> tuple[str, int | None, in
     if size is not None or every is not None:
         raise CoachError("the spec's 'update_mode' says what 'batch_size' and 'update_frequency' say: give one of them")
     unit = mode.choice("unit", ("timesteps", "episodes")) or default_unit
-    size, every = mode.whole("batch_size", high=10**7), mode.whole("frequency")
-    mode.finish()
-    return unit, size, every
+    return unit, mode.whole("batch_size", high=10**7), mode.whole("frequency")
 
 
-def _value_agent(parameters: AgentParameters, fields: Fields, space: Any) -> Definition:
-    """An agent with a replay memory."""
-    definition, stack = _common(parameters, fields, space)
-    unit, batch, every = _update_mode(fields, "timesteps")
+# agents that learn values
+
+VALUES = [
+    *COMMON,
+    Row("repeat_update", "algorithm.num_consecutive_training_steps", whole(1, 10**6)),
+    Row("first_update", lambda definition, count: definition.wait(count), whole(0)),
+    Row(
+        "target_sync_frequency", "algorithm.num_steps_between_copying_online_weights_to_target",
+        steps(EnvironmentSteps),
+    ),
+    Row("target_update_weight", "algorithm.rate_for_copying_weights_to_target", number(1e-9, 1)),
+    *refused("agents that learn values have no such term")("entropy_regularization"),
+]  # fmt: skip
+
+
+def _complete_values(definition: Definition, fields: Fields) -> None:
+    stack = _network(definition, fields)
+    _replay(definition, fields, stack, ["main"])
     definition.set(
-        "network_wrappers['main'].batch_size", batch if batch is None or batch <= 10**5 else _too_many(batch)
+        "algorithm.num_consecutive_training_steps", set_optimizer(definition, fields.fields("optimizer"), ["main"])
     )
+    _huber(definition, fields)
+    _explore(definition, fields.fields("actions_exploration", "explorations_spec", "exploration"))
+
+
+def _replay(definition: Definition, fields: Fields, stack: Stack | None, networks: list[str]) -> None:
+    """Updates from a replay memory."""
+    unit, batch, every = _update_mode(fields, "timesteps")
+    if batch is not None and batch > 10**5:
+        raise CoachError(f"the spec's 'batch_size' is a whole number from 1 to 100,000, not {batch}")
+    for network in networks:
+        definition.set(f"network_wrappers['{network}'].batch_size", batch)
     if every is not None:
         step = EnvironmentSteps if unit == "timesteps" else EnvironmentEpisodes
         definition.set("algorithm.num_consecutive_playing_steps", step(every))
     memory = fields.fields("memory", "memory_spec")
-    keys = {"prioritization_weight": "memory.alpha", "prioritization_constant": "memory.epsilon"}
     if memory is not None:
         for name in ("include_next_states", "random_sampling"):
             memory.flag(name)
         memory.whole("buffer_size")
     keep_episodes_for(definition, stack)
-    set_replay(definition, memory, _REPLAY, keys)
-    if memory is not None:
-        memory.finish()
-    definition.set("algorithm.num_consecutive_training_steps", _optimizer(definition, fields.fields("optimizer")))
-    definition.set("algorithm.num_consecutive_training_steps", fields.whole("repeat_update", high=10**6))
-    definition.wait(fields.whole("first_update", low=0))
-    _target(definition, fields)
-    fields.refuse("agents that learn values have no such term", "entropy_regularization")
-    return definition
+    keys = {"prioritization_weight": "memory.alpha", "prioritization_constant": "memory.epsilon"}
+    keeps_its_memory = isinstance(definition.parameters, DQfDAgentParameters)  # of demonstrations
+    set_replay(definition, memory, dict.fromkeys(_REPLAY, None) if keeps_its_memory else _REPLAY, keys)
 
 
-def _too_many(batch: int) -> int:
-    raise CoachError(f"the spec's 'batch_size' is a whole number from 1 to 100,000, not {batch}")
-
-
-def _target(definition: Definition, fields: Fields) -> None:
-    """Target network, loss and exploration of agents that learn values."""
-    every = fields.whole("target_sync_frequency")
-    definition.set(
-        "algorithm.num_steps_between_copying_online_weights_to_target",
-        None if every is None else EnvironmentSteps(every),
-    )
-    definition.set("algorithm.rate_for_copying_weights_to_target", fields.number("target_update_weight", 1e-9, 1))
+def _huber(definition: Definition, fields: Fields) -> None:
     huber = fields.number("huber_loss", 0)
     if huber not in (None, 0.0, 1.0):
         raise CoachError(f"the spec's 'huber_loss' is 1, 0 or none here, not {huber:g}")
     definition.set("network_wrappers['main'].replace_mse_with_huber_loss", None if huber is None else huber == 1.0)
-    _explore(definition, fields.fields("actions_exploration", "explorations_spec", "exploration"))
-
-
-class HalvingSchedule(Schedule):
-    """A value whose distance to the last one halves at even intervals, until it is there.
-
-    :param initial_value: the first
-    :param final_value: the last
-    :param steps: number of steps to it
-    :param half_lives: number of intervals in them
-    """
-
-    def __init__(self, initial_value: float, final_value: float, steps: int, half_lives: float):
-        super().__init__(initial_value)
-        self.final_value = final_value
-        self.steps = steps
-        self.half_lives = half_lives
-
-    def value_at(self, step: int) -> float:
-        if step >= self.steps:
-            return self.final_value
-        share = 2.0 ** (-self.half_lives * step / self.steps)
-        return self.final_value + share * (self.initial_value - self.final_value)
 
 
 def _explore(definition: Definition, fields: Fields | None) -> None:
     if fields is None:
         return
     kinds = (
-        "epsilon_decay",
-        "epsilon_anneal",
-        "constant",
-        "ornstein_uhlenbeck",
-        "ornstein_uhlenbeck_process",
-        "gaussian_noise",
-    )
+        "epsilon_decay", "epsilon_anneal", "constant", "linear_decay", "ornstein_uhlenbeck",
+        "ornstein_uhlenbeck_process", "gaussian_noise",
+    )  # fmt: skip
     kind = fields.choice("type", kinds)
     if kind is None:
         raise CoachError(f"the spec's '{fields.path('type')}' is missing; there are {', '.join(kinds)}")
     exploration: Any
     if kind.startswith("ornstein"):
         exploration = OUProcessParameters()
-        for name, low in (("mu", None), ("theta", 0.0), ("sigma", 0.0)):
-            value = fields.number(name) if low is None else fields.number(name, low)
+        for name, low in (("mu", -math.inf), ("theta", 0.0), ("sigma", 0.0)):
+            value = fields.number(name, low)
             if value is not None:
                 setattr(exploration, name, value)
     elif kind == "gaussian_noise":
@@ -245,7 +244,6 @@ def _explore(definition: Definition, fields: Fields | None) -> None:
         exploration = EGreedyParameters()
         exploration.epsilon_schedule, exploration.evaluation_epsilon = _epsilon(kind, fields), 0.0
     definition.parameters.exploration = exploration
-    fields.finish()
 
 
 def _epsilon(kind: str, fields: Fields) -> Schedule:
@@ -254,95 +252,127 @@ def _epsilon(kind: str, fields: Fields) -> Schedule:
         return ConstantSchedule(0.1 if value is None else value)
     first, last = fields.number("initial_epsilon", 0, 1), fields.number("final_epsilon", 0, 1)
     first, last = 1.0 if first is None else first, 0.1 if last is None else last
-    steps, start = fields.whole("timesteps", high=10**12) or 10_000, fields.whole("start_timestep", low=0) or 0
-    if kind == "epsilon_anneal":
-        return line(first, last, steps, start)
+    count, start = fields.whole("timesteps", high=10**12) or 10_000, fields.whole("start_timestep", low=0) or 0
+    if kind != "epsilon_decay":
+        return line(first, last, count, start)
     half_lives = fields.number("half_lives", 1e-3, 1e3)
-    return after(start, first, HalvingSchedule(first, last, steps, 10.0 if half_lives is None else half_lives))
+    return after(start, first, HalvingSchedule(first, last, count, 10.0 if half_lives is None else half_lives))
 
 
-def _dqn(fields: Fields, space: Any) -> Definition:
-    return _value_agent(DDQNAgentParameters() if fields.flag("double_q_model") else DQNAgentParameters(), fields, space)
-
-
-def _ddqn(fields: Fields, space: Any) -> Definition:
-    if fields.flag("double_q_model") is False:
-        raise CoachError("the spec's 'double_q_model' is false, and ddqn_agent is double: use dqn_agent")
-    return _value_agent(DDQNAgentParameters(), fields, space)
-
-
-def _naf(fields: Fields, space: Any) -> Definition:
-    fields.refuse("naf_agent has one Q-function", "double_q_model")
-    return _value_agent(NAFAgentParameters(), fields, space)
-
-
-def _n_step(fields: Fields, space: Any) -> Definition:
-    parameters = NStepQAgentParameters()
-    definition, _ = _common(parameters, fields, space)
+def _complete_n_step(definition: Definition, fields: Fields) -> None:
+    _network(definition, fields)
     unit, batch, every = _update_mode(fields, "timesteps")
     if unit != "timesteps" or every not in (None, batch):
         raise CoachError("the spec's 'update_mode': dqn_nstep_agent learns each batch_size timesteps once, in order")
     definition.set("algorithm.num_steps_between_gradient_updates", batch)
-    _latest(fields)
-    _optimizer(definition, fields.fields("optimizer"))
-    fields.refuse("dqn_nstep_agent has one Q-function", "double_q_model")
-    _target(definition, fields)
-    return definition
+    _latest(definition, fields)
+    set_optimizer(definition, fields.fields("optimizer"), ["main"])
+    _huber(definition, fields)
+    _explore(definition, fields.fields("actions_exploration", "explorations_spec", "exploration"))
 
 
-def _latest(fields: Fields) -> None:
-    """The memory of agents that learn from what they have just played, which is as large as that."""
+def _complete_dqfd(definition: Definition, fields: Fields) -> None:
+    definition.set("algorithm.pretraining_updates", 0)  # ``pretrain`` makes them
+    _complete_values(definition, fields)
+
+
+def _complete_ddpg(definition: Definition, fields: Fields) -> None:
+    stack = _network(definition, fields, "actor")
+    critic = fields.fields("critic_network")
+    if critic is not None:
+        sizes = [critic.whole(name, high=65_536) for name in ("size_t0", "size_t1")]
+        relu = BatchnormActivationDropout(activation_function="relu")
+        layers: list[Layer] = [one for size in sizes if size is not None for one in (Dense(size), relu)]
+        put_stack(definition, "critic", Stack(stack.convolutions if stack else [], layers))
+    elif stack is not None:
+        put_stack(definition, "critic", Stack(stack.convolutions, stack.dense))
+    else:
+        put_stack(definition, "critic", None)
+    if stack is not None and stack.cells is not None:
+        raise CoachError("the spec's 'network': the critic of ddpg_agent has no state, so its policy has no LSTM")
+    own = definition.parameters.memory
+    _replay(definition, fields, None, ["actor", "critic"])
+    if not isinstance(definition.parameters.memory, type(own)):
+        left_out(fields, "memory", "ddpg_agent samples uniformly")
+        definition.parameters.memory = own
+    definition.set(
+        "algorithm.num_consecutive_training_steps", set_optimizer(definition, fields.fields("optimizer"), ["actor"])
+    )
+    set_optimizer(definition, fields.fields("critic_optimizer"), ["critic"])
+    _explore(definition, fields.fields("actions_exploration", "explorations_spec", "exploration"))
+
+
+# agents with a policy
+
+POLICY = [
+    *COMMON,
+    Row("entropy_regularization", "algorithm.beta_entropy", first_value),
+    *refused("a policy explores by itself")("actions_exploration|explorations_spec|exploration"),
+    *unused("every step is learned from once", True)("keep_last_timestep"),
+]
+
+
+def _latest(definition: Definition, fields: Fields) -> None:
+    """The memory of agents that learn from their newest episodes."""
     memory = fields.fields("memory", "memory_spec")
     if memory is not None:
-        memory.choice("type", ("latest",))
+        memory.choice("type", ("latest", "replay"))
         memory.flag("include_next_states")
-        memory.whole("capacity")
-        memory.finish()
+        definition.set_memory_of_phases(memory.whole("capacity"))
 
 
-def _policy_agent(definition: Definition, fields: Fields) -> None:
-    """Settings that all agents with a policy have."""
-    definition.set("algorithm.beta_entropy", fields.number("entropy_regularization"))
-    fields.refuse("a policy explores by itself", "actions_exploration", "explorations_spec", "exploration")
-    _latest(fields)
+_BASELINES = {"mlp": ("sizes",), "network": ("sizes", "network", "network_spec"), "cnn": ("conv_sizes", "dense_sizes"),
+              "custom": ("network", "network_spec"), "aggregated": ("baselines",)}  # fmt: skip
 
 
 def _baseline(definition: Definition, fields: Fields, stack: Stack | None) -> str | None:
     """The critic. :return: ``baseline_mode``"""
     mode, baseline = fields.choice("baseline_mode", ("states", "network")), fields.fields("baseline")
     optimizer = fields.fields("baseline_optimizer")
-    definition.set(f"network_wrappers['main'].{SEPARATE}", None if mode is None else mode == "states")
     if mode is None and (baseline is not None or optimizer is not None):
         raise CoachError("the spec's 'baseline_mode' is missing: states or network")
+    if "main" in definition.parameters.network_wrappers:
+        definition.set(f"network_wrappers['main'].{SEPARATE}", None if mode is None else mode == "states")
     if baseline is not None:
-        baseline.choice("type", ("mlp", "network"))
-        sizes = baseline.get("sizes")
-        baseline.finish()
-        own = None if stack is None else stack.units
-        if sizes is not None and own is not None and (not isinstance(sizes, (list, tuple)) or list(sizes) != own):
-            raise CoachError(f"the spec's 'baseline.sizes' are those of the network here, {own}, not {shown(sizes)}")
-    if optimizer is not None:
-        _optimizer_of_baseline(definition, optimizer)
+        kind = baseline.choice("type", _BASELINES) or "mlp"
+        sizes = [value for name in _BASELINES[kind] if (value := baseline.get(name)) is not None]
+        for name in ("l1_regularization", "l2_regularization", "scope"):
+            left_out(baseline, name, "the baseline has the settings of the network here")
+        if stack is not None and kind == "mlp" and sizes and list(_numbers(sizes[0], baseline)) == stack.units:
+            pass
+        elif sizes:
+            left_out(fields, "baseline", "it has the layers of the policy's network here")
+    _optimizer_of_baseline(definition, fields, optimizer)
     return mode
 
 
-def _optimizer_of_baseline(definition: Definition, fields: Fields) -> None:
-    """An optimizer that has to be that of the policy."""
-    own = Definition(definition.parameters)
-    if fields.is_type("multi_step"):
-        left_out(fields, "num_steps", "policy and baseline are updated together")
-    _optimizer(own, fields)
-    for path, value in own.settings.items():
-        if definition.settings.get(path, value) != value:
-            raise CoachError(
-                f"the spec's 'baseline_optimizer': policy and baseline have one optimizer here, whose "
-                f"{path.rpartition('.')[2]} is {definition.settings[path]}, not {value}"
-            )
+def _numbers(sizes: Any, baseline: Fields) -> tuple[int, ...]:
+    return shape_of(sizes, baseline.path("sizes"))
 
 
-def _ppo(fields: Fields, space: Any) -> Definition:
-    definition, stack = _common(ClippedPPOAgentParameters(), fields, space)
-    _policy_agent(definition, fields)
+def _optimizer_of_baseline(definition: Definition, fields: Fields, optimizer: Fields | None) -> None:
+    if optimizer is None:
+        return
+    network = "critic" if "critic" in definition.parameters.network_wrappers else "main"
+    own = Definition(definition.parameters, space=definition.space)
+    count = set_optimizer(own, optimizer, [network])
+    if network == "critic":
+        definition.settings.update(own.settings)
+        definition.set("algorithm.value_epochs", count)
+    elif any(repr(definition.settings.get(path, value)) != repr(value) for path, value in own.settings.items()):
+        left_out(fields, "baseline_optimizer", "policy and baseline are updated together, by the policy's optimizer")
+
+
+PPO = [
+    *POLICY,
+    Row("likelihood_ratio_clipping", "algorithm.clip_likelihood_ratio_using_epsilon", number(1e-6)),
+    Row("gae_lambda", "algorithm.gae_lambda", number(0, 1)),
+]
+
+
+def _complete_ppo(definition: Definition, fields: Fields) -> None:
+    stack = _network(definition, fields)
+    _latest(definition, fields)
     unit, batch, every = _update_mode(fields, "timesteps")
     if every not in (None, batch):
         raise CoachError(f"the spec's 'update_mode.frequency' is its batch_size for ppo_agent, not {every}")
@@ -352,26 +382,32 @@ def _ppo(fields: Fields, space: Any) -> Definition:
         definition.set("algorithm.num_consecutive_playing_steps", step(batch))
         if fraction is not None and unit == "timesteps":
             definition.set("network_wrappers['main'].batch_size", max(1, round(batch * fraction)))
-    steps = fields.whole("optimization_steps", high=10**5)
-    if steps is not None:
-        definition.set("algorithm.optimization_epochs", max(1, round(steps * (fraction or 1.0))))
-    _optimizer(definition, fields.fields("step_optimizer", "optimizer"))
-    definition.set("algorithm.clip_likelihood_ratio_using_epsilon", fields.number("likelihood_ratio_clipping", 1e-6))
-    definition.set("algorithm.gae_lambda", fields.number("gae_lambda", 0, 1))
+    count = fields.whole("optimization_steps", high=10**5)
+    if count is not None:
+        definition.set("algorithm.optimization_epochs", max(1, round(count * (fraction or 1.0))))
+    set_optimizer(definition, fields.fields("step_optimizer", "optimizer"), ["main"])
     _baseline(definition, fields, stack)
-    return definition
 
 
-def _vpg(fields: Fields, space: Any) -> Definition:
+def _vpg_parameters(fields: Fields) -> AgentParameters:
     has_baseline = fields.get("baseline_mode") is not None
-    parameters = ActorCriticAgentParameters() if has_baseline else PolicyGradientsAgentParameters()
-    definition, stack = _common(parameters, fields, space)
-    _policy_agent(definition, fields)
-    unit, batch, every = _update_mode(fields, "episodes")
-    if unit != "episodes" or every not in (None, batch):
-        raise CoachError("the spec's 'update_mode': vpg_agent learns from each batch_size episodes once: unit episodes")
-    definition.set("algorithm.apply_gradients_every_x_episodes", batch)
-    if _optimizer(definition, fields.fields("optimizer")) not in (None, 1):
+    return ActorCriticAgentParameters() if has_baseline else PolicyGradientsAgentParameters()
+
+
+def _complete_vpg(definition: Definition, fields: Fields) -> None:
+    stack = _network(definition, fields)
+    _latest(definition, fields)
+    unit, batch, every = _update_mode(fields, "episodes" if fields.get("update_mode") else "timesteps")
+    has_baseline = fields.get("baseline_mode") is not None
+    if unit == "episodes":
+        if every not in (None, batch):
+            raise CoachError("the spec's 'update_mode': vpg_agent learns from each batch_size episodes once")
+        definition.set("algorithm.apply_gradients_every_x_episodes", batch)
+    elif has_baseline:
+        definition.set("algorithm.num_steps_between_gradient_updates", batch)
+    elif batch not in (None, 1000):  # TensorForce's own
+        left_out(fields, "batch_size", "vpg_agent learns from whole episodes; update_mode counts them")
+    if set_optimizer(definition, fields.fields("optimizer"), ["main"]) not in (None, 1):
         raise CoachError("the spec's 'optimizer.num_steps' is 1 for vpg_agent, which learns from each episode once")
     gae_lambda = fields.number("gae_lambda", 0, 1)
     _baseline(definition, fields, stack)
@@ -380,40 +416,109 @@ def _vpg(fields: Fields, space: Any) -> Definition:
             raise CoachError("the spec's 'gae_lambda' needs a 'baseline_mode'")
         definition.set("algorithm.policy_gradient_rescaler", PolicyGradientRescaler.GAE)
         definition.set("algorithm.gae_lambda", gae_lambda)
-    return definition
 
 
-def _random(fields: Fields, space: Any) -> Definition:
-    definition, _ = _common(PolicyGradientsAgentParameters(), fields, space)
+TRPO = [
+    *POLICY[: len(COMMON)],
+    *unused("trpo_agent has no such term")("entropy_regularization", "likelihood_ratio_clipping"),
+    *POLICY[len(COMMON) + 1 :],
+    Row("learning_rate", "algorithm.max_kl_divergence", number(1e-9, 1e3)),
+    Row("cg_max_iterations", "algorithm.conjugate_gradient_iterations", whole(0, 10**4)),
+    Row("cg_damping", "algorithm.conjugate_gradient_damping", number(0, 1e3)),
+    Row("ls_max_iterations", "algorithm.line_search_attempts", whole(1, 10**3)),
+    *unused("its loop is compiled")("cg_unroll_loop", "ls_unroll_loop", "ls_accept_ratio"),
+    Row("gae_lambda", "algorithm.gae_lambda", number(0, 1)),
+    *unused("the step is that of the trust region")("optimizer"),
+]
+
+
+def _complete_trpo(definition: Definition, fields: Fields) -> None:
+    stack = _network(definition, fields, "actor")
+    put_stack(definition, "critic", stack)
+    _latest(definition, fields)
+    unit, batch, every = _update_mode(fields, "timesteps")
+    if every not in (None, batch):
+        raise CoachError(f"the spec's 'update_mode.frequency' is its batch_size for trpo_agent, not {every}")
+    if batch is not None:
+        step = EnvironmentSteps if unit == "timesteps" else EnvironmentEpisodes
+        definition.set("algorithm.num_consecutive_playing_steps", step(batch))
+    _baseline(definition, fields, stack)
+
+
+def _complete_random(definition: Definition, fields: Fields) -> None:
+    _network(definition, fields)
     definition.act_at_random()
-    return definition
 
 
-def _not_here(fields: Fields, space: Any) -> Definition:
-    raise CoachError(f"the spec's 'type' {fields.get('type')} is an algorithm that is not here: use ppo_agent")
+def _of(kind: Any) -> Any:
+    return lambda fields: kind()
+
+
+def _dqn_parameters(fields: Fields) -> AgentParameters:
+    return DDQNAgentParameters() if fields.flag("double_q_model") else DQNAgentParameters()
+
+
+_ONE_Q = [Row("double_q_model", (), lambda value, where: unused("it has one Q-function")(where)[0].read(value, where))]
+_DOUBLE = [Row("double_q_model", (), only("it is double: use dqn_agent", True))]
+
+
+def _in_general(parameters: AgentParameters) -> Algorithm:
+    """An algorithm that TensorForce does not have."""
+
+    def complete(definition: Definition, fields: Fields) -> None:
+        names = list(parameters.network_wrappers)
+        for name in ("main", "policy", "actor"):
+            if name in names:
+                _network(definition, fields, name)
+        set_optimizer(definition, fields.fields("optimizer"), names)
+
+    return Algorithm(lambda fields: parameters, COMMON, complete)
 
 
 FAMILY = Family(
     "TensorForce",
     {
-        "dqn_agent": _dqn, "ddqn_agent": _ddqn, "dqn_nstep_agent": _n_step, "naf_agent": _naf, "ppo_agent": _ppo,
-        "vpg_agent": _vpg, "random_agent": _random, "trpo_agent": _not_here, "ddpg_agent": _not_here,
+        "dqn_agent": Algorithm(_dqn_parameters, VALUES, _complete_values),
+        "ddqn_agent": Algorithm(_of(DDQNAgentParameters), [*VALUES, *_DOUBLE], _complete_values),
+        "dqn_nstep_agent": Algorithm(_of(NStepQAgentParameters), [*VALUES, *_ONE_Q], _complete_n_step),
+        "naf_agent": Algorithm(_of(NAFAgentParameters), [*VALUES, *_ONE_Q], _complete_values),
+        "dqfd_agent": Algorithm(
+            _of(DQfDAgentParameters),
+            [
+                *VALUES, *_DOUBLE,
+                Row("expert_margin", "algorithm.margin", number(0, 1e6)),
+                Row("supervised_weight", "algorithm.supervised_weight", number(0, 1e6)),
+                *unused("demonstrations stay for ever", 10000)("demo_memory_capacity"),
+                *unused("batches have demonstrations by their priorities", 0.2)("demo_sampling_ratio"),
+            ],
+            _complete_dqfd,
+        ),
+        "ddpg_agent": Algorithm(_of(DDPGAgentParameters), VALUES, _complete_ddpg),
+        "ppo_agent": Algorithm(_of(ClippedPPOAgentParameters), PPO, _complete_ppo),
+        "vpg_agent": Algorithm(_vpg_parameters, POLICY, _complete_vpg),
+        "trpo_agent": Algorithm(_of(TRPOAgentParameters), TRPO, _complete_trpo),
+        "random_agent": Algorithm(_of(PolicyGradientsAgentParameters), COMMON, _complete_random),
     },
     ("states", "states_spec"),
     ("actions", "actions_spec"),
+    ("states", "actions", "network"),
     _states,
     _actions,
     updates_itself=True,
+    general=_in_general,
 )  # fmt: skip
 
 
 # methods
 
+_MODEL = "tensorforce-model"
+
 
 class TensorForceAgent(SpecAgent):
-    """An agent by TensorForce's methods; those of ``Agent`` are there too, apart from what is named anew."""
+    """An agent with TensorForce's methods. It has the methods of ``Agent``, too."""
 
     family = FAMILY
+    kind: ClassVar[str | None] = None
 
     @property
     def timestep(self) -> int:
@@ -448,7 +553,7 @@ class TensorForceAgent(SpecAgent):
     def observe(  # type: ignore[override]  # TensorForce's order
         self, terminal: Any, reward: Any, env_ids: Any = None, infos: Any = None
     ) -> None:
-        """Take in reward and end of the last action; the next state comes with the next ``act``.
+        """Store the reward and the end of the last action. The next state comes with the next ``act``.
 
         :param terminal: the episode has come to its end
         :param reward: a number
@@ -460,28 +565,26 @@ class TensorForceAgent(SpecAgent):
         """False: nothing but your loop stops an agent."""
         return False
 
-    def save_model(self, directory: Any, append_timestep: bool = True) -> str:
+    def save_model(self, directory: Any = None, append_timestep: bool = True) -> str:
         """Write all that is needed to go on exactly.
 
-        :param directory: where to
-        :param append_timestep: write into a directory of its own there, named by the number of steps
+        :param directory: where to; None for ``tensorforce-model``
+        :param append_timestep: write into a new directory there. Its name has the number of steps
         :return: the path, for ``restore_model``
         """
-        path = pathlib.Path(directory) / (f"timestep-{self.total_steps}" if append_timestep else "")
+        path = pathlib.Path(directory or _MODEL) / (f"timestep-{self.total_steps}" if append_timestep else "")
         self.save(path)
         return str(path)
 
     def restore_model(self, directory: Any = None, file: Any = None) -> None:
-        """Go on from what ``save_model`` wrote.
+        """Continue from a model that ``save_model`` wrote.
 
         :param directory: where it was written to; the newest there. For ``save_model("models/mine")`` it may be
             ``"models"``, because TensorForce began the names of its files with the last part
-        :param file: one of those in ``directory``, or a path without it
-        :raises CoachError: there is none
+        :param file: a file in ``directory``, or a path without it
+        :raises CoachError: nothing was saved there
         """
-        path = pathlib.Path(directory or "") / (file or "")
-        if directory is None and file is None:
-            raise CoachError("restore_model needs the directory that save_model wrote to")
+        path = pathlib.Path(directory or ("" if file else _MODEL)) / (file or "")
         found = list(path.glob("timestep-*")) or ([] if file else list(path.glob("*/timestep-*")))
         steps = {int(one.name.rpartition("-")[2]): one for one in found if one.name[9:].isdigit()}
         self._restore(steps[max(steps)] if steps else path)
@@ -493,9 +596,17 @@ class TensorForceAgent(SpecAgent):
             each step
         :return: number of steps stored
         """
-        if isinstance(demonstrations, Mapping):
-            return self.import_observations(_renamed(demonstrations))
-        return self.import_observations([_renamed(one) for one in demonstrations])
+        stored, memory = self.import_observations(demonstrations), self._core.memory
+        if getattr(memory, "keeps_demonstrations", False):
+            memory.keep_as_demonstrations()
+        return stored
+
+    def set_demonstrations(self, batch: Mapping[str, Any]) -> int:
+        """``import_demonstrations`` of columns."""
+        return self.import_demonstrations(batch)
+
+    def initialize_model(self) -> None:
+        """Do nothing: an agent here has its networks when it is made."""
 
     def pretrain(self, steps: int) -> list[float]:
         """Learn from the memory without acting.
@@ -506,22 +617,84 @@ class TensorForceAgent(SpecAgent):
         return [self.update() for _ in range(steps)]
 
 
-def _renamed(demonstration: Any) -> dict[str, Any]:
-    if not isinstance(demonstration, Mapping):
-        raise CoachError(f"a demonstration is a dict, not {shown(demonstration)}")
-    if demonstration.get("internals"):
-        raise CoachError(INTERNALS)
-    names = {"reward": "rewards", "terminal": "terminals", "state": "states", "action": "actions"}
-    return {names.get(str(name), str(name)): value for name, value in demonstration.items() if name != "internals"}
-
-
-INTERNALS = "internals are kept by the agent: give none"
-
 Agent = TensorForceAgent
-DQNAgent, DDQNAgent, DQNNstepAgent, NAFAgent, PPOAgent, VPGAgent, RandomAgent = (
-    partial(TensorForceAgent.from_spec, type=kind)
-    for kind in ("dqn_agent", "ddqn_agent", "dqn_nstep_agent", "naf_agent", "ppo_agent", "vpg_agent", "random_agent")
-)
+LearningAgent = TensorForceAgent
+
+
+class MemoryAgent(TensorForceAgent):
+    """Base of agents with a replay memory."""
+
+    kind: ClassVar[str | None] = None
+
+
+class BatchAgent(TensorForceAgent):
+    """Base of agents that learn from their newest episodes."""
+
+    kind: ClassVar[str | None] = None
+
+    def reset_batch(self) -> None:
+        """Leave the episode in progress."""
+        self.reset()
+
+
+class DQNAgent(MemoryAgent):
+    """DQN."""
+
+    kind = "dqn_agent"
+
+
+class DDQNAgent(MemoryAgent):
+    """Double DQN."""
+
+    kind = "ddqn_agent"
+
+
+class DQNNstepAgent(BatchAgent):
+    """DQN with returns of several steps."""
+
+    kind = "dqn_nstep_agent"
+
+
+class NAFAgent(MemoryAgent):
+    """Normalized advantage functions."""
+
+    kind = "naf_agent"
+
+
+class DQFDAgent(MemoryAgent):
+    """DQN from demonstrations."""
+
+    kind = "dqfd_agent"
+
+
+class DDPGAgent(MemoryAgent):
+    """Deep deterministic policy gradients."""
+
+    kind = "ddpg_agent"
+
+
+class PPOAgent(BatchAgent):
+    """PPO."""
+
+    kind = "ppo_agent"
+
+
+class VPGAgent(BatchAgent):
+    """Policy gradients."""
+
+    kind = "vpg_agent"
+
+
+class TRPOAgent(BatchAgent):
+    """TRPO."""
+
+    kind = "trpo_agent"
+
+
+class RandomAgent(TensorForceAgent):
+    """Random actions."""
+
+    kind = "random_agent"
 
 
 class OpenAIGym:
@@ -561,13 +734,19 @@ class OpenAIGym:
 
 __all__ = [
     "Agent",
-    "DQNAgent",
+    "BatchAgent",
+    "DDPGAgent",
     "DDQNAgent",
+    "DQFDAgent",
+    "DQNAgent",
     "DQNNstepAgent",
     "NAFAgent",
     "OpenAIGym",
     "PPOAgent",
+    "LearningAgent",
+    "MemoryAgent",
     "RandomAgent",
     "Runner",
+    "TRPOAgent",
     "VPGAgent",
 ]

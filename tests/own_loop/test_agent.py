@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import pathlib
 import re
 import subprocess
@@ -15,15 +16,18 @@ import pytest
 from gymnasium.spaces import Box, Dict, Discrete
 
 from rl_coach import Agent, make_agent
-from rl_coach.agents.clipped_ppo_agent import ClippedPPOAgentParameters
+from rl_coach.agents.clipped_ppo_agent import ClippedPPOAgent, ClippedPPOAgentParameters
 from rl_coach.agents.dqn_agent import DQNAgentParameters
+from rl_coach.agents.ppo_agent import PPOAgent
 from rl_coach.agents.td3_agent import TD3AgentParameters
 from rl_coach.callbacks import SaveEvery, StopOnReward
 from rl_coach.core_types import EnvironmentSteps
 from rl_coach.filters.observation.observation_normalization_filter import ObservationNormalizationFilter
 from rl_coach.memories.memory import MemoryGranularity
+from rl_coach.own_loop.agent import DEFINITION_FILE
 from rl_coach.own_loop.making import NAMES_HERE
 from rl_coach.policy import Policy
+from rl_coach.schedules import LinearSchedule
 from rl_coach.utils import CoachError
 from tests.frameworks import FRAMEWORK
 from tests.own_loop.loops import AGENTS, Loop, agent_state, assert_equal, own_agent, small
@@ -120,6 +124,20 @@ def test_a_saved_agent_goes_on_exactly_in_the_middle_of_an_episode(tmp_path, nam
     saved.agent = Agent.load(tmp_path, algorithm=make())
     saved.run(120)
     assert_equal(agent_state(uninterrupted.agent), agent_state(saved.agent))
+
+
+def test_an_agent_saved_as_ppo_by_older_versions_is_still_the_one_with_a_penalty(tmp_path):
+    agent_of("AdaptivePPO", "CartPole-v1", seed=0).save(tmp_path)
+    file = tmp_path / DEFINITION_FILE
+    saved = json.loads(file.read_text())
+    saved["arguments"]["algorithm"] = "PPO"
+    file.write_text(json.dumps(saved))
+    assert isinstance(Agent.load(tmp_path).graph_manager.get_agent(), PPOAgent)
+
+
+def test_an_agent_is_saved_by_its_class(tmp_path):
+    agent_of("PPO", "CartPole-v1", seed=0).save(tmp_path)
+    assert isinstance(Agent.load(tmp_path).graph_manager.get_agent(), ClippedPPOAgent)
 
 
 def test_an_action_without_an_answer_and_one_without_its_next_state_are_saved_too(tmp_path):
@@ -425,7 +443,7 @@ def test_settings_have_short_names_paths_and_levels():
     ]:
         with pytest.raises(CoachError, match=reason):
             bandit(**settings)
-    with pytest.raises(CoachError, match="no algorithm 'DQM'; did you mean 'DQN'"):
+    with pytest.raises(CoachError, match="no algorithm 'DQM'; did you mean 'DrQ' or 'DQN'"):
         agent_of("DQM", "CartPole-v1")
 
 
@@ -483,3 +501,26 @@ def test_its_import_brings_no_framework():
     )
     found = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
     assert found.stdout == "True []\n"
+
+
+@pytest.mark.parametrize("algorithm", ["DQN", "ClippedPPO", "A2C"])
+def test_a_learning_rate_may_be_a_schedule_which_ends_learning_at_0(algorithm):
+    agent = make_agent(
+        algorithm, "CartPole-v1", seed=1, framework=FRAMEWORK.name, learning_rate=LinearSchedule(1e-2, 0.0, 2),
+        num_consecutive_playing_steps=EnvironmentSteps(16),
+    )  # fmt: skip
+    before = agent.get_weights()["main"]
+    agent.learn(400)
+    after = agent.get_weights()["main"]
+    agent.learn(200)
+    assert any(np.any(one != other) for one, other in zip(before, after))
+    for one, other in zip(agent.get_weights()["main"], after):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_schedule_and_a_decay_of_the_learning_rate_are_refused_together():
+    with pytest.raises(CoachError, match="learning_rate is a schedule, and learning_rate_decay_rate"):
+        make_agent(
+            "DQN", "CartPole-v1", framework=FRAMEWORK.name, learning_rate=LinearSchedule(1e-2, 0.0, 2),
+            learning_rate_decay_rate=0.5, learning_rate_decay_steps=3,
+        )  # fmt: skip

@@ -246,7 +246,7 @@ def test_each_environment_has_a_buffer_by_its_name():
     actions = agent.get_action(states)
     agent.observe(states, actions, [], [1.0, 1.0], rng.normal(size=(2, 2)), [True, False])
     assert agent.total_steps == 12
-    with pytest.raises(CoachError, match="there are 2 environments, and 'third' is none: give num_envs"):
+    with pytest.raises(CoachError, match="there are 2 environments, and no place for 'third': give num_envs"):
         agent.observe(states[0], 0, [], 1.0, states[0], False, env_id="third")
 
 
@@ -275,24 +275,63 @@ def test_an_action_without_exploration_is_counted_once_it_is_observed():
 
 def test_what_cannot_be_given_is_refused_in_one_line():
     agent, state = rlgraph_agent(), np.zeros(2)
-    with pytest.raises(CoachError, match="call get_action first, or import_observations"):
-        agent.observe(state, 0, [], 1.0, state)
     action = agent.get_action(state)
     for wrong, reason in [
         (lambda: agent.get_action(state, internals=[np.zeros(3)]), "internals are kept by the agent: give none"),
-        (lambda: agent.get_action(state, extra_returns={"logits"}), "extra_returns may be 'preprocessed_states', not"),
-        (lambda: agent.get_action(state), "has not answered the last action"),
+        (lambda: agent.get_action(state, extra_returns={"logits"}), "extra_returns may be 'preprocessed_states', "),
         (lambda: agent.observe(state, action, [1], 1.0, state), "internals are kept by the agent: give none"),
-        (lambda: agent.observe(state, 1 - action, [], 1.0, state), "another state or action than get_action had"),
-        (lambda: agent.observe(state + 1, action, [], 1.0, state), "another state or action than get_action had"),
-        (lambda: agent.store_model(), "store_model needs a path"),
-        (lambda: agent.load_model(), "load_model needs the path"),
+        (lambda: agent.observe(state, 7, [], 1.0, state), "the action 7 is not in the action space"),
+        (lambda: agent.observe(np.zeros(5), action, [], 1.0, state), "the observation"),
+        (lambda: agent.call_api_method("no_method"), "the agent has no method 'no_method'"),
+        (lambda: agent.build({"a": 1}), "build_options are for RLgraph's graph"),
         (lambda: agent.export_graph(), "export_graph needs a directory"),
     ]:
         with pytest.raises(CoachError, match=reason) as caught:
             wrong()
         assert len(str(caught.value).splitlines()) == 1
     agent.observe(state, action, [], 1.0, state)
+
+
+def test_get_action_changes_nothing_and_takes_batches():
+    agent, states = rlgraph_agent(), np.random.default_rng(0).normal(size=(5, 2)).astype(np.float32)
+    first = agent.get_action(states[0])
+    assert isinstance(first, int) and agent.get_action(states[1]) in (0, 1, 2) and agent.timesteps == 0
+    actions, seen, internals, explored = agent.get_action(
+        states, extra_returns=["preprocessed_states", "internal_states", "used_exploration"]
+    )
+    assert actions.shape == (5,) and np.array_equal(seen, states) and internals == [] and explored is True
+    assert agent.get_action(states, use_exploration=False).tolist() == [agent.predict(one) for one in states]
+
+
+def test_observe_takes_any_steps():
+    agent, rng = rlgraph_agent(num_envs=2), np.random.default_rng(0)
+    states = rng.normal(size=(6, 2)).astype(np.float32)
+    agent.observe(states[:3], [0, 1, 2], [], [1.0, 2.0, 3.0], states[1:4], [False, False, True], env_id="a")
+    agent.observe(states[4], 2, [], 4.0, states[5], False, env_id="b")
+    agent.observe(states[0], 1, [], 5.0, states[1], True, env_id="b")  # which begins an episode
+    memory = agent.graph_manager.get_agent().memory
+    stored = [memory.transitions[row] for row in range(memory.num_transitions())]
+    found = sorted((float(one.reward), int(one.action), bool(one.terminated)) for one in stored)
+    assert found == [(1.0, 0, False), (2.0, 1, False), (3.0, 2, True), (4.0, 2, False), (5.0, 1, True)]
+    assert agent.call_api_method("get_action", {"states": states[0], "use_exploration": False}) in (0, 1, 2)
+
+
+def test_steps_that_others_recorded_are_stored_under_the_names_of_both_systems():
+    steps = [
+        {"state": np.zeros(2), "action": 0, "reward": 1.0, "terminal": i % 4 == 3, "internal": []} for i in range(12)
+    ]
+    agent = rlgraph_agent()
+    assert agent.import_observations(steps) == 12
+    columns = {name + "s": [one[name] for one in steps] for name in ("state", "action", "terminal", "reward")}
+    assert agent.import_observations(columns) == 12
+
+
+def test_a_policy_can_be_stored_without_a_path(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    agent = rlgraph_agent()
+    assert agent.store_model() == "rlgraph-model-0"
+    agent.load_model()
+    agent.terminate()
 
 
 def test_models_and_weights_of_rlgraph(tmp_path):

@@ -11,7 +11,13 @@ import numpy as np
 import pytest
 
 from rl_coach import Agent
+from rl_coach.agents.apex_agent import ApexDQNAgent
+from rl_coach.agents.dqfd_agent import DQfDAgent
+from rl_coach.agents.impala_agent import IMPALAAgent
 from rl_coach.agents.policy_optimization_agent import PolicyGradientRescaler
+from rl_coach.agents.qr_dqn_agent import QuantileRegressionDQNAgent
+from rl_coach.agents.rainbow_dqn_agent import RainbowDQNAgent
+from rl_coach.agents.trpo_agent import TRPOAgent
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps
 from rl_coach.memories.memory import MemoryGranularity
 from rl_coach.own_loop import rlgraph, tensorforce
@@ -80,7 +86,7 @@ def made(spec, **changes):
 def test_a_tensorforce_spec_of_dqn():
     agent = made(DQN)
     found, main = parameters(agent), parameters(agent).network_wrappers["main"]
-    assert type(agent) is tensorforce.TensorForceAgent and type(found).__name__ == "DDQNAgentParameters"
+    assert type(agent) is tensorforce.DQNAgent and type(found).__name__ == "DDQNAgentParameters"
     assert [repr(layer) for layer in main.middleware_parameters.scheme if "Dense" in repr(layer)] == [
         "Dense(units=8)", "Dense(units=4)",
     ]  # fmt: skip
@@ -99,7 +105,7 @@ def test_a_tensorforce_spec_of_dqn():
 def test_an_rlgraph_spec_of_dqn():
     agent = made(RLGRAPH_DQN, seed=None)
     found, main = parameters(agent), parameters(agent).network_wrappers["main"]
-    assert type(agent) is rlgraph.RLgraphAgent and type(found).__name__ == "DQNAgentParameters"
+    assert type(agent) is rlgraph.DQNAgent and type(found).__name__ == "DQNAgentParameters"
     assert type(main.heads_parameters[0]).__name__ == "DuelingQHeadParameters"
     assert (main.learning_rate, main.batch_size) == (0.01, 4)
     assert found.memory.alpha == 0.5 and found.memory.beta.value_at(9) == 0.25
@@ -253,7 +259,7 @@ def test_images_get_the_convolutions():
         }
     )  # fmt: skip
     main = parameters(agent).network_wrappers["main"]
-    assert repr(main.input_embedders_parameters["observation"].scheme[0]).startswith("Conv2d(num_filters=4")
+    assert repr(main.input_embedders_parameters["observation"].scheme[0]).startswith("SameConv2d(num_filters=4")
     assert main.middleware_parameters.number_of_lstm_cells == 4
     assert agent.act(np.zeros((12, 12, 3), np.uint8)) in (0, 1)
 
@@ -262,6 +268,8 @@ def test_images_get_the_convolutions():
 
 BAD = [None, True, -1, 0.5, math.nan, math.inf, 10**5000, "much", b"bytes", [], [1, "a"], {}, {"type": "none"},
        {"type": ["dqn"]}, {1: 2}, object(), lambda: 0, np.zeros((2, 2)), "a\nb", {"type": "replay\n"}]  # fmt: skip
+CYCLE: dict = {"type": "dqn_agent"}
+CYCLE["states"] = CYCLE["network"] = CYCLE
 HOSTILE_DOCUMENTS = [
     None, 3, [], "", "{", "[1]", "type: dqn: x", "no_such_file.json", "x\0y.json", "/", "a\nb", {"type": None},
     {"type": 3}, {"type": "dqm"}, {"type": "trpo_agent"}, {"type": "apex"}, {"type": "impala"}, {1: 2}, b"dqn",
@@ -287,8 +295,11 @@ HOSTILE_DOCUMENTS = [
     {"type": "vpg_agent", "states": STATES, "actions": ACTIONS, "gae_lambda": 0.5},
     {"type": "ppo_agent", "states": STATES, "actions": ACTIONS, "baseline": {"type": "mlp"}},
     {"type": "ppo_agent", "states": STATES, "actions": ACTIONS, "network": NETWORK, "baseline_mode": "states",
-     "baseline": {"type": "mlp", "sizes": [9]}},
-    {**RLGRAPH_DQN, "n_step": 3}, {**RLGRAPH_DQN, "action_space": {"type": "float", "shape": 2}},
+     "baseline": {"type": "mlp", "sizes": "many"}},
+    {**RLGRAPH_DQN, "n_step": 0}, {**DQN, "network": [{"type": "conv2d", "size": 2}]},
+    {**RLGRAPH_DQN, "network_spec": [{"type": "dense", "units": 1}] * 10**6}, CYCLE,
+    {"type": "dqn", "state_space": CYCLE, "action_space": 2}, {**DQN, "states_preprocessing": CYCLE},
+    {**DQN, "network": CYCLE}, {**RLGRAPH_DQN, "action_space": {"type": "float", "shape": 2}},
     {**RLGRAPH_DQN, "state_space": {"a": {"b": {"type": "float"}}}}, {**RLGRAPH_DQN, "action_space": -1},
     {**RLGRAPH_DQN, "preprocessing_spec": [{"type": "grayscale"}]},
     {**RLGRAPH_DQN, "state_space": gymnasium.spaces.Text(3)}, {**DQN, "discount": 10**400},
@@ -337,9 +348,146 @@ def test_the_nearest_key_is_named():
             made(spec)
 
 
-@pytest.mark.parametrize(("base", "spec"), [(tensorforce.Agent, DQN), (rlgraph.Agent, RLGRAPH_DQN)])
-def test_a_subclass_makes_agents_of_itself(base, spec):
+@pytest.mark.parametrize(
+    ("base", "thin", "spec"),
+    [(tensorforce.Agent, tensorforce.DQNAgent, DQN), (rlgraph.Agent, rlgraph.DQNAgent, RLGRAPH_DQN)],
+)
+def test_classes_and_subclasses_are_real(base, thin, spec, tmp_path):
     class Own(base):
+        def act(self, *arguments, **settings):
+            return "own"
+
+    class OwnThin(thin):
         pass
 
-    assert type(Own.from_spec(spec, **SETTINGS)) is Own and type(base.from_spec(spec, **SETTINGS)) is base
+    (tmp_path / "spec.json").write_text(json.dumps(spec))
+    assert type(Own.from_spec(spec, **SETTINGS)) is Own and Own.from_spec(spec, **SETTINGS).act() == "own"
+    assert thin.__name__ == "DQNAgent" and issubclass(thin, base)
+    for agent in (
+        base.from_spec(spec, **SETTINGS), thin.from_file(tmp_path / "spec.json", **SETTINGS),
+        base.create(spec, **SETTINGS), OwnThin.from_spec(spec, **SETTINGS), OwnThin(**{**spec, **SETTINGS}),
+    ):  # fmt: skip
+        assert isinstance(agent, thin) and callable(agent.update)
+    states, actions = (spec[name] for name in thin.family.positional[:2])
+    rest = {name: one for name, one in spec.items() if name not in (*thin.family.positional[:2], "type")}
+    assert type(thin(states, actions, **rest, **SETTINGS)) is thin
+    with pytest.raises(CoachError, match="DQNAgent is of the type dqn"):
+        thin.from_spec({**spec, "type": "ppo"}, **SETTINGS)
+    with pytest.raises(CoachError, match="has got two values"):
+        thin(states, actions, **{thin.family.positional[1]: actions}, **SETTINGS)
+
+
+def test_an_agent_uses_the_framework_of_its_process():
+    agent = Agent.from_spec({**DQN, "seed": 1})
+    assert agent.graph_manager.task_parameters.framework_type is FRAMEWORK
+
+
+def test_hyphens_are_underscores_and_an_agent_may_be_named_with_its_suffix():
+    for kind in ("actor-critic", "actor_critic", "actor-critic-agent"):
+        agent = made({"type": kind, "state_space": "float", "action_space": 2})
+        assert isinstance(agent, rlgraph.ActorCriticAgent)
+
+
+@pytest.mark.parametrize(
+    "given, expected",
+    [
+        ([1.0, 0.5], {0: 1.0, 5000: 0.75, 10_000: 0.5}),
+        (["linear", 1.0, 0.5, 10], {0: 1.0, 5: 0.75, 10: 0.5}),
+        ({"type": "linear-decay", "from": 1.0, "to": 0.0, "num_timesteps": 4}, {0: 1.0, 2: 0.5, 4: 0.0}),
+        ({"type": "constant_decay", "constant_value": 0.25}, {0: 0.25, 9: 0.25}),
+        ({"type": "exponential", "from": 1.0, "to": 0.5, "num_timesteps": 10, "half_lives": 2}, {0: 1.0, 5: 0.75}),
+    ],
+)
+def test_schedules(given, expected):
+    agent = made({**RLGRAPH_DQN, "exploration_spec": {"epsilon_spec": {"decay_spec": given}}})
+    schedule = parameters(agent).exploration.epsilon_schedule
+    assert {step: schedule.value_at(step) for step in expected} == pytest.approx(expected)
+
+
+def test_a_learning_rate_of_a_spec_is_a_schedule():
+    agent = made({**RLGRAPH_DQN, "optimizer_spec": {"type": "adam", "learning_rate": ["linear", 0.1, 0.001, 10]}})
+    rate = parameters(agent).network_wrappers["main"].learning_rate
+    assert [rate.value_at(step) for step in (0, 10)] == [0.1, 0.001]
+
+
+@pytest.mark.parametrize(
+    "steps, shape, image, expected",
+    [
+        ([{"type": "divide", "divisor": 2}], (2,), [2.0, 4.0], [1.0, 2.0]),
+        ([{"type": "multiply", "factor": 3}, {"type": "clip", "min": 0, "max": 5}], (2,), [-1.0, 2.0], [0.0, 5.0]),
+        ([{"type": "normalize"}], (2,), [1.0, 3.0], [0.0, 1.0]),
+        ([{"type": "center"}], (2,), [1.0, 3.0], [-1.0, 1.0]),
+        ([{"type": "standardize"}], (2,), [1.0, 3.0], [-1.0, 1.0]),
+        ([{"type": "reshape", "flatten": True}, "convert_type"], (2, 2), [[1, 2], [3, 4]], [1, 2, 3, 4]),
+        ([{"type": "sequence", "length": 2}], (2,), [1.0, 2.0], [1, 1, 2, 2]),
+        ([{"type": "grayscale"}, {"type": "divide", "scale": 10}], (1, 1, 3), [[[10, 10, 10]]], [[[1.0]]]),
+        ([{"type": "crop", "x": 1, "y": 0, "width": 1, "height": 1}], (1, 2, 1), [[[1], [7]]], [[[7.0]]]),
+    ],
+)
+def test_preprocessing_is_done_by_filters(steps, shape, image, expected):
+    agent = made({**RLGRAPH_DQN, "state_space": {"type": "float", "shape": shape}, "network_spec": [],
+                  "preprocessing_spec": steps, "memory_spec": None})  # fmt: skip
+    seen = agent.preprocess_states(np.asarray(image, np.float32))
+    np.testing.assert_allclose(seen, expected, atol=1e-5)
+    batch = agent.preprocess_states(np.asarray([image] * 3, np.float32))
+    assert batch.shape == (3, *np.shape(expected))
+    action, given = agent.get_action(np.asarray(image, np.float32), extra_returns="preprocessed_states")
+    agent.observe(given, action, [], 1.0, np.asarray(image, np.float32), False)
+    stored = agent.graph_manager.get_agent().episode.buffer.transitions[0].state["observation"]
+    np.testing.assert_allclose(stored, expected, atol=1e-5)
+
+
+def test_same_padding_keeps_the_size():
+    agent = made({**DQN, "memory": "replay", "states": {"type": "float", "shape": [5, 7, 1]},
+                  "network": [{"type": "conv2d", "size": 2, "window": 3, "stride": 2},
+                              {"type": "dense", "size": 4}]})  # fmt: skip
+    kernels = [one for one in agent.get_weights()["main"] if one.ndim == 2]
+    assert kernels[0].shape == (3 * 4 * 2, 4)  # ceil(5 / 2) x ceil(7 / 2) positions of 2 filters
+    agent.act(np.ones((5, 7, 1)))
+
+
+def test_mixed_actions_and_choices_of_sac_are_rounded_numbers(tmp_path):
+    spec = {"type": "ppo_agent", "states": STATES, "network": NETWORK, "actions": {
+        "gear": {"type": "int", "num_actions": 3},
+        "gas": {"type": "float", "min_value": 0, "max_value": 1}}}  # fmt: skip
+    agent = made(spec)
+    for _ in range(20):
+        action = agent.act(np.zeros(3))
+        assert action["gear"] in (0, 1, 2) and isinstance(action["gear"], int) and 0 <= action["gas"] <= 1
+        agent.observe(terminal=False, reward=1.0)
+    agent.save(tmp_path)
+    assert set(Agent.load(tmp_path).predict(np.zeros(3))) == {"gear", "gas"}
+    sac = made({"type": "sac", "state_space": STATES, "action_space": 4, "update_spec": {"batch_size": 4}})
+    seen = {sac.get_action(np.zeros(3)) for _ in range(40)}
+    assert seen <= {0, 1, 2, 3} and len(seen) > 1
+    sac.observe(np.zeros(3), 3, [], 1.0, np.zeros(3), True)
+
+
+def test_an_argument_without_a_meaning_gives_a_line_unless_it_is_the_default(caplog):
+    made({**RLGRAPH_DQN, "store_last_q_table": False, "auto_build": True, "saver_spec": None})
+    assert not [one for one in caplog.messages if "left out" in one]
+    made({**RLGRAPH_DQN, "store_last_q_table": True})
+    assert any("'store_last_q_table' is left out: update returns the loss" in one for one in caplog.messages)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("trpo_agent", TRPOAgent), ("qr-dqn", QuantileRegressionDQNAgent), ("RainbowAgent", RainbowDQNAgent)],
+)
+def test_tensorforce_knows_every_algorithm_by_name(name, kind):
+    agent = tensorforce.Agent.from_spec(
+        {"type": name, "states": STATES, "actions": ACTIONS, "discount": 0.9}, **SETTINGS
+    )
+    assert type(agent.graph_manager.get_agent()) is kind and parameters(agent).algorithm.discount == 0.9
+
+
+@pytest.mark.parametrize(("name", "kind"), [("apex", ApexDQNAgent), ("IMPALA", IMPALAAgent), ("dqfd", DQfDAgent)])
+def test_rlgraph_knows_every_algorithm_by_name(name, kind):
+    spaces = {key: RLGRAPH_DQN[key] for key in ("state_space", "action_space")}
+    agent = rlgraph.Agent.from_spec({"type": name, **spaces}, **SETTINGS)
+    assert type(agent.graph_manager.get_agent()) is kind
+
+
+def test_a_field_without_meaning_for_an_algorithm_is_named():
+    with pytest.raises(CoachError, match="the spec's 'learning_speed' has no meaning here"):
+        made({"type": "trpo_agent", "states": STATES, "actions": ACTIONS, "learning_speed": 1})

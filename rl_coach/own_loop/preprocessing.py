@@ -1,0 +1,284 @@
+"""Preprocessing of states and rewards, as specifications of other systems describe it, by Coach's filters."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Callable, Mapping
+
+import numpy as np
+
+from rl_coach.filters.filter import InputFilter
+from rl_coach.filters.observation.observation_clipping_filter import ObservationClippingFilter
+from rl_coach.filters.observation.observation_crop_filter import ObservationCropFilter
+from rl_coach.filters.observation.observation_filter import ObservationFilter, similar_space
+from rl_coach.filters.observation.observation_normalization_filter import ObservationNormalizationFilter
+from rl_coach.filters.observation.observation_rescale_to_size_filter import ObservationRescaleToSizeFilter
+from rl_coach.filters.observation.observation_rgb_to_y_filter import ObservationRGBToYFilter
+from rl_coach.filters.observation.observation_stacking_filter import ObservationStackingFilter
+from rl_coach.filters.pure import PureFilter, stateless
+from rl_coach.filters.reward.reward_clipping_filter import RewardClippingFilter
+from rl_coach.filters.reward.reward_normalization_filter import RewardNormalizationFilter
+from rl_coach.filters.reward.reward_rescale_filter import RewardRescaleFilter
+from rl_coach.own_loop.spec_fields import Fields, plain, shape_of, shown
+from rl_coach.spaces import ImageObservationSpace, ObservationSpace, PlanarMapsObservationSpace
+from rl_coach.utils import CoachError
+
+Shape = tuple[int, ...]
+_EPSILON = 1e-6
+
+
+class ScalingFilter(ObservationFilter):
+    """Multiplies each element; the result is float32.
+
+    :param factor: the number to multiply with
+    """
+
+    def __init__(self, factor: float):
+        super().__init__()
+        self.factor = factor
+
+    def filter(self, observation: Any, update_internal_state: bool = True) -> np.ndarray:
+        return np.asarray(observation, np.float32) * np.float32(self.factor)
+
+    def filter_batch(self, observations: Any, update_internal_state: bool = True) -> np.ndarray:
+        return self.filter(observations)
+
+    def pure(self, ops: Any) -> PureFilter:
+        return stateless(lambda batch: ops.cast(batch, "float32") * self.factor)
+
+    def get_filtered_observation_space(self, input_observation_space: ObservationSpace) -> ObservationSpace:
+        ends = [self.filter(end) for end in (input_observation_space.low, input_observation_space.high)]
+        return similar_space(input_observation_space, np.minimum(*ends), np.maximum(*ends))
+
+
+class ReshapingFilter(ObservationFilter):
+    """Gives observations another shape. :param shape: the new one"""
+
+    def __init__(self, shape: Shape):
+        super().__init__()
+        self.shape = shape
+
+    def filter(self, observation: Any, update_internal_state: bool = True) -> np.ndarray:
+        return np.reshape(observation, self.shape)
+
+    def filter_batch(self, observations: Any, update_internal_state: bool = True) -> np.ndarray:
+        return np.reshape(observations, (-1, *self.shape))
+
+    def pure(self, ops: Any) -> PureFilter:
+        return stateless(lambda batch: ops.reshape(batch, (-1, *self.shape)))
+
+    def get_filtered_observation_space(self, input_observation_space: ObservationSpace) -> ObservationSpace:
+        low, high = (self.filter(end) for end in (input_observation_space.low, input_observation_space.high))
+        if len(self.shape) == 3:
+            return PlanarMapsObservationSpace(np.array(self.shape), low, high)
+        return similar_space(input_observation_space, low, high)
+
+
+class StandardizingFilter(ObservationFilter):
+    """Moves each observation alone to the mean 0 and, if wanted, to the deviation 1 or to the range from 0 to 1.
+
+    :param kind: ``center``, ``standardize`` or ``normalize``
+    """
+
+    def __init__(self, kind: str):
+        super().__init__()
+        self.kind = kind
+
+    def filter(self, observation: Any, update_internal_state: bool = True) -> np.ndarray:
+        values = np.asarray(observation, np.float32)
+        if self.kind == "normalize":
+            return (values - values.min()) / (values.max() - values.min() + _EPSILON)
+        centered = values - values.mean()
+        return centered if self.kind == "center" else centered / (values.std() + _EPSILON)
+
+    def get_filtered_observation_space(self, input_observation_space: ObservationSpace) -> ObservationSpace:
+        shape = tuple(input_observation_space.shape)
+        low, high = (0.0, 1.0) if self.kind == "normalize" else (-np.inf, np.inf)
+        return similar_space(input_observation_space, np.full(shape, low), np.full(shape, high))
+
+
+Made = tuple[list[ObservationFilter], Shape]
+
+
+def _grayscale(step: Fields, shape: Shape) -> Made:
+    step.flag("keep_rank")
+    step.get("weights")
+    _require_image(step, shape)
+    return ([ObservationRGBToYFilter()], shape[:2]) if len(shape) == 3 and shape[2] == 3 else ([], shape)
+
+
+def _resize(step: Fields, shape: Shape) -> Made:
+    _require_image(step, shape)
+    width, height = (step.whole(name, high=4096) or step.missing(name) for name in ("width", "height"))
+    step.choice("interpolation", ("bilinear",))
+    size = (height, width, *shape[2:])
+    image = ImageObservationSpace if len(shape) == 2 or shape[2] in ImageObservationSpace.CHANNELS else None
+    space = image(np.array(size), 255) if image else PlanarMapsObservationSpace(np.array(size), 0, 255)
+    return [ObservationRescaleToSizeFilter(space)], size
+
+
+def _crop(step: Fields, shape: Shape) -> Made:
+    _require_image(step, shape)
+    x, y = (step.whole(name, low=0) or 0 for name in ("x", "y"))
+    width, height = (step.whole(name) or step.missing(name) for name in ("width", "height"))
+    if y + height > shape[0] or x + width > shape[1]:
+        raise CoachError(f"the spec's '{step.path('type')}': the box ends outside the image, which has {shape[:2]}")
+    rest = len(shape) - 2
+    low, high = np.array([y, x] + [0] * rest), np.array([y + height, x + width] + [-1] * rest)
+    return [ObservationCropFilter(low, high)], (height, width, *shape[2:])
+
+
+def _require_image(step: Fields, shape: Shape) -> None:
+    if len(shape) not in (2, 3):
+        raise CoachError(f"the spec's '{step.path('type')}' needs an image, not a state of the shape {list(shape)}")
+
+
+def _sequence(step: Fields, shape: Shape) -> Made:
+    length = step.whole("sequence_length", "length", high=1000) or step.missing("sequence_length")
+    step.flag("add_rank")
+    step.get("batch_size")
+    if length == 1:
+        return [], shape
+    stacked = (shape[0] * length,) if len(shape) == 1 else (*shape, length)
+    if len(shape) != 3:
+        return [ObservationStackingFilter(length)], stacked
+    # frames with channels: [H, W, C, T] becomes [H, W, C * T], as networks take images
+    merged = (*shape[:2], shape[2] * length)
+    return [ObservationStackingFilter(length), ReshapingFilter(merged)], merged
+
+
+def _scale(inverse: bool, *names: str) -> Callable[[Fields, Shape], Made]:
+    def made(step: Fields, shape: Shape) -> Made:
+        value = step.number(names[0], -1e9, 1e9, *names[1:])
+        if not value:
+            raise CoachError(f"the spec's '{step.path(names[0])}' is a number other than 0")
+        return [ScalingFilter(1 / value if inverse else value)], shape
+
+    return made
+
+
+def _clip(step: Fields, shape: Shape) -> Made:
+    low, high = (
+        step.number("min_value", -math.inf, math.inf, "min"),
+        step.number("max_value", -math.inf, math.inf, "max"),
+    )
+    return [ObservationClippingFilter(-math.inf if low is None else low, math.inf if high is None else high)], shape
+
+
+def _reshape(step: Fields, shape: Shape) -> Made:
+    flattens, new = step.flag("flatten"), step.get("new_shape", "shape")
+    step.get("flatten_categories")  # states that are choices arrive as 0 and 1 for each choice
+    step.get("time_major")
+    size: Shape
+    if new is None or flattens:
+        size = (math.prod(shape),)
+    else:
+        size = shape_of(new, step.path("new_shape"))
+    if math.prod(size) != math.prod(shape):
+        raise CoachError(f"the spec's '{step.path('new_shape')}' {list(size)} does not hold a state of {list(shape)}")
+    return ([] if size == shape else [ReshapingFilter(size)]), size
+
+
+def _convert(step: Fields, shape: Shape) -> Made:
+    step.choice("to_dtype", ("float", "float32", "float64"))
+    return [ScalingFilter(1.0)], shape
+
+
+def _running(step: Fields, shape: Shape) -> Made:
+    step.get("axis")
+    step.flag("reset_after_batch")
+    step.get("batch_size")
+    return [ObservationNormalizationFilter(-math.inf, math.inf)], shape
+
+
+def _alone(kind: str) -> Callable[[Fields, Shape], Made]:
+    def made(step: Fields, shape: Shape) -> Made:
+        step.flag("across_batch")
+        return [StandardizingFilter(kind)], shape
+
+    return made
+
+
+_STEPS: dict[str, Callable[[Fields, Shape], Made]] = {
+    "grayscale": _grayscale,
+    "image_resize": _resize,
+    "image_crop": _crop,
+    "crop": _crop,
+    "sequence": _sequence,
+    "divide": _scale(True, "divisor", "scale"),
+    "multiply": _scale(False, "factor", "scale"),
+    "clip": _clip,
+    "reshape": _reshape,
+    "flatten": _reshape,
+    "convert_type": _convert,
+    "moving_standardize": _running,
+    "running_standardize": _running,
+    "standardize": _alone("standardize"),
+    "normalize": _alone("normalize"),
+    "center": _alone("center"),
+}
+
+
+def _list_of(given: Any, where: str) -> list[Fields]:
+    """Steps: a list of dicts, or one of them."""
+    given = [given] if isinstance(given, (str, Mapping)) else given
+    if not isinstance(given, (list, tuple)) or len(given) > 100:
+        raise CoachError(f"the spec's '{where}' is a list of at most 100 steps, not {shown(given)}")
+    return [
+        Fields({"type": one} if isinstance(one, str) else one, f"{where}[{number}]") for number, one in enumerate(given)
+    ]
+
+
+def add_state_filters(filters: InputFilter, given: Any, where: str, shapes: dict[str, Shape]) -> None:
+    """Add the filters of a preprocessing specification.
+
+    :param filters: the chain to add to
+    :param given: a list of steps; or a dict of such lists by the states' names
+    :param where: its key
+    :param shapes: shape of each state by the observation's name; it is replaced by the shape after the filters
+    :raises CoachError: a step is wrong, or does not fit the state
+    """
+    by_name = isinstance(given, Mapping) and not isinstance(given.get("type"), str)
+    if by_name:
+        for name in given:
+            if name not in shapes:
+                raise CoachError(f"the spec's '{where}' has no state {shown(name)}; there is {', '.join(shapes)}")
+    for name in given if by_name else list(shapes):
+        steps = _list_of(given[name] if by_name else given, where)
+        _add_steps(filters, steps, name, shapes)
+
+
+def _add_steps(filters: InputFilter, steps: list[Fields], name: str, shapes: dict[str, Shape]) -> None:
+    chain: list[ObservationFilter] = []
+    was_image = len(shapes[name]) == 3
+    for step in steps:
+        kind = step.choice("type", _STEPS) or step.missing("type")
+        step.get("scope")
+        made, shapes[name] = _STEPS[kind](step, shapes[name])
+        step.finish()
+        chain += made
+    if was_image and len(shapes[name]) == 2:  # networks take images with channels
+        shapes[name] = (*shapes[name], 1)
+        chain.append(ReshapingFilter(shapes[name]))
+    for number, one in enumerate(chain):
+        filters.add_observation_filter(name, f"{number}_{plain(type(one).__name__)}", one)
+
+
+def add_reward_filters(filters: InputFilter, given: Any, where: str) -> None:
+    """Add the filters of a specification for rewards.
+
+    :raises CoachError: a step is wrong, or is for states alone
+    """
+    for number, step in enumerate(_list_of(given, where)):
+        kind = step.choice("type", ("clip", "divide", "multiply", "running_standardize")) or step.missing("type")
+        step.get("scope")
+        if kind == "clip":
+            low, high = step.number("min_value"), step.number("max_value")
+            one: Any = RewardClippingFilter(-math.inf if low is None else low, math.inf if high is None else high)
+        elif kind == "running_standardize":
+            one = RewardNormalizationFilter(-math.inf, math.inf)
+        else:
+            value = step.number("scale", -1e9, 1e9, "divisor", "factor") or step.missing("scale")
+            one = RewardRescaleFilter(1 / value if kind == "divide" else value)
+        step.finish()
+        filters.add_reward_filter(f"{number}_{kind}", one)

@@ -1,0 +1,130 @@
+"""Settings of a specification as a table of rows: key, path in Coach's parameters, reader."""
+
+from __future__ import annotations
+
+import logging
+import math
+from dataclasses import dataclass
+from typing import Any, Callable, Iterable, Mapping, Sequence, Union
+
+from rl_coach.core_types import StepMethod
+from rl_coach.own_loop.spec_fields import Fields, choice_of, flag_of, number_of, shown, whole_number
+from rl_coach.own_loop.spec_parts import Definition, schedule_of
+from rl_coach.utils import CoachError
+
+logger = logging.getLogger("rl_coach")
+
+Read = Callable[[Any, str], Any]
+"""Function of a value and its key that gives the setting; None for no change."""
+
+Put = Union[str, Sequence[str], Callable[[Definition, Any], None]]
+"""Path of a setting in the agent's parameters, several of them, or a function of the definition and the setting."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A key of a specification.
+
+    :param keys: the key with those above it, ``"update_spec.batch_size"``; after ``|`` older names of the last one
+    :param put: where the setting goes
+    :param read: checks and converts the value
+    """
+
+    keys: str
+    put: Put
+    read: Read
+
+
+def apply_rows(rows: Iterable[Row], definition: Definition, fields: Fields) -> None:
+    """Put the values of a specification where the rows say.
+
+    :raises CoachError: a value is wrong
+    """
+    for row in rows:
+        value, where = fields.at(row.keys)
+        found = None if value is None else row.read(value, where)
+        if found is None:
+            continue
+        if callable(row.put):
+            row.put(definition, found)
+            continue
+        for path in (row.put,) if isinstance(row.put, str) else row.put:
+            definition.set(path, found)
+
+
+# readers
+
+
+def number(low: float = -math.inf, high: float = math.inf) -> Read:
+    """A finite number within bounds."""
+    return lambda value, where: number_of(value, where, low, high)
+
+
+def whole(low: int = 1, high: int = 10**9) -> Read:
+    """A whole number within bounds."""
+    return lambda value, where: whole_number(value, where, low, high)
+
+
+def steps(unit: type[StepMethod]) -> Read:
+    """A duration, from a whole number."""
+    return lambda value, where: unit(whole_number(value, where))
+
+
+def choice(kinds: Mapping[str, Any]) -> Read:
+    """The value of a name."""
+    return lambda value, where: kinds[choice_of(value, where, kinds)]
+
+
+def flag(value: Any, where: str) -> bool:
+    """True or False."""
+    return flag_of(value, where)
+
+
+def anything(value: Any, where: str) -> Any:
+    """The value itself, which its ``put`` checks."""
+    return value
+
+
+def first_value(value: Any, where: str) -> float:
+    """A number; a schedule stands for its first value, and a line says so."""
+    schedule = schedule_of(value, where)
+    if not hasattr(schedule, "value_at"):
+        return float(schedule)
+    first = schedule.value_at(0)
+    logger.warning("the spec's '%s' stays at %g: this setting cannot follow a schedule here", where, first)
+    return float(first)
+
+
+def unused(reason: str, *defaults: Any) -> Callable[..., list[Row]]:
+    """Rows of keys that change nothing here. A line says so, unless the value is a default.
+
+    :param reason: for the line
+    :param defaults: values without a line, besides None, False and empty ones
+    """
+
+    def read(value: Any, where: str) -> None:
+        is_empty = value is False or (isinstance(value, (str, list, tuple, dict)) and not value)
+        if not is_empty and not any(type(value) is type(one) and value == one for one in defaults):
+            logger.warning("the spec's '%s' is left out: %s", where, reason)
+
+    return lambda *keys: [Row(key, (), read) for key in keys]
+
+
+def refused(reason: str) -> Callable[..., list[Row]]:
+    """Rows of keys that may only be empty. :param reason: for the error"""
+
+    def read(value: Any, where: str) -> None:
+        if not (value is False or (isinstance(value, (list, tuple, dict)) and not value)):
+            raise CoachError(f"the spec's '{where}': {reason}")
+
+    return lambda *keys: [Row(key, (), read) for key in keys]
+
+
+def only(reason: str, *allowed: Any) -> Read:
+    """Values that are the only ones here. :param reason: for the error"""
+
+    def read(value: Any, where: str) -> None:
+        if not any(type(value) is type(one) and value == one for one in allowed):
+            raise CoachError(f"the spec's '{where}' is {shown(allowed[0])} here, not {shown(value)}: {reason}")
+
+    return read
