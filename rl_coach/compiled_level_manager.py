@@ -437,7 +437,9 @@ def _why_not_filters(agent: Agent) -> str | None:
     algorithm = agent.ap.algorithm
     for chain in (agent.input_filter, agent.pre_network_filter):
         if (name := without_pure_form(chain)) is not None:
-            return f"a compiled loop would not call {name}" if "." in name else f"the filter {name} has no compiled form"
+            return (
+                f"a compiled loop would not call {name}" if "." in name else f"the filter {name} has no compiled form"
+            )
     if PureFilters(agent.input_filter, np).learn:
         return "an input filter has statistics: use a pre_network_filter"
     if not changes_nothing(agent.output_filter):

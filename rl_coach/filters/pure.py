@@ -12,8 +12,7 @@ from rl_coach.utilities.overrides import OverrideTable, why_not_on_fast_path
 
 OVERRIDES = OverrideTable({"pure": ("filter", "filter_batch")})
 ALLOWED = frozenset({
-    "get_filtered_observation_space", "get_filtered_reward_space", "get_state", "pure", "set_state",
-    "validate_input_observation_space",
+    "get_filtered_observation_space", "get_filtered_reward_space", "pure", "validate_input_observation_space",
 })  # fmt: skip
 """The methods of a filter that a user may override without a new pure form: a compiled loop calls them too."""
 

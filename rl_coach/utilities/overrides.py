@@ -68,8 +68,8 @@ def why_not_on_fast_path(part: Any, allowed: Collection[str], declaration: str |
     known = [[vars(later) for later, is_known in classes[place:] if is_known] for place in range(len(classes))]
     if not known[0]:
         return kind.__name__
-    for name in own:
-        if name not in allowed and _is_method(known[0], name) and declaration not in own:
+    for name, value in own.items():  # a cached_property leaves its value here, which is no override
+        if callable(value) and name not in allowed and _is_method(known[0], name) and declaration not in own:
             return f"{kind.__name__}.{name}"
     if declaration in own:
         return None

@@ -24,6 +24,7 @@ from rl_coach.filters import pure
 from rl_coach.filters.filter import InputFilter, NoOutputFilter
 from rl_coach.filters.observation.observation_clipping_filter import ObservationClippingFilter
 from rl_coach.filters.reward.reward_rescale_filter import RewardRescaleFilter
+from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplay
 from rl_coach.memories.non_episodic.experience_replay import ExperienceReplay
 from rl_coach.policy.export import policy_of
@@ -31,14 +32,13 @@ from rl_coach.spaces import DiscreteActionSpace
 from rl_coach.utilities.overrides import why_not_on_fast_path
 from rl_coach.utils import CoachError
 from tests.frameworks import FRAMEWORK
-from tests.zoo import policies
 from tests.zoo.agents import of_class
-from tests.zoo.graphs import compiled
-from tests.zoo.parameters import clipped_ppo
+from tests.zoo.environments import Bandit
+from tests.zoo.graphs import compiled, graph
+from tests.zoo.parameters import clipped_ppo, dqn
 
 on_jax = pytest.mark.skipif(FRAMEWORK is not Frameworks.jax, reason="loops are compiled on JAX (COACH_TEST_FRAMEWORK)")
-ORDINARY = "rl_coach.graph_managers.basic_rl_graph_manager.why_not_compiled"
-HOOKS = {"make_compiled", "record_evaluated", "record_played"}
+HOOKS = {"make_compiled", "record_evaluated", "record_played", "why_not_compiled"}
 """Only compiled loops call these, so that an override of one speaks of such a loop."""
 
 
@@ -128,7 +128,7 @@ def test_a_compiled_loop_calls_the_listed_methods_as_often_as_the_ordinary_loop(
     calls: Counter[str] = Counter()
     kind = counting(ClippedPPOAgent, ALLOWED["make_compiled"] - HOOKS, calls)
     found = run_of(ppo_of(kind), tmp_path / "compiled", True, calls)
-    monkeypatch.setattr(ORDINARY, lambda agent, environment, *rest: agent.why_not_compiled(1, None, True) and "a test")
+    monkeypatch.setattr(BasicRLGraphManager, "_may_be_compiled", staticmethod(lambda parameters: False))
     assert found == run_of(ppo_of(kind), tmp_path / "ordinary", False, calls)
     assert {"make_update_rule", "create_networks", "get_state", "set_state"} <= set(found)
 
@@ -150,8 +150,10 @@ def test_a_compiled_loop_calls_the_listed_methods_of_filters_as_often(tmp_path, 
         for base in (ObservationClippingFilter, RewardRescaleFilter)
     ]
     found = run_of(with_filters(kinds), tmp_path / "compiled", True, calls)
-    monkeypatch.setattr(ORDINARY, lambda *_: "a test")
-    assert found == run_of(with_filters(kinds), tmp_path / "ordinary", False, calls) and found["get_state"]
+    monkeypatch.setattr(BasicRLGraphManager, "_may_be_compiled", staticmethod(lambda parameters: False))
+    assert (
+        found == run_of(with_filters(kinds), tmp_path / "ordinary", False, calls) and found["get_filtered_reward_space"]
+    )
 
 
 @on_jax
@@ -160,7 +162,10 @@ def test_a_line_names_the_override_and_the_ordinary_loop_calls_it(name, tmp_path
     calls: Counter[str] = Counter()
     parameters = ppo_of(counting(ClippedPPOAgent, [name], calls))
     run_of(parameters, tmp_path, False, calls)
-    assert f"the loop is not compiled as a whole: a compiled loop would not call Counting.{name}\n" in capsys.readouterr().out
+    assert (
+        f"the loop is not compiled as a whole: a compiled loop would not call Counting.{name}\n"
+        in capsys.readouterr().out
+    )
     assert calls[name] or name == "_print_episode"
 
 
@@ -196,10 +201,10 @@ def test_a_method_that_is_replaced_too_late_is_refused(part, tmp_path):
         manager.train_and_act(EnvironmentSteps(64))
 
 
-def test_an_exported_policy_is_not_changed_by_the_listed_methods():
+def test_an_exported_policy_is_not_changed_by_the_listed_methods(tmp_path):
     """None of them is called between an observation and its action."""
     calls: Counter[str] = Counter()
-    agent = policies.build(*policies.dqn())
+    agent = graph(dqn(), Bandit, tmp_path).get_agent()
     kind = type(agent)
     names = ALLOWED["policy_description"].intersection(methods_of(kind)) - {"policy_description"}
     agent.__class__ = counting(kind, names, calls)
@@ -212,9 +217,9 @@ def test_an_exported_policy_is_not_changed_by_the_listed_methods():
     assert calls == {}
 
 
-def test_a_policy_is_exported_unless_a_part_acts_otherwise():
-    agent = policies.build(*policies.dqn())
-    about = dict(policies.ABOUT)
+def test_a_policy_is_exported_unless_a_part_acts_otherwise(tmp_path):
+    agent = graph(dqn(), Bandit, tmp_path).get_agent()
+    about = {"framework": FRAMEWORK.name}
     assert policy_of(agent, about) is not None
     for part, name in (("input_filter", "filter"), ("output_filter", "filter"), ("exploration_policy", "change_phase")):
         holder = getattr(agent, part)
