@@ -193,7 +193,7 @@ def test_a_method_that_is_replaced_too_late_is_refused(part, tmp_path):
     manager = compiled(clipped_ppo(), tmp_path)
     agent = manager.get_agent()
     holder = getattr(agent, part) if part else agent
-    holder.get_state = lambda: {}
+    holder.get_state = dict
     if not part:
         manager.train_and_act(EnvironmentSteps(64))
         holder.update_log = lambda: None
