@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from functools import cache
 from types import FunctionType
-from typing import Any, Collection, Mapping
+from typing import Any, Collection, Mapping, Sequence
 
 
 class OverrideTable:
@@ -88,14 +88,14 @@ def _comes_with_coach(kind: type) -> bool:
     return kind.__module__.partition(".")[0] == "rl_coach"
 
 
-def _counts(name: str, value: Any, bases: list[Mapping[str, Any]]) -> bool:
+def _counts(name: str, value: Any, bases: Sequence[Mapping[str, Any]]) -> bool:
     """True if a value in a class body overrides a method, or puts a method in the place of a plain attribute."""
     if name == "__init__":  # every path calls it
         return False
     return _is_method(bases, name) or (isinstance(value, property) and any(name in base for base in bases))
 
 
-def _is_method(classes: list[Mapping[str, Any]], name: str) -> bool:
+def _is_method(classes: Sequence[Mapping[str, Any]], name: str) -> bool:
     found = next((one[name] for one in classes if name in one), None)
     if name.startswith("__"):
         return isinstance(found, FunctionType)

@@ -41,8 +41,9 @@ class LoopedDense(keras.layers.Dense):
 
     def call(self, inputs: Any, training: bool | None = None) -> Any:
         """[B, units] of [B, inputs]."""
-        is_wide = len(inputs.shape) == 2 and (inputs.shape[0] or 0) >= _LEAST_ROWS
-        if not (is_wide and _IS_IN_LOOP.get() and jax.default_backend() == "cpu"):
+        rows = inputs.shape[0]  # no int while a network is exported
+        is_large = len(inputs.shape) == 2 and isinstance(rows, int) and rows >= _LEAST_ROWS
+        if not (is_large and _IS_IN_LOOP.get() and jax.default_backend() == "cpu"):
             return super().call(inputs, training=training)
         outputs = _product(inputs, ops.convert_to_tensor(self.kernel)) + ops.convert_to_tensor(self.bias)
         return self.activation(outputs)
