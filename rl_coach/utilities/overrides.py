@@ -51,6 +51,11 @@ def _is_replaced(kind: Any, on_instance: tuple[str, ...], name: str, methods: tu
     return any(first(method) < declared + wins_where_both_are for method in methods)
 
 
+def users_classes(kind: type) -> list[type]:
+    """The classes of a user's, from the most derived on, before the first class that comes with Coach."""
+    return list(itertools.takewhile(lambda one: not _comes_with_coach(one), kind.__mro__))
+
+
 def why_not_on_fast_path(part: Any, allowed: Collection[str], declaration: str | None = None) -> str | None:
     """The override that keeps a part off a fast path, ``Class.method``; None if the part may take the path.
 
