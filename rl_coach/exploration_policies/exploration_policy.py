@@ -11,6 +11,7 @@ from rl_coach.core_types import RunPhase
 from rl_coach.policy.action_choice import ActionChoice
 from rl_coach.policy.drawing import allowed_actions, require_allowed
 from rl_coach.spaces import ActionSpace, BoxActionSpace, DiscreteActionSpace, GoalsSpace, Space
+from rl_coach.utilities.episode_state import KeepsEpisodeState
 from rl_coach.utilities.overrides import OverrideTable, why_not_on_fast_path
 from rl_coach.utils import CoachError, dynamic_import_and_instantiate_module_from_params
 
