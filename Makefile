@@ -89,7 +89,7 @@ TESTS := $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal -q
 ON_JAX := tests/agents tests/exploration_policies tests/graph_managers tests/own_loop tests/test_rollout_worker.py \
   tests/test_vector_level_manager.py tests/test_compiled_level_manager.py tests/test_compiled_replay.py \
   tests/test_compiled_continuous.py tests/test_compiled_evaluation.py tests/test_seeds_program.py
-LEARNERS := $(addprefix tests/architectures/test_,update.py learner.py agreement.py)
+LEARNERS := $(addprefix tests/architectures/test_,update.py learner.py agreement.py loop_random.py)
 AGENTS := $(addprefix tests/agents/test_,learning.py acting_beside_learning.py toy_agent.py \
   drq.py::test_several_updates_are_those_of_the_paper \
   simba_v2.py::test_several_updates_are_those_of_the_paper \

@@ -13,7 +13,8 @@ import numpy as np
 from rl_coach.agents.agent import Agent
 from rl_coach.agents.core.clock import TrainingClock
 from rl_coach.agents.core.episode import EpisodeReport
-from rl_coach.agents.core.overrides import is_replaced
+from rl_coach.agents.core.overrides import override_that_excludes
+from rl_coach.agents.core.signals import RowUnit
 from rl_coach.architectures.compiled_loop import Phase, Plan, PlannedPhase, Played
 from rl_coach.architectures.layers import NoisyNetDense
 from rl_coach.architectures.loop_of_seeds import LoopOfSeeds
@@ -25,7 +26,9 @@ from rl_coach.filters.pure import PureFilters, without_pure_form
 from rl_coach.level_manager import LevelManager
 from rl_coach.logger import screen
 from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace, OneHotObservationSpace
+from rl_coach.utilities.overrides import why_not_on_fast_path
 from rl_coach.utilities.requirements import settings_below
+from rl_coach.utils import CoachError
 
 _STEPS_PER_CALL = 4096  # of all copies: enough to make a call cheap beside them, few enough for what a call writes down
 _SECONDS_PER_STEP = 0.2  # after which the display moves, and Ctrl-C is seen
@@ -129,7 +132,9 @@ class CompiledLevelManager(LevelManager):
         """Act in all copies, and learn when the time comes, as long as ``left`` allows and no longer than a moment.
 
         :return: an answer of the environment, which says nothing of the steps that were made
+        :raises CoachError: a method was replaced after the loop was compiled
         """
+        self._require_compiled_methods()
         if self.has_one_episode:
             return super().step(action) if self._evaluates_by_steps else self._evaluate()
         self.agent.begin_training_if_due()
@@ -147,6 +152,20 @@ class CompiledLevelManager(LevelManager):
         self._has_compiled = True
         self._loop.take_results(self._carry)
         return self._last_answer()
+
+    def _require_compiled_methods(self) -> None:
+        agent = self.agent
+        chains = (agent.input_filter, agent.pre_network_filter)
+        override = (
+            _uncalled_override(agent)
+            or why_not_on_fast_path(agent.exploration_policy, ())
+            or next(filter(None, map(without_pure_form, chains)), None)
+        )
+        if override is not None:
+            raise CoachError(
+                f"{override} was replaced after the loop was compiled, which would not call it: replace it in a "
+                f"subclass, and the loop is not compiled"
+            )
 
     @property
     def _evaluates_by_steps(self) -> bool:
@@ -401,8 +420,22 @@ def _why_not_noise(agent: Agent, copies: int) -> str | None:
 
 
 def _why_not_overrides(agent: Agent) -> str | None:
-    is_own = is_replaced(agent, "make_compiled")
-    return f"{type(agent).__name__} acts or learns in a way of its own" if is_own else None
+    override = _uncalled_override(agent)
+    if override is None:
+        return None
+    return f"a compiled loop would not call {override}" if "." in override else f"{override} has no compiled form"
+
+
+def _uncalled_override(agent: Agent) -> str | None:
+    """A user's override, ``Class.method``, that a compiled loop would not call, or the class of a part that it would
+    not use; None if there is none.
+
+    Not of filters, some of which have a pure form, and not of exploration policies, which are built later: the agent's
+    own ``why_not_compiled`` knows the parameters of those that have a compiled form.
+    """
+    if (override := override_that_excludes(agent, "make_compiled")) is not None:
+        return override
+    return next(filter(None, (why_not_on_fast_path(part, ()) for part in (agent.memory, agent.output_filter))), None)
 
 
 def _why_not_spaces(environment: Any) -> str | None:
@@ -420,7 +453,9 @@ def _why_not_filters(agent: Agent) -> str | None:
     algorithm = agent.ap.algorithm
     for chain in (agent.input_filter, agent.pre_network_filter):
         if (name := without_pure_form(chain)) is not None:
-            return f"the filter {name} has no compiled form"
+            return (
+                f"a compiled loop would not call {name}" if "." in name else f"the filter {name} has no compiled form"
+            )
     if PureFilters(agent.input_filter, np).learn:
         return "an input filter has statistics: use a pre_network_filter"
     if not changes_nothing(agent.output_filter):
@@ -441,6 +476,8 @@ def _why_not_algorithm(agent: Agent) -> str | None:
     ):  # fmt: skip
         if getattr(algorithm, name):
             return f"algorithm.{name} is True"
+    if agent.row_unit is not RowUnit.EPISODE:
+        return f"its rows are of {agent.row_unit.value}"
     if agent.ap.is_batch_rl_training or agent.in_action_space is not None:
         return "the agent learns from recorded data, or takes directives"
     return None

@@ -6,7 +6,7 @@ from typing import Any, Callable, SupportsFloat
 
 import numpy as np
 
-from rl_coach.agents.core.overrides import is_replaced
+from rl_coach.agents.core.overrides import override_that_excludes
 from rl_coach.core_types import ActionInfo, ActionType, Directive, EnvResponse, PredictionType, RunPhase
 from rl_coach.policy.action_choice import PolicyDescription
 from rl_coach.saver import SaverCollection
@@ -200,9 +200,10 @@ class AgentInterface:
         return None
 
     @property
-    def describes_policy(self) -> bool:
-        """True if ``policy_description`` holds: no method that chooses actions was overridden after it."""
-        return not is_replaced(self, "policy_description")
+    def acts_otherwise(self) -> str | None:
+        """The override, ``Class.method``, by which the agent may act in another way than ``policy_description`` says;
+        None if the description holds."""
+        return override_that_excludes(self, "policy_description")
 
     def run_off_policy_evaluation(self) -> None:
         """Estimate from recorded data how good the policy is."""

@@ -12,7 +12,7 @@ from rl_coach.policy.action_choice import ActionChoice
 from rl_coach.policy.drawing import allowed_actions, require_allowed
 from rl_coach.spaces import ActionSpace, BoxActionSpace, DiscreteActionSpace, GoalsSpace, Space
 from rl_coach.utilities.episode_state import KeepsEpisodeState
-from rl_coach.utilities.overrides import OverrideTable
+from rl_coach.utilities.overrides import OverrideTable, why_not_on_fast_path
 from rl_coach.utils import CoachError, dynamic_import_and_instantiate_module_from_params
 
 ActionAndProbabilities = tuple[int, np.ndarray]
@@ -22,10 +22,23 @@ OVERRIDES = OverrideTable(
 )
 """A policy that chooses in a way of its own must say itself how it is deployed and what it draws by."""
 
+_ALLOWED = frozenset({
+    "action_choice", "advance", "get_control_param", "get_schedules", "get_state", "reset", "resume", "seed",
+    "set_state", "set_worker", "suspend", "take_schedules",
+})  # fmt: skip
+"""The methods that a user may override without another ``action_choice``: they do not choose."""
+
+
+def choice_override(policy: Any) -> str | None:
+    """The override, ``Class.method``, by which a user's policy may choose in another way than its ``action_choice``
+    says; None if there is none."""
+    return why_not_on_fast_path(policy, _ALLOWED, "action_choice")
+
 
 def deployed_choice(policy: ExplorationPolicy) -> ActionChoice | None:
     """A deployed policy's choice from the agent's predictions, without exploration; None if it needs ``policy``."""
-    return None if OVERRIDES.is_replaced(policy, "action_choice") else policy.action_choice()
+    chooses_otherwise = choice_override(policy) is not None or OVERRIDES.is_replaced(policy, "action_choice")
+    return None if chooses_otherwise else policy.action_choice()
 
 
 def draws_by_probabilities(policy: ExplorationPolicy) -> bool:

@@ -8,9 +8,13 @@ from typing import Any, Callable, TypeVar
 import numpy as np
 
 from rl_coach.filters.filter import InputFilter
-from rl_coach.utilities.overrides import OverrideTable
+from rl_coach.utilities.overrides import OverrideTable, why_not_on_fast_path
 
 OVERRIDES = OverrideTable({"pure": ("filter", "filter_batch")})
+ALLOWED = frozenset({
+    "get_filtered_observation_space", "get_filtered_reward_space", "pure", "validate_input_observation_space",
+})  # fmt: skip
+"""The methods of a filter that a user may override without a new pure form: a compiled loop calls them too."""
 
 Arrays = dict[str, Any]
 Form = TypeVar("Form")
@@ -97,10 +101,15 @@ def _found(form: Form | None) -> Form:
 
 
 def without_pure_form(chain: InputFilter) -> str | None:
-    """The class of the first filter that has no pure form, or overrides what it does; None if there is none."""
+    """The class of the first filter that has no pure form, or ``Class.method`` of an override that its pure form does
+    not have; None if there is none."""
+    if (override := why_not_on_fast_path(chain, ())) is not None:
+        return override
     observations = [one for filters in chain.observation_filters.values() for one in filters.values()]
     members: list[Any] = [*observations, *chain.reward_filters.values()]
     for one in members:
+        if (override := why_not_on_fast_path(one, ALLOWED, "pure")) is not None:
+            return override
         if OVERRIDES.is_replaced(one, "pure") or one.pure(np) is None:
             return type(one).__name__
     return None

@@ -250,7 +250,12 @@ class Agent:
     def _best_action(self) -> ActionType:
         """The present policy's action for the present state, without exploration."""
         core = self._core
-        description = core.policy_description() if core.describes_policy else None
+        if (override := core.acts_otherwise) is not None:
+            raise CoachError(
+                f"agent '{core.name}' does not say what its best action is: policy_description knows nothing of "
+                f"{override}"
+            )
+        description = core.policy_description()
         if description is None:
             raise CoachError(f"agent '{core.name}' does not say what its best action is (policy_description)")
         network, state = core.networks[description.network].online_network, core.episode.curr_state

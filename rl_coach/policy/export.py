@@ -12,6 +12,7 @@ import tempfile
 from typing import Any, Iterator
 
 from rl_coach import __version__
+from rl_coach.exploration_policies.exploration_policy import choice_override
 from rl_coach.filters.description import (
     DescriptionReader,
     describe_input_filter,
@@ -25,6 +26,7 @@ from rl_coach.policy.policy import POLICY_DIRECTORY, Policy, find_policy
 from rl_coach.spaces import DiscreteActionSpace, Space
 from rl_coach.utilities.dynamic_import import class_path
 from rl_coach.utilities.files import Path
+from rl_coach.utilities.overrides import why_not_on_fast_path
 from rl_coach.utils import CoachError
 
 ONNX_DIRECTORY = "onnx"
@@ -52,9 +54,15 @@ def checkpoint_files(
         if with_networks:
             files |= _network_files(f"{ONNX_DIRECTORY}/{level}/{agent.name}", agent, facts)
         try:
-            packed = policy_of(agent, facts) or {}
+            packed = policy_of(agent, facts)
         except CoachError as error:
             troubles.append(f"agent '{agent.name}' has no policy that can be deployed: {error}")
+            continue
+        if packed is None:
+            if (override := override_beyond_description(agent)) is not None:
+                troubles.append(
+                    f"agent '{agent.name}' has no policy that can be deployed: a policy would not call {override}"
+                )
             continue
         folder = POLICY_DIRECTORY if len(agents) == 1 else f"{POLICY_DIRECTORY}/{facts['agent']}"
         files |= {f"{folder}/{file}": data for file, data in packed.items()}
@@ -96,7 +104,7 @@ def policy_of(agent: Any, about: dict[str, Any]) -> dict[str, bytes] | None:
 
 
 def _document_and_model(agent: Any, about: dict[str, Any]) -> tuple[dict[str, Any], bytes] | None:
-    description = agent.policy_description() if agent.describes_policy else None
+    description = agent.policy_description() if override_beyond_description(agent) is None else None
     if description is None:
         return None
     architecture = agent.networks[description.network].online_network
@@ -123,8 +131,20 @@ def own_policy(document: dict[str, Any], model: bytes) -> Policy:
     return Policy(document, model, DescriptionReader(modules))
 
 
+def override_beyond_description(agent: Any) -> str | None:
+    """The override, ``Class.method``, by which an agent may act in another way than its exported policy; None if there
+    is none. A user's filters go into the policy as they are, but not the methods of a chain that holds them."""
+    if (override := agent.acts_otherwise) is not None or not hasattr(agent, "exploration_policy"):
+        return override
+    chains = (agent.input_filter, agent.pre_network_filter, agent.output_filter)
+    found = (*(why_not_on_fast_path(chain, ()) for chain in chains), choice_override(agent.exploration_policy))
+    return next((one for one in found if one is not None), None)
+
+
 def _no_policy(agent: Any) -> CoachError:
-    return CoachError(f"agent '{agent.name}' has no policy: it does not define how it acts (policy_description)")
+    override = override_beyond_description(agent)
+    reason = "it does not define how it acts" if override is None else f"a policy would not call {override}"
+    return CoachError(f"agent '{agent.name}' has no policy: {reason} (policy_description)")
 
 
 def _document(agent: Any, description: PolicyDescription, about: dict[str, Any]) -> dict[str, Any]:

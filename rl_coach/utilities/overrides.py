@@ -1,4 +1,4 @@
-"""Tables of what an override in a user's class makes void.
+"""Overrides in a user's class: what they make void, and which fast paths they exclude.
 
 Two definitions of a class can exclude each other: an exploration policy with a ``get_action`` of its own is not
 deployed by the ``action_choice`` that it inherits. The later definition counts, in the order in which Python looks
@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import itertools
 from functools import cache
-from typing import Any, Collection, Mapping
+from types import FunctionType
+from typing import Any, Collection, Mapping, Sequence
 
 
 class OverrideTable:
@@ -52,31 +53,55 @@ def _is_replaced(kind: Any, on_instance: tuple[str, ...], name: str, methods: tu
 
 def users_classes(kind: type) -> list[type]:
     """The classes of a user's, from the most derived on, before the first class that comes with Coach."""
-    return list(itertools.takewhile(lambda one: one.__module__.partition(".")[0] != "rl_coach", kind.__mro__))
+    return list(itertools.takewhile(lambda one: not _comes_with_coach(one), kind.__mro__))
 
 
-def why_not_on_fast_path(part: Any, allowed: Collection[str]) -> str | None:
-    """The override that keeps a part off a fast path, ``Class.method``; None if it may take it.
+def why_not_on_fast_path(part: Any, allowed: Collection[str], declaration: str | None = None) -> str | None:
+    """The override that keeps a part off a fast path, ``Class.method``; None if the part may take the path.
 
-    A fast path does not call every method that the ordinary path calls. So it lists the methods that a user may
-    override; any other override of a method that comes with Coach excludes it. New methods do not count.
+    A fast path does not call all methods that the ordinary path calls. So it lists the methods that a user may
+    override. Any other override of a method that comes with Coach excludes the part, in a class or on the instance.
+    Methods with new names do not count: only overrides can call them.
 
     :param part: an agent, a filter, a memory or an exploration policy
-    :param allowed: the methods that the fast path calls as the ordinary path does
+    :param allowed: the methods that the fast path calls as often as the ordinary path does
+    :param declaration: the method that describes the part to the fast path. A user's class that has it speaks for
+        itself and its bases, so that only later overrides count
     """
-    kind = type(part)
-    users = users_classes(kind)
-    known = [one for one in kind.__mro__ if one not in users and one is not object]
-    for name in vars(part):  # methods that were assigned to the instance
-        if callable(vars(part)[name]) and _is_method(known, name) and name not in allowed:
+    kind, own = type(part), getattr(part, "__dict__", {})
+    classes = [(one, _comes_with_coach(one)) for one in kind.__mro__ if one is not object]
+    known = [[vars(later) for later, is_known in classes[place:] if is_known] for place in range(len(classes))]
+    if not known[0]:
+        return kind.__name__
+    for name, value in own.items():  # a cached_property leaves its value here, which is no override
+        if callable(value) and name not in allowed and _is_method(known[0], name) and declaration not in own:
             return f"{kind.__name__}.{name}"
-    for one in users:
-        for name in vars(one):
-            if name not in allowed and not name.startswith("__") and _is_method(known, name):
+    if declaration in own:
+        return None
+    for (one, is_known), bases in zip(classes, known):
+        if is_known:
+            continue
+        if declaration in vars(one):
+            return None
+        for name, value in vars(one).items():
+            if name not in allowed and _counts(name, value, bases):
                 return f"{one.__name__}.{name}"
     return None
 
 
-def _is_method(classes: list[type], name: str) -> bool:
-    found = next((vars(one)[name] for one in classes if name in vars(one)), None)
-    return callable(found) or isinstance(found, (property, classmethod, staticmethod))
+def _comes_with_coach(kind: type) -> bool:
+    return kind.__module__.partition(".")[0] == "rl_coach"
+
+
+def _counts(name: str, value: Any, bases: Sequence[Mapping[str, Any]]) -> bool:
+    """True if a value in a class body overrides a method, or puts a method in the place of a plain attribute."""
+    if name == "__init__":  # every path calls it
+        return False
+    return _is_method(bases, name) or (isinstance(value, property) and any(name in base for base in bases))
+
+
+def _is_method(classes: Sequence[Mapping[str, Any]], name: str) -> bool:
+    found = next((one[name] for one in classes if name in one), None)
+    if name.startswith("__"):
+        return isinstance(found, FunctionType)
+    return callable(found) or hasattr(found, "__get__")

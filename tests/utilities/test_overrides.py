@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rl_coach.utilities.overrides import OverrideTable
+from rl_coach.utilities.overrides import OverrideTable, why_not_on_fast_path
 
 TABLE = OverrideTable({"answer": ("ask",), "guess": ("ask", "look")}, replaced_beside={"guess"})
 
@@ -69,3 +69,85 @@ def test_each_method_of_several_counts():
     one = Base()
     one.look = lambda: None
     assert TABLE.is_replaced(one, "guess") and not TABLE.is_replaced(one, "answer")
+
+
+class FastBase:
+    """One of Coach's classes."""
+
+    __module__ = "rl_coach.example"
+    limit = 2
+
+    def act(self): ...
+    def ask(self): ...
+    def describe(self): ...
+    def look(self): ...
+
+
+class FastDerived(FastBase):
+    __module__ = "rl_coach.example"
+
+    def ask(self): ...
+
+
+class Path(FastBase):
+    """A user's class, which has a method with a new name."""
+
+    def helper(self): ...
+
+
+class Noted(FastBase):
+    def ask(self): ...
+
+
+class Speaks(Noted):
+    def describe(self): ...
+
+
+class SpeaksNoMore(Speaks):
+    @property
+    def look(self): ...
+
+
+class Between(FastBase):
+    """A user's mixin that comes after one of Coach's classes."""
+
+    def ask(self): ...
+
+
+class BehindCoachs(FastDerived, Between):
+    pass
+
+
+class Plain:
+    def ask(self): ...
+
+
+class AsProperty(FastBase):
+    limit = property(lambda self: 3)
+
+
+@pytest.mark.parametrize(
+    ("cls", "override"),
+    [
+        (FastBase, None), (FastDerived, None), (Path, None), (Noted, "Noted.ask"), (Speaks, None),
+        (SpeaksNoMore, "SpeaksNoMore.look"), (BehindCoachs, "Between.ask"), (Plain, "Plain"),
+        (AsProperty, "AsProperty.limit"),
+    ],
+)  # fmt: skip
+def test_a_fast_path_names_the_override_that_it_does_not_list(cls, override):
+    assert why_not_on_fast_path(cls(), {"act"}, "describe") == override
+
+
+def test_a_fast_path_allows_what_it_lists():
+    assert why_not_on_fast_path(Noted(), {"ask"}, "describe") is None
+    assert why_not_on_fast_path(Speaks(), (), None) == "Speaks.describe"
+
+
+def test_a_method_on_the_instance_excludes_it():
+    part = FastBase()
+    part.value = part.helper = lambda: None
+    assert why_not_on_fast_path(part, (), "describe") is None, "new names"
+    part.ask = lambda: None
+    assert why_not_on_fast_path(part, (), "describe") == "FastBase.ask"
+    part.describe = lambda: None
+    assert why_not_on_fast_path(part, (), "describe") is None, "it speaks for itself"

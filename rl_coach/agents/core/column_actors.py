@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from rl_coach.agents.core.episode import EpisodeInProgress, EpisodeReport
+from rl_coach.agents.core.overrides import ALLOWED
 from rl_coach.core_types import ActionInfo, Batch, EnvResponse
 from rl_coach.environments.step_columns import StepColumns
 from rl_coach.exploration_policies.exploration_policy import chooses_in_columns
@@ -16,15 +17,6 @@ from rl_coach.utilities.overrides import why_not_on_fast_path
 from rl_coach.utils import CoachError
 
 Columns = dict[str, np.ndarray]
-
-
-_ALLOWED_OVERRIDES = {
-    "before_training", "behaviour_columns", "collect_savers", "create_networks", "fill_advantages", "fits", "get_state",
-    "learn_from_batch", "learn_from_played", "learning_columns", "learning_scalars", "make_batches",
-    "choose_actions", "make_compiled", "make_update_rule", "policy_description", "post_training_commands",
-    "restore_checkpoint", "save_checkpoint", "set_state", "should_train", "train", "train_network", "why_not_compiled",
-}  # fmt: skip
-"""What a user's agent may override and still act in columns: these are called as on the ordinary path."""
 
 
 class StateColumns(dict[str, np.ndarray]):
@@ -255,7 +247,7 @@ class ColumnActors:
 def override_that_keeps_off(agent: Any) -> str | None:
     """The first override by a user that one pass over all actors would skip, ``Class.method``; None if no override
     is skipped."""
-    if (override := why_not_on_fast_path(agent, _ALLOWED_OVERRIDES)) is not None:
+    if (override := why_not_on_fast_path(agent, ALLOWED["columns"])) is not None:
         return override
     chains = (agent.input_filter, agent.output_filter, agent.pre_network_filter)
     parts = [agent.exploration_policy, agent.memory, *chains, *(member for chain in chains for member in chain.members)]

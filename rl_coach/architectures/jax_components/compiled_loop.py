@@ -13,6 +13,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 from keras import ops
 
 from rl_coach.architectures.compiled_loop import CompiledAgent, Plan, Played, PlayedStep
+from rl_coach.architectures.jax_components import loop_random
 from rl_coach.architectures.jax_components.layers import inside_loop
 from rl_coach.architectures.learner import Learner, OutputNames
 from rl_coach.filters.pure import PureFilters
@@ -62,7 +63,7 @@ class JaxCompiledLoop:
     :param most_phases: P, in one call
     """
 
-    random = jax.random
+    random = loop_random
 
     def __init__(
         self,

@@ -15,9 +15,11 @@ from rl_coach.architectures.layers import NORM_EPSILON, NORM_MOMENTUM, Layers, L
 class KerasLayers(Layers):
     """Layers over symbolic tensors, from which Keras makes a model.
 
+    :cvar dense_class: the layer of a matrix and a bias
     :cvar convolution_class: the layer of a convolution
     """
 
+    dense_class: type[keras.layers.Dense] = keras.layers.Dense
     convolution_class: type[keras.layers.Conv2D] = keras.layers.Conv2D
 
     def __init__(self, rng: np.random.Generator, settings: LayerSettings):
@@ -26,7 +28,7 @@ class KerasLayers(Layers):
     def plain_dense(
         self, x: Any, units: int, kernel: Initializer | None = None, bias: Initializer | None = None
     ) -> Any:
-        return keras.layers.Dense(
+        return self.dense_class(
             int(units), kernel_initializer=self.kernel(kernel), bias_initializer=self.bias(x.shape[-1], bias)
         )(x)
 
