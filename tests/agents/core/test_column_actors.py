@@ -19,6 +19,7 @@ from rl_coach.filters.filter import InputFilter
 from rl_coach.filters.observation.observation_normalization_filter import ObservationNormalizationFilter
 from rl_coach.filters.reward.reward_rescale_filter import RewardRescaleFilter
 from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
+from rl_coach.logger import screen
 from rl_coach.schedules import ConstantSchedule
 from tests.agents.test_overrides import plain_bytes
 from tests.zoo.agents import of_class
@@ -181,13 +182,15 @@ def test_an_evaluation_in_between_leaves_no_trace(tmp_path):
         np.testing.assert_array_equal(one, other)
 
 
-def test_an_override_keeps_an_agent_off_and_a_line_says_so(tmp_path, capsys):
+def test_an_override_keeps_an_agent_off_and_a_line_says_so(tmp_path, monkeypatch):
+    lines: list[str] = []
+    monkeypatch.setattr(screen, "warning", lines.append)
     manager = cart_pole(greedy_dqn(), tmp_path)
     agent = manager.get_agent()
     agent.observe = agent.observe
     manager.train_and_act(EnvironmentSteps(COPIES * 2))
     assert not is_in_columns(manager)
-    assert "DQNAgent.observe is an override, so the copies of the environment act one" in capsys.readouterr().out
+    assert [line for line in lines if "DQNAgent.observe is an override, so the copies" in line]
 
 
 def test_an_override_of_an_instance_keeps_it_off(tmp_path):
