@@ -10,7 +10,7 @@ import inspect
 import math
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Iterable, Union
+from typing import Any, ClassVar, Iterable, Union
 
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, GradientClippingMethod, TrainingSteps
 from rl_coach.filters.filter import InputFilter, NoInputFilter, OutputFilter
@@ -476,12 +476,17 @@ class AgentParameters(Parameters):
     """An agent: its algorithm, exploration, memory and networks, and the filters around it.
 
     :param networks: the networks by name
+    :cvar algorithm_names: names for ``make_agent``; the first is the usual one. A class without this attribute has one
+        name, the name of the class without ``AgentParameters``
+    :cvar why_not_in_own_loop: the reason why ``make_agent`` cannot make the agent, and the way that works; "" if it can
     :ivar input_filter: applied to what the environment answers; None takes the environment's default
     :ivar output_filter: applied to the agent's actions; None takes the environment's default
     :ivar pre_network_filter: applied to states just before a network sees them
     :ivar full_name_id: ``level/agent``, set when the graph is built
     """
 
+    algorithm_names: ClassVar[tuple[str, ...]]
+    why_not_in_own_loop: ClassVar[str] = ""
     constraints = {
         **flags("is_a_highest_level_agent", "is_a_lowest_level_agent", "is_batch_rl_training"),
         "visualization": instance(VisualizationParameters, "VisualizationParameters"),

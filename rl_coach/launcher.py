@@ -135,6 +135,7 @@ class CoachLauncher:
             command_line.EXPORT: self.export,
             command_line.FETCH: self.fetch,
             command_line.PUSH: self.push,
+            command_line.ALGORITHMS: self.list_algorithms,
             command_line.CHECK_ENVIRONMENT: self.check_environment_and_exit,
             command_line.DATASET: self.serve_data_set,
             command_line.COMPARE: self.compare,
@@ -159,6 +160,23 @@ class CoachLauncher:
         from rl_coach.command_line import trained_policies
 
         trained_policies.push(arguments)
+
+    def list_algorithms(self, arguments: Sequence[str]) -> None:
+        """``coach algorithms``: print the algorithms that ``make_agent`` knows by name.
+
+        :raises CoachError: none contains the text
+        """
+        text = command_line.get_algorithms_parser().parse_args(arguments).text
+        from rl_coach.agents.algorithms import known_algorithms  # after --help has answered
+        from rl_coach.utils import CoachError
+
+        rows = [(", ".join(one.names), one.about) for one in known_algorithms()]
+        found = [row for row in rows if text.lower() in " ".join(row).lower()]
+        if not found:
+            raise CoachError(f"no algorithm contains '{text}' (coach algorithms lists all)")
+        width = max(len(names) for names, _ in found)
+        for names, about in [("names", "algorithm"), *found]:
+            print(f"{names:<{width}}{_GAP}{about}")
 
     def check_environment_and_exit(self, arguments: Sequence[str]) -> NoReturn:
         """``coach check-env``: print what is wrong with an environment, a line each, and exit: with 1 if anything is.

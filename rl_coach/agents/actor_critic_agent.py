@@ -91,6 +91,8 @@ class ActorCriticNetworkParameters(NetworkParameters):
 class ActorCriticAgentParameters(AgentParameters):
     """Actor-critic that samples from the policy."""
 
+    algorithm_names = ("A2C", "A3C", "ActorCritic")
+
     def __init__(self) -> None:
         super().__init__(
             algorithm=ActorCriticAlgorithmParameters(),

@@ -32,6 +32,8 @@ class ApexDQNAlgorithmParameters(DQNAlgorithmParameters):
 class ApexDQNAgentParameters(DDQNAgentParameters):
     """Double DQN with a dueling network, n-step returns, prioritized replay, and an epsilon for each worker."""
 
+    algorithm_names = ("ApexDQN", "Ape-X")
+
     def __init__(self) -> None:
         super().__init__()
         self.algorithm = ApexDQNAlgorithmParameters()

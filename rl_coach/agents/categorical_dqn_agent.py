@@ -62,6 +62,8 @@ class CategoricalDQNExplorationParameters(EGreedyParameters):
 class CategoricalDQNAgentParameters(DQNAgentParameters):
     """Categorical DQN."""
 
+    algorithm_names = ("C51", "CategoricalDQN")
+
     def __init__(self) -> None:
         super().__init__()
         self.algorithm = CategoricalDQNAlgorithmParameters()

@@ -109,6 +109,8 @@ class ClippedPPOAlgorithmParameters(AlgorithmParameters):
 class ClippedPPOAgentParameters(AgentParameters):
     """PPO that samples from the policy."""
 
+    algorithm_names = ("PPO", "ClippedPPO")
+
     def __init__(self) -> None:
         super().__init__(
             algorithm=ClippedPPOAlgorithmParameters(),

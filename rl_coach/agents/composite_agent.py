@@ -127,6 +127,9 @@ class CompositeAgent(AgentGroup):
     :param reward_policy: the reward that the agents see
     """
 
+    algorithm_names = ("Composite",)
+    why_not_in_own_loop = "it consists of several agents; give a CompositeAgent to a LevelManager"
+
     def __init__(
         self,
         agents_parameters: Union[AgentParameters, dict[str, AgentParameters]],

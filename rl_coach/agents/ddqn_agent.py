@@ -13,6 +13,8 @@ from rl_coach.architectures.update import LearningBatch
 class DDQNAgentParameters(DQNAgentParameters):
     """Double DQN; settings as DQN's."""
 
+    algorithm_names = ("DDQN", "DoubleDQN")
+
     @property
     def path(self) -> str:
         return "rl_coach.agents.ddqn_agent:DDQNAgent"

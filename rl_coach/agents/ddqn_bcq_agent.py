@@ -83,6 +83,8 @@ class DDQNBCQAlgorithmParameters(DQNAlgorithmParameters):
 class DDQNBCQAgentParameters(DQNAgentParameters):
     """Batch-constrained double DQN; other settings as DQN's."""
 
+    algorithm_names = ("BCQ", "DDQN_BCQ")
+
     def __init__(self) -> None:
         super().__init__()
         self.algorithm = DDQNBCQAlgorithmParameters()

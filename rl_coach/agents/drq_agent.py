@@ -98,6 +98,8 @@ class DrQExplorationParameters(AdditiveNoiseParameters):
 class DrQv2AgentParameters(AgentParameters):
     """DrQ-v2 with decaying noise."""
 
+    algorithm_names = ("DrQv2", "DrQ")
+
     def __init__(self) -> None:
         super().__init__(
             algorithm=DrQAlgorithmParameters(),

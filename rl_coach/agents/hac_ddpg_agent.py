@@ -41,6 +41,9 @@ class HACDDPGAlgorithmParameters(DDPGAlgorithmParameters):
 class HACDDPGAgentParameters(DDPGAgentParameters):
     """DDPG for a level of hierarchical actor-critic; its memory must be one with hindsight."""
 
+    algorithm_names = ("HAC", "HAC_DDPG")
+    why_not_in_own_loop = "the agent is a level of a hierarchy; use a preset with HACGraphManager, such as Pendulum_HAC"
+
     def __init__(self) -> None:
         super().__init__()
         self.algorithm: AlgorithmParameters = HACDDPGAlgorithmParameters()

@@ -43,6 +43,8 @@ class HumanNetworkParameters(NetworkParameters):
 class HumanAgentParameters(AgentParameters):
     """A person, with a replay memory of episodes."""
 
+    why_not_in_own_loop = "a person plays with the keyboard; use coach -p PRESET --play"
+
     def __init__(self) -> None:
         super().__init__(
             algorithm=HumanAlgorithmParameters(),

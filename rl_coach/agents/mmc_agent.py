@@ -33,6 +33,8 @@ class MixedMonteCarloAlgorithmParameters(DQNAlgorithmParameters):
 class MixedMonteCarloAgentParameters(DQNAgentParameters):
     """Mixed Monte Carlo; settings as DQN's, with a memory that knows the returns of its episodes."""
 
+    algorithm_names = ("MMC", "MixedMonteCarlo")
+
     def __init__(self) -> None:
         super().__init__()
         self.algorithm = MixedMonteCarloAlgorithmParameters()

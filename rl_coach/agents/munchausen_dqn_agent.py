@@ -30,6 +30,8 @@ class MunchausenDQNAlgorithmParameters(DQNAlgorithmParameters):
 class MunchausenDQNAgentParameters(DQNAgentParameters):
     """Munchausen DQN; settings as DQN's."""
 
+    algorithm_names = ("MunchausenDQN", "Munchausen", "MDQN")
+
     def __init__(self) -> None:
         super().__init__()
         self.algorithm = MunchausenDQNAlgorithmParameters()

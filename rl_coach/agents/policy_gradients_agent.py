@@ -62,6 +62,8 @@ class PolicyGradientAlgorithmParameters(AlgorithmParameters):
 class PolicyGradientsAgentParameters(AgentParameters):
     """Policy gradients that sample from the policy."""
 
+    algorithm_names = ("PG", "PolicyGradients", "REINFORCE")
+
     def __init__(self) -> None:
         super().__init__(
             algorithm=PolicyGradientAlgorithmParameters(),

@@ -100,6 +100,8 @@ class PPOAlgorithmParameters(AlgorithmParameters):
 class PPOAgentParameters(AgentParameters):
     """PPO with a penalty, sampling from the policy."""
 
+    algorithm_names = ("AdaptivePPO",)
+
     def __init__(self) -> None:
         super().__init__(
             algorithm=PPOAlgorithmParameters(),

@@ -54,6 +54,8 @@ class QuantileRegressionDQNAlgorithmParameters(DQNAlgorithmParameters):
 class QuantileRegressionDQNAgentParameters(DQNAgentParameters):
     """Quantile regression DQN."""
 
+    algorithm_names = ("QR-DQN", "QuantileRegressionDQN")
+
     def __init__(self) -> None:
         super().__init__()
         self.algorithm = QuantileRegressionDQNAlgorithmParameters()

@@ -44,6 +44,8 @@ class RainbowDQNAgentParameters(CategoricalDQNAgentParameters):
     """Rainbow: a dueling categorical network with noisy layers, double Q-learning, n-step returns and prioritized
     replay."""
 
+    algorithm_names = ("Rainbow", "RainbowDQN")
+
     def __init__(self) -> None:
         super().__init__()
         self.algorithm = RainbowDQNAlgorithmParameters()

@@ -147,6 +147,8 @@ class SoftActorCriticAgentParameters(AgentParameters):
         their own, with a learned temperature
     """
 
+    algorithm_names = ("SAC", "SoftActorCritic")
+
     def __init__(self, use_value_network: bool = True) -> None:
         super().__init__(
             algorithm=SoftActorCriticAlgorithmParameters(),

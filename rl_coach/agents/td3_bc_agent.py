@@ -25,6 +25,8 @@ class TD3BCAlgorithmParameters(TD3AlgorithmParameters):
 class TD3BCAgentParameters(TD3AgentParameters):
     """TD3 with behavioural cloning; other settings as TD3's."""
 
+    algorithm_names = ("TD3+BC",)
+
     def __init__(self) -> None:
         super().__init__()
         self.algorithm = TD3BCAlgorithmParameters()

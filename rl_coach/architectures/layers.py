@@ -56,6 +56,11 @@ class Conv2d(Layer):
         self.strides = strides
 
     def applied(self, layers: Layers, x: Any) -> Any:
+        if len(x.shape) != 4:
+            raise CoachError(
+                f"{self!r} gets an input of the shape {list(x.shape[1:])}, which is not an image: "
+                f"set the scheme of its embedder to EmbedderScheme.Medium or a list of other layers"
+            )
         if min(x.shape[1:3]) < self.kernel_size:
             raise CoachError(
                 f"{self!r} gets an image of {x.shape[1]} x {x.shape[2]}, which is too small for it: "

@@ -42,6 +42,7 @@ SWEEP = "sweep"
 COMPARE = "compare"
 TUNE = "tune"
 FETCH = "fetch"
+ALGORITHMS = "algorithms"
 PUSH = "push"
 
 EXPORT_EXAMPLES = """\
@@ -60,6 +61,14 @@ examples:
     coach check-env CartPole-v1
   your own environment:
     coach check-env path/to/file.py:MyEnvironment
+"""
+
+ALGORITHMS_EXAMPLES = """\
+examples:
+  all algorithms:
+    coach algorithms
+  algorithms for recorded data:
+    coach algorithms "data set"
 """
 
 DATASET_EXAMPLES = """\
@@ -401,6 +410,7 @@ def get_argument_parser() -> Parser:
         "       coach fetch [NAME]\n"
         "       coach push DIR REPO\n"
         "       coach check-env LEVEL\n"
+        "       coach algorithms [TEXT]\n"
         "       coach dataset info|convert|record ...\n"
         "       coach dashboard [flags]",
     )
@@ -509,6 +519,13 @@ def get_push_parser() -> Parser:
     parser.add_argument("policy", metavar="DIR", help=what)
     parser.add_argument("repository", metavar="REPO", help="OWNER/NAME; made if it does not exist")
     parser.add_argument("--private", action="store_true", help="make the repository for yourself alone")
+    return parser
+
+
+def get_algorithms_parser() -> Parser:
+    """The parser of ``coach algorithms``."""
+    parser = Parser(f"coach {ALGORITHMS}", "List the algorithms with their names for make_agent.", ALGORITHMS_EXAMPLES)
+    parser.add_argument("text", metavar="TEXT", nargs="?", default="", help="list only lines that contain TEXT")
     return parser
 
 

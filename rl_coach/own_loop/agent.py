@@ -18,7 +18,7 @@ from rl_coach.environments.gym_spaces import ACTION_MASK
 from rl_coach.environments.vector_levels import final_of, info_of
 from rl_coach.own_loop import recorded
 from rl_coach.own_loop.graph import OwnLoopGraphManager
-from rl_coach.own_loop.making import environment_parameters, make_graph, make_task
+from rl_coach.own_loop.making import algorithm_parameters, environment_parameters, make_graph, make_task
 from rl_coach.own_loop.places import Places, row
 from rl_coach.policy.export import acting_now, export_acting
 from rl_coach.policy.policy import Policy
@@ -620,7 +620,8 @@ def make_agent(
 
     ``agent = make_agent("DQN", "CartPole-v1", seed=0, learning_rate=1e-3, discount=0.98)``
 
-    :param algorithm: a name of ``ALGORITHMS``, as ``"DQN"``; ``"module:ParametersClass"``; or the parameters
+    :param algorithm: a name, as ``"DQN"`` (``coach algorithms`` lists all names); ``"module:ParametersClass"``; or the
+        parameters
     :param env: what ``learn`` acts in, and whose spaces the agent has: an id of Gymnasium, a Gymnasium environment, a
         function that makes one, or parameters such as ``Atari("ALE/Pong-v5")``
     :param observation_space: without ``env``, Gymnasium's space of the observations
@@ -644,14 +645,13 @@ def make_agent(
     ids = list(range(num_envs)) if env_ids is None else list(env_ids)
     if len(set(ids)) != num_envs:
         raise CoachError(f"env_ids names each of the {num_envs} environments once, not {env_ids!r}")
+    parameters = algorithm_parameters(algorithm)
     environment = environment_parameters(env, observation_space, action_space, action_mask, num_envs)
     environment.num_environments, environment.custom_reward_threshold = num_envs, reward_threshold
     task = make_task(framework, seed, experiment_path)
-    graph = make_graph(algorithm, environment, heatup_steps, settings, task, experiment_path is not None)
+    graph = make_graph(parameters, environment, heatup_steps, settings, task, experiment_path is not None)
     definition = {
-        "algorithm": algorithm
-        if isinstance(algorithm, str)
-        else class_path(algorithm if isinstance(algorithm, type) else type(algorithm)),
+        "algorithm": algorithm if isinstance(algorithm, str) and ":" in algorithm else class_path(type(parameters)),
         "env": env,
         "observation_space": observation_space,
         "action_space": action_space,

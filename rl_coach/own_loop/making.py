@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any, Callable, Mapping
 
+from rl_coach.agents.algorithms import find_algorithm
 from rl_coach.base_parameters import AgentParameters, Frameworks, TaskParameters, VisualizationParameters
 from rl_coach.command_line.custom_parameters import apply_settings
 from rl_coach.core_types import EnvironmentSteps
@@ -17,33 +18,6 @@ from rl_coach.own_loop.graph import OwnLoopGraphManager
 from rl_coach.utils import CoachError, did_you_mean, short_dynamic_import
 
 logger = logging.getLogger("rl_coach")
-
-ALGORITHMS = {
-    "A2C": "rl_coach.agents.actor_critic_agent:ActorCriticAgentParameters",
-    "A3C": "rl_coach.agents.actor_critic_agent:ActorCriticAgentParameters",
-    "ACER": "rl_coach.agents.acer_agent:ACERAgentParameters",
-    "BootstrappedDQN": "rl_coach.agents.bootstrapped_dqn_agent:BootstrappedDQNAgentParameters",
-    "C51": "rl_coach.agents.categorical_dqn_agent:CategoricalDQNAgentParameters",
-    "ClippedPPO": "rl_coach.agents.clipped_ppo_agent:ClippedPPOAgentParameters",
-    "DDPG": "rl_coach.agents.ddpg_agent:DDPGAgentParameters",
-    "DDQN": "rl_coach.agents.ddqn_agent:DDQNAgentParameters",
-    "DQN": "rl_coach.agents.dqn_agent:DQNAgentParameters",
-    "MMC": "rl_coach.agents.mmc_agent:MixedMonteCarloAgentParameters",
-    "NAF": "rl_coach.agents.naf_agent:NAFAgentParameters",
-    "NEC": "rl_coach.agents.nec_agent:NECAgentParameters",
-    "NStepQ": "rl_coach.agents.n_step_q_agent:NStepQAgentParameters",
-    "PAL": "rl_coach.agents.pal_agent:PALAgentParameters",
-    "PG": "rl_coach.agents.policy_gradients_agent:PolicyGradientsAgentParameters",
-    "PPO": "rl_coach.agents.ppo_agent:PPOAgentParameters",
-    "QRDQN": "rl_coach.agents.qr_dqn_agent:QuantileRegressionDQNAgentParameters",
-    "Rainbow": "rl_coach.agents.rainbow_dqn_agent:RainbowDQNAgentParameters",
-    "SAC": "rl_coach.agents.soft_actor_critic_agent:SoftActorCriticAgentParameters",
-    "TD3": "rl_coach.agents.td3_agent:TD3AgentParameters",
-    "Wolpertinger": "rl_coach.agents.wolpertinger_agent:WolpertingerAgentParameters",
-}
-"""The algorithms by the names that ``make_agent`` takes, and their parameters. PPO is the one with a penalty on the KL
-divergence; ClippedPPO is what most people call PPO."""
-
 
 NAMES_HERE = {
     "buffer_size": "memory={'max_size': (MemoryGranularity.Transitions, N)}",
@@ -72,7 +46,7 @@ NAMES_HERE = {
 
 
 def make_graph(
-    algorithm: Any,
+    parameters: AgentParameters,
     environment: FedEnvironmentParameters,
     heatup_steps: int,
     settings: Mapping[str, Any],
@@ -81,7 +55,7 @@ def make_graph(
 ) -> OwnLoopGraphManager:
     """The graph of an agent, created.
 
-    :param algorithm: a name of ``ALGORITHMS``, ``"module:ParametersClass"``, or the parameters
+    :param parameters: of the agent
     :param settings: of the algorithm, by name
     :param writes_files: write signals and checkpoints, in the task's directory
     :raises CoachError: for bad input
@@ -89,7 +63,7 @@ def make_graph(
     schedule = SimpleScheduleWithoutEvaluation()
     schedule.heatup_steps = EnvironmentSteps(heatup_steps)
     visualization = VisualizationParameters(dump_csv=writes_files, dump_parameters_documentation=writes_files)
-    graph = OwnLoopGraphManager(_parameters(algorithm), environment, schedule, visualization)
+    graph = OwnLoopGraphManager(parameters, environment, schedule, visualization)
     graph.writes_files = graph.prints_summary = writes_files
     try:
         said = apply_settings(graph, settings)
@@ -104,25 +78,28 @@ def make_graph(
     return graph
 
 
-def _parameters(algorithm: Any) -> AgentParameters:
+def algorithm_parameters(algorithm: Any) -> AgentParameters:
+    """The parameters of an algorithm.
+
+    :param algorithm: see ``make_agent``
+    :raises CoachError: there is no such algorithm, or it cannot act in a loop of the user's own
+    """
     if isinstance(algorithm, str):
-        known = {_plain(name): path for name, path in ALGORITHMS.items()}
-        path = algorithm if ":" in algorithm else known.get(_plain(algorithm))
-        if path is None:
-            suggestion = did_you_mean(algorithm, ALGORITHMS) or f"; there are {', '.join(ALGORITHMS)}"
-            raise CoachError(f"there is no algorithm '{algorithm}'{suggestion}")
-        try:
-            algorithm = short_dynamic_import(path)
-        except ModuleNotFoundError as error:
-            raise CoachError(f"algorithm '{path}': {missing_package(error)}") from error
+        algorithm = _imported(algorithm) if ":" in algorithm else find_algorithm(algorithm).parameters
+    if reason := getattr(algorithm, "why_not_in_own_loop", ""):
+        name = (algorithm if isinstance(algorithm, type) else type(algorithm)).__name__
+        raise CoachError(f"make_agent cannot make an agent of {name}: {reason}")
     made = algorithm() if isinstance(algorithm, type) else algorithm
     if not isinstance(made, AgentParameters):
         raise CoachError(f"an algorithm is a name, or AgentParameters, not {algorithm!r}")
     return made
 
 
-def _plain(name: str) -> str:
-    return name.lower().replace("-", "").replace("_", "").replace(" ", "")
+def _imported(path: str) -> Any:
+    try:
+        return short_dynamic_import(path)
+    except ModuleNotFoundError as error:
+        raise CoachError(f"algorithm '{path}': {missing_package(error)}") from error
 
 
 def environment_parameters(

@@ -9,6 +9,7 @@ from typing import Any, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
+from rl_coach.agents.algorithms import plain_name
 from rl_coach.command_line.custom_parameters import parse
 from rl_coach.core_types import ActionInfo, Batch, EnvResponse, StateType, Transition
 from rl_coach.environments.fed_environment import FedEnvironment
@@ -241,6 +242,8 @@ def arguments(definition: Mapping[str, Any], given: Mapping[str, Any], known: It
     if missing := [name for name in definition["give_again"] if name not in given]:
         raise CoachError(f"the agent was saved without {', '.join(missing)}: give Agent.load what make_agent was given")
     algorithm = str(saved.get("algorithm", ""))
+    if plain_name(algorithm) == "ppo":  # a name is only in what older versions saved, and theirs had the penalty
+        saved["algorithm"] = "AdaptivePPO"
     if ":" in algorithm and "algorithm" not in given and not algorithm.startswith("rl_coach."):
         raise CoachError(
             f"the agent is of '{algorithm}': give Agent.load algorithm, so that nothing of yours is imported"

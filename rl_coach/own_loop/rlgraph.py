@@ -366,20 +366,16 @@ def _random(fields: Fields, space: Any) -> Definition:
     return definition
 
 
-def _not_here(fields: Fields, space: Any) -> Definition:
-    raise CoachError(f"the spec's 'type' {fields.get('type')} is an algorithm that is not here: use dqn or ppo")
-
-
 FAMILY = Family(
     "RLgraph",
     {
-        "dqn": _dqn, "ppo": _ppo, "actor_critic": _actor_critic, "sac": _sac, "random": _random, "apex": _not_here,
-        "impala": _not_here, "single_impala": _not_here, "dqfd": _not_here,
+        "dqn": _dqn, "ppo": _ppo, "actor_critic": _actor_critic, "sac": _sac, "random": _random,
     },
     ("state_space",),
     ("action_space",),
     _states,
     _actions,
+    _common,
     updates_itself=False,
 )  # fmt: skip
 

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import pathlib
+import re
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Callable, ClassVar, Iterable, Mapping, Sequence, TypeVar
+from typing import Any, Callable, ClassVar, Iterable, Mapping, Sequence, TypeVar, Union
 
 import numpy as np
 
+from rl_coach.agents.algorithms import plain_name
+from rl_coach.base_parameters import AgentParameters
 from rl_coach.own_loop import recorded
 from rl_coach.own_loop.agent import DEFINITION_FILE, Agent, make_agent
 from rl_coach.own_loop.forms import Actions, Parts, observation_space
 from rl_coach.own_loop.graph import OwnLoopGraphManager
+from rl_coach.own_loop.making import algorithm_parameters
 from rl_coach.own_loop.places import row
 from rl_coach.own_loop.spaces import space_as_data, space_from_data
-from rl_coach.own_loop.spec_fields import Fields, read_spec
-from rl_coach.own_loop.spec_parts import Definition
+from rl_coach.own_loop.spec_fields import Fields, read_spec, shown
+from rl_coach.own_loop.spec_parts import Definition, Stack, set_optimizer
 from rl_coach.utils import CoachError
 
 ARGUMENTS = (
@@ -29,6 +33,12 @@ Made = TypeVar("Made", bound="SpecAgent")
 Reader = Callable[[Fields, Any], Definition]
 """Function of a specification and Gymnasium's space of the states."""
 
+CommonReader = Callable[[AgentParameters, Fields, Any, str], tuple[Definition, Union[Stack, None]]]
+
+
+def _plain_type(name: str) -> str:
+    return plain_name(name).removesuffix("agent")
+
 
 @dataclass(frozen=True)
 class Family:
@@ -40,6 +50,7 @@ class Family:
     :param actions: likewise for actions
     :param parts_of_states: the states from what is given for them
     :param parts_of_actions: likewise for actions
+    :param common: reads the fields of all algorithms; its last argument names the network of ``network``
     :param updates_itself: agents learn in ``observe``
     """
 
@@ -49,6 +60,7 @@ class Family:
     actions: tuple[str, ...]
     parts_of_states: Callable[[Any], Parts]
     parts_of_actions: Callable[[Any], Parts]
+    common: CommonReader
     updates_itself: bool
 
     def agent(self, agent_class: type[Made], given: Any, additions: Mapping[str, Any]) -> Made:
@@ -86,10 +98,7 @@ class Family:
         :raises CoachError: for bad input
         """
         fields = Fields(document)
-        kind = fields.choice("type", self.readers)
-        if kind is None:
-            raise CoachError(f"the spec's 'type' is missing; there are {', '.join(self.readers)}")
-        definition = self.readers[kind](fields, space)
+        definition = self._reader(fields)(fields, space)
         fields.finish()
         spec = Spec(self.name, document, space, actions, definition.buffer_size, dict(arguments))
         made = make_agent(
@@ -99,6 +108,28 @@ class Family:
         )  # fmt: skip
         assert isinstance(made, agent_class)
         return made
+
+    def _reader(self, fields: Fields) -> Reader:
+        """The function that reads this type of specification. Types without a reader are read in general."""
+        kind = fields.get("type")
+        if not isinstance(kind, str):
+            problem = "missing" if kind is None else f"the name of an algorithm, not {shown(kind)}"
+            raise CoachError(f"the spec's 'type' is {problem}; there are {', '.join(self.readers)}")
+        readers = {_plain_type(name): reader for name, reader in self.readers.items()}
+        if reader := readers.get(_plain_type(kind)):
+            return reader
+        try:
+            return partial(self._read_in_general, algorithm_parameters(re.sub("(?i)[-_]?agent$", "", kind)))
+        except CoachError as error:
+            raise CoachError(f"the spec's 'type': {error}") from None
+
+    def _read_in_general(self, parameters: AgentParameters, fields: Fields, space: Any) -> Definition:
+        """Read the fields that all algorithms have: discount, network and optimizer. ``finish`` refuses the others."""
+        networks = parameters.network_wrappers
+        first = next((name for name in ("main", "policy", "actor") if name in networks), next(iter(networks), ""))
+        definition, _ = self.common(parameters, fields, space, first)
+        set_optimizer(definition, fields.fields("optimizer", "optimizer_spec"), list(networks))
+        return definition
 
 
 @dataclass(frozen=True)

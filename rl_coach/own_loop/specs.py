@@ -14,13 +14,18 @@ AGENT_CLASSES: tuple[type[SpecAgent], ...] = (TensorForceAgent, RLgraphAgent)
 
 
 def agent_from_spec(given: Any, additions: Mapping[str, Any]) -> SpecAgent:
-    """The agent of a specification, by the methods of the system that its ``type`` is of. See ``Agent.from_spec``."""
+    """The agent of a specification, by the methods of the system that wrote it. See ``Agent.from_spec``.
+
+    A ``type`` that only one system has tells the system. For other types, the names of the spaces tell it.
+    """
     document = {**read_spec({} if given is None else given), **additions}
-    known = [kind for agent_class in AGENT_CLASSES for kind in agent_class.family.readers]
-    kind = Fields(document).choice("type", known)
+    kind = Fields(document).get("type")
     if kind is None:
+        known = [kind for agent_class in AGENT_CLASSES for kind in agent_class.family.readers]
         raise CoachError(f"the spec's 'type' is missing; there are {', '.join(known)}")
-    return next(one for one in AGENT_CLASSES if kind in one.family.readers).from_spec(document)
+    by_type = [one for one in AGENT_CLASSES if isinstance(kind, str) and kind in one.family.readers]
+    by_spaces = [one for one in AGENT_CLASSES if {*one.family.states, *one.family.actions} & set(document)]
+    return (by_type or by_spaces or AGENT_CLASSES)[0].from_spec(document)
 
 
 def agent_of_saved_spec(saved: Any, given: Mapping[str, Any]) -> SpecAgent:

@@ -101,7 +101,9 @@ def _actions(given: Any) -> Parts:
 # settings
 
 
-def _common(parameters: AgentParameters, fields: Fields, space: Any) -> tuple[Definition, Stack | None]:
+def _common(
+    parameters: AgentParameters, fields: Fields, space: Any, main: str = "main"
+) -> tuple[Definition, Stack | None]:
     """Settings that all agents have: discount, network, and keys of TensorForce's own machinery."""
     definition = Definition(parameters)
     definition.set("algorithm.discount", fields.number("discount", 0, 1))
@@ -116,7 +118,7 @@ def _common(parameters: AgentParameters, fields: Fields, space: Any) -> tuple[De
         execution.finish()
     network = fields.get("network", "network_spec")
     stack = None if network is None else stack_of(network, "network", "tanh")
-    put_stack(parameters.network_wrappers["main"], stack, space)
+    put_stack(parameters.network_wrappers[main], stack, space)
     return definition, stack
 
 
@@ -389,20 +391,17 @@ def _random(fields: Fields, space: Any) -> Definition:
     return definition
 
 
-def _not_here(fields: Fields, space: Any) -> Definition:
-    raise CoachError(f"the spec's 'type' {fields.get('type')} is an algorithm that is not here: use ppo_agent")
-
-
 FAMILY = Family(
     "TensorForce",
     {
         "dqn_agent": _dqn, "ddqn_agent": _ddqn, "dqn_nstep_agent": _n_step, "naf_agent": _naf, "ppo_agent": _ppo,
-        "vpg_agent": _vpg, "random_agent": _random, "trpo_agent": _not_here, "ddpg_agent": _not_here,
+        "vpg_agent": _vpg, "random_agent": _random,
     },
     ("states", "states_spec"),
     ("actions", "actions_spec"),
     _states,
     _actions,
+    _common,
     updates_itself=True,
 )  # fmt: skip
 

@@ -9,6 +9,7 @@ import shlex
 
 import pytest
 
+from rl_coach.agents.algorithms import known_algorithms
 from rl_coach.coach import CoachLauncher, main
 from rl_coach.command_line import arguments as command_line
 from rl_coach.command_line import custom_parameters, preset_catalogue, search_space, trained_policies, tune
@@ -132,6 +133,13 @@ def test_every_flag_that_is_documented_exists():
     flags = {flag for action in CoachLauncher().get_argument_parser()._actions for flag in action.option_strings}
     for flag in re.findall(r"^\| `(-\S+?)[`\s]", text, re.MULTILINE):
         assert flag in flags
+
+
+def test_every_name_of_an_algorithm_is_in_the_table():
+    text = (ROOT / "docs" / "own_loop.md").read_text(encoding="utf-8").partition("| names | page |")[2]
+    rows = [row.split(" | ")[0] for row in text.partition("\n\n")[0].splitlines()[2:]]
+    listed = [tuple(re.findall(r"`([^`]+)`", row)) for row in rows]
+    assert listed == [algorithm.names for algorithm in known_algorithms()]
 
 
 ALGORITHMS = sorted((ROOT / "docs" / "algorithms").glob("*.md"))

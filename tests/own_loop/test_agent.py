@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import pathlib
 import re
 import subprocess
@@ -15,13 +16,15 @@ import pytest
 from gymnasium.spaces import Box, Dict, Discrete
 
 from rl_coach import Agent, make_agent
-from rl_coach.agents.clipped_ppo_agent import ClippedPPOAgentParameters
+from rl_coach.agents.clipped_ppo_agent import ClippedPPOAgent, ClippedPPOAgentParameters
 from rl_coach.agents.dqn_agent import DQNAgentParameters
+from rl_coach.agents.ppo_agent import PPOAgent
 from rl_coach.agents.td3_agent import TD3AgentParameters
 from rl_coach.callbacks import SaveEvery, StopOnReward
 from rl_coach.core_types import EnvironmentSteps
 from rl_coach.filters.observation.observation_normalization_filter import ObservationNormalizationFilter
 from rl_coach.memories.memory import MemoryGranularity
+from rl_coach.own_loop.agent import DEFINITION_FILE
 from rl_coach.own_loop.making import NAMES_HERE
 from rl_coach.policy import Policy
 from rl_coach.utils import CoachError
@@ -120,6 +123,20 @@ def test_a_saved_agent_goes_on_exactly_in_the_middle_of_an_episode(tmp_path, nam
     saved.agent = Agent.load(tmp_path, algorithm=make())
     saved.run(120)
     assert_equal(agent_state(uninterrupted.agent), agent_state(saved.agent))
+
+
+def test_an_agent_saved_as_ppo_by_older_versions_is_still_the_one_with_a_penalty(tmp_path):
+    agent_of("AdaptivePPO", "CartPole-v1", seed=0).save(tmp_path)
+    file = tmp_path / DEFINITION_FILE
+    saved = json.loads(file.read_text())
+    saved["arguments"]["algorithm"] = "PPO"
+    file.write_text(json.dumps(saved))
+    assert isinstance(Agent.load(tmp_path).graph_manager.get_agent(), PPOAgent)
+
+
+def test_an_agent_is_saved_by_its_class(tmp_path):
+    agent_of("PPO", "CartPole-v1", seed=0).save(tmp_path)
+    assert isinstance(Agent.load(tmp_path).graph_manager.get_agent(), ClippedPPOAgent)
 
 
 def test_an_action_without_an_answer_and_one_without_its_next_state_are_saved_too(tmp_path):
@@ -357,7 +374,7 @@ def test_settings_have_short_names_paths_and_levels():
     ]:
         with pytest.raises(CoachError, match=reason):
             bandit(**settings)
-    with pytest.raises(CoachError, match="no algorithm 'DQM'; did you mean 'DQN'"):
+    with pytest.raises(CoachError, match="no algorithm 'DQM'; did you mean 'DrQ' or 'DQN'"):
         agent_of("DQM", "CartPole-v1")
 
 

@@ -11,7 +11,13 @@ import numpy as np
 import pytest
 
 from rl_coach import Agent
+from rl_coach.agents.apex_agent import ApexDQNAgent
+from rl_coach.agents.dqfd_agent import DQfDAgent
+from rl_coach.agents.impala_agent import IMPALAAgent
 from rl_coach.agents.policy_optimization_agent import PolicyGradientRescaler
+from rl_coach.agents.qr_dqn_agent import QuantileRegressionDQNAgent
+from rl_coach.agents.rainbow_dqn_agent import RainbowDQNAgent
+from rl_coach.agents.trpo_agent import TRPOAgent
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps
 from rl_coach.memories.memory import MemoryGranularity
 from rl_coach.own_loop import rlgraph, tensorforce
@@ -329,7 +335,7 @@ def test_a_bad_value_anywhere_is_one_line_or_has_a_meaning():
 def test_the_nearest_key_is_named():
     for spec, reason in [
         ({**DQN, "discout": 1}, "the spec's 'discout' has no meaning here; did you mean 'discount'"),
-        ({**DQN, "type": "dqn_agnt"}, "did you mean 'dqn_agent'"),
+        ({**DQN, "type": "dqn_agnt"}, "did you mean 'DQN'"),
         ({**DQN, "optimizer": {"type": "adma"}}, "the spec's 'optimizer.type' 'adma' is not here; did you mean 'adam'"),
         ({**RLGRAPH_DQN, "update_spec": {"batch_sze": 1}}, "'update_spec.batch_sze' has no meaning here; did you mean"),
     ]:
@@ -343,3 +349,26 @@ def test_a_subclass_makes_agents_of_itself(base, spec):
         pass
 
     assert type(Own.from_spec(spec, **SETTINGS)) is Own and type(base.from_spec(spec, **SETTINGS)) is base
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("trpo_agent", TRPOAgent), ("qr-dqn", QuantileRegressionDQNAgent), ("RainbowAgent", RainbowDQNAgent)],
+)
+def test_tensorforce_knows_every_algorithm_by_name(name, kind):
+    agent = tensorforce.Agent.from_spec(
+        {"type": name, "states": STATES, "actions": ACTIONS, "discount": 0.9}, **SETTINGS
+    )
+    assert type(agent.graph_manager.get_agent()) is kind and parameters(agent).algorithm.discount == 0.9
+
+
+@pytest.mark.parametrize(("name", "kind"), [("apex", ApexDQNAgent), ("IMPALA", IMPALAAgent), ("dqfd", DQfDAgent)])
+def test_rlgraph_knows_every_algorithm_by_name(name, kind):
+    spaces = {key: RLGRAPH_DQN[key] for key in ("state_space", "action_space")}
+    agent = rlgraph.Agent.from_spec({"type": name, **spaces}, **SETTINGS)
+    assert type(agent.graph_manager.get_agent()) is kind
+
+
+def test_a_field_without_meaning_for_an_algorithm_is_named():
+    with pytest.raises(CoachError, match="the spec's 'learning_speed' has no meaning here"):
+        made({"type": "trpo_agent", "states": STATES, "actions": ACTIONS, "learning_speed": 1})

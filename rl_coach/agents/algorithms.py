@@ -1,0 +1,89 @@
+"""The algorithms by name. The list is read from the classes of this package, so a new agent file needs no entry."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import pkgutil
+import re
+import textwrap
+from dataclasses import dataclass
+from typing import Iterator
+
+from rl_coach import agents
+from rl_coach.base_parameters import AgentParameters
+from rl_coach.utils import CoachError, did_you_mean
+
+_SUFFIX = "AgentParameters"
+_LONGEST_NAME = 80
+_VARIANTS = {
+    "ARS": "Coach does not have it",
+    "CrossQ": "it is 'SAC' with settings, as in the preset tuned/Pendulum_CrossQ",
+    "DroQ": "it is 'SAC' with the network settings of docs/algorithms/soft_actor_critic.md",
+    "HER": "give 'DQN', 'DDPG' or 'TD3' a memory with hindsight: EpisodicHindsightExperienceReplayParameters",
+    "MaskablePPO": "it is 'PPO' with action_mask=True",
+    "RecurrentPPO": "it is 'PPO' with an LSTM, as in the preset tuned/CartPole_RecurrentPPO",
+    "SimbaV2": "it is 'SAC' with the network settings of docs/algorithms/soft_actor_critic.md",
+    "TQC": "it is 'SAC' with settings, as in the preset tuned/Pendulum_TQC",
+}
+"""Algorithms of Stable-Baselines3 and its extensions that are settings of another algorithm here, not classes."""
+
+
+@dataclass(frozen=True)
+class NamedAlgorithm:
+    """An algorithm and its names.
+
+    :param names: the usual name, then others
+    :param parameters: the class of its parameters; for ``Composite``, the class of the agent
+    :param about: a sentence
+    """
+
+    names: tuple[str, ...]
+    parameters: type
+    about: str
+
+
+@functools.cache
+def known_algorithms() -> tuple[NamedAlgorithm, ...]:
+    """All algorithms, in alphabetical order. The first call imports all agents, which takes about 0.1 s."""
+    found = [algorithm for module in _modules() for algorithm in _algorithms_of(module)]
+    return tuple(sorted(found, key=lambda algorithm: algorithm.names[0].lower()))
+
+
+def _modules() -> Iterator[str]:
+    for module in pkgutil.iter_modules(agents.__path__, f"{agents.__name__}."):
+        if module.name.endswith("_agent"):
+            yield module.name
+
+
+def _algorithms_of(name: str) -> Iterator[NamedAlgorithm]:
+    module = importlib.import_module(name)
+    own = [one for one in vars(module).values() if isinstance(one, type) and one.__module__ == name]
+    # a subclass does not inherit the names: it is another algorithm
+    found = [one for one in own if issubclass(one, AgentParameters) or "algorithm_names" in vars(one)]
+    for one in found:
+        names = vars(one).get("algorithm_names", (one.__name__.removesuffix(_SUFFIX),))
+        text = (module if len(found) == 1 else one).__doc__ or ""
+        yield NamedAlgorithm(names, one, " ".join(text.partition("\n\n")[0].split()))
+
+
+def plain_name(name: str) -> str:
+    """A name as names are compared: without case, hyphens, underscores and other signs."""
+    return re.sub(r"[\W_]", "", name).lower()
+
+
+def find_algorithm(name: str) -> NamedAlgorithm:
+    """The algorithm of a name.
+
+    :raises CoachError: there is none; names the nearest
+    """
+    name = textwrap.shorten(name, _LONGEST_NAME, placeholder="...")  # for messages of one line
+    wanted, known = plain_name(name), known_algorithms()
+    for algorithm in known:
+        if wanted in map(plain_name, algorithm.names):
+            return algorithm
+    for variant, advice in _VARIANTS.items():
+        if wanted == plain_name(variant):
+            raise CoachError(f"there is no algorithm '{name}': {advice}")
+    suggestion = did_you_mean(plain_name(name), [one for algorithm in known for one in algorithm.names])
+    raise CoachError(f"there is no algorithm '{name}'{suggestion} (coach algorithms lists all)")
