@@ -194,11 +194,11 @@ def test_the_same_data_give_the_updates_of_the_ordinary_loop(level, settings, tm
             np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(np.asarray(made.outputs)[:, 0], result.losses["main"], rtol=1e-4, atol=1e-5)
     statistics = agent.pre_network_filter.observation_filters["observation"]["normalize"].get_state()
-    compiled = made.statistics["observation"]["normalize"]
-    low, high = np.asarray(compiled["count"]).tolist()
+    gathered = made.statistics["observation"]["normalize"]
+    low, high = np.asarray(gathered["count"]).tolist()
     assert low + high * 2**30 == statistics["count"]
-    np.testing.assert_allclose(compiled["mean"], statistics["mean"], rtol=1e-5)
-    deviations = np.asarray(compiled["variance"]) * statistics["count"]
+    np.testing.assert_allclose(gathered["mean"], statistics["mean"], rtol=1e-5)
+    deviations = np.asarray(gathered["variance"]) * statistics["count"]
     np.testing.assert_allclose(deviations, statistics["squared_deviations"], rtol=1e-5)
     manager.close()
 

@@ -130,6 +130,9 @@ def actor_critic_rule(value_weight: float, policy_weight: float, beta_entropy: f
     return rule
 
 
+Estimate = Callable[..., tuple[Any, Any]]
+
+
 class AdvantageAgent(PolicyAgent):
     """Acts by a policy, and learns by advantages that it estimates with a critic."""
 
@@ -157,29 +160,30 @@ class AdvantageAgent(PolicyAgent):
         return advantages, targets[:, None]
 
     def _advantages_and_returns(self, rewards: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        algorithm = self.ap.algorithm
-        if algorithm.policy_gradient_rescaler == PolicyGradientRescaler.A_VALUE:
-            return n_step_advantages(rewards, values, algorithm.discount)
-        if algorithm.policy_gradient_rescaler != PolicyGradientRescaler.GAE:
-            raise CoachError(unknown_rescaler(self.name, algorithm.policy_gradient_rescaler, self.rescalers))
-        advantages, targets = generalized_advantages(rewards, values, algorithm.discount, algorithm.gae_lambda)
-        if algorithm.estimate_state_value_using_gae:
-            return advantages, targets
-        return advantages, n_step_advantages(rewards, values, algorithm.discount)[1]
+        return self._estimate(n_step_advantages, generalized_advantages)(rewards, values)
 
-    def estimates_of_copies(self, ops: Any) -> Callable[..., tuple[Any, Any]]:
+    def estimates_of_copies(self, ops: Any) -> Estimate:
         """``_advantages_and_returns`` for several environments at once, as a pure function. See
         ``generalized_advantages_of_copies`` for its arguments.
 
         :param ops: array operations with the names of ``keras.ops``
         """
+        return self._estimate(partial(n_step_advantages_of_copies, ops), partial(generalized_advantages_of_copies, ops))
+
+    def _estimate(self, n_step: Estimate, generalized: Estimate) -> Estimate:
+        """The function of advantages and returns that the settings choose.
+
+        :param n_step: for a ``discount``
+        :param generalized: for a ``discount`` and a ``gae_lambda``
+        :raises CoachError: the settings name another rescaler
+        """
         algorithm = self.ap.algorithm
-        n_step = partial(n_step_advantages_of_copies, ops, discount=algorithm.discount)
+        n_step = partial(n_step, discount=algorithm.discount)
         if algorithm.policy_gradient_rescaler == PolicyGradientRescaler.A_VALUE:
             return n_step
-        generalized = partial(
-            generalized_advantages_of_copies, ops, discount=algorithm.discount, gae_lambda=algorithm.gae_lambda
-        )
+        if algorithm.policy_gradient_rescaler != PolicyGradientRescaler.GAE:
+            raise CoachError(unknown_rescaler(self.name, algorithm.policy_gradient_rescaler, self.rescalers))
+        generalized = partial(generalized, discount=algorithm.discount, gae_lambda=algorithm.gae_lambda)
         if algorithm.estimate_state_value_using_gae:
             return generalized
         return lambda *arrays: (generalized(*arrays)[0], n_step(*arrays)[1])

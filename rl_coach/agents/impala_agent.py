@@ -10,11 +10,11 @@ import numpy as np
 
 from rl_coach.agents.actor_critic_agent import ActorCriticNetworkParameters, actor_critic_rule
 from rl_coach.agents.core.episode import SegmentedEpisode
-from rl_coach.agents.core.epochs import log_probabilities
 from rl_coach.agents.core.requirements import POLICY, NetworkRequirement, V
 from rl_coach.agents.core.segments import Segment, SegmentLearning, SegmentSettings, outputs_of
 from rl_coach.agents.policy_optimization_agent import PolicyOptimizationAgent
 from rl_coach.agents.rules.vtrace import vtrace
+from rl_coach.architectures.policies import log_probabilities
 from rl_coach.architectures.update import UpdateRule
 from rl_coach.base_parameters import AgentParameters, AlgorithmParameters
 from rl_coach.core_types import Batch, Transition

@@ -41,7 +41,7 @@ class ValueOptimizationAgent(Agent):
         self.q_value_for_action: dict[int, Signal] = {}
         self._q_outputs: list[str] | None = None
         if is_replaced(self, "learns_from_stored_states"):
-            self.learns_from_stored_states = False  # a rule of a user's need not go with sequences
+            self.learns_from_stored_states = False
 
     def unmet_by_networks(self) -> Iterator[str]:
         yield from super().unmet_by_networks()

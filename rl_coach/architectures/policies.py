@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Sequence
+
+import numpy as np
 
 from rl_coach.architectures.update import LearningBatch, assert_rank, select
 
@@ -41,8 +43,29 @@ def log_probability(ops: Any, policy: dict[str, Any], actions: Any) -> Any:
 
 def gaussian_log_probability(ops: Any, values: Any, mean: Any, log_deviation: Any) -> Any:
     """[B], the log density of values [B, D] under a Gaussian of independent elements."""
-    standardised = (values - mean) / ops.exp(log_deviation)
+    return _standardised_log_probability(ops, (values - mean) / ops.exp(log_deviation), log_deviation)
+
+
+def _standardised_log_probability(ops: Any, standardised: Any, log_deviation: Any) -> Any:
     return -0.5 * ops.sum(standardised * standardised + 2.0 * log_deviation + math.log(2 * math.pi), axis=-1)
+
+
+def log_probabilities(policy: Sequence[np.ndarray], actions: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
+    """[B] float32, log pi(a|s) under the policy that played: ``log_probability`` of arrays, from a network's outputs.
+
+    :param policy: probabilities [B, A], or mean and standard deviation [B, D] of a Gaussian
+    :param mask: [B, A] True for actions that are possible, None if all are
+    """
+    if len(policy) == 1:
+        probabilities = policy[0]
+        if mask is not None:
+            probabilities = probabilities * mask
+            probabilities = probabilities / probabilities.sum(axis=1, keepdims=True)
+        chosen = probabilities[np.arange(len(actions)), actions]
+        # a random action of the heatup may have a probability that rounds to 0
+        return np.log(np.maximum(chosen, np.finfo(np.float32).tiny)).astype(np.float32)
+    mean, deviation = policy
+    return _standardised_log_probability(np, (actions - mean) / deviation, np.log(deviation)).astype(np.float32)
 
 
 def entropy(ops: Any, policy: dict[str, Any]) -> Any:

@@ -15,7 +15,7 @@ def text_of(preset: str, settings: str, about: str) -> str:
     :param settings: for ``-cp``, with whole paths
     :param about: what it is, in a sentence
     """
-    statements = ast.parse(settings).body
+    statements = custom_parameters.statements(settings, f"the settings of {preset}")
     names = {node.id for one in statements for node in ast.walk(one) if isinstance(node, ast.Name)}
     modules: dict[str, set[str]] = {}
     for name, module in {**custom_parameters.CONSTRUCTORS, **custom_parameters.ENUMS}.items():

@@ -15,7 +15,7 @@ import operator
 import re
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Callable, Iterator, Mapping, Union
+from typing import Any, Callable, Iterator, Mapping, Union, cast
 
 from rl_coach.core_types import StepMethod
 from rl_coach.utils import CoachError, did_you_mean
@@ -182,21 +182,26 @@ def parse(text: str) -> list[Assignment]:
 
     :raises CoachError: for anything that is not an assignment of an allowed value to a path
     """
+    return [Assignment(tuple(_path(one.targets[0])), _value(one.value)) for one in statements(text.strip(), "-cp")]
+
+
+def statements(text: str, what: str, form: str = "path=value") -> list[ast.Assign]:
+    """The statements ``path=value; path=value`` of a text, each with one target.
+
+    :param what: begins the message of an error
+    :param form: of a statement, for messages
+    :raises CoachError: the text has another form
+    """
     try:
-        statements = ast.parse(text.strip()).body
-        return [_assignment(statement) for statement in statements]
-    except CoachError:
-        raise
+        found = ast.parse(text).body
+        other = next((source_of(one) for one in found if not isinstance(one, ast.Assign) or len(one.targets) > 1), None)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise CoachError(
-            f"-cp: cannot read {_shortened(text)!r}: write path=value; separate several settings by semicolons"
+            f"{what}: cannot read {shortened(text)!r}: write {form}; separate several settings by semicolons"
         ) from error
-
-
-def _assignment(statement: ast.stmt) -> Assignment:
-    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
-        raise CoachError(f"-cp: '{_source(statement)}' does not have the form path=value")
-    return Assignment(tuple(_path(statement.targets[0])), _value(statement.value))
+    if other is not None:
+        raise CoachError(f"{what}: '{other}' does not have the form {form}")
+    return cast("list[ast.Assign]", found)
 
 
 def _path(node: ast.expr) -> Iterator[Step]:
@@ -209,7 +214,7 @@ def _path(node: ast.expr) -> Iterator[Step]:
         yield from _path(node.value)
         yield Step(_key(node), is_item=True)
     else:
-        raise CoachError(f"-cp: '{_source(node)}' is not a path: only names, attributes and [keys] may be left of =")
+        raise CoachError(f"-cp: '{source_of(node)}' is not a path: only names, attributes and [keys] may be left of =")
 
 
 def _attribute(name: str) -> Step:
@@ -221,7 +226,7 @@ def _attribute(name: str) -> Step:
 def _key(node: ast.Subscript) -> Union[str, int]:
     key = _value(node.slice)
     if isinstance(key, bool) or not isinstance(key, (str, int)):
-        raise CoachError(f"-cp: '{_source(node)}': a key must be a string or a whole number")
+        raise CoachError(f"-cp: '{source_of(node)}': a key must be a string or a whole number")
     return key
 
 
@@ -244,14 +249,14 @@ def _value(node: ast.expr) -> Any:
         return _enum_member(node)
     if isinstance(node, ast.Name) and CONSTRUCTORS.get(node.id) == "rl_coach.architectures.layers":
         return _constructor(node.id)
-    raise CoachError(f"-cp: '{_source(node)}' is not an allowed value{_nearest_name(node)}")
+    raise CoachError(f"-cp: '{source_of(node)}' is not an allowed value{_nearest_name(node)}")
 
 
 def _dictionary(node: ast.Dict) -> dict:
     keys = [None if key is None else _value(key) for key in node.keys]
     for key in keys:
         if not isinstance(key, (str, int, float)):
-            raise CoachError(f"-cp: '{_source(node)}': a key of a dictionary must be a string or a number")
+            raise CoachError(f"-cp: '{source_of(node)}': a key of a dictionary must be a string or a number")
     return dict(zip(keys, [_value(value) for value in node.values]))
 
 
@@ -262,38 +267,38 @@ def number(node: ast.expr) -> Any:
     """
     value = _value(node)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise CoachError(f"-cp: '{_source(node)}' is not a number; arithmetic needs numbers")
+        raise CoachError(f"-cp: '{source_of(node)}' is not a number; arithmetic needs numbers")
     return value
 
 
 def _arithmetic(node: ast.BinOp) -> Any:
     left, right = number(node.left), number(node.right)
     if isinstance(node.op, ast.Pow) and abs(right) > _LARGEST_EXPONENT:
-        raise CoachError(f"-cp: '{_source(node)}': an exponent may be at most {_LARGEST_EXPONENT}")
+        raise CoachError(f"-cp: '{source_of(node)}': an exponent may be at most {_LARGEST_EXPONENT}")
     try:
         result = _BINARY[type(node.op)](left, right)
     except (ArithmeticError, ValueError) as error:
-        raise CoachError(f"-cp: '{_source(node)}' cannot be computed: {error}") from None
+        raise CoachError(f"-cp: '{source_of(node)}' cannot be computed: {error}") from None
     if isinstance(result, complex) or (isinstance(result, int) and result.bit_length() > 2**12):
-        raise CoachError(f"-cp: '{_source(node)}' is not a number that a parameter can have")
+        raise CoachError(f"-cp: '{source_of(node)}' is not a number that a parameter can have")
     return result
 
 
 def _construct(node: ast.Call) -> Any:
     if not isinstance(node.func, ast.Name):
-        raise CoachError(f"-cp: '{_source(node.func)}' cannot be called here; you can call only {_known()}")
+        raise CoachError(f"-cp: '{source_of(node.func)}' cannot be called here; you can call only {_known()}")
     name = node.func.id
     if name not in CONSTRUCTORS:
         suggestion = did_you_mean(name, CONSTRUCTORS) or f"; you can call {_known()}"
         raise CoachError(f"-cp: '{name}' cannot be called here{suggestion}")
     if any(keyword.arg is None for keyword in node.keywords):
-        raise CoachError(f"-cp: '{_source(node)}': ** is not allowed here")
+        raise CoachError(f"-cp: '{source_of(node)}': ** is not allowed here")
     arguments = [_value(argument) for argument in node.args]
     keywords = {str(keyword.arg): _value(keyword.value) for keyword in node.keywords}
     try:
         made = _constructor(name)(*arguments, **keywords)
     except (TypeError, ValueError) as error:
-        raise CoachError(f"-cp: '{_source(node)}': {error}") from None
+        raise CoachError(f"-cp: '{source_of(node)}': {error}") from None
     return _whole_steps(made, node) if isinstance(made, StepMethod) else made
 
 
@@ -306,7 +311,7 @@ def literal_arguments(what: str, text: str) -> dict[str, Any]:
     try:
         call = ast.parse(f"f{text}", mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise CoachError(f"{what}: '{_shortened(text)}' cannot be read: write (name=value, other=value)") from None
+        raise CoachError(f"{what}: '{shortened(text)}' cannot be read: write (name=value, other=value)") from None
     if not isinstance(call, ast.Call) or call.args or any(keyword.arg is None for keyword in call.keywords):
         raise CoachError(f"{what}: give arguments by name, as in (name=value, other=value)")
     try:
@@ -319,7 +324,7 @@ def _whole_steps(steps: StepMethod, node: ast.Call) -> StepMethod:
     """``steps`` with its number as an int, so that ``EnvironmentSteps(1e6)`` may be written."""
     count: Any = steps.num_steps
     if isinstance(count, bool) or not isinstance(count, (int, float)) or count < 0 or count != count // 1:
-        raise CoachError(f"-cp: '{_source(node)}' needs a whole number, 0 or more")
+        raise CoachError(f"-cp: '{source_of(node)}' needs a whole number, 0 or more")
     return type(steps)(int(count))
 
 
@@ -329,7 +334,7 @@ def _constructor(name: str) -> Any:
 
 def _enum_member(node: ast.Attribute) -> Enum:
     if not isinstance(node.value, ast.Name) or node.value.id not in ENUMS:
-        raise CoachError(f"-cp: '{_source(node)}' is not an allowed value{_nearest_name(node.value)}")
+        raise CoachError(f"-cp: '{source_of(node)}' is not an allowed value{_nearest_name(node.value)}")
     members = getattr(importlib.import_module(ENUMS[node.value.id]), node.value.id).__members__
     if node.attr not in members:
         suggestion = did_you_mean(node.attr, members) or f"; it has {', '.join(members)}"
@@ -350,11 +355,13 @@ def _known() -> str:
     return ", ".join(sorted(CONSTRUCTORS))
 
 
-def _source(node: ast.AST) -> str:
-    return _shortened(ast.unparse(node))
+def source_of(node: ast.AST) -> str:
+    """The source of an expression or a statement, for messages."""
+    return shortened(ast.unparse(node))
 
 
-def _shortened(text: str) -> str:
+def shortened(text: str) -> str:
+    """A text for a message of one line."""
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 

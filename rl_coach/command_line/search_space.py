@@ -127,12 +127,7 @@ def parse(text: str, what: str) -> list[Dimension]:
     :raises CoachError: it cannot be read, a range has no such ends, or a path stands in it twice
     """
     source = text.strip().strip(";").strip()
-    try:
-        statements = ast.parse(source).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise CoachError(
-            f"{what}: cannot read '{_shortened(source)}': write path=value,value; separate settings by semicolons"
-        ) from None
+    statements = custom_parameters.statements(source, what, "path=value,value")
     dimensions = [_dimension(statement, source, what) for statement in statements]
     if not dimensions:
         raise CoachError(f"{what}: there is no setting in it: write path=value,value")
@@ -268,9 +263,7 @@ def _distributions(dimensions: Iterable[Dimension]) -> dict[str, Distribution]:
     return {name: one for dimension in dimensions for name, one in dimension.distributions.items()}
 
 
-def _dimension(statement: ast.stmt, source: str, what: str) -> Dimension:
-    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
-        raise CoachError(f"{what}: '{_shortened(ast.unparse(statement))}' does not have the form path=value,value")
+def _dimension(statement: ast.Assign, source: str, what: str) -> Dimension:
     name, value = ast.unparse(statement.targets[0]), statement.value
     is_list = isinstance(value, ast.Tuple) and value.elts and value.col_offset == value.elts[0].col_offset
     options = value.elts if is_list and isinstance(value, ast.Tuple) else [value]
@@ -348,10 +341,6 @@ def _short_names(names: Sequence[str]) -> list[str]:
 
 def _in_a_name(text: str) -> str:
     return _NOT_IN_NAMES.sub("_", text).strip("_")[:_LONGEST_VALUE]
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def lines_of(text: str) -> Iterator[str]:

@@ -552,7 +552,7 @@ class Mine(DQNAgent):
 
 
 class OwnRule(DQNAgent):
-    """DQN with a rule that need not know of sequences."""
+    """DQN with a rule that is DQN's."""
 
     def make_update_rule(self) -> Any:
         return super().make_update_rule()
@@ -585,20 +585,54 @@ def test_a_mixin_that_learns_itself_is_called_and_the_rule_does_not_learn(tmp_pa
 
 def test_a_subclass_that_changes_nothing_learns_with_an_lstm(tmp_path):
     found = []
-    for kind in (DQNAgent, Mine):
+    for kind in (DQNAgent, Mine, OwnRule, MixedRule, InheritedRule):
         manager = graph(of_class(recurrent_dqn(), kind), Bandit, tmp_path / kind.__name__, schedule(12, heatup=20))
         before = weights(manager)
         manager.improve()
         assert not all(map(np.array_equal, before, weights(manager)))
         found.append(plain_bytes(manager))
-    assert found[0] == found[1]
+    assert all(one == found[0] for one in found)
 
 
-@pytest.mark.parametrize("kind", [OwnRule, MixedRule, InheritedRule])
-def test_a_rule_of_ones_own_is_refused_with_an_lstm_in_one_line(kind, tmp_path):
-    """While the graph is built, and so not on the instance."""
-    with pytest.raises(CoachError, match="single transitions, which a recurrent network cannot") as refusal:
-        graph(of_class(recurrent_dqn(), kind), Bandit, tmp_path)
+class Penalised(DQNAgent):
+    """DQN whose rule adds a penalty on large values."""
+
+    def make_update_rule(self) -> Any:
+        inherited = super().make_update_rule()
+
+        def rule(ops: Any, networks: Any, batch: Any) -> Update:
+            update = inherited(ops, networks, batch)
+            values = networks["main"].online(batch.states)[0]["q"]  # [B, A]
+            return replace(update, losses={"main": update.losses["main"] + 0.1 * ops.mean(values * values)})
+
+        return rule
+
+
+class ChangedStates(DQNAgent):
+    """DQN whose rule looks at states that no sequence has."""
+
+    def make_update_rule(self) -> Any:
+        inherited = super().make_update_rule()
+
+        def rule(ops: Any, networks: Any, batch: Any) -> Update:
+            return inherited(ops, networks, replace(batch, states={k: 2 * v for k, v in batch.states.items()}))
+
+        return rule
+
+
+def test_a_term_beside_the_rule_of_dqn_counts_with_an_lstm(tmp_path):
+    found = []
+    for kind in (DQNAgent, Penalised):
+        manager = graph(of_class(recurrent_dqn(), kind), Bandit, tmp_path / kind.__name__, schedule(12, heatup=20))
+        manager.improve()
+        found.append(weights(manager))
+    assert not any(map(np.array_equal, *found))
+
+
+def test_changed_states_are_refused_with_an_lstm_in_one_line(tmp_path):
+    manager = graph(of_class(recurrent_dqn(), ChangedStates), Bandit, tmp_path, schedule(12, heatup=20))
+    with pytest.raises(CoachError, match="a recurrent network states that it has changed") as refusal:
+        manager.improve()
     assert "\n" not in str(refusal.value)
 
 

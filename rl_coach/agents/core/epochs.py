@@ -13,6 +13,7 @@ from rl_coach.agents.core.update_loop import UpdateLoop
 from rl_coach.architectures.learner import LearningResult
 from rl_coach.architectures.network_wrapper import NetworkWrapper
 from rl_coach.architectures.padding import padded
+from rl_coach.architectures.policies import log_probabilities
 from rl_coach.core_types import Batch
 from rl_coach.logger import screen
 from rl_coach.runs.event_lines import log_epochs
@@ -270,23 +271,3 @@ class EpisodeColumns:
         state = {name: outputs[output][rows] for name, output in network.recurrent_outputs.items()}
         one_step = {name: column[:, None] for name, column in inputs.items()}
         return network.unroll(one_step, state)[self._value_output][:, 0]
-
-
-def log_probabilities(policy: Sequence[np.ndarray], actions: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
-    """[B] float32, log pi(a|s) under the policy that played.
-
-    :param policy: probabilities [B, A], or mean and standard deviation [B, D] of a Gaussian
-    :param mask: [B, A] True for actions that are possible, None if all are
-    """
-    if len(policy) == 1:
-        probabilities = policy[0]
-        if mask is not None:
-            probabilities = probabilities * mask
-            probabilities = probabilities / probabilities.sum(axis=1, keepdims=True)
-        chosen = probabilities[np.arange(len(actions)), actions]
-        # a random action of the heatup may have a probability that rounds to 0
-        return np.log(np.maximum(chosen, np.finfo(np.float32).tiny)).astype(np.float32)
-    mean, deviation = policy
-    standardised = (actions - mean) / deviation
-    densities = -0.5 * (standardised**2 + 2 * np.log(deviation) + np.log(2 * np.pi))
-    return densities.sum(axis=1).astype(np.float32)

@@ -15,8 +15,8 @@ REPLACED_BY: Mapping[str, tuple[str, ...]] = {
     "decides_on_targets": ("targets_due", "_should_update_online_weights_to_target"),
     # the actions that DQN's rule bootstraps from, by actions that are selected before the rule is called
     "bootstrap_actions": ("select_actions",),
-    # the promise that a rule can learn from stored recurrent states, by another rule
-    "learns_from_stored_states": ("make_update_rule", "learn_from_batch"),
+    # learning from stored recurrent states, by updates without the rule. Another rule is checked when it is called
+    "learns_from_stored_states": ("learn_from_batch",),
     # the class that holds what belongs to an episode, by attributes of the agent that are set when one begins
     "episode_class": ("reset_internal_state",),
     "episode_attributes": ("reset_internal_state",),

@@ -14,6 +14,7 @@ from rl_coach.architectures.middleware_parameters import MiddlewareParameters
 from rl_coach.architectures.update import LearningBatch, NetworkView, Update, UpdateRule
 from rl_coach.core_types import Batch
 from rl_coach.memories.memory import Memory
+from rl_coach.utils import CoachError
 
 _BEGINS = "begins_episode"
 
@@ -103,6 +104,7 @@ class SequenceReplay(BatchSource):
 
 class _UnrolledView:
     """A network as a rule for single steps sees it, which is asked for the states of sequences or for the next ones.
+    Both are parts of one unrolling, so the rule cannot ask for other states.
 
     :param batch: the sequences with their burn-in; ``learned`` the steps that the rule gets
     :param rows: those of each sequence
@@ -126,7 +128,7 @@ class _UnrolledView:
     def _outputs(self, states: dict[str, Any], of_target: bool) -> list[dict[str, Any]]:
         if of_target not in self._unrolled:
             self._unrolled[of_target] = self._unroll(self._network.unroll_target if of_target else self._network.unroll)
-        ops, first = self._ops, 1 if states is self._learned.next_states else 0
+        ops, first = self._ops, self._first_row(states)
         steps = self._rows - self._burn_in - 1
 
         def chosen(output: Any) -> Any:
@@ -134,6 +136,19 @@ class _UnrolledView:
             return ops.reshape(sequences[:, first : first + steps], (-1, *output.shape[1:]))
 
         return [{name: chosen(output) for name, output in head.items()} for head in self._unrolled[of_target]]
+
+    def _first_row(self, states: dict[str, Any]) -> int:
+        """The row of the unrolled sequences in which some states begin.
+
+        :raises CoachError: they are neither the states of the steps nor the next ones
+        """
+        for row, known in enumerate((self._learned.states, self._learned.next_states)):
+            if all(known.get(name) is column for name, column in states.items()):
+                return row
+        raise CoachError(
+            "the update rule gives a recurrent network states that it has changed: pass batch.states or "
+            "batch.next_states to the network, or set middleware_parameters to FCMiddlewareParameters"
+        )
 
     def _unroll(self, unroll: Any) -> list[dict[str, Any]]:
         ops, burn_in, rows = self._ops, self._burn_in, self._rows

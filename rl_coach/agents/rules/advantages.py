@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import Any
+from typing import Any, Callable
 
 import numpy as np
 
@@ -34,9 +34,17 @@ def generalized_advantages(
     :return: advantages [T] and targets of the critic [T]
     """
     assert len(values) == len(rewards) + 1
-    deltas = rewards + discount * values[1:] - values[:-1]
-    advantages = n_step_returns(deltas, discount * gae_lambda)
-    return advantages, advantages + values[:-1]
+    return _generalized(
+        rewards, values[:-1], values[1:], discount, lambda deltas: n_step_returns(deltas, discount * gae_lambda)
+    )
+
+
+def _generalized(
+    rewards: Any, values: Any, next_values: Any, discount: float, sums: Callable[[Any], Any]
+) -> tuple[Any, Any]:
+    """The equations of ``generalized_advantages``. :param sums: discounted sums of the residuals delta_t"""
+    advantages = sums(rewards + discount * next_values - values)
+    return advantages, advantages + values
 
 
 def n_step_advantages(rewards: np.ndarray, values: np.ndarray, discount: float) -> tuple[np.ndarray, np.ndarray]:
@@ -68,9 +76,11 @@ def generalized_advantages_of_copies(
     :param ended: [T, N] bool, terminated or truncated
     :return: advantages and targets of the critic, [T, N] each
     """
-    deltas = rewards + discount * ops.where(terminated, 0.0, next_values) - values
-    advantages = _discounted_sums(ops, deltas, ops.where(ended, 0.0, discount * gae_lambda), ops.zeros_like(values[0]))
-    return advantages, advantages + values
+    discounts = ops.where(ended, 0.0, discount * gae_lambda)
+    return _generalized(
+        rewards, values, ops.where(terminated, 0.0, next_values), discount,
+        lambda deltas: _discounted_sums(ops, deltas, discounts, ops.zeros_like(values[0])),
+    )  # fmt: skip
 
 
 def n_step_advantages_of_copies(

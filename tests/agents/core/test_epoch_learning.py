@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rl_coach.agents.core.epochs import DIVERGENCE, EpochLearning, log_probabilities
+from rl_coach.agents.core.epochs import DIVERGENCE, EpochLearning
 from rl_coach.agents.core.learning import Phases
+from rl_coach.architectures.policies import log_probabilities
 from rl_coach.base_parameters import AlgorithmParameters
 from rl_coach.core_types import Batch, EnvironmentEpisodes, EnvironmentSteps, PlayUnit, Transition
 
