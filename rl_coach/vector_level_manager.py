@@ -85,7 +85,9 @@ class VectorLevelManager(LevelManager):
         self.look_in(indices)
         chosen = self.choose_in(indices)
         nothing = self._copies.action_space.default_action  # of a copy that is waiting, where it is lost
-        actions = [chosen[index].action if index in chosen else nothing for index in range(self._parallel.count)]
+        actions: list[Any] = [
+            chosen[index].action if index in chosen else nothing for index in range(self._parallel.count)
+        ]
         responses = self._copies.step_all(actions)
         self.take_in_from({index: responses[index] for index in indices})
         return responses[indices[-1]]

@@ -49,6 +49,7 @@ class TD3GoalBasedAgent(TD3ExplorationAgent):
         return np.concatenate([np.asarray(state[key]), np.asarray(goal_state[key])], axis=-1)
 
     def predict_states(self, states: list[StateType] | StateColumns) -> Any:
+        assert isinstance(states, list)  # this override keeps the agent off columns
         key, seen = self.ap.algorithm.env_obs_key, self.ap.algorithm.agent_obs_key
         given = None if self.goal is None else self.run_pre_network_filter_for_inference({key: self.goal}, False)
         goals = [state if given is None else given for state in states]

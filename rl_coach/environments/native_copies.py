@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, Callable, Sequence
+from typing import Any, Callable, Mapping, Sequence
 
 import numpy as np
 from gymnasium.vector import VectorEnv
@@ -94,7 +94,7 @@ class NativeCopies(EnvironmentCopies):
         states, infos = self._after_step(terminated | truncated)
         return StepColumns(states, np.array(rewards, np.float64), terminated, truncated, infos, self._goals(states))
 
-    def _after_step(self, ended: np.ndarray) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    def _after_step(self, ended: np.ndarray) -> tuple[dict[str, np.ndarray], Mapping[str, np.ndarray]]:
         """The states that the actions led to, and their infos. :param ended: [N] bool"""
         return self._states, self._infos
 
@@ -199,7 +199,7 @@ class SameStepCopies(SelfResettingCopies):
         super()._take(observations, infos)
         self._given = infos
 
-    def _after_step(self, ended: np.ndarray) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    def _after_step(self, ended: np.ndarray) -> tuple[dict[str, np.ndarray], Mapping[str, np.ndarray]]:
         self.begun = ended
         if not ended.any():
             return self._states, self._infos
@@ -231,7 +231,7 @@ class NextStepCopies(SelfResettingCopies):
             self._waiting = np.zeros(self.num_copies, np.bool_)
         return super()._games_to_reset(indices, forced)
 
-    def _after_step(self, ended: np.ndarray) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    def _after_step(self, ended: np.ndarray) -> tuple[dict[str, np.ndarray], Mapping[str, np.ndarray]]:
         self.begun |= self._waiting
         self._waiting = ended
         return super()._after_step(ended)

@@ -36,7 +36,7 @@ def make_native_copies(parameters: Any, make: Callable[[], GymEnvironment], inpu
     level, count = str(parameters.level), parameters.num_environments
     is_of_gymnasium = parameters.path == GymEnvironmentParameters().path
     make_vector = _vector_maker_of(parameters) if is_of_gymnasium else None
-    specification = find_registered_specification(level) if is_of_gymnasium and make_vector is None else None
+    specification: Any = find_registered_specification(level) if is_of_gymnasium and make_vector is None else None
     if make_vector is None and (specification is None or specification.vector_entry_point is None):
         raise _refusal(level, "it has no vector environment of its own")
     example = make()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any, Callable
+from typing import Any, Callable, Mapping
 
 import gymnasium
 import numpy as np
@@ -133,7 +133,7 @@ class VectorOfOne(gymnasium.Env):
         self.vector.close()
 
 
-def final_of(infos: dict[str, Any], index: int) -> tuple[Any, dict[str, Any]]:
+def final_of(infos: Mapping[str, Any], index: int) -> tuple[Any, dict[str, Any]]:
     """The last observation and info of the episode of a copy that ended in a step which also began the next one.
 
     :param infos: as the vector environment gave them

@@ -146,7 +146,7 @@ def _object_of(made: Any, base: Any, state: Any) -> Any:
     return made.makes()
 
 
-_CALLS = {
+_CALLS: dict[str, Callable[..., Any]] = {
     "dtype": _PickledType, "_reconstruct": _reconstruct, "_frombuffer": _frombuffer, "scalar": _scalar,
     "encode": _encode, "deque": _deque, "OrderedDict": _ordered, "_reconstructor": _object_of,
 }  # fmt: skip
@@ -173,10 +173,14 @@ _INSTRUCTIONS = """
 """
 
 
-class _Reader(pickle._Unpickler):  # type: ignore[name-defined]
+# the one in Python, for that in C allocates what a pickle asks for; its types are not declared
+_Unpickler: Any = vars(pickle)["_Unpickler"]
+
+
+class _Reader(_Unpickler):
     """Reads numbers, arrays, containers and Coach's transitions, and calls nothing else that a pickle may name."""
 
-    dispatch = {code[0]: pickle._Unpickler.dispatch[code[0]] for code in (  # type: ignore[attr-defined]
+    dispatch: dict[int, Any] = {code[0]: _Unpickler.dispatch[code[0]] for code in (
         getattr(pickle, name) for name in _INSTRUCTIONS.split()
     )}  # fmt: skip
 
@@ -209,7 +213,7 @@ class _Reader(pickle._Unpickler):  # type: ignore[name-defined]
         (length,) = struct.unpack("<Q", self.read(8))
         self.append(self.read(length))
 
-    dispatch |= {  # type: ignore[dict-item]
+    dispatch |= {
         pickle.REDUCE[0]: load_reduce,
         pickle.NEWOBJ[0]: load_newobj,
         pickle.BUILD[0]: load_build,

@@ -248,7 +248,8 @@ class _Table:
 
         :raises CoachError: a cell is no list of numbers, or they have different lengths
         """
-        cells, found = self.cells(_PROBABILITIES), []
+        cells = self.cells(_PROBABILITIES)
+        found: list[list[float]] = []
         for row, cell in enumerate(cells):
             inner = re.fullmatch(r"\s*[\[(]?([^\[\]()]*)[\])]?\s*", cell)
             numbers = [_number(one) for one in re.split(r"[,\s]+", inner[1].strip(" ,"))] if inner else [np.nan]
