@@ -16,7 +16,7 @@ AGENT_CLASSES: tuple[type[SpecAgent], ...] = (TensorForceAgent, RLgraphAgent)
 def agent_from_spec(given: Any, additions: Mapping[str, Any]) -> SpecAgent:
     """The agent of a specification, by the methods of the system that wrote it. See ``Agent.from_spec``.
 
-    A ``type`` that only one system has tells the system. For other types, the names of the spaces tell it.
+    The ``type`` decides, if one system has this type. Otherwise the names of the spaces decide.
     """
     document = {**read_spec({} if given is None else given), **additions}
     kind = Fields(document).get("type")
