@@ -84,7 +84,7 @@ def algorithm_parameters(algorithm: Any) -> AgentParameters:
     """The parameters of an algorithm.
 
     :param algorithm: see ``make_agent``
-    :raises CoachError: there is no such algorithm, or it cannot act in a loop of the user's own
+    :raises CoachError: the algorithm does not exist, or its agent cannot act in a user's loop
     """
     if isinstance(algorithm, str):
         algorithm = _imported(algorithm) if ":" in algorithm else find_algorithm(algorithm).parameters

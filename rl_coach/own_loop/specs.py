@@ -14,7 +14,7 @@ AGENT_CLASSES: tuple[type[SpecAgent], ...] = (TensorForceAgent, RLgraphAgent)
 
 
 def agent_from_spec(given: Any, additions: Mapping[str, Any]) -> SpecAgent:
-    """The agent of a specification, by the methods of the system that its ``type`` is of. See ``Agent.from_spec``."""
+    """The agent of a specification, by the methods of the system that wrote it. See ``Agent.from_spec``."""
     document = {**read_spec({} if given is None else given), **additions}
     names = [one for one in AGENT_CLASSES if any(key in document for key in (*one.family.states, *one.family.actions))]
     for agent_class in (*names, *AGENT_CLASSES):
