@@ -173,14 +173,13 @@ _INSTRUCTIONS = """
 """
 
 
-# the one in Python, for that in C allocates what a pickle asks for; its types are not declared
-_Unpickler: Any = vars(pickle)["_Unpickler"]
+_UNPICKLER: Any = pickle._Unpickler
 
 
-class _Reader(_Unpickler):
+class _Reader(_UNPICKLER):
     """Reads numbers, arrays, containers and Coach's transitions, and calls nothing else that a pickle may name."""
 
-    dispatch: dict[int, Any] = {code[0]: _Unpickler.dispatch[code[0]] for code in (
+    dispatch: Any = {code[0]: _UNPICKLER.dispatch[code[0]] for code in (
         getattr(pickle, name) for name in _INSTRUCTIONS.split()
     )}  # fmt: skip
 
