@@ -259,7 +259,7 @@ def test_a_vector_environments_run_is_resumed_exactly(agent, tmp_path):
 def test_bad_settings_say_so(tmp_path):
     with pytest.raises(CoachError, match="num_environments is 0; it must be a whole number from 1"):
         vector_graph(dqn(), Bandit, tmp_path, 0)
-    with pytest.raises(CoachError, match="vectorization is 'threads'; it must be sync, async or native"):
+    with pytest.raises(CoachError, match="vectorization is 'threads'; it must be auto, sync, async or native"):
         vector_graph(dqn(), Bandit, tmp_path, 2, vectorization="threads")
     imitating = dqn()
     imitating.algorithm.num_consecutive_playing_steps = EnvironmentSteps(0)

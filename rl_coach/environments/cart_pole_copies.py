@@ -69,6 +69,10 @@ class CartPoleCopies(CartPoleVectorEnv, RestorableVectorEnv):
         rewards = -terminated.astype(np.float32) if self._sutton_barto_reward else np.ones(self.num_envs, np.float32)
         return change.T.astype(np.float32), rewards, terminated, self.steps >= self.max_episode_steps, {}
 
+    def set_singles(self, streams: list[dict[str, Any]]) -> None:
+        for stream, state in zip(self.streams, streams):
+            stream.bit_generator.state = state
+
     def get_state(self) -> dict[str, Any]:
         streams = {str(index): stream.bit_generator.state for index, stream in enumerate(self.streams)}
         return {"poles": self.state.copy(), "steps": self.steps.copy(), "streams": streams}

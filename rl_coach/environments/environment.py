@@ -132,7 +132,8 @@ class EnvironmentParameters(Parameters):
     :ivar num_environments: number of environment copies that the agent acts in; with 1, schedules mean the same as in
         Coach 1.0.1
     :ivar vectorization: ``"sync"`` steps the copies one after the other, ``"async"`` steps each in its own process, and
-        ``"native"`` steps all of them in one call, for levels that have a vector environment of their own
+        ``"native"`` steps all of them in one call, for levels that have their own vector environment. ``"auto"`` is
+        ``"native"`` if this vector environment plays exactly the same episodes (CartPole), otherwise ``"sync"``
     """
 
     constraints = {
@@ -142,7 +143,7 @@ class EnvironmentParameters(Parameters):
         "custom_reward_threshold": optional(limit(low=-math.inf)),
         "target_success_rate": FRACTION,
         "num_environments": whole(1, MOST_ENVIRONMENTS),
-        "vectorization": one_of("sync", "async", "native"),
+        "vectorization": one_of("auto", "sync", "async", "native"),
     }
 
     def __init__(self, level: Union[str, LevelSelection, None] = None):
@@ -156,7 +157,7 @@ class EnvironmentParameters(Parameters):
         self.experiment_path: str | None = None
         self.target_success_rate = 1.0
         self.num_environments = 1
-        self.vectorization = "sync"
+        self.vectorization = "auto"
 
     @property
     def path(self) -> str:

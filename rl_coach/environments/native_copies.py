@@ -29,6 +29,13 @@ class RestorableVectorEnv(VectorEnv):
         """Go on from ``get_state``."""
         raise NotImplementedError(f"{type(self).__name__} does not take a state")
 
+    def set_singles(self, streams: list[dict[str, Any]]) -> None:
+        """Continue with the random streams of single environments, as ``sync`` copies have them. New episodes begin.
+
+        :param streams: [N] states of bit generators
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not take the states of single environments")
+
 
 class NativeCopies(EnvironmentCopies):
     """Copies that are one vector environment: a step of all of them is one call with an array of actions.
@@ -145,7 +152,8 @@ class NativeCopies(EnvironmentCopies):
         :raises CoachError: it is that of other copies
         """
         if "num_episodes" not in state:
-            raise CoachError("its environments were not stepped with env_params.vectorization 'native'")
+            self._take_singles(self._in_order(state))
+            return
         self._num_episodes = state["num_episodes"]
         self._action_space.rng.bit_generator.state = state["action_space"]
         if self._saved is not None:
@@ -158,7 +166,18 @@ class NativeCopies(EnvironmentCopies):
     def get_episode_state(self) -> dict[str, Any] | None:
         return None if self._saved is None or self._next_seed is not None else self.get_state()
 
+    def _take_singles(self, states: list[dict[str, Any]]) -> None:
+        """Continue from the states of ``sync`` copies; see ``RestorableVectorEnv.set_singles``."""
+        if self._saved is None:
+            raise CoachError("its environments were not stepped with env_params.vectorization 'native'")
+        self._saved.set_singles([state["simulator"] for state in states])
+        self._next_seed = states[0]["next_seed"]
+        self._num_episodes = sum(state["episode_idx"] for state in states)
+        self._action_space.rng.bit_generator.state = states[0]["action_space"]
+
     def set_episode_state(self, state: dict[str, Any]) -> bool:
+        if "num_episodes" not in state:  # of sync copies, whose episodes begin again
+            return False
         self.set_state(state)
         return True
 

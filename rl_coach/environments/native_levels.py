@@ -55,6 +55,23 @@ def make_native_copies(parameters: Any, make: Callable[[], GymEnvironment], inpu
     return _copies_of(example, checked(level, lambda count: make_registered_vector(specification, count))(count))
 
 
+def plays_the_same(parameters: Any) -> bool:
+    """True if a level has a vector environment that plays exactly the episodes of its single environments.
+
+    :param parameters: the environment's
+    """
+    if parameters.path != GymEnvironmentParameters().path or _vector_maker_of(parameters) is not None:
+        return False
+    specification = find_registered_specification(str(parameters.level))
+    changes = (parameters.additional_simulator_parameters, parameters.random_initialization_steps)
+    return (
+        specification is not None
+        and specification.vector_entry_point in _TOLD_WHEN_TO_BEGIN
+        and parameters.frame_skip == 1
+        and not any(changes)
+    )
+
+
 def is_vector_level(parameters: Any) -> bool:
     """True if a level has no single environment, so that its copies are always ``native``.
 

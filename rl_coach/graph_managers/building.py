@@ -46,9 +46,12 @@ def make_copies(parameters: Any, visualization: VisualizationParameters, input_f
     :param input_filter: the agent's; None if it takes the environment's default
     :raises CoachError: they cannot be stepped so, or cannot be shown
     """
-    from rl_coach.environments.native_levels import is_vector_level
+    from rl_coach.environments.native_levels import is_vector_level, plays_the_same
 
-    if parameters.vectorization == "native" or is_vector_level(parameters):
+    kind = parameters.vectorization
+    if kind == "auto":
+        kind = "native" if plays_the_same(parameters) and not _is_shown(visualization) else "sync"
+    if kind == "native" or is_vector_level(parameters):
         default = getattr(parameters, "default_input_filter", None)
         own_filter = _own_filter(default if input_filter is None else input_filter, NoInputFilter)
         return _make_native_copies(parameters, visualization, own_filter)
@@ -57,7 +60,7 @@ def make_copies(parameters: Any, visualization: VisualizationParameters, input_f
     kinds: dict[str, type[EnvironmentCopies]] = {"sync": EnvironmentCopies, "async": EnvironmentProcesses}
     shown = [visualization] + [_unseen(visualization)] * (parameters.num_environments - 1)
     makers = [_environment_maker(parameters, parameters.seed + i, one) for i, one in enumerate(shown)]
-    return kinds[parameters.vectorization](makers)
+    return kinds[kind](makers)
 
 
 def _make_native_copies(parameters: Any, visualization: VisualizationParameters, input_filter: Any) -> Any:
@@ -70,6 +73,11 @@ def _make_native_copies(parameters: Any, visualization: VisualizationParameters,
         )
     make = _environment_maker(parameters, parameters.seed, _unseen(visualization))
     return make_native_copies(parameters, make, input_filter)
+
+
+def _is_shown(visualization: VisualizationParameters) -> bool:
+    shown = ("render", "native_rendering", "dump_gifs", "dump_mp4", "add_rendered_image_to_env_response")
+    return any(getattr(visualization, name) for name in shown)
 
 
 def _unseen(visualization: VisualizationParameters) -> VisualizationParameters:

@@ -10,10 +10,15 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import TimeLimit
 
 from rl_coach.base_parameters import VisualizationParameters
+from rl_coach.core_types import EnvironmentSteps
+from rl_coach.environments.environment_copies import EnvironmentCopies
 from rl_coach.environments.gym_environment import GymVectorEnvironment
+from rl_coach.environments.native_copies import NativeCopies
 from rl_coach.graph_managers.building import make_copies
 from rl_coach.utils import CoachError, TrainingError
 from tests.zoo.environments import Bandit, SmallEnvironmentParameters
+from tests.zoo.graphs import graph, schedule
+from tests.zoo.parameters import dqn
 
 
 @pytest.fixture
@@ -144,9 +149,11 @@ def test_a_simulator_that_cannot_be_saved_begins_other_episodes(start, registere
     assert play(restored, 1)[0].next_state["observation"][0] != first[0].next_state["observation"][0]
 
 
-def test_states_of_other_copies_are_refused(start):
+def test_states_of_other_copies_are_refused(start, monkeypatch):
+    copies = start()
+    monkeypatch.setattr(copies, "_saved", None)  # as those of a vector environment that cannot be restored
     with pytest.raises(CoachError, match=r"not stepped with env_params.vectorization 'native'"):
-        start().set_state(start("sync").get_state())
+        copies.set_state(start("sync").get_state())
 
 
 @pytest.mark.parametrize(
@@ -186,3 +193,39 @@ def test_an_error_of_the_simulator_names_the_level(start, registered):
     copies.begin_episodes({0: True, 1: True, 2: True})
     with pytest.raises(TrainingError, match=f"vector environment of '{registered}' failed.*no such action"):
         copies.step_all([7, 0, 0])
+
+
+def test_auto_is_native_where_the_episodes_are_the_same():
+    def kind_of(level, **settings):
+        parameters = GymVectorEnvironment(level)
+        parameters.num_environments, parameters.seed = 2, 1
+        visualization = VisualizationParameters(**settings.pop("visualization", {}))
+        for name, value in settings.items():
+            setattr(parameters, name, value)
+        copies = make_copies(parameters, visualization)
+        copies.close()
+        return type(copies)
+
+    assert kind_of("CartPole-v1") is NativeCopies
+    assert kind_of("CartPole-v1", vectorization="sync") is EnvironmentCopies
+    assert kind_of("CartPole-v1", visualization={"dump_gifs": True}) is EnvironmentCopies
+    assert kind_of("Pendulum-v1") is EnvironmentCopies
+
+
+def test_native_copies_continue_a_checkpoint_of_sync_copies(tmp_path):
+    """As older checkpoints have them. The episodes in progress begin again, with the same random streams."""
+
+    def make(vectorization):
+        environment = GymVectorEnvironment("CartPole-v1")
+        environment.vectorization = vectorization
+        return graph(dqn(), environment, tmp_path / vectorization, schedule(1000), seed=3, copies=3)
+
+    before = make("sync")
+    before.train_and_act(EnvironmentSteps(60))
+    path = before.save_checkpoint()
+    after = make("auto")
+    after.restore_checkpoint(path, continue_run=True)
+    streams = [stream.bit_generator.state for stream in after.environments[0]._simulator.streams]
+    assert streams == [copy._simulator.np_random.bit_generator.state for copy in before.environments[0].copies]
+    after.train_and_act(EnvironmentSteps(60))
+    assert after.get_agent().memory.num_transitions() == 120
