@@ -48,6 +48,7 @@ from rl_coach.runs.event_lines import log_episode
 from rl_coach.saver import SaverCollection
 from rl_coach.spaces import ActionSpace, GoalsSpace, SpacesDefinition
 from rl_coach.utilities.errors import refuse
+from rl_coach.utilities.overrides import coachs_class
 from rl_coach.utilities.requirements import check
 from rl_coach.utils import CoachError, Signal, dynamic_import_and_instantiate_module_from_params
 
@@ -710,8 +711,10 @@ class Agent(CoachNames, AgentInterface):
 
     @property
     def chooses_in_columns(self) -> bool:
-        """True if ``choose_actions`` is there, and no method that chooses a single action was overridden after it."""
-        return type(self).choose_actions is not Agent.choose_actions and not is_replaced(self, "choose_actions")
+        """True if Coach's class of the agent has ``choose_actions``, and no method of a single episode was overridden
+        after it. The overrides of users are another question (``override_that_keeps_off``)."""
+        kind: Any = coachs_class(type(self))
+        return kind.choose_actions is not Agent.choose_actions and not is_replaced(kind, "choose_actions")
 
     def choose_actions(self, states: StateColumns) -> np.ndarray:
         """[N, ...], choose the actions of several actors in one pass, as ``choose_action`` chooses each.

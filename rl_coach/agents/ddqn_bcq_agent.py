@@ -110,6 +110,8 @@ class DDQNBCQAgentParameters(DQNAgentParameters):
 class DDQNBCQAgent(DDQNAgent):
     """Double DQN whose next action is one that is familiar. Familiarity is a column of the data, computed once."""
 
+    predicts_values = True  # also among familiar actions
+
     bootstrap_actions = (greedy_among_familiar, True)
 
     def unmet_by_settings(self) -> Iterator[str]:

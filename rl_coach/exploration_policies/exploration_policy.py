@@ -12,7 +12,7 @@ from rl_coach.policy.action_choice import ActionChoice
 from rl_coach.policy.drawing import allowed_actions, require_allowed
 from rl_coach.spaces import ActionSpace, BoxActionSpace, DiscreteActionSpace, GoalsSpace, Space
 from rl_coach.utilities.episode_state import KeepsEpisodeState
-from rl_coach.utilities.overrides import OverrideTable, why_not_on_fast_path
+from rl_coach.utilities.overrides import OverrideTable, coachs_class, why_not_on_fast_path
 from rl_coach.utils import CoachError, dynamic_import_and_instantiate_module_from_params
 
 ActionAndProbabilities = tuple[int, np.ndarray]
@@ -47,8 +47,8 @@ def draws_by_probabilities(policy: ExplorationPolicy) -> bool:
 
 
 def chooses_in_columns(policy: ExplorationPolicy) -> bool:
-    """True if ``get_actions`` of a policy chooses as its ``get_action`` does."""
-    return policy.acts_in_columns and not OVERRIDES.is_replaced(policy, "get_actions")
+    """True if ``get_actions`` of Coach's class of a policy chooses as its ``get_action`` does."""
+    return policy.acts_in_columns and not OVERRIDES.is_replaced(coachs_class(type(policy)), "get_actions")
 
 
 def fitting_exploration(parameters: Any, action_space: ActionSpace) -> Any:

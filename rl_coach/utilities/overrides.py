@@ -56,6 +56,11 @@ def users_classes(kind: type) -> list[type]:
     return list(itertools.takewhile(lambda one: not _comes_with_coach(one), kind.__mro__))
 
 
+def coachs_class(kind: type) -> type:
+    """The first class of ``kind`` that comes with Coach; ``kind`` itself if there is none."""
+    return next((one for one in kind.__mro__ if _comes_with_coach(one)), kind)
+
+
 def why_not_on_fast_path(part: Any, allowed: Collection[str], declaration: str | None = None) -> str | None:
     """The override that keeps a part off a fast path, ``Class.method``; None if the part may take the path.
 

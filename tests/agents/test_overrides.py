@@ -128,6 +128,9 @@ IN_A_COMPILED_LOOP = {"make_compiled", "record_evaluated", "record_played", "why
 IN_COPIES = {"act_in_copies"}
 """A run in several copies of the environment calls these."""
 
+REFUSES = {"require_declared_episode"}
+"""A run in several copies calls these if it is refused; see ``tests/agents/test_parts_that_remember.py``."""
+
 IN_COLUMNS = {"choose_actions"}
 """A run that acts in all copies in one pass calls these; see ``tests/agents/core/test_column_actors.py``."""
 
@@ -161,7 +164,7 @@ ON_REQUEST: dict[str, Callable[[Any], Any]] = {
 }
 """Other agents, levels, processes and users call these on the agent."""
 
-KNOWN = IN_A_RUN | WHILE_BUILT | IN_A_COMPILED_LOOP | IN_COPIES | IN_COLUMNS | ONE_BY_ONE | set(ON_REQUEST)
+KNOWN = IN_A_RUN | WHILE_BUILT | IN_A_COMPILED_LOOP | IN_COPIES | IN_COLUMNS | REFUSES | ONE_BY_ONE | set(ON_REQUEST)
 
 
 def test_all_public_methods_are_overridden_here():
