@@ -13,14 +13,15 @@ from rl_coach.utils import CoachError, did_you_mean
 
 
 class EnvPoolCopies(VectorEnv):
-    """A pool whose copies begin episodes when they are told. EnvPool itself begins them in a step whose action is lost.
+    """A pool that begins an episode in a copy when ``reset`` asks for it. EnvPool itself uses a step for
+    that, and ignores the action of this step.
 
     The pool is made in the first reset, because its constructor takes the seed.
 
     :param name: an id of EnvPool, such as ``Pong-v5``
     :param num_envs: number of copies
     :param settings: keyword arguments of ``envpool.make``
-    :raises CoachError: EnvPool has no such level, or it does not take the settings
+    :raises CoachError: EnvPool does not have the level, or refuses the settings
     """
 
     metadata: dict[str, Any] = {"autoreset_mode": AutoresetMode.DISABLED}
@@ -47,7 +48,7 @@ class EnvPoolCopies(VectorEnv):
             ) from error
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Begin episodes, all of them or those of ``options["reset_mask"]``, [N].
+        """Begin episodes in all copies, or in the copies of ``options["reset_mask"]``, [N].
 
         :param seed: of the first copy; the others take the numbers that follow
         """
@@ -89,7 +90,7 @@ def _with_rows(observations: Any, indices: np.ndarray, rows: Any) -> Any:
 
 
 def _own_infos(infos: dict[str, Any], count: int) -> dict[str, np.ndarray]:
-    """The infos of the environment, without those with which EnvPool keeps its books."""
+    """The infos of the environment, without EnvPool's own numbers."""
     return {
         name: column
         for name, column in infos.items()

@@ -19,7 +19,7 @@ from rl_coach.utils import CoachError, TrainingError
 
 
 class RestorableVectorEnv(VectorEnv):
-    """A vector environment whose episodes in progress can be saved."""
+    """A vector environment that can save its episodes in progress."""
 
     def get_state(self) -> dict[str, Any]:
         """The simulators and their random streams, as plain data and arrays."""
@@ -73,7 +73,7 @@ class NativeCopies(EnvironmentCopies):
         return {name: column[indices] for name, column in self._states.items()}
 
     def _games_to_reset(self, indices: np.ndarray, forced: np.ndarray) -> np.ndarray:
-        """The copies whose simulator begins anew. :param indices: see ``begin_columns``, as for ``forced``"""
+        """The copies that have to be reset. :param indices: see ``begin_columns``, as for ``forced``"""
         return indices
 
     def _reset(self, indices: np.ndarray) -> None:
@@ -149,7 +149,7 @@ class NativeCopies(EnvironmentCopies):
     def set_state(self, state: dict[str, Any]) -> None:
         """Restore the state that ``get_state`` returned; call ``begin_episodes`` next.
 
-        :raises CoachError: it is that of other copies
+        :raises CoachError: the state belongs to another kind of copies
         """
         if "num_episodes" not in state:
             self._take_singles(self._in_order(state))
@@ -160,7 +160,7 @@ class NativeCopies(EnvironmentCopies):
             self._next_seed = state["next_seed"]
             self._saved.set_state(state["simulator"])
         elif self._example.seed is not None:
-            # other episodes than those that the run began with
+            # the run began with other episodes
             self._next_seed = self._example.seed + self._num_episodes
 
     def get_episode_state(self) -> dict[str, Any] | None:
@@ -190,9 +190,9 @@ class NativeCopies(EnvironmentCopies):
 
 
 class SelfResettingCopies(NativeCopies):
-    """Copies whose simulator begins episodes by itself: a copy that has ended needs no reset.
+    """Copies of a simulator that begins episodes by itself: a copy that has ended needs no reset.
 
-    :ivar begun: [N] bool, copies whose next episode the simulator has begun
+    :ivar begun: [N] bool, the simulator has begun the copy's next episode
     """
 
     def __init__(self, example: GymEnvironment, simulator: VectorEnv, copies_arrays: bool = True):
@@ -244,7 +244,7 @@ class NextStepCopies(SelfResettingCopies):
         return self._waiting & ~self._waiting.all()
 
     def _games_to_reset(self, indices: np.ndarray, forced: np.ndarray) -> np.ndarray:
-        if self._waiting.all() and self._next_seed is None:  # nobody acts, so no action is lost
+        if self._waiting.all() and self._next_seed is None:  # no copy acts, so no action is lost
             self.step_columns(np.array([self._action_space.default_action] * self.num_copies))
         elif len(indices) == self.num_copies:
             self._waiting = np.zeros(self.num_copies, np.bool_)

@@ -14,12 +14,12 @@ from rl_coach.core_types import EnvResponse, StateType
 class StepColumns:
     """Answers of all N copies to one action each. The arrays belong to the caller: no later step writes into them.
 
-    :ivar states: [N, ...] each, the states that the actions led to. Where an episode ended, this is its last state,
-        never the first state of the next episode
+    :ivar states: [N, ...] each, the states that the actions led to. The row of an episode that ended is its last
+        state, never the first state of the next episode
     :ivar rewards: [N] float64
     :ivar terminated: [N] bool, the episode ended in the environment itself
     :ivar truncated: [N] bool, a limit on its length ended the episode, and it did not terminate
-    :ivar infos: [N] each, by the info's key; masked where a copy gave no such key
+    :ivar infos: [N] each, by the info's key; masked where a copy did not give the key
     :ivar goals: [N, ...] the goals in force; None if there are no goals
     """
 
@@ -92,7 +92,7 @@ class InfoColumns(Mapping[str, np.ndarray]):
 
 
 def masked_where_absent(column: np.ndarray, present: np.ndarray) -> np.ndarray:
-    """A column that tells which of its rows have a value.
+    """A column, masked in the rows that have no value.
 
     :param column: [N, ...]
     :param present: [N] bool

@@ -82,7 +82,7 @@ def _envpool_maker(level: str, name: str, parameters: dict[str, Any]) -> MakeVec
 
 
 def autoreset_mode_of(simulator: VectorEnv) -> AutoresetMode:
-    """When a vector environment begins the next episode of a copy.
+    """The time at which a vector environment begins the next episode of a copy.
 
     Gymnasium's own vector environments also reset single copies, whatever their mode is: then no action is lost.
     """
@@ -168,7 +168,10 @@ def row_of_infos(infos: Any, index: int) -> dict[str, Any]:
 
 
 def info_of(infos: Any, index: int) -> dict[str, Any]:
-    """The info of one copy. :param infos: those of a vector environment, a list with one for each copy, or None"""
+    """The info of one copy.
+
+    :param infos: the dict of a vector environment, a list with one info for each copy, or None
+    """
     if not infos:
         return {}
     return row_of_infos(infos, index) if isinstance(infos, dict) else infos[index]

@@ -116,7 +116,7 @@ class Agent:
 
     @property
     def autoreset_mode(self) -> str | None:
-        """When your vector environment begins the next episode of a copy: ``"disabled"`` (when your loop resets it),
+        """The time at which your vector environment begins an episode: ``"disabled"`` (when your loop resets it),
         ``"next_step"`` or ``"same_step"``, as Gymnasium's ``AutoresetMode``. With None, the default, ``act`` refuses a
         state that shows an environment which resets itself.
 
