@@ -272,6 +272,7 @@ OF_EXTRAS: dict[str, tuple[str, ...]] = {
     "mxnet": ("coach", "-p", "CartPole_DQN", "-f", "mxnet", "-cp", SHORT),
     "atari": ("coach", "-p", "Atari_DQN", "-lvl", "pong", "-cp", SMALL_MEMORY),
     "nec": ("coach", "-p", "CartPole_NEC", "-cp", f"agent_params.algorithm.dnd_size=100; {SHORT}"),
+    "envpool": ("coach", "-p", "CartPole_DQN", "-lvl", "envpool:CartPole-v1", "-cp", SHORT),
     "mujoco": ("coach", "-p", "Mujoco_DDPG", "-lvl", "inverted_pendulum", "-cp", SHORT),
     "multi-agent": ("coach", "-p", "Spread_PPO", "-cp", SHORT),
     "minari": ("coach", "dataset", "record", "-p", "CartPole_DQN", "--steps", "50", "-o", "minari:cartpole/random-v0"),

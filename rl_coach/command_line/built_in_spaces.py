@@ -68,7 +68,7 @@ def built_in_space(graph_manager: Any, steps: int) -> list[Dimension]:
     :raises CoachError: the preset has several agents, or none of the settings
     """
     agent_params = getattr(graph_manager, "agent_params", None)
-    if agent_params is None:
+    if agent_params is None or hasattr(graph_manager, "agents_params"):
         raise CoachError("there is no search space for presets of several agents: give --space")
     unit = type(agent_params.algorithm.num_steps_between_copying_online_weights_to_target).__name__
     lines = (line.format(steps=steps, unit=unit) for line in (*_COMMON, *_FAMILIES[family_of(agent_params)]))

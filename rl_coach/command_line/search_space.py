@@ -179,7 +179,7 @@ def draw(dimensions: Sequence[Dimension], number: int, seed: int = 0) -> list[Va
 
 
 def _combination(distributions: Mapping[str, Distribution], place: int) -> Values:
-    """One of the combinations of ``grid``. :param place: its number in the order of ``grid``"""
+    """The combination of ``grid`` at a place in its order."""
     chosen = {}
     for name, one in reversed(list(distributions.items())):
         place, at = divmod(place, len(one.ends))

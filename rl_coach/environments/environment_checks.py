@@ -224,7 +224,7 @@ def check_level(level: str, num_steps: int = NUM_STEPS, seed: int = 0) -> LevelC
     :param num_steps: play at most so many steps; an episode must end within as many
     :raises CoachError: there is no such level, or it cannot be made
     """
-    from rl_coach.environments.gym_levels import make_simulator
+    from rl_coach.environments.vector_levels import make_simulator
 
     try:
         check = LevelCheck(level, make_simulator(level, {}, 1, None), seed)

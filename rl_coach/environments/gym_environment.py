@@ -23,13 +23,13 @@ from rl_coach.environments.gym_levels import (
     gym_mujoco_envs,
     gym_roboschool_envs,
     logger,
-    make_simulator,
     mujoco_v2,
     roboschool_v1,
     say_once,
 )
 from rl_coach.environments.keyboard import NAMES_OF_ACTIONS, Keyboard
 from rl_coach.environments.observation_space_type import ObservationSpaceType
+from rl_coach.environments.vector_levels import make_simulator
 from rl_coach.filters.filter import InputFilter, NoInputFilter, NoOutputFilter
 from rl_coach.spaces import ImageObservationSpace, ObservationSpace, RewardSpace
 from rl_coach.utilities.requirements import TEXT, flags, instance, list_of, member, optional, whole

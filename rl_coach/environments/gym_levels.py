@@ -108,8 +108,8 @@ def say_once(message: str) -> None:
     logger.warning(message)
 
 
-def make_simulator(level: str, parameters: dict[str, Any], frame_skip: int, render_mode: str | None) -> Any:
-    """The Gymnasium environment of a level.
+def make_ordinary_simulator(level: str, parameters: dict[str, Any], frame_skip: int, render_mode: str | None) -> Any:
+    """The Gymnasium environment of a level that is not a vector environment.
 
     :param level: a registered id (``CartPole-v1``, or ``module:MyLevel-v0`` if importing the module registers
         it), ``module:Class`` or ``path/to/file.py:Class``; ``gymnax:LEVEL``, and so with ``playground``, ``brax`` and
@@ -121,14 +121,6 @@ def make_simulator(level: str, parameters: dict[str, Any], frame_skip: int, rend
     """
     if FUNCTION_LEVEL.fullmatch(level):
         return _make_of_functions(level, parameters)
-    from rl_coach.environments.vector_levels import VectorOfOne, vector_maker
-
-    if (make_vector := vector_maker(level, parameters)) is not None:
-        if frame_skip > 1:
-            raise CoachError(
-                f"level '{level}' is a vector environment, which skips no frames: set env_params.frame_skip to 1"
-            )
-        return VectorOfOne(make_vector(1))
     module, _, name = level.rpartition(":")
     if module and not _REGISTERED_LEVEL.search(name):
         return _make_from_class(level, parameters, render_mode)

@@ -15,6 +15,7 @@ from rl_coach.environments.gym_levels import (
     FUNCTION_LEVEL,
     find_registered_specification,
     import_level,
+    make_ordinary_simulator,
     make_registered_vector,
 )
 from rl_coach.installation import install_command, is_installed
@@ -22,6 +23,22 @@ from rl_coach.utils import CoachError
 
 MakeVector = Callable[[int], Any]
 """Makes a vector environment of so many copies."""
+
+
+def make_simulator(level: str, parameters: dict[str, Any], frame_skip: int, render_mode: str | None) -> Any:
+    """The Gymnasium environment of a level; of a vector environment, one with a single copy.
+
+    :param level: a level of ``make_ordinary_simulator`` or of ``vector_maker``; the other parameters are there, too
+    :raises CoachError: there is no such level, a package is missing, or the parameters do not fit
+    """
+    make_vector = vector_maker(level, parameters)
+    if make_vector is None:
+        return make_ordinary_simulator(level, parameters, frame_skip, render_mode)
+    if frame_skip > 1:
+        raise CoachError(
+            f"level '{level}' is a vector environment, which skips no frames: set env_params.frame_skip to 1"
+        )
+    return VectorOfOne(make_vector(1))
 
 
 def vector_maker(level: str, parameters: dict[str, Any]) -> MakeVector | None:

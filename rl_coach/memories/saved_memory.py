@@ -38,7 +38,7 @@ def read_saved(path: str | os.PathLike) -> tuple[TransitionStore, np.ndarray | N
 
 
 def _faults(content: Any) -> Iterator[str]:
-    """What is wrong with the content of a file; a line each, the first one counts."""
+    """The faults of the content of a file, a line each; the first one counts."""
     store = content.get("store") if isinstance(content, dict) else None
     if not isinstance(store, dict):
         yield "it has no 'store'"

@@ -36,7 +36,7 @@ _FIRST = 0  # the worker that restores and writes checkpoints
 def trains_asynchronously(graph_manager: Any) -> bool:
     """True if several workers of one machine can train a graph's agent on shared weights."""
     agent = getattr(graph_manager, "agent_params", None)
-    if agent is None:
+    if agent is None or hasattr(graph_manager, "agents_params"):  # several agents
         return False
     kind = short_dynamic_import(agent.path)
     return bool(kind.trains_asynchronously and not is_replaced(kind, "make_update_rule"))

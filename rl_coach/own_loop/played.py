@@ -16,7 +16,7 @@ def gymnasium_environment(level: str, visualize: bool) -> Any:
     :param visualize: show it in a window
     :raises CoachError: there is none, or a package is missing
     """
-    from rl_coach.environments.gym_levels import make_simulator
+    from rl_coach.environments.vector_levels import make_simulator
 
     return make_simulator(level, {}, 1, "human" if visualize else None)
 

@@ -16,7 +16,7 @@ from rl_coach.utils import CoachError
 _OVERRIDES = OverrideTable({"episode_attributes": ("reset",)})
 
 _OF_THE_AGENT = (Schedule, Space, SharedRunningStats, np.random.Generator)
-"""What all actors share, wherever a user's class keeps it: schedules, spaces, statistics and random streams."""
+"""Kinds of objects that all actors share, wherever a user's class keeps them."""
 
 
 class KeepsEpisodeState:

@@ -14,10 +14,10 @@ from rl_coach.environments.gym_levels import (
     atari_no_frameskip_v4,
     fetch_v1,
     find_specification,
-    make_simulator,
     mujoco_v2,
     roboschool_v1,
 )
+from rl_coach.environments.vector_levels import make_simulator
 from rl_coach.installation import install_command
 from rl_coach.utils import CoachError
 

@@ -147,14 +147,15 @@ def test_a_trial_has_one_name_that_fits_a_cluster(tmp_path):
         (["-n", "4"], "", "--num_workers: each of several runs on a cluster is one Job"),
         (["--keep"], "", "--keep: each of several runs on a cluster is one Job"),
         ([], "data_store = nfs\nnfs_claim = claim", "data_store = nfs does not work with several runs"),
-        (["-p", "mine.py"], "", "give the file's path from the root of the image"),
+        ("mine.py", "", "give the file's path from the root of the image"),
     ],
 )
 def test_what_jobs_cannot_do_is_one_line(tmp_path, monkeypatch, capsys, given, more, said):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "cluster.ini").write_text(SETTINGS.format(more=more))
     (tmp_path / "mine.py").write_text("from rl_coach.presets.CartPole_DQN import graph_manager\n")
-    assert main([*SWEEP, "-dcp", "cluster.ini", *given]) == BAD_INPUT
+    sweep = [given if one == "CartPole_DQN" else one for one in SWEEP] if isinstance(given, str) else [*SWEEP, *given]
+    assert main([*sweep, "-dcp", "cluster.ini"]) == BAD_INPUT
     error = capsys.readouterr().err
     assert said in error and error.count("\n") == 1
     assert not (tmp_path / "experiments").exists()
