@@ -53,8 +53,10 @@ class Mutation:
 
 
 CLOCK, EPISODES, SIGNALS, UPDATES = (
-    f"tests/agents/core/test_{name}.py" for name in ("clock", "parallel_episodes", "signals", "update_loop")
+    f"tests/agents/core/test_{name}.py" for name in ("clock", "actors", "signals", "update_loop")
 )
+COLUMNS = "tests/agents/core/test_column_actors.py"
+REMEMBER = "tests/agents/test_parts_that_remember.py"
 SEQUENCES = "tests/agents/test_recurrent_sequences.py -k cut_into_sequences"
 
 MUTATIONS = (
@@ -66,11 +68,36 @@ MUTATIONS = (
     Mutation("clock.py", "due_in = math.ceil(period.num_steps) - (self.updates - self.last_target_update)",
              "due_in = math.ceil(period.num_steps)", CLOCK),
     Mutation("clock.py", "self.last_target_update = now - passed", "self.last_target_update = now", CLOCK),
-    Mutation("parallel_episodes.py", "present = {self.index: self._player.episode}", "present = {}", EPISODES),
-    Mutation("parallel_episodes.py", "in reversed(list(enumerate(episodes)))",
-             "in list(enumerate(episodes))", EPISODES),
-    Mutation("parallel_episodes.py", "self._episodes[self.index] = self._player.put_episode_aside()",
-             "self._player.put_episode_aside()", EPISODES),
+    Mutation("actors.py", "self._actors[self.index].leave(self._agent)", "pass", EPISODES),
+    Mutation("actors.py", "in reversed(list(enumerate(episodes)))", "in list(enumerate(episodes))", EPISODES),
+    Mutation("actors.py", "self._actors[self.index].episode = self._agent.episode", "pass", EPISODES),
+    Mutation("actors.py", "other.input_filter.for_another_actor(),", "other.input_filter,", REMEMBER),
+    Mutation("actors.py", "other.exploration_policy.for_another_actor(),", "other.exploration_policy,", REMEMBER),
+    Mutation("actors.py", "part.for_evaluation() for part in parts", "part for part in parts", REMEMBER),
+    Mutation("actors.py", "vars(agent).update(self.attributes)", "pass", REMEMBER),
+    Mutation("actors.py", "if made and users_classes", "if not made and users_classes", REMEMBER),
+    Mutation("actors.py", 'return "__init__" in names and', "return False and", REMEMBER),
+    Mutation("actors.py", "self._suspended = [part.suspend()", "[part.suspend()", REMEMBER),
+    Mutation("column_actors.py", "self.states[name] = self.states[name].copy()", "pass", COLUMNS),
+    Mutation("column_actors.py", "            self.states, self._actions, shaped, over,",
+             "            self.states, self._actions, rewards, over,", COLUMNS),
+    Mutation("column_actors.py", "self.steps[indices] = 0", "pass", COLUMNS),
+    Mutation("column_actors.py", "over = step.terminated | step.truncated", "over = step.terminated", COLUMNS),
+    Mutation("column_actors.py", "shaped, over, next_states, step.terminated, info",
+             "shaped, over, next_states, over, info", COLUMNS),
+    Mutation("column_actors.py", "episode.steps = int(self.steps[index])", "episode.steps = 0", COLUMNS),
+    Mutation("column_actors.py", "self.total_rewards[rows] += rewards[rows]",
+             "self.total_rewards += rewards[0]", COLUMNS),
+    Mutation("rollout.py", "over.ravel()[last] = True", "pass", COLUMNS),
+    Mutation("rollout.py", "parts.append(rows[actor][begins[actor] : end])",
+             "parts.append(rows[actor][:end])", COLUMNS),
+    Mutation("rollout.py", "next_values[ends] = following", "pass", COLUMNS),
+    Mutation("rollout.py", "found[self.order] = column", "found[:] = column", COLUMNS),
+    Mutation("rollout.py", "self._length += len(step) if acting is None else len(acting)",
+             "self._length += len(step) - 1", COLUMNS),
+    Mutation("e_greedy.py", "if self.current_random_value < self._epsilon():\n                actions",
+             "if self.current_random_value > self._epsilon():\n                actions", COLUMNS,
+             "rl_coach/exploration_policies"),
     Mutation("signals.py", "reward >= success_threshold", "reward > success_threshold", SIGNALS),
     Mutation("signals.py", "done, self.evaluation = self.evaluation, Evaluation()", "done = self.evaluation", SIGNALS),
     Mutation("signals.py", "        if self._are_targets_updated:",

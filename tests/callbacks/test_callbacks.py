@@ -15,6 +15,7 @@ from rl_coach.command_line.user_classes import make_callbacks
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, RunPhase, TrainingSteps
 from rl_coach.graph_managers.graph_manager import GraphManager
 from rl_coach.graph_managers.run_callbacks import RunCallbacks
+from rl_coach.logger import screen
 from rl_coach.utils import CallbackError, CoachError
 from tests.faults.processes import SHORT
 from tests.zoo.graphs import counting_graph, schedule
@@ -270,6 +271,7 @@ def test_no_failure_of_a_callback_loses_training(tmp_path, monkeypatch, capsys, 
         f"class Mine(Callback):\n    {method}\n"
     )
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(screen, "_use_colors", False)  # as --nocolor does, until the end of this test
     settings = SHORT.format(steps=300)
     given = ["-p", "CartPole_DQN", "-e", "e", "--callback", "mine.py:Mine", "--checkpoint_save_steps", "100"]
     assert main([*given, "-cp", settings, "-ns", "--nocolor"]) == code

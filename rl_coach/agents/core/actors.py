@@ -52,6 +52,9 @@ class Actor:
         self.exploration_policy = exploration_policy
         self.recurrent_states: dict[str, Any] = {}
         self.attributes: dict[str, Any] = {}
+        members = [*input_filter.members, *output_filter.members, exploration_policy]
+        # parts of a user's that exchange episodes themselves
+        self._exchanging = [part for part in members if exchanges_episodes(part)]
         self._suspended: list[Any] = []
 
     @classmethod
@@ -85,7 +88,7 @@ class Actor:
             agent.networks[name].online_network.recurrent_state = state
         if self.attributes:
             vars(agent).update(self.attributes)
-        for part, state in zip(self._exchanging_parts(), self._suspended):
+        for part, state in zip(self._exchanging, self._suspended):
             part.resume(state)
 
     def leave(self, agent: Any) -> None:
@@ -96,12 +99,7 @@ class Actor:
             self.recurrent_states = {name: one.online_network.recurrent_state for name, one in networks}
         if names := agent.attributes_of_episode:
             self.attributes = {name: vars(agent)[name] for name in names if name in vars(agent)}
-        self._suspended = [part.suspend() for part in self._exchanging_parts()]
-
-    def _exchanging_parts(self) -> list[Any]:
-        """The parts of a user's that exchange episodes themselves."""
-        members = [*self.input_filter.members, *self.output_filter.members, self.exploration_policy]
-        return [part for part in members if exchanges_episodes(part)]
+        self._suspended = [part.suspend() for part in self._exchanging]
 
 
 class Actors:
