@@ -8,7 +8,7 @@
 # make bench   measures speed
 # make peers   makes an environment for each library that `make bench` compares with (.venv-sb3, .venv-skrl, ...; 25 GB)
 # make digests  compares the weights and CSVs of short runs of 16 presets with those on record (ten minutes)
-# make mutations  makes 20 mistakes in rl_coach/agents/core, one at a time, and looks whether the tests catch them
+# make mutations  makes some 60 mistakes, most of them in rl_coach/agents/core, one at a time, and looks whether the tests catch them
 # make lint    ruff, mypy, import-linter
 # make thin    makes .venv-thin, which acts with exported policies and holds no training framework (0.2 GB, not 2.5)
 # make thin-jax  makes .venv-thin-jax, which also trains with -f jax, without TensorFlow

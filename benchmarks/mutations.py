@@ -57,6 +57,9 @@ CLOCK, EPISODES, SIGNALS, UPDATES = (
 )
 COLUMNS = "tests/agents/core/test_column_actors.py"
 REMEMBER = "tests/agents/test_parts_that_remember.py"
+LEVELS = "tests/environments/test_vector_levels.py"
+STATE = "tests/utilities/test_episode_state.py"
+STACKS = "tests/filters/observation/test_observation_stacking_filter.py"
 SEQUENCES = "tests/agents/test_recurrent_sequences.py -k cut_into_sequences"
 
 MUTATIONS = (
@@ -78,7 +81,8 @@ MUTATIONS = (
     Mutation("actors.py", "if made and users_classes", "if not made and users_classes", REMEMBER),
     Mutation("actors.py", 'return "__init__" in names and', "return False and", REMEMBER),
     Mutation("actors.py", "self._suspended = [part.suspend()", "[part.suspend()", REMEMBER),
-    Mutation("column_actors.py", "self.states[name] = self.states[name].copy()", "pass", COLUMNS),
+    Mutation("column_actors.py", "self.states[name] = self.states[name].copy()", "pass",
+             f"{COLUMNS} -k rollout_leads"),
     Mutation("column_actors.py", "            self.states, self._actions, shaped, over,",
              "            self.states, self._actions, rewards, over,", COLUMNS),
     Mutation("column_actors.py", "self.steps[indices] = 0", "pass", COLUMNS),
@@ -114,6 +118,35 @@ MUTATIONS = (
     Mutation("sequences.py", "before + 1", "before", SEQUENCES),
     Mutation("experience.py", "- episode.num_stored < algorithm.n_step", "- episode.num_stored <= algorithm.n_step",
              "tests/agents/test_n_step.py -k what_is_stored"),
+    Mutation("actors.py", "actor.attributes = copy.deepcopy(own)", "actor.attributes = own", EPISODES),
+    Mutation("actors.py", "actor.input_filter.set_episode_state(episode",
+             "self._agent.input_filter.set_episode_state(episode", f"{COLUMNS} -k stacks"),
+    Mutation("actors.py", "= actor.input_filter.episode_state()",
+             "= self._agent.input_filter.episode_state()", f"{COLUMNS} -k stacks"),
+    Mutation("column_actors.py", "self._acting[over[self._acting]]", "np.flatnonzero(over[self._acting])", LEVELS),
+    Mutation("column_actors.py", "self._actions[acting] = actions", "self._actions[: len(acting)] = actions", LEVELS),
+    Mutation("column_actors.py", "self._discounts[indices] = 1.0", "self._discounts[:] = 1.0", f"{COLUMNS} -k stacks"),
+    Mutation("column_actors.py", "stacks.begin(beginning, column)", "stacks.begin(np.arange(len(column)), column)",
+             f"{COLUMNS} -k stacks"),
+    Mutation("episode_state.py", "copy.deepcopy(getattr(self, name))", "getattr(self, name)", STATE,
+             "rl_coach/utilities"),
+    Mutation("episode_state.py", "self._copied((Space,))", "self._copied(_OF_THE_AGENT)", STATE,
+             "rl_coach/utilities"),
+    Mutation("vector_level_manager.py", "self.environment_steps += actors.num_acting",
+             "self.environment_steps += self._copies.num_copies", LEVELS, "rl_coach"),
+    Mutation("vector_level_manager.py", "self.due = dict(episode.due)", "self.due = {}", f"{COLUMNS} -k between_two",
+             "rl_coach"),
+    Mutation("observation_stacking_filter.py", "for frame in frames:", "for frame in frames[-1:]:", STACKS,
+             "rl_coach/filters/observation"),
+    Mutation("observation_stacking_filter.py", "rows = [frames or known for", "rows = [known for", STACKS,
+             "rl_coach/filters/observation"),
+    Mutation("e_greedy.py", "None if action_masks is None else action_masks[row]",
+             "None if action_masks is None else action_masks[0]",
+             "tests/exploration_policies/test_discrete_policies.py", "rl_coach/exploration_policies"),
+    Mutation("additive_noise.py", "schedule.advance(count)", "schedule.step()",
+             "tests/exploration_policies/test_continuous_policies.py", "rl_coach/exploration_policies"),
+    Mutation("filter.py", "member.for_evaluation() for path", "member.for_another_actor() for path", STATE,
+             "rl_coach/filters"),
 )  # fmt: skip
 
 
@@ -134,7 +167,7 @@ def pass_tests(directory: pathlib.Path, tests: str) -> bool:
         "KERAS_BACKEND": "jax",
         "PYTHONDONTWRITEBYTECODE": "1",
     }
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests.split()]
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-m", "not slow", "-p", "no:cacheprovider", *tests.split()]
     result = subprocess.run(command, cwd=directory, env=environment, capture_output=True, text=True)
     if result.returncode not in (0, 1):
         raise SystemExit(f"{tests} cannot be run: {result.stdout[-2000:]}{result.stderr[-2000:]}")

@@ -31,7 +31,7 @@ from benchmarks.pages import ALGORITHMS, REPOSITORY, write_on_pages
 from rl_coach.checkpoint import BEST
 from rl_coach.command_line import preset_catalogue
 from rl_coach.command_line.trained_policies import INDEX_FILE
-from rl_coach.environments.gym_levels import make_simulator
+from rl_coach.environments.vector_levels import make_simulator
 from rl_coach.policy import Policy, find_policy
 from rl_coach.policy import files as policy_files
 from rl_coach.runs import record

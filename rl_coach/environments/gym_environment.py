@@ -29,7 +29,6 @@ from rl_coach.environments.gym_levels import (
 )
 from rl_coach.environments.keyboard import NAMES_OF_ACTIONS, Keyboard
 from rl_coach.environments.observation_space_type import ObservationSpaceType
-from rl_coach.environments.vector_levels import make_simulator
 from rl_coach.filters.filter import InputFilter, NoInputFilter, NoOutputFilter
 from rl_coach.spaces import ImageObservationSpace, ObservationSpace, RewardSpace
 from rl_coach.utilities.requirements import TEXT, flags, instance, list_of, member, optional, whole
@@ -244,6 +243,8 @@ class GymEnvironment(Environment):
         self.action_space.seed(seed)
 
     def _make_simulator(self) -> Any:
+        from rl_coach.environments.vector_levels import make_simulator  # brings Gymnasium, which a worker may not need
+
         return make_simulator(self.env_id, self.additional_simulator_parameters, self.frame_skip, self._render_mode())
 
     def _render_mode(self) -> str | None:

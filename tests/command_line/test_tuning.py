@@ -44,8 +44,6 @@ def test_a_schedule_of_the_learning_rate_is_exchanged_for_a_number():
     graph_manager = preset_catalogue.load("tuned/CartPole_DQN")
     (rate, *_) = built_in_space(graph_manager, 20_000)
     assert rate.text({"learning_rate": 0.00123456}) == "0.001235"
-    apply_custom_parameters(graph_manager, f"{rate.name}=0.001235")
-    assert graph_manager.agent_params.network_wrappers["main"].learning_rate == 0.001235
 
 
 def test_several_agents_need_a_space_of_their_own():

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from rl_coach.environments.gym_environment import AtariInputFilter
-from rl_coach.environments.gym_levels import make_simulator
 from rl_coach.environments.gym_wrappers import MaxOverFramesAndFrameskipEnvWrapper
+from rl_coach.environments.vector_levels import make_simulator
 
 pytest.importorskip("ale_py.vector_env")
 

@@ -198,7 +198,7 @@ def test_an_error_of_the_simulator_names_the_level(start, registered):
 def test_auto_is_native_where_the_episodes_are_the_same():
     def kind_of(level, **settings):
         parameters = GymVectorEnvironment(level)
-        parameters.num_environments, parameters.seed = 2, 1
+        parameters.num_environments, parameters.seed, parameters.vectorization = 2, 1, "auto"
         visualization = VisualizationParameters(**settings.pop("visualization", {}))
         for name, value in settings.items():
             setattr(parameters, name, value)

@@ -99,6 +99,29 @@ def test_no_stored_transition_leads_into_the_next_episode(level, count, tmp_path
     manager.close()
 
 
+@pytest.mark.parametrize("level", MODES)
+def test_copies_that_wait_neither_act_nor_count(level, tmp_path):
+    """The action follows from the state. So it is seen whether each copy gets its own, and whether a step counts."""
+    manager = graph(dqn(), parameters_of(level), tmp_path, schedule(10**6), copies=3)
+    agent = manager.get_agent()
+
+    def choose(states):
+        return states["desired_goal"][:, 0].astype(int) % 3
+
+    agent.choose_actions = choose
+    manager.train_and_act(EnvironmentSteps(40))
+    assert agent.parallel.are_in_columns
+    rows = [agent.memory.get(index) for index in range(agent.memory.num_transitions())]
+    assert len(rows) == agent.total_steps_counter == manager.level_managers[0].environment_steps
+    for row in rows:
+        assert row.action == row.reward == row.state["desired_goal"][0] % 3
+    assert sum(bool(row.game_over) for row in rows) == agent.current_episode > 6
+    for episode in agent.parallel.episodes:
+        count = round(float(episode.curr_state["observation"].flat[0] - episode.curr_state["desired_goal"][0]) * 100)
+        assert episode.steps == count
+    manager.close()
+
+
 def test_a_copy_cannot_begin_before_its_episode_has_ended(start):
     copies = start(MODES[1])
     copies.begin_columns(np.arange(3), np.ones(3, np.bool_))

@@ -232,3 +232,15 @@ def test_parameters_build_their_policy(parameters):
 def test_the_base_chooses_nothing():
     with pytest.raises(NotImplementedError):
         ContinuousActionExplorationPolicy(BOX).get_action(MEAN)
+
+
+@pytest.mark.parametrize("name", [name for name, make in POLICIES.items() if make().acts_in_columns])
+@pytest.mark.parametrize("phase", [RunPhase.TRAIN, RunPhase.TEST])
+def test_actions_in_one_pass_are_those_of_single_calls(name, phase):
+    """The noise falls with each action, also within one pass."""
+    single, together = (in_phase(POLICIES[name](), phase) for _ in range(2))
+    for step in range(4):
+        means = MEAN + step + np.arange(6).reshape(3, 2)
+        found = together.get_actions(lambda means=means: means, 3)
+        np.testing.assert_allclose(found, [single.get_action(mean) for mean in means], rtol=1e-12)
+    np.testing.assert_array_equal(together.get_control_param(), single.get_control_param())

@@ -15,6 +15,7 @@ from rl_coach.exploration_policies.exploration_policy import (
     ExplorationParameters,
     ExplorationPolicy,
     best_action,
+    chooses_in_columns,
 )
 from rl_coach.exploration_policies.greedy import Greedy, GreedyParameters
 from rl_coach.exploration_policies.ucb import UCB, UCBParameters
@@ -392,3 +393,17 @@ def test_the_bases_choose_nothing():
         policy.get_action(VALUES)
     with pytest.raises(NotImplementedError, match="DiscreteActionExplorationPolicy does not choose"):
         DiscreteActionExplorationPolicy(ACTIONS).get_action(VALUES)
+
+
+@pytest.mark.parametrize("name", [name for name, make in POLICIES.items() if chooses_in_columns(make())])
+@pytest.mark.parametrize("is_masked", [False, True])
+def test_actions_in_one_pass_are_those_of_single_calls(name, is_masked):
+    """Each row has its own mask, and the schedule moves on by each action."""
+    rng, single, together = np.random.default_rng(2), POLICIES[name](), POLICIES[name]()
+    for _ in range(30):
+        values = rng.dirichlet(np.ones(4), 5)
+        masks = np.maximum(rng.integers(0, 2, (5, 4)), np.eye(4)[rng.integers(4, size=5)].astype(int))
+        found = together.get_actions(lambda values=values: values, 5, masks if is_masked else None)
+        expected = [single.get_action(row, mask if is_masked else None)[0] for row, mask in zip(values, masks)]
+        assert found.tolist() == expected
+    assert together.get_control_param() == single.get_control_param()

@@ -18,6 +18,7 @@ class Player:
     def __init__(self) -> None:
         self.episode = episode(0)
         self.count = 0
+        self.seen: list[int] = []
         self.input_filter, self.output_filter = NoInputFilter(), NoOutputFilter()
         self.exploration_policy = Greedy(DiscreteActionSpace(2))
         self.is_recurrent, self.networks = False, {}
@@ -57,6 +58,17 @@ def test_each_environment_keeps_what_belongs_to_its_episode():
     assert [player.count for _ in parallel] == [11, 12, 13]
     parallel.enter(1)
     assert parallel.index == 1 and player.episode.curr_state == {"n": 1}
+
+
+def test_an_attribute_that_is_changed_in_place_belongs_to_one_episode():
+    player = Player()
+    player.attributes_of_episode = {"seen"}
+    player.seen = []
+    actors = Actors(player, [episode(1), episode(2)])
+    for _ in range(2):
+        for index in actors:
+            player.seen.append(index)
+    assert [player.seen for _ in actors] == [[0, 0], [1, 1], [2, 2]]
 
 
 def test_a_new_episode_of_the_present_environment_counts():

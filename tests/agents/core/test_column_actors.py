@@ -17,6 +17,7 @@ from rl_coach.environments.gym_environment import GymVectorEnvironment
 from rl_coach.exploration_policies.ou_process import OUProcessParameters
 from rl_coach.filters.filter import InputFilter
 from rl_coach.filters.observation.observation_normalization_filter import ObservationNormalizationFilter
+from rl_coach.filters.observation.observation_stacking_filter import ObservationStackingFilter
 from rl_coach.filters.reward.reward_rescale_filter import RewardRescaleFilter
 from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
 from rl_coach.logger import screen
@@ -59,6 +60,13 @@ def greedy_dqn(epsilon: float = 0.0) -> Any:
 def ppo(rollout: int = 36) -> Any:
     parameters = clipped_ppo()
     parameters.algorithm.num_consecutive_playing_steps = EnvironmentSteps(rollout)
+    return parameters
+
+
+def stacking_ppo(rollout: int = 36) -> Any:
+    parameters = ppo(rollout)
+    parameters.input_filter = InputFilter()
+    parameters.input_filter.add_observation_filter("observation", "stack", ObservationStackingFilter(3))
     return parameters
 
 
@@ -156,7 +164,7 @@ def test_a2c_learns_from_all_copies_together(tmp_path):
     assert is_in_columns(manager) and manager.get_agent().training_iteration == 3
 
 
-@pytest.mark.parametrize("make", [greedy_dqn, ppo, a2c], ids=["dqn", "ppo", "a2c"])
+@pytest.mark.parametrize("make", [greedy_dqn, ppo, stacking_ppo, a2c], ids=["dqn", "ppo", "stacks", "a2c"])
 def test_a_run_continues_exactly(make, tmp_path):
     """Also in the middle of a rollout."""
     whole = cart_pole(make(), tmp_path / "whole")
@@ -169,10 +177,11 @@ def test_a_run_continues_exactly(make, tmp_path):
     assert plain_bytes(whole) == plain_bytes(resumed)
 
 
-def test_an_evaluation_in_between_leaves_no_trace(tmp_path):
+@pytest.mark.parametrize("make", [ppo, stacking_ppo], ids=["ppo", "stacks"])
+def test_an_evaluation_in_between_leaves_no_trace(make, tmp_path):
     found = []
     for evaluates in (False, True):
-        manager = cart_pole(ppo(), tmp_path / str(evaluates))
+        manager = cart_pole(make(), tmp_path / str(evaluates))
         manager.train_and_act(EnvironmentSteps(COPIES * 17))
         if evaluates:
             manager.evaluate(EnvironmentSteps(30))
@@ -180,6 +189,70 @@ def test_an_evaluation_in_between_leaves_no_trace(tmp_path):
         found.append(manager.get_agent().networks["main"].online_network.get_weights())
     for one, other in zip(*found):
         np.testing.assert_array_equal(one, other)
+
+
+def test_stacks_and_returns_go_on_where_another_path_plays_in_between(tmp_path):
+    """Who asks for the episodes gets objects; the columns begin again with them."""
+    found = []
+    for is_interrupted in (False, True):
+        manager = cart_pole(stacking_ppo(COPIES * 25), tmp_path / str(is_interrupted))
+        agent = manager.get_agent()
+        for _ in range(40):
+            manager.train_and_act(EnvironmentSteps(COPIES))
+            if is_interrupted:
+                for index in agent.parallel:
+                    agent.parallel.enter(index)
+        assert agent.current_episode > 0 and agent.training_iteration == 1
+        episodes = agent.parallel.episodes
+        found.append([(one.steps, one.return_before, one.discount_before) for one in episodes])
+        found.append(agent.networks["main"].online_network.get_weights())
+        for one in episodes:
+            powers = agent.ap.algorithm.discount ** np.arange(one.steps + 1)
+            np.testing.assert_allclose([one.return_before, one.discount_before], [powers[:-1].sum(), powers[-1]])
+    assert found[0] == found[2] and len({steps for steps, _, _ in found[0]}) > 1
+    for one, other in zip(found[1], found[3]):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_stacks_are_those_of_the_ordinary_path(tmp_path):
+    """Also the two stacks after the start of an episode, which have frames from before."""
+    found: list[list[Any]] = [[], []]
+    for is_ordinary, rows in zip((False, True), found):
+        manager = cart_pole(stacking_ppo(10**6), tmp_path / str(is_ordinary))
+        agent = manager.get_agent()
+        if is_ordinary:
+            agent.update_log = agent.update_log
+        for _ in range(40):
+            manager.train_and_act(EnvironmentSteps(COPIES))
+            assert is_in_columns(manager) != is_ordinary
+            rows += [(one.steps, one.curr_state["observation"]) for one in agent.parallel.episodes]
+        assert agent.current_episode > 0
+    assert_same(*found)
+
+
+def test_no_step_of_a_rollout_leads_into_the_next_episode(tmp_path):
+    """The first state of an episode does not overwrite the last one of the episode before."""
+    manager = telling(ppo(10**6), tmp_path)
+    manager.train_and_act(EnvironmentSteps(COPIES * 11))
+    batch = manager.get_agent().experience.rollout.take()
+    states, next_states = (columns["observation"] for columns in (batch.state_columns, batch.next_state_columns))
+    assert len(states) == COPIES * 11 and np.count_nonzero(batch.game_over_column) > COPIES
+    np.testing.assert_array_equal(next_states, states + 1)
+
+
+def test_an_evaluation_between_two_episodes_leaves_no_trace(tmp_path):
+    """Some copies have ended their episode when the evaluation begins, and begin the next one after it."""
+    found, num_due = [], 0
+    for evaluates in (False, True):
+        manager = telling(greedy_dqn(), tmp_path / str(evaluates))
+        for _ in range(11):
+            manager.train_and_act(EnvironmentSteps(COPIES))
+            num_due += len(manager.level_managers[0].due)
+            if evaluates:
+                manager.evaluate(EnvironmentSteps(1))
+        found.append(rows_by_copy(manager.get_agent().memory.transitions, 1)[0])
+    assert num_due > 0
+    assert_same(*found)
 
 
 def test_an_override_keeps_an_agent_off_and_a_line_says_so(tmp_path, monkeypatch):
@@ -253,6 +326,19 @@ class Telling(gym.Env):
         has_ended = self.count >= 3 + self.episodes % 2
         info = {"count": self.count, **({"length": self.count} if has_ended else {})}
         return np.full(2, self.count, np.float32), 1.0, has_ended and self.episodes % 3 > 0, has_ended, info
+
+
+class TellingBySeed(Telling):
+    """The seed decides how long the first episode is, so that the copies do not end their episodes together."""
+
+    def reset(self, *, seed: Any = None, options: Any = None) -> Any:
+        self.episodes = self.episodes if seed is None else seed % 6
+        return super().reset(seed=seed, options=options)
+
+
+def telling(parameters: Any, directory: Any) -> Any:
+    environment = GymVectorEnvironment(f"{__name__}:TellingBySeed")
+    return graph(parameters, environment, directory, schedule(10**6), seed=3, copies=COPIES)
 
 
 @pytest.mark.parametrize("make", [greedy_dqn, ppo, a2c], ids=["dqn", "ppo", "a2c"])

@@ -141,3 +141,39 @@ def test_mistakes():
     with pytest.raises(CoachError, match="an axis 1 is not possible; choose one from -2 to 0, -1 to put it last"):
         ObservationStackingFilter(2, 1).validate_input_observation_space(VectorObservationSpace(3))
     ObservationStackingFilter(2, 0).validate_input_observation_space(VectorObservationSpace(3))
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_stacks_of_actors_are_those_of_a_filter_for_each(axis):
+    """The episodes begin in different steps, and go on elsewhere in between; one actor is between two episodes then."""
+    rng = np.random.default_rng(0)
+    alone, stacks = (
+        [ObservationStackingFilter(3, axis) for _ in range(3)],
+        ObservationStackingFilter(3, axis).stacks_of(3),
+    )
+
+    def begin(*indices):
+        observations = rng.random((len(indices), 2, 4))
+        for index in indices:
+            alone[index].reset()
+        expected = [np.asarray(alone[index].filter(one)) for index, one in zip(indices, observations)]
+        np.testing.assert_array_equal(stacks.begin(np.array(indices), observations), expected)
+
+    def go_on():
+        observations = rng.random((3, 2, 4))
+        expected = [np.asarray(member.filter(one)) for member, one in zip(alone, observations)]
+        np.testing.assert_array_equal(stacks.add(observations), expected)
+
+    begin(0, 1, 2)
+    go_on()
+    begin(1)
+    go_on()
+    begin(2, 0)
+    go_on()
+    histories = stacks.histories()
+    for frames_of_actor, member in zip(histories, alone):
+        np.testing.assert_array_equal(frames_of_actor, member.episode_state())
+    stacks = ObservationStackingFilter(3, axis).stacks_of(3)
+    stacks.take([histories[0], [], histories[2]])
+    begin(1)
+    go_on()
