@@ -137,7 +137,7 @@ def _make_of_functions(level: str, parameters: dict[str, Any]) -> Any:
     return FunctionSimulator(make_function_environment(level, parameters))
 
 
-def _draw_without_display() -> None:
+def draw_without_display() -> None:
     """Let MuJoCo draw by EGL where there is no window system. It reads the variable when it is imported, and dies
     of a change later."""
     if not has_display() and "mujoco" not in sys.modules:
@@ -158,7 +158,7 @@ def _missing_import(level: str, error: ModuleNotFoundError) -> CoachError:
 
 def _make_from_class(level: str, parameters: dict[str, Any], render_mode: str | None) -> Any:
     if render_mode == "rgb_array":
-        _draw_without_display()
+        draw_without_display()
     cls = import_level(level)
     if _is_function_environment(cls):
         return _simulator_of(level, cls(**parameters) if inspect.isclass(cls) else cls)
@@ -295,7 +295,7 @@ def _make(specification: Any, parameters: dict[str, Any], render_mode: str | Non
     import gymnasium
 
     if render_mode == "rgb_array" and "mujoco" in _installation_of(specification):
-        _draw_without_display()
+        draw_without_display()
     try:
         with warnings.catch_warnings(), _refusing_unfit_parameters(specification):
             warnings.filterwarnings("ignore", category=DeprecationWarning, module="gymnasium")

@@ -13,6 +13,7 @@ from gymnasium.vector.utils import iterate
 from rl_coach.environments.gym_levels import (
     ENVPOOL,
     FUNCTION_LEVEL,
+    draw_without_display,
     find_registered_specification,
     import_level,
     make_ordinary_simulator,
@@ -31,6 +32,8 @@ def make_simulator(level: str, parameters: dict[str, Any], frame_skip: int, rend
     :param level: a level of ``make_ordinary_simulator`` or of ``vector_maker``; the other parameters are there, too
     :raises CoachError: there is no such level, a package is missing, or the parameters do not fit
     """
+    if render_mode == "rgb_array" and ":" in level:  # before its module is imported, which may import MuJoCo
+        draw_without_display()
     make_vector = vector_maker(level, parameters)
     if make_vector is None:
         return make_ordinary_simulator(level, parameters, frame_skip, render_mode)
