@@ -461,7 +461,7 @@ def _is_graph_manager(value: Any) -> bool:
     return isinstance(value, GraphManager)
 
 
-_GENERAL = ("object", "Constrained", "Parameters", "NetworkComponentParameters", "Filter")
+_GENERAL = ("object", "Constrained", "Parameters", "NetworkComponentParameters", "Filter", "KeepsEpisodeState")
 """Bases of kinds of settings that cannot stand for each other."""
 
 
