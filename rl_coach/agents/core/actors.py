@@ -52,7 +52,7 @@ class Actor:
         self.exploration_policy = exploration_policy
         self.recurrent_states: dict[str, Any] = {}
         self.attributes: dict[str, Any] = {}
-        members = [*input_filter.members, *output_filter.members, exploration_policy]
+        members: list[Any] = [*input_filter.members, *output_filter.members, exploration_policy]
         # parts of a user's that exchange episodes themselves
         self._exchanging = [part for part in members if exchanges_episodes(part)]
         self._suspended: list[Any] = []
