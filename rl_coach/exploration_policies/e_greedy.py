@@ -14,10 +14,11 @@ from rl_coach.exploration_policies.exploration_policy import (
     ExplorationParameters,
     ExplorationPolicy,
     best_action,
+    best_and_tied,
     deployed_choice,
 )
 from rl_coach.policy.action_choice import ActionChoice, GreedyChoice
-from rl_coach.policy.drawing import require_allowed, sample_action
+from rl_coach.policy.drawing import sample_action
 from rl_coach.schedules import LinearSchedule, Schedule
 from rl_coach.spaces import ActionSpace, BoxActionSpace, DiscreteActionSpace, Space
 from rl_coach.utilities.requirements import FRACTION, schedule
@@ -140,7 +141,7 @@ class EGreedy(ExplorationPolicy):
             else:
                 if values is None:
                     values = np.asarray(action_values())
-                    best, is_tied = _best_and_tied(values, action_masks)
+                    best, is_tied = best_and_tied(values, action_masks)
                 # only a tie draws a number
                 actions[row] = best_action(values[row], self.rng, mask)[0] if is_tied[row] else best[row]
             self.step_epsilon()
@@ -251,13 +252,3 @@ class EGreedy(ExplorationPolicy):
         self.current_random_value = state["current_random_value"]
         if self.continuous_exploration_policy is not None:
             self.continuous_exploration_policy.set_state(state["continuous_exploration_policy"])
-
-
-def _best_and_tied(values: np.ndarray, action_masks: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """[N] the best allowed action of each row, and [N] True if another one is as good."""
-    if action_masks is not None:
-        allowed = action_masks > 0
-        require_allowed(allowed)
-        values = np.where(allowed, values, -np.inf)
-    is_best = values == values.max(axis=1, keepdims=True)
-    return values.argmax(axis=1), is_best.sum(axis=1) > 1

@@ -283,13 +283,22 @@ def best_actions(values: np.ndarray, rng: np.random.Generator, action_masks: np.
     :param action_masks: [N, A] of 0 and 1, None allows all
     :raises ValueError: a row allows no action
     """
+    best, is_tied = best_and_tied(values, action_masks)
+    for row in np.flatnonzero(is_tied):
+        best[row] = best_action(values[row], rng, None if action_masks is None else action_masks[row])[0]
+    return best
+
+
+def best_and_tied(values: np.ndarray, action_masks: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """[N], the first of the best allowed actions of each row, and [N], True if another one is as good.
+
+    :param values: [N, A]
+    :param action_masks: [N, A] of 0 and 1, None allows all
+    :raises ValueError: a row allows no action
+    """
     if action_masks is not None:
         allowed = action_masks > 0
         require_allowed(allowed)
         values = np.where(allowed, values, -np.inf)
-    best = values.argmax(axis=1)
     is_best = values == values.max(axis=1, keepdims=True)
-    for row in np.flatnonzero(np.count_nonzero(is_best, axis=1) > 1):
-        ties = np.flatnonzero(is_best[row])
-        best[row] = ties[rng.integers(ties.size)]
-    return best
+    return values.argmax(axis=1), np.count_nonzero(is_best, axis=1) > 1
