@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Sequence
 
+import numpy as np
+
 from rl_coach.core_types import EnvironmentSteps
 from rl_coach.utilities.overrides import OverrideTable
 
@@ -39,6 +41,10 @@ class Schedule:
     def value_at(self, step: int) -> float:
         """The value after ``step`` steps; a function of the step alone, so that a resumed run agrees exactly."""
         raise NotImplementedError(f"{type(self).__name__} does not say its value at a step")
+
+    def values_at(self, first: int, count: int) -> np.ndarray:
+        """[count] float64, the values after ``first`` steps and after each of the steps that follow."""
+        return np.asarray([self.value_at(step) for step in range(first, first + count)], np.float64)
 
     def get_state(self) -> dict[str, Any]:
         """Position of the schedule."""

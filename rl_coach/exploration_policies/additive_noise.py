@@ -82,9 +82,9 @@ class NoiseLevel(ContinuousActionExplorationPolicy):
         schedule = self.noise_schedule
         if self.phase != RunPhase.TRAIN:
             return np.full(count, self._current_noise())
-        levels = [schedule.value_at(schedule.num_steps + ahead) for ahead in range(count)]
+        levels = schedule.values_at(schedule.num_steps, count)
         schedule.advance(count)
-        return np.asarray(levels)
+        return levels
 
     @property
     def evaluation_deviation(self) -> Any:

@@ -141,9 +141,8 @@ def schedule_ahead(schedule: Schedule, ahead: int, steps: int, num_copies: int, 
     """
     if not advances:
         return np.full((steps, num_copies), schedule.current_value, np.float32)
-    first = schedule.num_steps + ahead
-    values = [schedule.value_at(number) for number in range(first, first + steps * num_copies)]
-    return np.asarray(values, np.float32).reshape(steps, num_copies)
+    values = schedule.values_at(schedule.num_steps + ahead, steps * num_copies)
+    return values.astype(np.float32).reshape(steps, num_copies)
 
 
 def why_exploration_is_not_compiled(parameters: AgentParameters, actions: ActionSpace, *kinds: type) -> str | None:
