@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Mapping, Protocol, Sequence, SupportsFloat
@@ -240,7 +241,7 @@ class UpdateLoop:
         if not (filters.observation_filters or filters.reward_filters):
             return batch
         update = may_update and self._settings.algorithm.update_pre_network_filters_state_on_train
-        filtered = type(batch)(batch)
+        filtered = copy.copy(batch)
         filtered.state_columns = filters.filter_columns(batch.state_columns, update)
         self._watch.compare(batch.state_columns, filtered.state_columns, "pre-network filter", "of a batch")
         filtered.next_state_columns = filters.filter_columns(batch.next_state_columns, False)
