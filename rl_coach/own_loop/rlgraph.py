@@ -33,7 +33,7 @@ from rl_coach.own_loop.agent import Agent as OwnLoopAgent
 from rl_coach.own_loop.forms import SINGLE
 from rl_coach.own_loop.played import TRUNCATED, gymnasium_environment
 from rl_coach.own_loop.rlgraph_spaces import BoolBox, Dict, FloatBox, IntBox, Space, Tuple, box_of, parts_of
-from rl_coach.own_loop.spec_agent import Algorithm, Family, SpecAgent, refuse_internals
+from rl_coach.own_loop.spec_agent import Algorithm, Family, General, SpecAgent, made_of, refuse_internals
 from rl_coach.own_loop.spec_fields import Fields, shown
 from rl_coach.own_loop.spec_parts import (
     SEPARATE,
@@ -49,6 +49,7 @@ from rl_coach.own_loop.spec_parts import (
     stack_of,
 )
 from rl_coach.own_loop.spec_table import (
+    DEMONSTRATIONS,
     Row,
     anything,
     first_value,
@@ -427,48 +428,29 @@ def _dqn_parameters(fields: Fields) -> AgentParameters:
     return DDQNAgentParameters() if fields.flag("double_q") is not False else DQNAgentParameters()
 
 
-def _of(kind: Any, **arguments: Any) -> Any:
-    return lambda fields: kind(**arguments)
-
-
-_impala = Algorithm(_of(IMPALAAgentParameters), IMPALA, _complete_policy)
+_impala = Algorithm(made_of(IMPALAAgentParameters), IMPALA, _complete_policy)
 _DOUBLE = Row("double_q", (), only("it is double", True))
-
-
-def _in_general(parameters: AgentParameters) -> Algorithm:
-    """An algorithm that RLgraph does not have."""
-
-    def complete(definition: Definition, fields: Fields) -> None:
-        names = list(parameters.network_wrappers)
-        for name in ("main", "policy", "actor"):
-            if name in names:
-                _network(definition, fields, name)
-        set_optimizer(definition, fields.fields("optimizer_spec"), names)
-
-    return Algorithm(lambda fields: parameters, COMMON, complete)
 
 
 FAMILY = Family(
     "RLgraph",
     {
         "dqn": Algorithm(_dqn_parameters, VALUES, _complete_values),
-        "apex": Algorithm(_of(ApexDQNAgentParameters), [*VALUES, _DOUBLE], _complete_values),
+        "apex": Algorithm(made_of(ApexDQNAgentParameters), [*VALUES, _DOUBLE], _complete_values),
         "dqfd": Algorithm(
-            _of(DQfDAgentParameters),
+            made_of(DQfDAgentParameters),
             [
-                *VALUES, _DOUBLE,
-                Row("expert_margin", "algorithm.margin", number(0, 1e6)),
-                Row("supervised_weight", "algorithm.supervised_weight", number(0, 1e6)),
+                *VALUES, _DOUBLE, *DEMONSTRATIONS,
                 *unused("batches have demonstrations by their priorities")("demo_sample_ratio"),
             ],
             _complete_dqfd,
         ),
-        "ppo": Algorithm(_of(ClippedPPOAgentParameters), PPO, _complete_ppo),
-        "actor_critic": Algorithm(_of(ActorCriticAgentParameters), ACTOR_CRITIC, _complete_actor_critic),
-        "sac": Algorithm(_of(SoftActorCriticAgentParameters, use_value_network=False), SAC, _complete_sac, True),
+        "ppo": Algorithm(made_of(ClippedPPOAgentParameters), PPO, _complete_ppo),
+        "actor_critic": Algorithm(made_of(ActorCriticAgentParameters), ACTOR_CRITIC, _complete_actor_critic),
+        "sac": Algorithm(made_of(SoftActorCriticAgentParameters, use_value_network=False), SAC, _complete_sac, True),
         "impala": _impala,
         "single_impala": _impala,
-        "random": Algorithm(_of(PolicyGradientsAgentParameters), COMMON, _random_rows),
+        "random": Algorithm(made_of(PolicyGradientsAgentParameters), COMMON, _random_rows),
     },
     ("state_space",),
     ("action_space",),
@@ -481,7 +463,7 @@ FAMILY = Family(
     lambda given: parts_of(given, "state_space"),
     lambda given: parts_of(given, "action_space"),
     updates_itself=False,
-    general=_in_general,
+    general=General(COMMON, "optimizer_spec", _network),
 )  # fmt: skip
 
 

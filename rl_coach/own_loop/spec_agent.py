@@ -17,7 +17,7 @@ from rl_coach.own_loop.making import algorithm_parameters, running_framework
 from rl_coach.own_loop.places import row
 from rl_coach.own_loop.spaces import space_as_data, space_from_data
 from rl_coach.own_loop.spec_fields import Fields, plain, read_spec, shown
-from rl_coach.own_loop.spec_parts import Definition
+from rl_coach.own_loop.spec_parts import Definition, set_optimizer
 from rl_coach.own_loop.spec_table import Row, apply_rows
 from rl_coach.utils import CoachError, did_you_mean
 
@@ -45,6 +45,37 @@ class Algorithm:
     needs_numbers: bool = False
 
 
+def made_of(kind: Callable[..., AgentParameters], **arguments: Any) -> Callable[[Fields], AgentParameters]:
+    """The ``parameters`` of an algorithm that do not depend on the specification."""
+    return lambda fields: kind(**arguments)
+
+
+@dataclass(frozen=True)
+class General:
+    """The settings that a system has for all algorithms; Coach's other algorithms read only these.
+
+    :param rows: the settings
+    :param optimizer: the key of the optimizer
+    :param put_network: puts the layers of the specification in the network of this name
+    """
+
+    rows: Sequence[Row]
+    optimizer: str
+    put_network: Callable[[Definition, Fields, str], Any]
+
+    def algorithm(self, parameters: AgentParameters) -> Algorithm:
+        """An algorithm of Coach's that the system does not have."""
+
+        def complete(definition: Definition, fields: Fields) -> None:
+            names = list(parameters.network_wrappers)
+            for name in ("main", "policy", "actor"):
+                if name in names:
+                    self.put_network(definition, fields, name)
+            set_optimizer(definition, fields.fields(self.optimizer), names)
+
+        return Algorithm(lambda fields: parameters, self.rows, complete)
+
+
 @dataclass(frozen=True)
 class Family:
     """A system, and how its specifications are read.
@@ -57,7 +88,7 @@ class Family:
     :param parts_of_states: reads the states
     :param parts_of_actions: reads the actions
     :param updates_itself: agents learn in ``observe``
-    :param general: an algorithm of Coach's that the system does not have, with the settings that all algorithms have
+    :param general: the settings that all algorithms have
     """
 
     name: str
@@ -68,7 +99,7 @@ class Family:
     parts_of_states: Callable[[Any], Parts]
     parts_of_actions: Callable[[Any], Parts]
     updates_itself: bool
-    general: Callable[[AgentParameters], Algorithm]
+    general: General
 
     def algorithm(self, document: Mapping[str, Any]) -> Algorithm:
         """The algorithm of a specification: one of the system's, or any other one of Coach's.
@@ -82,7 +113,7 @@ class Family:
             problem = "missing" if given is None else f"the name of an algorithm, not {shown(given)}"
             raise CoachError(f"the spec's 'type' is {problem}; there are {', '.join(self.algorithms)}")
         try:
-            return self.general(algorithm_parameters(re.sub("(?i)[-_]?agent$", "", given)))
+            return self.general.algorithm(algorithm_parameters(re.sub("(?i)[-_]?agent$", "", given)))
         except CoachError as error:
             suggestion = did_you_mean(given, self.algorithms)
             reason = f"{shown(given)} is not here{suggestion}" if suggestion else error

@@ -128,3 +128,10 @@ def only(reason: str, *allowed: Any) -> Read:
             raise CoachError(f"the spec's '{where}' is {shown(allowed[0])} here, not {shown(value)}: {reason}")
 
     return read
+
+
+DEMONSTRATIONS = [
+    Row("expert_margin", "algorithm.margin", number(0, 1e6)),
+    Row("supervised_weight", "algorithm.supervised_weight", number(0, 1e6)),
+]
+"""The settings of DQfD, which both systems call by the same names."""

@@ -31,7 +31,7 @@ from rl_coach.exploration_policies.ou_process import OUProcessParameters
 from rl_coach.own_loop.forms import SINGLE, Part, Parts, part_of_space
 from rl_coach.own_loop.played import gymnasium_environment
 from rl_coach.own_loop.runner import Runner
-from rl_coach.own_loop.spec_agent import Algorithm, Family, SpecAgent
+from rl_coach.own_loop.spec_agent import Algorithm, Family, General, SpecAgent, made_of
 from rl_coach.own_loop.spec_fields import Fields, shape_of, shown
 from rl_coach.own_loop.spec_parts import (
     SEPARATE,
@@ -49,6 +49,7 @@ from rl_coach.own_loop.spec_parts import (
     stack_of,
 )
 from rl_coach.own_loop.spec_table import (
+    DEMONSTRATIONS,
     Row,
     anything,
     first_value,
@@ -450,10 +451,6 @@ def _complete_random(definition: Definition, fields: Fields) -> None:
     definition.act_at_random()
 
 
-def _of(kind: Any) -> Any:
-    return lambda fields: kind()
-
-
 def _dqn_parameters(fields: Fields) -> AgentParameters:
     return DDQNAgentParameters() if fields.flag("double_q_model") else DQNAgentParameters()
 
@@ -462,42 +459,27 @@ _ONE_Q = [Row("double_q_model", (), lambda value, where: unused("it has one Q-fu
 _DOUBLE = [Row("double_q_model", (), only("it is double: use dqn_agent", True))]
 
 
-def _in_general(parameters: AgentParameters) -> Algorithm:
-    """An algorithm that TensorForce does not have."""
-
-    def complete(definition: Definition, fields: Fields) -> None:
-        names = list(parameters.network_wrappers)
-        for name in ("main", "policy", "actor"):
-            if name in names:
-                _network(definition, fields, name)
-        set_optimizer(definition, fields.fields("optimizer"), names)
-
-    return Algorithm(lambda fields: parameters, COMMON, complete)
-
-
 FAMILY = Family(
     "TensorForce",
     {
         "dqn_agent": Algorithm(_dqn_parameters, VALUES, _complete_values),
-        "ddqn_agent": Algorithm(_of(DDQNAgentParameters), [*VALUES, *_DOUBLE], _complete_values),
-        "dqn_nstep_agent": Algorithm(_of(NStepQAgentParameters), [*VALUES, *_ONE_Q], _complete_n_step),
-        "naf_agent": Algorithm(_of(NAFAgentParameters), [*VALUES, *_ONE_Q], _complete_values),
+        "ddqn_agent": Algorithm(made_of(DDQNAgentParameters), [*VALUES, *_DOUBLE], _complete_values),
+        "dqn_nstep_agent": Algorithm(made_of(NStepQAgentParameters), [*VALUES, *_ONE_Q], _complete_n_step),
+        "naf_agent": Algorithm(made_of(NAFAgentParameters), [*VALUES, *_ONE_Q], _complete_values),
         "dqfd_agent": Algorithm(
-            _of(DQfDAgentParameters),
+            made_of(DQfDAgentParameters),
             [
-                *VALUES, *_DOUBLE,
-                Row("expert_margin", "algorithm.margin", number(0, 1e6)),
-                Row("supervised_weight", "algorithm.supervised_weight", number(0, 1e6)),
+                *VALUES, *_DOUBLE, *DEMONSTRATIONS,
                 *unused("demonstrations stay for ever", 10000)("demo_memory_capacity"),
                 *unused("batches have demonstrations by their priorities", 0.2)("demo_sampling_ratio"),
             ],
             _complete_dqfd,
         ),
-        "ddpg_agent": Algorithm(_of(DDPGAgentParameters), VALUES, _complete_ddpg),
-        "ppo_agent": Algorithm(_of(ClippedPPOAgentParameters), PPO, _complete_ppo),
+        "ddpg_agent": Algorithm(made_of(DDPGAgentParameters), VALUES, _complete_ddpg),
+        "ppo_agent": Algorithm(made_of(ClippedPPOAgentParameters), PPO, _complete_ppo),
         "vpg_agent": Algorithm(_vpg_parameters, POLICY, _complete_vpg),
-        "trpo_agent": Algorithm(_of(TRPOAgentParameters), TRPO, _complete_trpo),
-        "random_agent": Algorithm(_of(PolicyGradientsAgentParameters), COMMON, _complete_random),
+        "trpo_agent": Algorithm(made_of(TRPOAgentParameters), TRPO, _complete_trpo),
+        "random_agent": Algorithm(made_of(PolicyGradientsAgentParameters), COMMON, _complete_random),
     },
     ("states", "states_spec"),
     ("actions", "actions_spec"),
@@ -505,7 +487,7 @@ FAMILY = Family(
     _states,
     _actions,
     updates_itself=True,
-    general=_in_general,
+    general=General(COMMON, "optimizer", _network),
 )  # fmt: skip
 
 
