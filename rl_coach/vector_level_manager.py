@@ -164,7 +164,7 @@ class VectorLevelManager(LevelManager):
         indices = list(indices)
         if self._acts_in_columns and len(indices) == self._parallel.count:
             return dict(zip(indices, map(ActionInfo, self._parallel.in_columns().act())))
-        chosen = self.agent.act_in_copies(indices)
+        chosen = self._parallel.act(indices)
         if None in chosen.values():
             raise CoachError(f"agent '{self.agent.name}' does not act: set env_params.num_environments to 1")
         return cast(dict[int, ActionInfo], chosen)

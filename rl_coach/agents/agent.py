@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any, Callable, Iterable, SupportsFloat
 
 import numpy as np
 
 from rl_coach.agents.agent_interface import AgentInterface
 from rl_coach.agents.compat import CoachNames
-from rl_coach.agents.core.accumulated_reward import with_accumulated_reward, with_accumulated_reward_space
-from rl_coach.agents.core.actors import Actor, Actors, keeps_attributes
+from rl_coach.agents.core import agent_state, building, inference, transport
+from rl_coach.agents.core.accumulated_reward import with_accumulated_reward_space
+from rl_coach.agents.core.actor import Actor
+from rl_coach.agents.core.actors import Actors
 from rl_coach.agents.core.batches import BatchSource, DataSetPass, MemoryBatches
-from rl_coach.agents.core.chunk_requirements import require_sound
 from rl_coach.agents.core.clock import TrainingClock
-from rl_coach.agents.core.column_actors import StateColumns
 from rl_coach.agents.core.episode import EpisodeInProgress, EpisodeReport, let_checkpoints_hold
-from rl_coach.agents.core.evaluation_snapshot import EvaluationSnapshot
+from rl_coach.agents.core.episode_attributes import EpisodeAttributes
+from rl_coach.agents.core.evaluation import EvaluationInProgress
 from rl_coach.agents.core.experience import Experience, ExperienceChunk
 from rl_coach.agents.core.finite_watch import FiniteWatch
-from rl_coach.agents.core.learning import Learning, Phases
+from rl_coach.agents.core.inference import StateColumns
+from rl_coach.agents.core.learning import Learning, Phases, phases_of
 from rl_coach.agents.core.overrides import is_replaced
-from rl_coach.agents.core.requirements import requirements_of, unmet_by_recurrent_networks
+from rl_coach.agents.core.recorder import Recorder
+from rl_coach.agents.core.requirements import requirements_of
 from rl_coach.agents.core.signals import RowUnit, Signals
-from rl_coach.agents.core.transport import FILTERS, policy_of, take_policy
-from rl_coach.agents.core.update_loop import BatchLearning, DataSetLearning, Outcome, UpdateLoop, UpdateSettings
+from rl_coach.agents.core.update_loop import BatchLearning, DataSetLearning, Outcome, transition_columns
 from rl_coach.architectures.compiled_loop import CompiledAgent
 from rl_coach.architectures.network_wrapper import NetworkWrapper, predictions_of
 from rl_coach.architectures.update import Stages, UpdateRule
@@ -41,16 +42,14 @@ from rl_coach.core_types import (
     Transition,
 )
 from rl_coach.exploration_policies.exploration_policy import make_exploration_policy
-from rl_coach.filters.filter import NoInputFilter, NoOutputFilter, changes_nothing, filtered_spaces
+from rl_coach.filters.filter import NoInputFilter, NoOutputFilter, filtered_spaces
 from rl_coach.logger import screen
-from rl_coach.memories.memory import receives_episodes
-from rl_coach.runs.event_lines import log_episode
 from rl_coach.saver import SaverCollection
 from rl_coach.spaces import ActionSpace, GoalsSpace, SpacesDefinition
 from rl_coach.utilities.errors import refuse
 from rl_coach.utilities.overrides import coachs_class
 from rl_coach.utilities.requirements import check
-from rl_coach.utils import CoachError, Signal, dynamic_import_and_instantiate_module_from_params
+from rl_coach.utils import Signal, dynamic_import_and_instantiate_module_from_params
 
 
 class Agent(CoachNames, AgentInterface):
@@ -124,17 +123,18 @@ class Agent(CoachNames, AgentInterface):
         self.full_name_id = agent_parameters.full_name_id = agent_parameters.full_name_id or self.name
         screen.announce(f"Creating agent - name: {self.name}")
         self.memory = dynamic_import_and_instantiate_module_from_params(agent_parameters.memory)
-        self.input_filter = agent_parameters.input_filter or NoInputFilter()
-        self.output_filter = agent_parameters.output_filter or NoOutputFilter()
+        input_filter = agent_parameters.input_filter or NoInputFilter()
+        output_filter = agent_parameters.output_filter or NoOutputFilter()
+        let_checkpoints_hold(self.episode_class)
+        self.actor = Actor(self, self.episode_class(algorithm), input_filter, output_filter, None)
+        self.parallel: Actors | None = None
         self.pre_network_filter = agent_parameters.pre_network_filter
-        self._filters_responses = self._filters_actions = True  # each episode decides, for each step asks
         self.networks: dict[str, NetworkWrapper] = {}
         self.spaces: Any = None
         self.policy_spaces: Any = None
         self.memory_spaces: Any = None
         self.environment_spaces: Any = None
         self.in_action_space = algorithm.in_action_space
-        self.exploration_policy: Any = None
         self.learning_periods: dict[str, int] = {}
         self.is_recurrent = False
         self.stores_recurrent_states = False
@@ -144,10 +144,7 @@ class Agent(CoachNames, AgentInterface):
         self.rng = np.random.default_rng()
         self._seeds = np.random.SeedSequence()
 
-        let_checkpoints_hold(self.episode_class)
-        self.episode = self.episode_class(algorithm)
-        self.parallel: Actors | None = None
-        self._training_actor: Actor | None = None
+        self._evaluation: EvaluationInProgress | None = None
         self.clock = TrainingClock(algorithm)
         self.watch = FiniteWatch()
         self.experience = Experience(self.memory, algorithm)
@@ -160,12 +157,11 @@ class Agent(CoachNames, AgentInterface):
         self.distance_from_goal: Signal | None = None
         if isinstance(self.in_action_space, GoalsSpace):
             self.distance_from_goal = self.register_signal("Distance From Goal", dump_one_value_per_step=True)
-        self._last_row = 0
         self.batches: BatchSource = MemoryBatches(self.memory)
         self.update_loop: Any = None
         self.learning: Any = None
-        self._snapshot: EvaluationSnapshot | None = None
-        self._attributes_of_episode: set[str] = set()
+        self.recorder = Recorder(self)
+        self.episode_state = EpisodeAttributes(self)
         self.is_played_elsewhere = False
         self.training_has_begun = False
         task = agent_parameters.task_parameters
@@ -198,24 +194,11 @@ class Agent(CoachNames, AgentInterface):
         """Requirements on the spaces, the settings and the memory that are not met: a line each, with advice. There are
         no networks yet. A subclass adds requirements of its own."""
         yield from requirements_of(self).unmet_by_settings(self.name, self.ap, self.memory, self.spaces.action)
-        if self.ap.algorithm.act_beside_learning and not self._may_act_beside_learning:
-            yield (
-                f"agent '{self.name}' cannot act beside its learning: algorithm.act_beside_learning is for agents "
-                f"whose update rule learns from a memory, whatever policy has filled it"
-            )
-
-    @property
-    def _may_act_beside_learning(self) -> bool:
-        goes_by_newest = self.is_on_policy or self.trains_asynchronously or self.learns_one_by_one
-        return self.learns_by_rule and not goes_by_newest
+        yield from building.unmet_by_acting_beside_learning(self)
 
     def unmet_by_networks(self) -> Iterable[str]:
         """Requirements on the networks and the exploration policy that are not met, likewise."""
-        recurrent = [name for name, network in self.networks.items() if network.is_recurrent]
-        yield from unmet_by_recurrent_networks(
-            self.name, recurrent, self.recurrent_network, self.learns_from_sequences, self.learns_from_stored_states
-        )
-        yield from requirements_of(self).unmet_by_networks(self.name, self.networks, self.exploration_policy)
+        return building.unmet_by_networks(self)
 
     def init_environment_dependent_modules(self) -> None:
         """Build the exploration policy and the networks."""
@@ -234,27 +217,12 @@ class Agent(CoachNames, AgentInterface):
         refuse(self.unmet_by_networks())
         self.stores_recurrent_states = self.is_recurrent and self.learns_from_stored_states
         self.batches = self.make_batches()
-        if self.ap.is_batch_rl_training and self.batches.epoch is None:
-            raise CoachError(
-                f"agent '{self.name}' learns from {type(self.batches).__name__}, and batch reinforcement learning "
-                f"makes passes over single transitions: give its networks a middleware that is not recurrent"
-            )
-        if self.row_unit is RowUnit.EPOCH and self.batches.epoch is None:
-            raise CoachError(
-                f"agent '{self.name}' writes a row for each epoch, and {type(self.batches).__name__} makes no passes "
-                f"over a data set: return a DataSetPass from make_batches, or set row_unit to RowUnit.UPDATES"
-            )
+        building.require_passes(self)
         self.batches.seed(self._seeds.spawn(1)[0])
-        self.update_loop = UpdateLoop(
-            self, self.networks, self.batches, self.clock, self.signals, self.pre_network_filter, self.watch,
-            UpdateSettings(
-                self.ap.network_wrappers, self.ap.algorithm, self.acting_networks, self.spaces.action_mask_name,
-                self.batch_network, self.most_updates_per_call, self.learning_periods,
-            ),
-        )  # fmt: skip
+        self.update_loop = building.make_update_loop(self)
         self.learning = self.make_learning()
         self.experience.rollout = self.learning.rollout
-        self._warn_of_batch_sizes()
+        building.warn_of_batch_sizes(self)
         self.initialize_session_dependent_components()
         if self.ap.visualization.print_networks_summary:
             for network in self.networks.values():
@@ -262,17 +230,7 @@ class Agent(CoachNames, AgentInterface):
 
     def create_networks(self) -> dict[str, NetworkWrapper]:
         """The agent's networks by name."""
-        return {
-            name: NetworkWrapper(
-                self.ap,
-                has_target=parameters.create_target_network,
-                has_global=False,
-                name=name,
-                spaces=self.policy_spaces,
-                rng=np.random.default_rng(self._seeds.spawn(1)[0]),
-            )
-            for name, parameters in self.ap.network_wrappers.items()
-        }
+        return building.make_networks(self, self._seeds)
 
     def make_batches(self) -> BatchSource:
         """The source of batches for updates: the memory by default, in batch reinforcement learning passes over it.
@@ -283,17 +241,6 @@ class Agent(CoachNames, AgentInterface):
         """The algorithm's update as a pure function, or as one for each of its stages; see
         ``rl_coach.architectures.update``."""
         raise NotImplementedError(f"{type(self).__name__} has no update rule: give it one, or a learn_from_batch")
-
-    def _warn_of_batch_sizes(self) -> None:
-        read = [name for name in requirements_of(self).network_requirements if name in self.networks]
-        if not read or any(self.networks[name].head_outputs is None for name in read):
-            return
-        counts, sizes = self.update_loop.batch_size, {name: self.ap.network_wrappers[name].batch_size for name in read}
-        if others := ", ".join(f"'{name}' ({size})" for name, size in sizes.items() if size != counts):
-            screen.warning(
-                f"agent '{self.name}': batch_size of network {others} has no effect; all learn from batches of "
-                f"{counts}, batch_size of network '{self.update_loop.batch_network}'"
-            )
 
     def initialize_session_dependent_components(self) -> None:
         """Fill the memory, once filters and networks are there, with the recorded transitions that
@@ -315,39 +262,12 @@ class Agent(CoachNames, AgentInterface):
     def play_in_copies(self, count: int) -> Actors:
         """Act in several copies of the environment from now on, with an episode in each.
 
-        :raises CoachError: nobody says what belongs to an episode
+        :raises CoachError: nobody says which attributes belong to an episode
         """
-        if not self._declares_episode or (self.episode_attributes is None and keeps_attributes(self)):
-            raise self._unknown_episode()
+        self.episode_state.require_for_copies()
         self.clock.steps_at_once = count
-        self.parallel = Actors(self, [self.episode_class(self.ap.algorithm) for _ in range(count - 1)])
+        self.parallel = Actors(self, count)
         return self.parallel
-
-    def _unknown_episode(self) -> CoachError:
-        return CoachError(
-            f"agent '{self.name}': {type(self).__name__} does not say which of its attributes belong to an episode; "
-            f"several copies of the environment need that: name them in episode_attributes (() for none), keep them in "
-            f"an episode_class, or set env_params.num_environments to 1"
-        )
-
-    def require_declared_episode(self, names: Iterable[str]) -> None:
-        """Make sure that attributes which a user's agent has made while it acted in several copies are declared.
-
-        :raises CoachError: they are not
-        """
-        if self.episode_attributes is None and not set(names) <= set(self.counters):
-            raise self._unknown_episode()
-
-    @property
-    def _declares_episode(self) -> bool:
-        """True if it is known which attributes belong to an episode."""
-        is_declared = self.episode_attributes is not None and not is_replaced(self, "episode_attributes")
-        return is_declared or not is_replaced(self, "episode_class")
-
-    @property
-    def attributes_of_episode(self) -> set[str]:
-        """The names of the attributes that belong to the episode in progress."""
-        return self._attributes_of_episode | set(self.episode_attributes or ())
 
     # what is written down
 
@@ -363,74 +283,24 @@ class Agent(CoachNames, AgentInterface):
     def setup_logger(self) -> None:
         """Open the CSVs."""
         self.ap.full_name_id = self.full_name_id
-        if self.ap.task_parameters is not None:
-            stem = ".".join((*self.owners[:2], *self.full_name_id.split("/")))
-            self.signals.open_files(self.ap.task_parameters, self.ap.visualization, stem, self.run_parameters)
+        self.recorder.open_files()
 
     def update_log(self) -> None:
         """Write the row of the episode that has ended."""
-        self._write_episode(self.episode.report(self._phase))
-
-    def _write_episode(self, report: EpisodeReport) -> None:
-        self.signals.write_episode(report, self._counts_of_row(report.phase), self.clock.episodes)
-
-    def _report_episode(self, report: EpisodeReport) -> None:
-        """Write the row and print the line of an episode that was played elsewhere."""
-        self._write_episode(report)
-        if screen.is_read_by_programs and self.ap.is_a_highest_level_agent:
-            self._print_episode(report)
-
-    def _counts_of_row(self, phase: RunPhase) -> dict[str, Any]:
-        return {**self._counts(phase), **self.experience.counts}
-
-    @property
-    def _row_number(self) -> int:
-        """The number of the newest row that is complete: of episodes, epochs or updates so far."""
-        if self.row_unit is RowUnit.EPISODE:
-            return self.clock.episodes
-        if self.row_unit is RowUnit.EPOCH:
-            return self.batches.epoch or 0
-        return self.clock.updates // self.updates_per_row * self.updates_per_row
-
-    def _write_row_if_due(self) -> None:
-        if (number := self._row_number) > self._last_row:
-            self._last_row = number
-            self.signals.write_row(number, self._counts_of_row(RunPhase.TRAIN), self.batches.epoch)
+        self.recorder.write_episode(self.episode.report(self._phase))
 
     def update_step_in_episode_log(self) -> None:
         """Write the row of one step to the in-episode CSV."""
-        accumulated = {"Shaped Accumulated Reward": self.episode.total_shaped_reward}
-        self.signals.write_step(self.episode.steps, {**self._counts_of_row(self._phase), **accumulated})
-
-    def _counts(self, phase: RunPhase) -> dict[str, Any]:
-        return {
-            "Training Iter": self.clock.updates,
-            "In Heatup": int(phase is RunPhase.HEATUP),
-            "Total steps": self.clock.steps,
-            "Epsilon": _mean(self.exploration_policy.get_control_param()),
-        }
+        self.recorder.write_step()
 
     @property
-    def _writes_steps(self) -> bool:
-        """Steps have rows in the first copy of the environment."""
+    def writes_steps(self) -> bool:
+        """True if the steps of the present episode have rows, as they have in the first copy of the environment."""
         return self.signals.writes_steps and (self.parallel is None or self.parallel.index == 0)
 
     def log_to_screen(self) -> None:
         """Print the line of the present episode, for programs that read it."""
-        self._print_episode(self.episode.report(self._phase))
-
-    def _print_episode(self, report: EpisodeReport) -> None:
-        task = self.ap.task_parameters
-        log_episode(
-            report.phase,
-            self.full_name_id,
-            None if task is None else task.task_index,
-            self.clock.episodes,
-            float(np.sum(report.reward)),
-            self.exploration_policy.get_control_param() if self.explores_by_parameter else None,
-            self.clock.steps,
-            self.clock.updates,
-        )
+        self.recorder.print_episode(self.episode.report(self._phase))
 
     def get_success_rate(self) -> float:
         """The share of the last evaluation's episodes whose reward reached the environment's threshold."""
@@ -447,12 +317,8 @@ class Agent(CoachNames, AgentInterface):
     @phase.setter
     def phase(self, value: RunPhase) -> None:
         is_built = self.exploration_policy is not None
-        if is_built and value is RunPhase.TEST and self._snapshot is None:
-            streams = [self.rng, self.spaces.action.rng, *(network.rng for network in self.networks.values())]
-            self._snapshot = EvaluationSnapshot(
-                self.filters, streams, self.exploration_policy, self.signals, vars(self)
-            )
-            self._begin_evaluation()
+        if is_built and value is RunPhase.TEST and self._evaluation is None:
+            self._evaluation = EvaluationInProgress(self)
         if self._phase is not value:
             self.reset_evaluation_state(value)
         self._phase = value
@@ -464,27 +330,13 @@ class Agent(CoachNames, AgentInterface):
             policies = [] if self.parallel is None else self.parallel.exploration_policies
             for policy in {id(one): one for one in (self.exploration_policy, *policies)}.values():
                 policy.change_phase(value)
-        if value is not RunPhase.TEST and self._snapshot is not None:
-            self._end_evaluation()
-            self._snapshot.restore()
-            before, self._snapshot = self._snapshot.attributes, None
-            vars(self).update({name: before[name] for name in self.attributes_of_episode if name in before})
-
-    def _begin_evaluation(self) -> None:
-        """Act as an actor of the evaluation, which has its own state of the episode."""
-        self._training_actor = Actor(self.episode, self.input_filter, self.output_filter, self.exploration_policy)
-        evaluating = Actor.evaluating(self._training_actor, self.episode)
-        self._training_actor.leave(self)
-        evaluating.enter(self)
-
-    def _end_evaluation(self) -> None:
-        assert self._training_actor is not None
-        self._training_actor.enter(self)
-        self._training_actor = None
+        if value is not RunPhase.TEST and self._evaluation is not None:
+            self._evaluation.end()
+            self._evaluation = None
 
     def seed_evaluation(self, seed: np.random.SeedSequence) -> None:
-        assert self._snapshot is not None
-        self._snapshot.seed(seed, self.exploration_policy)
+        assert self._evaluation is not None
+        self._evaluation.seed(seed)
 
     def reset_evaluation_state(self, val: RunPhase) -> None:
         """Begin an evaluation if ``val`` is ``TEST``; otherwise close the one that ran and log its results."""
@@ -494,7 +346,7 @@ class Agent(CoachNames, AgentInterface):
                 screen.announce(f"{self.name}: Starting evaluation phase")
             self.signals.begin_evaluation()
             return
-        mean_reward = self.signals.end_evaluation(self._row_number)
+        mean_reward = self.signals.end_evaluation(self.recorder.row_number)
         if is_announced and mean_reward is not None:
             screen.announce(
                 f"{self.name}: Finished evaluation phase. Success rate = {round(self.get_success_rate(), 2)}, "
@@ -506,110 +358,31 @@ class Agent(CoachNames, AgentInterface):
     def begin_episode(self) -> None:
         """Begin an episode by ``reset_internal_state``. Attributes that an override of it changes belong to an episode,
         unless they are ``counters``."""
-        if self._declares_episode:
-            self.reset_internal_state()
-            return
-        if self.parallel is not None:  # the override came to the instance when the copies were there
-            raise self._unknown_episode()
-        before = dict(vars(self))
-        self.reset_internal_state()
-        changed = {name for name, value in vars(self).items() if name not in before or before[name] is not value}
-        self._attributes_of_episode |= changed - {"episode", *self.counters}
+        self.episode_state.begin_episode()
 
     def reset_internal_state(self) -> None:
         """Forget the episode before."""
-        self.signals.begin_episode(self.clock.episodes, self._writes_steps)
-        before, self.episode = self.episode, self.episode_class(self.ap.algorithm)
-        self.episode.incoming_goal, self.episode.is_tested = before.incoming_goal, before.is_tested
-        self.input_filter.reset()
-        self.output_filter.reset()
-        self._filters_responses = not changes_nothing(self.input_filter)
-        self._filters_actions = not changes_nothing(self.output_filter)
-        self.exploration_policy.reset()
-        for network in self.networks.values():
-            network.online_network.reset_internal_memory()
+        self.actor.begin()
 
     def put_episode_aside(self) -> EpisodeInProgress:
-        """The present episode, for ``take_up_episode`` to go on with after another one, or in another run."""
-        # twice in each step of each copy of the environment: what there is nothing of is not looked for
-        episode = self.episode
-        episode.filter_histories = self.input_filter.episode_state() if self._filters_responses else []
-        episode.exploration = self.exploration_policy.episode_state()
-        if self.is_recurrent:
-            networks = self.networks.items()
-            episode.recurrent_states = {name: one.online_network.recurrent_state for name, one in networks}
-        if names := self.attributes_of_episode:
-            episode.attributes = {name: vars(self)[name] for name in names if name in vars(self)}
-        return episode
+        """The present episode, for ``take_up_episode`` to continue after another one, or in another run."""
+        return self.actor.put_aside()
 
     def take_up_episode(self, episode: EpisodeInProgress, is_restored: bool = False) -> None:
-        """Go on with an episode that was put aside."""
-        self.episode = episode
-        if episode.filter_histories:
-            self.input_filter.set_episode_state(episode.filter_histories)
-        if episode.filter_histories is not None:
-            self.exploration_policy.set_episode_state(episode.exploration)
-        if episode.recurrent_states:
-            for name, state in episode.recurrent_states.items():
-                self.networks[name].online_network.recurrent_state = state
-        if episode.attributes:
-            vars(self).update(episode.attributes)
-        if episode.is_tested:
-            self.exploration_policy.change_phase(RunPhase.TEST)
+        """Continue an episode that was put aside. :param is_restored: it comes from a checkpoint"""
+        self.actor.take_up(episode)
         if is_restored:
-            self._attributes_of_episode |= set(episode.attributes)
+            self.episode_state.restore(episode.attributes)
             self.signals.resume_steps(self.clock.episodes)
             self.experience.go_on_with(episode)
 
     def observe(self, env_response: EnvResponse) -> bool:
-        """Take in what the environment answered: the first state of an episode, or the outcome of the last action.
+        """Take the answer of the environment: the first state of an episode, or the outcome of the last action.
 
         :return: True if the episode is over
         :raises CoachError: the reward is several numbers, also after the filters
         """
-        episode = self.episode
-        if self._phase is RunPhase.TEST:
-            filtered = self.input_filter.filter_evaluated(env_response)
-        else:
-            filtered = env_response
-            if self._filters_responses:
-                filtered = self.input_filter.filter(env_response, deep_copy=False)[0]
-            action = episode.last_action_info.action if episode.last_action_info is not None else None
-            self.watch.look(env_response, filtered, episode.steps, self.clock.episodes + 1, action)
-        if isinstance(filtered.reward, np.ndarray) and filtered.reward.ndim > 0:
-            raise CoachError(
-                f"the reward of a step is an array of {filtered.reward.size} numbers, and agents learn from one: "
-                f"combine them in a wrapper of the environment"
-            )
-        if episode.incoming_goal is not None:
-            filtered = copy.copy(filtered)
-            filtered.next_state = {**filtered.next_state, "desired_goal": episode.incoming_goal}
-        if self.ap.algorithm.use_accumulated_reward_as_measurement:
-            filtered = copy.copy(filtered)
-            accumulated = episode.total_shaped_reward + filtered.reward if episode.steps else 0.0
-            filtered.next_state = with_accumulated_reward(filtered.next_state, accumulated)
-        if episode.steps == 0:
-            episode.curr_state = filtered.next_state
-            return env_response.game_over
-        assert episode.last_action_info is not None
-        transition = Transition(
-            state=episode.curr_state,
-            action=episode.last_action_info.action,
-            reward=filtered.reward,
-            next_state=filtered.next_state,
-            game_over=filtered.game_over,
-            info=dict(filtered.info),
-            terminated=filtered.terminated,
-        )
-        if self.distance_from_goal is not None and episode.incoming_goal is not None:
-            goals: Any = self.in_action_space
-            self.distance_from_goal.add_sample(goals.distance_from_goal(episode.incoming_goal, filtered.next_state))
-        episode.curr_state = filtered.next_state
-        episode.total_reward += env_response.reward
-        episode.total_shaped_reward += filtered.reward
-        self.signals.reward.add_sample(env_response.reward)
-        self.signals.shaped_reward.add_sample(filtered.reward)
-        return self.observe_transition(self.update_transition_before_adding_to_replay_buffer(transition))
+        return self.actor.observe(env_response)
 
     def update_transition_before_adding_to_replay_buffer(self, transition: Transition) -> Transition:
         """Change a transition before it is stored; nothing by default."""
@@ -619,25 +392,13 @@ class Agent(CoachNames, AgentInterface):
         """Store a transition. :return: True if it ended the episode"""
         if self._phase is not RunPhase.TEST:
             self.experience.add(transition, self.episode)
-        if self.signals.writes_steps and self._writes_steps:
+        if self.writes_steps:
             self.update_step_in_episode_log()
         return bool(transition.game_over)
 
     def handle_episode_ended(self) -> None:
-        """Close the episode: compute returns, store it where memories keep episodes, and write its row."""
-        episode = self.episode
-        episode.buffer.is_complete = True
-        if self._phase is RunPhase.TEST:
-            self.signals.evaluation.add(episode.report(self._phase), self.spaces.reward.reward_success_threshold)
-        else:
-            discounted_return = self.experience.finish(episode)
-            if discounted_return is not None:
-                self.signals.discounted_return.add_sample(discounted_return)
-        if self._phase is not RunPhase.TEST or self.evaluates_only:
-            self.clock.episodes += 1
-            self.update_log()
-        if screen.is_read_by_programs and self.ap.is_a_highest_level_agent:
-            self.log_to_screen()
+        """Close the episode: compute returns, store it if the memory keeps episodes, and write its row."""
+        self.actor.end()
 
     def cut_episode(self) -> None:
         """Store what there is of the present episode as an episode of its own; the rest becomes another one."""
@@ -645,16 +406,11 @@ class Agent(CoachNames, AgentInterface):
 
     def replace_last_action(self, action_info: ActionInfo) -> None:
         """Remember what the environment got instead of this agent's choice, as an action of the agent's own space."""
-        self.episode.last_action_info = self.output_filter.reverse_filter(action_info)
+        self.actor.replace_last_action(action_info)
 
     def set_incoming_directive(self, action: ActionType | Directive) -> None:
-        """Take a goal from the level above: until the next one it is the ``desired_goal`` of the agent's states. The
-        environment's own state, which others see too, stays as it is."""
-        directive = Directive.of(action)
-        # always, for a run that goes on has entered its phase after it took up the episode of the directive before
-        self.exploration_policy.change_phase(RunPhase.TEST if directive.is_tested else self._phase)
-        self.episode.incoming_goal, self.episode.is_tested = np.asarray(directive.goal), directive.is_tested
-        self.episode.curr_state = {**self.episode.curr_state, "desired_goal": self.episode.incoming_goal}
+        """Take a goal from the level above. Until the next goal it is the ``desired_goal`` of the agent's states."""
+        self.actor.set_directive(Directive.of(action))
 
     # acting
 
@@ -663,43 +419,7 @@ class Agent(CoachNames, AgentInterface):
 
         :return: the action as the environment understands it; None if the agent learns without acting
         """
-        if self._phase is RunPhase.TRAIN and self.ap.algorithm.num_consecutive_playing_steps.num_steps == 0:
-            return None
-        episode = self.episode
-        episode.steps += 1
-        if self._phase is not RunPhase.TEST or self.evaluates_only:
-            self.count_played(1)
-        if self.stores_recurrent_states:
-            episode.acted_from = self.recurrent_state
-        if action is not None:
-            chosen = ActionInfo(action)
-        elif not self.acts_by_networks:
-            mask = self.spaces.action_mask(episode.curr_state)
-            space = self.spaces.action
-            chosen = space.sample_with_info() if mask is None else space.sample_with_info(mask)
-        elif self.parallel is not None and self.parallel.are_asked_together:
-            chosen = self.choose_action(self.parallel.state)
-        else:
-            chosen = self.choose_action(self.run_pre_network_filter_for_inference(episode.curr_state))
-        if episode.acted_from:
-            self._remember_present_state()
-        episode.last_action_info = chosen
-        return self.output_filter.filter(chosen) if self._filters_actions else chosen
-
-    def act_in_copies(self, indices: Iterable[int]) -> dict[int, ActionInfo | None]:
-        """An action for some of the copies of the environment, by index. Networks are asked once for all of them."""
-        parallel, indices = self.parallel, list(indices)
-        assert parallel is not None
-        if self.acts_by_networks and not self.is_recurrent:
-            episodes = parallel.episodes
-            states = {i: self.run_pre_network_filter_for_inference(episodes[i].curr_state) for i in indices}
-            parallel.ask_together(states)
-        actions = {}
-        for index in indices:
-            parallel.enter(index)
-            actions[index] = self.act()
-        parallel.ask_together({})
-        return actions
+        return self.actor.act(action)
 
     def count_played(self, steps: int) -> None:
         """Count steps in the environment, of this process or of another one that played for this agent."""
@@ -737,29 +457,13 @@ class Agent(CoachNames, AgentInterface):
         self, states: StateType | list[StateType], network_name: str
     ) -> dict[str, np.ndarray]:
         """The inputs of a network for one state or a list of them, [B, ...] by name."""
-        if isinstance(states, StateColumns):
-            return {name: states[name] for name in self.networks[network_name].input_names if name in states}
-        states = states if isinstance(states, list) else [states]
-        names = [name for name in self.networks[network_name].input_names if name in states[0]]
-        if len(states) == 1:
-            return {name: np.asarray(states[0][name])[None] for name in names}
-        return {name: np.stack([np.asarray(state[name]) for state in states]) for name in names}
+        return inference.inputs(states, self.networks[network_name].input_names)
 
     def run_pre_network_filter_for_inference(
         self, state: StateType, update_filter_internal_state: bool = True
     ) -> StateType:
         """The state as networks see it."""
-        if not self.pre_network_filter.observation_filters:
-            return state
-        update = (
-            update_filter_internal_state
-            and self.ap.algorithm.update_pre_network_filters_state_on_inference
-            and self._phase is not RunPhase.TEST
-        )
-        columns = {name: np.asarray(observation)[None] for name, observation in state.items()}
-        filtered = self.pre_network_filter.filter_columns(columns, update)
-        self.watch.compare(columns, filtered, "pre-network filter", f"at step {self.clock.steps}")
-        return {name: column[0] for name, column in filtered.items()}
+        return inference.filtered(self, state, update_filter_internal_state and self._phase is not RunPhase.TEST)
 
     def get_state_embedding(self, state: StateType | list[StateType]) -> np.ndarray:
         """[B, D], the output of the middleware of network ``main`` for one state or a list of them."""
@@ -777,14 +481,6 @@ class Agent(CoachNames, AgentInterface):
         """The recurrent network's state by the names of its parts; empty where there is none."""
         network = self.networks.get(self.recurrent_network)
         return {} if network is None else network.online_network.recurrent_state
-
-    def _remember_present_state(self) -> None:
-        """Show the present state to a recurrent network that was not asked, as for a random action."""
-        name = self.recurrent_network
-        network = self.networks[name].online_network
-        if network.recurrent_state is self.episode.acted_from:
-            state = self.run_pre_network_filter_for_inference(self.episode.curr_state, False)
-            network.predict(self.prepare_batch_for_inference(state, name))
 
     # learning
 
@@ -828,19 +524,7 @@ class Agent(CoachNames, AgentInterface):
 
     def phases(self) -> Phases:
         """Beginnings of training phases, for a part that learns in phases."""
-        return Phases(
-            self.clock,
-            self.ap.algorithm,
-            self.memory,
-            start=self.clock.start_phases,
-            is_in_episode=self._is_in_episode,
-            is_on_policy=lambda: self.is_on_policy,
-        )
-
-    def _is_in_episode(self) -> bool:
-        # of what is played in several environments, or by other processes, so much is learned from as is there
-        is_cut = self.is_played_elsewhere or (self.parallel is not None and self.is_on_policy)
-        return not is_cut and not self.episode.buffer.is_complete
+        return phases_of(self)
 
     def should_train(self) -> bool:
         """True if the next call of ``train`` would learn."""
@@ -860,8 +544,7 @@ class Agent(CoachNames, AgentInterface):
             return 0.0
         loss = self.learning.learn(self.updates_left)
         self.post_training_commands()
-        if self.row_unit is not RowUnit.EPISODE:
-            self._write_row_if_due()
+        self.recorder.write_row_if_due()
         return loss
 
     def begin_training_if_due(self) -> None:
@@ -894,15 +577,7 @@ class Agent(CoachNames, AgentInterface):
 
     def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
         """The columns of a batch that the update rule needs; see ``Learner.train``."""
-        names, discount = self.update_loop.input_names, self.ap.algorithm.discount
-        columns = {f"states/{name}": batch.state_columns[name] for name in names}
-        columns |= {f"next_states/{name}": batch.next_state_columns[name] for name in names}
-        columns["actions"] = batch.action_column
-        columns["rewards"] = batch.reward_column
-        over_steps = discount if batch.n_step_column is None else discount**batch.n_step_column
-        columns["discounts"] = (over_steps * (1.0 - batch.terminated_column)).astype(np.float32)
-        weights = batch.info_columns.get("weight")
-        columns["weights"] = np.ones(len(batch.reward_column), np.float32) if weights is None else weights
+        columns = transition_columns(batch, self.update_loop.input_names, self.ap.algorithm.discount)
         return columns | self.columns_of_networks(batch) if self.learns_one_by_one else columns
 
     def columns_of_networks(self, batch: Batch) -> dict[str, np.ndarray]:
@@ -940,7 +615,7 @@ class Agent(CoachNames, AgentInterface):
         """Record an episode that was not played step by step; its steps have been counted."""
         self.signals.discounted_return.add_sample(discounted_return)
         self.clock.episodes += 1
-        self._report_episode(report)
+        self.recorder.report(report)
 
     def record_evaluated(self, steps: int, reward: float, shaped_reward: float) -> None:
         """Take in what a compiled call has played of the present episode of an evaluation, from its beginning.
@@ -958,32 +633,17 @@ class Agent(CoachNames, AgentInterface):
 
         :raises CoachError: it does not fit itself, the agent's spaces or the memory; nothing has been changed then
         """
-        experience = self.experience
-        require_sound(
-            played, self.memory_spaces, receives_episodes(self.memory), experience.most_steps_ahead,
-            has_priorities=experience.prioritize is not None,
-        )  # fmt: skip
-        self.learning.require_fitting(played)
-        experience.store_played(played, self.filters)
-        self.clock.steps_at_once = max(self.clock.steps_at_once, played.steps)  # a step is compiled for the most
-        self.count_played(played.steps)
-        self.exploration_policy.advance(played.steps)
-        for report in played.reports:
-            self.clock.episodes += 1
-            self.signals.begin_episode(self.clock.episodes, self._writes_steps)
-            self._report_episode(report)
-        if self._phase is not RunPhase.HEATUP:
-            self.learning.take_in(played)
+        transport.take_in(self, played)
 
     def acting_policy(self) -> dict[str, Any]:
         """The policy by which another process acts as this agent does, as plain data."""
         names = self.acting_networks or tuple(name for name, one in self.networks.items() if one.input_names)
         networks = {name: self.networks[name] for name in names}
-        return policy_of(networks, self.filters, self.exploration_policy, self.clock.updates)
+        return transport.policy_of(networks, self.filters, self.exploration_policy, self.clock.updates)
 
     def take_policy(self, policy: dict[str, Any]) -> None:
         """Act from now on as ``acting_policy`` of another process says."""
-        take_policy(policy, self.networks, self.filters, self.exploration_policy)
+        transport.take_policy(policy, self.networks, self.filters, self.exploration_policy)
         self.clock.updates = policy["updates"]
 
     def sync(self) -> None:
@@ -994,58 +654,18 @@ class Agent(CoachNames, AgentInterface):
     @property
     def filters(self) -> dict[str, Any]:
         """Input, output and pre-network filter by the names of these attributes."""
-        return {name: getattr(self, name) for name in FILTERS}
+        return {name: getattr(self, name) for name in transport.FILTERS}
 
     def get_state(self) -> dict[str, Any]:
         """Networks, optimizers, memory, filters, exploration, counters and random streams; not the episode in progress.
 
         A checkpoint holds it under these names.
         """
-        self.update_loop.take_all()
-        self._act_as_first()
-        task = self.ap.task_parameters
-        return {
-            "networks": {name: network.get_state() for name, network in self.networks.items()},
-            "memory": self.memory.get_state() if task is None or task.checkpoint_memory else None,
-            "exploration": self.exploration_policy.get_state(),
-            "filters": {name: one.get_state() for name, one in self.filters.items()},
-            "rng": self.rng.bit_generator.state,
-            "action_rng": self.spaces.action.rng.bit_generator.state,
-            "books": self.signals.get_state(),
-            "clock": self.clock.get_state(),
-            "counters": {name: getattr(self, name) for name in self.counters},
-            "training_has_begun": self.training_has_begun,
-            **({"batches": batches} if (batches := self.batches.get_state()) else {}),
-            **self.learning.get_state(),
-        }
-
-    def _act_as_first(self) -> None:
-        """Let states be the states of the first actor, whichever actor acted last."""
-        if self.parallel is not None and self.parallel.index:
-            self.parallel.enter(0)
+        return agent_state.state_of(self)
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Go on from ``get_state``, with a new episode."""
-        self._act_as_first()
-        for name, network in self.networks.items():
-            network.set_state(state["networks"][name])
-        if state["memory"] is not None and not self.evaluates_only:
-            self.memory.set_state(state["memory"])
-        self.exploration_policy.set_state(state["exploration"])
-        for name, one in self.filters.items():
-            one.set_state(state["filters"][name])
-        self.rng.bit_generator.state = state["rng"]
-        self.spaces.action.rng.bit_generator.state = state["action_rng"]
-        self.signals.set_state(state["books"], with_unwritten=not self.evaluates_only)
-        self.clock.set_state(state["clock"])
-        for name in self.counters:
-            setattr(self, name, state["counters"][name])
-        # checkpoints from before there was a before_training do not say it
-        self.training_has_begun = state.get("training_has_begun", self.clock.updates > 0)
-        if "batches" in state:
-            self.batches.set_state(state["batches"])
-        self._last_row = self._row_number
-        self.learning.set_state(state)
+        """Continue from ``get_state``, with a new episode."""
+        agent_state.restore(self, state)
 
     def collect_savers(self, parent_path_suffix: str) -> SaverCollection:
         """Savers of the networks by themselves. A subclass adds savers of its own, which write into each checkpoint of
@@ -1061,8 +681,3 @@ class Agent(CoachNames, AgentInterface):
     def close(self) -> None:
         """Write the last row."""
         self.signals.close()
-
-
-def _mean(numbers: Any) -> float:
-    # a row of the CSV asks, and np.mean takes 10 us for one number
-    return float(numbers) if isinstance(numbers, (int, float)) else float(np.mean(numbers))

@@ -29,12 +29,16 @@ class Delegated:
 class CoachNames:
     """Attributes and methods that programs written for Coach read, assign and call."""
 
-    curr_state = Delegated("episode", "curr_state")
-    last_action_info = Delegated("episode", "last_action_info")
-    current_episode_buffer = Delegated("episode", "buffer")
-    current_episode_steps_counter = Delegated("episode", "steps")
-    total_reward_in_current_episode = Delegated("episode", "total_reward")
-    total_shaped_reward_in_current_episode = Delegated("episode", "total_shaped_reward")
+    episode = Delegated("actor", "episode")
+    input_filter = Delegated("actor", "input_filter")
+    output_filter = Delegated("actor", "output_filter")
+    exploration_policy = Delegated("actor", "exploration_policy")
+    curr_state = Delegated("actor.episode", "curr_state")
+    last_action_info = Delegated("actor.episode", "last_action_info")
+    current_episode_buffer = Delegated("actor.episode", "buffer")
+    current_episode_steps_counter = Delegated("actor.episode", "steps")
+    total_reward_in_current_episode = Delegated("actor.episode", "total_reward")
+    total_shaped_reward_in_current_episode = Delegated("actor.episode", "total_shaped_reward")
     total_steps_counter = Delegated("clock", "steps")
     current_episode = Delegated("clock", "episodes")
     last_training_phase_step = Delegated("clock", "last_phase")

@@ -7,7 +7,6 @@ from typing import Any, Mapping
 import numpy as np
 
 from rl_coach.agents.agent import Agent
-from rl_coach.agents.core.column_actors import StateColumns
 from rl_coach.agents.core.compiled_acting import (
     Exploration,
     additive_noise,
@@ -17,6 +16,7 @@ from rl_coach.agents.core.compiled_acting import (
     why_exploration_is_not_compiled,
 )
 from rl_coach.agents.core.compiled_replay import compiled_replay, why_replay_is_not_compiled
+from rl_coach.agents.core.inference import StateColumns
 from rl_coach.agents.core.requirements import ACTOR, Q_OF_ACTION, NetworkRequirement
 from rl_coach.agents.deterministic_policy import (
     DeterministicPolicyAlgorithmParameters,

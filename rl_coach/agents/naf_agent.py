@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rl_coach.agents.core.column_actors import StateColumns
+from rl_coach.agents.core.inference import StateColumns
 from rl_coach.agents.core.requirements import HeadRequirement, NetworkRequirement
 from rl_coach.agents.value_optimization_agent import ValueOptimizationAgent
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters

@@ -252,7 +252,7 @@ class Players(AgentGroup):
         if agent.parallel is None:
             return {player: agent.act() for player in players}
         indices = {player: index for player, (_, index) in self._seats.items() if player in players}
-        chosen = agent.act_in_copies([index for index in indices.values() if index is not None])
+        chosen = agent.parallel.act([index for index in indices.values() if index is not None])
         return {player: chosen[index] for player, index in indices.items() if index is not None}
 
     def handle_episode_ended(self) -> None:

@@ -11,8 +11,8 @@ import numpy as np
 
 from rl_coach.agents.agent import Agent
 from rl_coach.agents.compat import Delegated
-from rl_coach.agents.core.column_actors import StateColumns
 from rl_coach.agents.core.episode import SegmentedEpisode
+from rl_coach.agents.core.inference import StateColumns
 from rl_coach.agents.core.segments import Segment, SegmentLearning, SegmentSettings
 from rl_coach.agents.rules.advantages import PolicyGradientRescaler
 from rl_coach.core_types import ActionInfo, Batch, Episode, StateType

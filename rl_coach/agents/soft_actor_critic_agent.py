@@ -9,13 +9,13 @@ from typing import Any, Iterator
 import numpy as np
 
 from rl_coach.agents.agent import Agent
-from rl_coach.agents.core.column_actors import StateColumns
 from rl_coach.agents.core.compiled_acting import (
     Exploration,
     uniform_at_first,
     why_exploration_is_not_compiled,
 )
 from rl_coach.agents.core.compiled_replay import compiled_replay, why_replay_is_not_compiled
+from rl_coach.agents.core.inference import StateColumns
 from rl_coach.agents.core.requirements import HeadRequirement, NetworkRequirement, V
 from rl_coach.agents.rules.soft_actor_critic import (
     MaximumEntropySettings,

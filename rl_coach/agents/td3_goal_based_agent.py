@@ -7,7 +7,7 @@ from typing import Any, Iterator
 
 import numpy as np
 
-from rl_coach.agents.core.column_actors import StateColumns
+from rl_coach.agents.core.inference import StateColumns
 from rl_coach.agents.td3_exploration_agent import TD3ExplorationAgent
 from rl_coach.core_types import Batch, RunPhase, StateType
 

@@ -8,7 +8,6 @@ import numpy as np
 
 from rl_coach.agents.agent import Agent
 from rl_coach.agents.core.batches import BatchSource
-from rl_coach.agents.core.column_actors import StateColumns
 from rl_coach.agents.core.compiled_acting import (
     Exploration,
     at_level,
@@ -17,6 +16,7 @@ from rl_coach.agents.core.compiled_acting import (
     why_exploration_is_not_compiled,
 )
 from rl_coach.agents.core.compiled_replay import compiled_replay, why_replay_is_not_compiled
+from rl_coach.agents.core.inference import StateColumns
 from rl_coach.agents.core.overrides import is_replaced
 from rl_coach.agents.core.sequence_replay import SequenceReplay
 from rl_coach.architectures.compiled_loop import CompiledAgent

@@ -1,105 +1,15 @@
-"""The actors of an agent: each acts in one episode and holds the state of that episode."""
+"""The actors of an agent that acts in several episodes at once."""
 
 from __future__ import annotations
 
 import copy
-from typing import Any, Iterator
+from typing import Any, Iterable, Iterator
 
+from rl_coach.agents.core.actor import Actor
 from rl_coach.agents.core.column_actors import ColumnActors
 from rl_coach.agents.core.episode import EpisodeInProgress
-from rl_coach.core_types import StateType
+from rl_coach.core_types import ActionInfo, StateType
 from rl_coach.exploration_policies.exploration_policy import ExplorationPolicy
-from rl_coach.filters.filter import InputFilter, OutputFilter
-from rl_coach.utilities.episode_state import exchanges_episodes
-from rl_coach.utilities.overrides import users_classes
-
-_IN_AN_EPISODE = (
-    "act", "begin_episode", "choose_action", "handle_episode_ended", "observe", "observe_transition",
-    "reset_internal_state", "update_transition_before_adding_to_replay_buffer",
-)  # fmt: skip
-
-
-def keeps_attributes(agent: Any) -> bool:
-    """True if a user's agent overrides a method of the episode and may keep attributes of the episode."""
-    names = {name for kind in users_classes(type(agent)) for name in vars(kind)}
-    return "__init__" in names and "episode_class" not in names and not names.isdisjoint(_IN_AN_EPISODE)
-
-
-class Actor:
-    """The part of an agent that acts in one episode.
-
-    Networks, memory, learning, statistics, schedules, counters and random streams belong to the agent; all actors share
-    them. Filters and exploration policies without a state of the episode are the same objects in all actors.
-
-    :param episode: the episode in progress
-    :param input_filter: with the histories of this episode
-    :param output_filter: likewise
-    :param exploration_policy: with its state of this episode
-
-    :ivar recurrent_states: by network, the recurrent state; known while another actor acts
-    :ivar attributes: what ``episode_attributes`` of a user's agent names; known while another actor acts
-    """
-
-    def __init__(
-        self,
-        episode: EpisodeInProgress,
-        input_filter: InputFilter,
-        output_filter: OutputFilter,
-        exploration_policy: ExplorationPolicy,
-    ):
-        self.episode = episode
-        self.input_filter, self.output_filter = input_filter, output_filter
-        self.exploration_policy = exploration_policy
-        self.recurrent_states: dict[str, Any] = {}
-        self.attributes: dict[str, Any] = {}
-        members: list[Any] = [*input_filter.members, *output_filter.members, exploration_policy]
-        # parts of a user's that exchange episodes themselves
-        self._exchanging = [part for part in members if exchanges_episodes(part)]
-        self._suspended: list[Any] = []
-
-    @classmethod
-    def like(cls, other: Actor, episode: EpisodeInProgress) -> Actor:
-        """An actor in another episode, which begins now.
-
-        :raises CoachError: a filter or the exploration policy cannot be copied
-        """
-        return cls(
-            episode,
-            other.input_filter.for_another_actor(),
-            other.output_filter.for_another_actor(),
-            other.exploration_policy.for_another_actor(),
-        )
-
-    @classmethod
-    def evaluating(cls, other: Actor, episode: EpisodeInProgress) -> Actor:
-        """An actor in an evaluation, which leaves no trace in the parts of ``other``.
-
-        :raises CoachError: a filter or the exploration policy cannot be copied
-        """
-        parts = (other.input_filter, other.output_filter, other.exploration_policy)
-        return cls(episode, *(part.for_evaluation() for part in parts))
-
-    def enter(self, agent: Any) -> None:
-        """Let the agent act in this episode."""
-        agent.episode = self.episode
-        agent.input_filter, agent.output_filter = self.input_filter, self.output_filter
-        agent.exploration_policy = self.exploration_policy
-        for name, state in self.recurrent_states.items():
-            agent.networks[name].online_network.recurrent_state = state
-        if self.attributes:
-            vars(agent).update(self.attributes)
-        for part, state in zip(self._exchanging, self._suspended):
-            part.resume(state)
-
-    def leave(self, agent: Any) -> None:
-        """Store the state that the agent has in this episode."""
-        self.episode = agent.episode
-        if agent.is_recurrent:
-            networks = agent.networks.items()
-            self.recurrent_states = {name: one.online_network.recurrent_state for name, one in networks}
-        if names := agent.attributes_of_episode:
-            self.attributes = {name: vars(agent)[name] for name in names if name in vars(agent)}
-        self._suspended = [part.suspend() for part in self._exchanging]
 
 
 class Actors:
@@ -108,17 +18,17 @@ class Actors:
     The agent acts as one of them at a time; ``enter`` changes it. Its networks are asked for all of them at once.
 
     :param agent: the agent, which acts as the first of them
-    :param others: the episodes of the others
+    :param count: the number of actors
 
     :ivar index: the actor that the agent acts as
     """
 
-    def __init__(self, agent: Any, others: list[EpisodeInProgress]):
+    def __init__(self, agent: Any, count: int):
         self.index = 0
         self._agent = agent
-        first = Actor(agent.episode, agent.input_filter, agent.output_filter, agent.exploration_policy)
-        self._actors = [first, *(Actor.like(first, episode) for episode in others)]
-        own = {name: vars(agent)[name] for name in agent.attributes_of_episode if name in vars(agent)}
+        first: Actor = agent.actor
+        self._actors = [first, *(first.for_another_episode() for _ in range(count - 1))]
+        own = {name: vars(agent)[name] for name in agent.episode_state.names if name in vars(agent)}
         for actor in self._actors[1:]:
             actor.attributes = copy.deepcopy(own)
         self._attributes = set(vars(agent))
@@ -147,7 +57,6 @@ class Actors:
         if self._columns is None:
             return
         episodes, self._columns = self._columns.episodes(), None
-        self._agent.episode = episodes[self.index]
         for actor, episode in zip(self._actors, episodes):
             actor.episode = episode
             actor.input_filter.set_episode_state(episode.filter_histories)
@@ -162,9 +71,9 @@ class Actors:
         self._leave_columns()
         if index != self.index:
             self._require_declared()
-            self._actors[self.index].leave(self._agent)
+            self._actors[self.index].leave()
             self.index = index
-            self._actors[index].enter(self._agent)
+            self._actors[index].enter()
 
     def _require_declared(self) -> None:
         """Refuse a user's agent that made undeclared attributes while it acted."""
@@ -172,8 +81,8 @@ class Actors:
             return
         self._num_attributes = len(vars(self._agent))
         made = [name for name in vars(self._agent).keys() - self._attributes if not hasattr(type(self._agent), name)]
-        if made and users_classes(type(self._agent)):
-            self._agent.require_declared_episode(made)
+        if made:
+            self._agent.episode_state.require_declared(made)
 
     def __iter__(self) -> Iterator[int]:
         """The indices of the actors in order, each entered."""
@@ -190,7 +99,6 @@ class Actors:
     def episodes(self) -> list[EpisodeInProgress]:
         """The episodes in progress, by actor."""
         self._leave_columns()
-        self._actors[self.index].episode = self._agent.episode
         return [actor.episode for actor in self._actors]
 
     def put_aside(self) -> list[EpisodeInProgress]:
@@ -206,6 +114,19 @@ class Actors:
         for index, episode in reversed(list(enumerate(episodes))):
             self.enter(index)
             self._agent.take_up_episode(episode, is_restored)
+
+    def act(self, indices: Iterable[int]) -> dict[int, ActionInfo | None]:
+        """An action of some of the actors, by index. Networks are asked once for all of them."""
+        agent, indices = self._agent, list(indices)
+        if agent.acts_by_networks and not agent.is_recurrent:
+            episodes, seen = self.episodes, agent.run_pre_network_filter_for_inference
+            self.ask_together({index: seen(episodes[index].curr_state) for index in indices})
+        actions = {}
+        for index in indices:
+            self.enter(index)
+            actions[index] = agent.act()
+        self.ask_together({})
+        return actions
 
     def ask_together(self, states: dict[int, StateType]) -> None:
         """From now on predict for all of these states in one call, by actor."""

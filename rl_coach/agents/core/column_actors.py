@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from rl_coach.agents.core.episode import EpisodeInProgress, EpisodeReport
+from rl_coach.agents.core.inference import StateColumns, filtered_columns
 from rl_coach.agents.core.overrides import ALLOWED
 from rl_coach.core_types import ActionInfo, Batch, EnvResponse
 from rl_coach.environments.step_columns import StepColumns
@@ -17,11 +18,6 @@ from rl_coach.utilities.overrides import why_not_on_fast_path
 from rl_coach.utils import CoachError
 
 Columns = dict[str, np.ndarray]
-
-
-class StateColumns(dict[str, np.ndarray]):
-    """Observations of several actors by name, [N, ...] each. The networks' predictions take it like a list of N
-    states."""
 
 
 def _rows(states: StateColumns, indices: np.ndarray) -> StateColumns:
@@ -146,13 +142,9 @@ class ColumnActors:
         return np.stack([agent.output_filter.filter(ActionInfo(action)).action for action in self._actions])
 
     def _seen_by_networks(self, states: StateColumns) -> StateColumns:
-        agent = self._agent
-        if not agent.pre_network_filter.observation_filters:
+        if not self._agent.pre_network_filter.observation_filters:
             return states
-        update = agent.ap.algorithm.update_pre_network_filters_state_on_inference
-        filtered = agent.pre_network_filter.filter_columns(states, update)
-        agent.watch.compare(states, filtered, "pre-network filter", f"at step {agent.clock.steps}")
-        return StateColumns(filtered)
+        return StateColumns(filtered_columns(self._agent, states, update=True))
 
     def _random_actions(self, states: StateColumns) -> np.ndarray:
         space, masks = self._agent.spaces.action, self._agent.spaces.action_mask(states)

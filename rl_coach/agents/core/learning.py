@@ -85,6 +85,24 @@ class Phases:
     is_on_policy: Callable[[], bool]
 
 
+def phases_of(agent: Any) -> Phases:
+    """Beginnings of the training phases of an agent."""
+
+    def is_in_episode() -> bool:
+        # With several copies, or with other processes that play, an agent learns from the steps that have arrived.
+        is_cut = agent.is_played_elsewhere or (agent.parallel is not None and agent.is_on_policy)
+        return not is_cut and not agent.episode.buffer.is_complete
+
+    return Phases(
+        agent.clock,
+        agent.ap.algorithm,
+        agent.memory,
+        start=agent.clock.start_phases,
+        is_in_episode=is_in_episode,
+        is_on_policy=lambda: agent.is_on_policy,
+    )
+
+
 class PhaseLearning:
     """Learns from the memory in phases, each of which follows so many steps or episodes. See ``Learning``.
 

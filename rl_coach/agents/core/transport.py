@@ -6,11 +6,13 @@ from typing import Any, Mapping
 
 import numpy as np
 
+from rl_coach.agents.core.chunk_requirements import require_sound
 from rl_coach.agents.core.episode import EpisodeReport
 from rl_coach.agents.core.experience import EnvironmentProgress, ExperienceChunk
 from rl_coach.architectures.network_wrapper import NetworkWrapper
 from rl_coach.core_types import RunPhase
 from rl_coach.memories.backend.wire import MOST_ROWS, UNREADABLE, Chunk, ChunkError
+from rl_coach.memories.memory import receives_episodes
 from rl_coach.utilities.sound_values import is_count, is_finite
 
 FILTERS = ("input_filter", "output_filter", "pre_network_filter")
@@ -111,6 +113,29 @@ def _of_kind(kind: type, value: Any) -> Any:
     if not isinstance(value, kind):
         raise ChunkError("garbage", f"{str(value)[:40]!r} is no {kind.__name__}")
     return value
+
+
+def take_in(agent: Any, played: ExperienceChunk) -> None:
+    """Take what another process has played for an agent, as if the agent had played it here.
+
+    :raises CoachError: it does not fit itself, the agent's spaces or the memory; nothing has been changed then
+    """
+    experience, clock = agent.experience, agent.clock
+    require_sound(
+        played, agent.memory_spaces, receives_episodes(agent.memory), experience.most_steps_ahead,
+        has_priorities=experience.prioritize is not None,
+    )  # fmt: skip
+    agent.learning.require_fitting(played)
+    experience.store_played(played, agent.filters)
+    clock.steps_at_once = max(clock.steps_at_once, played.steps)  # a step is compiled for the most
+    agent.count_played(played.steps)
+    agent.exploration_policy.advance(played.steps)
+    for report in played.reports:
+        clock.episodes += 1
+        agent.signals.begin_episode(clock.episodes, agent.writes_steps)
+        agent.recorder.report(report)
+    if agent.phase is not RunPhase.HEATUP:
+        agent.learning.take_in(played)
 
 
 def policy_of(

@@ -81,6 +81,23 @@ class UpdateSettings:
     periods: Mapping[str, int] = field(default_factory=dict)
 
 
+def transition_columns(batch: Batch, names: Sequence[str], discount: float) -> dict[str, np.ndarray]:
+    """The columns of transitions that update rules need, [B, ...] by name; see ``Learner.train``.
+
+    :param names: the observations that the networks see
+    :param discount: of one step; a transition of n steps has its power
+    """
+    columns = {f"states/{name}": batch.state_columns[name] for name in names}
+    columns |= {f"next_states/{name}": batch.next_state_columns[name] for name in names}
+    columns["actions"] = batch.action_column
+    columns["rewards"] = batch.reward_column
+    over_steps = discount if batch.n_step_column is None else discount**batch.n_step_column
+    columns["discounts"] = (over_steps * (1.0 - batch.terminated_column)).astype(np.float32)
+    weights = batch.info_columns.get("weight")
+    columns["weights"] = np.ones(len(batch.reward_column), np.float32) if weights is None else weights
+    return columns
+
+
 class UpdateLoop:
     """Updates networks.
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
+from rl_coach.agents.core.actor import Actor
 from rl_coach.agents.core.actors import Actors
 from rl_coach.agents.core.episode import EpisodeInProgress
 from rl_coach.base_parameters import AlgorithmParameters
@@ -16,21 +18,20 @@ class Player:
     """Counts in each episode."""
 
     def __init__(self) -> None:
-        self.episode = episode(0)
+        self.ap, self.episode_class = SimpleNamespace(algorithm=AlgorithmParameters()), EpisodeInProgress
+        parts = NoInputFilter(), NoOutputFilter(), Greedy(DiscreteActionSpace(2))
+        self.actor = Actor(self, episode(0), *parts)
         self.count = 0
         self.seen: list[int] = []
-        self.input_filter, self.output_filter = NoInputFilter(), NoOutputFilter()
-        self.exploration_policy = Greedy(DiscreteActionSpace(2))
         self.is_recurrent, self.networks = False, {}
-        self.attributes_of_episode = {"count"}
+        self.episode_state = SimpleNamespace(names={"count"}, require_declared=lambda made: None)
         self.asked: list[list[Any]] = []
 
     def put_episode_aside(self) -> EpisodeInProgress:
-        self.episode.attributes = {"count": self.count}
-        return self.episode
+        return self.actor.put_aside()
 
     def take_up_episode(self, taken: EpisodeInProgress, is_restored: bool = False) -> None:
-        self.episode, self.count = taken, taken.attributes.get("count", 0)
+        self.actor.take_up(taken)
 
     def predict_states(self, states: list[Any]) -> list[Any]:
         self.asked.append(states)
@@ -43,9 +44,15 @@ def episode(number: int) -> EpisodeInProgress:
     return made
 
 
+def with_states(actors: Actors) -> Actors:
+    for number, made in enumerate(actors.episodes):
+        made.curr_state = {"n": number}
+    return actors
+
+
 def three() -> tuple[Player, Actors]:
     player = Player()
-    return player, Actors(player, [episode(1), episode(2)])
+    return player, with_states(Actors(player, 3))
 
 
 def test_each_environment_keeps_what_belongs_to_its_episode():
@@ -57,14 +64,14 @@ def test_each_environment_keeps_what_belongs_to_its_episode():
         player.count += 10
     assert [player.count for _ in parallel] == [11, 12, 13]
     parallel.enter(1)
-    assert parallel.index == 1 and player.episode.curr_state == {"n": 1}
+    assert parallel.index == 1 and player.actor.episode.curr_state == {"n": 1}
 
 
 def test_an_attribute_that_is_changed_in_place_belongs_to_one_episode():
     player = Player()
-    player.attributes_of_episode = {"seen"}
+    player.episode_state.names = {"seen"}
     player.seen = []
-    actors = Actors(player, [episode(1), episode(2)])
+    actors = Actors(player, 3)
     for _ in range(2):
         for index in actors:
             player.seen.append(index)
@@ -74,7 +81,7 @@ def test_an_attribute_that_is_changed_in_place_belongs_to_one_episode():
 def test_a_new_episode_of_the_present_environment_counts():
     player, parallel = three()
     parallel.enter(2)
-    player.episode = episode(7)
+    player.actor.episode = episode(7)
     assert [one.curr_state["n"] for one in parallel.episodes] == [0, 1, 7]
     assert list(parallel) == [0, 1, 2]
     assert [one.curr_state["n"] for one in parallel.episodes] == [0, 1, 7]
@@ -85,7 +92,7 @@ def test_all_episodes_are_put_aside_and_taken_up():
     for index in parallel:
         player.count = index + 5
     aside = parallel.put_aside()
-    player.episode, player.count = episode(9), 99
+    player.actor.episode, player.count = episode(9), 99
     parallel.take_up(aside)
     assert parallel.index == 0 and player.count == 5
     assert [player.count for _ in parallel] == [5, 6, 7]

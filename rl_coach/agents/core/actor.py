@@ -1,0 +1,278 @@
+"""An actor: the part of an agent that acts in one episode."""
+
+from __future__ import annotations
+
+import copy
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from rl_coach.agents.core.accumulated_reward import with_accumulated_reward
+from rl_coach.agents.core.episode import EpisodeInProgress
+from rl_coach.core_types import ActionInfo, ActionType, Directive, EnvResponse, RunPhase, Transition
+from rl_coach.filters.filter import InputFilter, OutputFilter, changes_nothing
+from rl_coach.logger import screen
+from rl_coach.utilities.episode_state import exchanges_episodes
+from rl_coach.utils import CoachError
+
+
+class Actor:
+    """Acts for an agent in one episode, and holds the state of this episode.
+
+    Networks, memory, learning, statistics, schedules, counters and random streams belong to the agent. All its actors
+    share them. Filters and exploration policies without a state of the episode are the same objects in all actors.
+
+    An actor asks the agent for everything that a user's subclass may override: the choice of an action
+    (``choose_action``), and what happens to a transition (``update_transition_before_adding_to_replay_buffer``,
+    ``observe_transition``).
+
+    :param agent: the agent
+    :param episode: the episode in progress
+    :param input_filter: the input filter with the histories of this episode
+    :param output_filter: the output filter with its state of this episode
+    :param exploration_policy: the exploration policy with its state of this episode; None until it is built
+
+    :ivar recurrent_states: by network, the recurrent state; known while another actor acts
+    :ivar attributes: the attributes of a user's agent that ``episode_attributes`` names; known while another actor acts
+    """
+
+    def __init__(
+        self,
+        agent: Any,
+        episode: EpisodeInProgress,
+        input_filter: InputFilter,
+        output_filter: OutputFilter,
+        exploration_policy: Any,
+    ):
+        self._agent = agent
+        self.episode = episode
+        self.input_filter, self.output_filter = input_filter, output_filter
+        self.exploration_policy = exploration_policy
+        self.recurrent_states: dict[str, Any] = {}
+        self.attributes: dict[str, Any] = {}
+        self._suspended: list[Any] = []
+        # decided once an episode, because each step asks
+        self._filters_responses = self._filters_actions = True
+
+    def for_another_episode(self) -> Actor:
+        """An actor of the same agent in another episode, which begins now.
+
+        :raises CoachError: a filter or the exploration policy cannot be copied
+        """
+        parts = (self.input_filter, self.output_filter, self.exploration_policy)
+        episode = self._agent.episode_class(self._agent.ap.algorithm)
+        return Actor(self._agent, episode, *(part.for_another_actor() for part in parts))
+
+    def for_evaluation(self) -> Actor:
+        """An actor for an evaluation, which leaves no trace in the parts of this one.
+
+        :raises CoachError: a filter or the exploration policy cannot be copied
+        """
+        parts = (self.input_filter, self.output_filter, self.exploration_policy)
+        return Actor(self._agent, self.episode, *(part.for_evaluation() for part in parts))
+
+    # changing the actor
+
+    @cached_property
+    def _exchanging(self) -> list[Any]:
+        """Parts of a user that exchange episodes themselves."""
+        members = [*self.input_filter.members, *self.output_filter.members, self.exploration_policy]
+        return [part for part in members if exchanges_episodes(part)]
+
+    def enter(self) -> None:
+        """Let the agent act as this actor."""
+        agent = self._agent
+        agent.actor = self
+        for name, state in self.recurrent_states.items():
+            agent.networks[name].online_network.recurrent_state = state
+        if self.attributes:
+            vars(agent).update(self.attributes)
+        for part, state in zip(self._exchanging, self._suspended):
+            part.resume(state)
+
+    def leave(self) -> None:
+        """Store the state of the episode that is not in this object while the actor acts."""
+        if self._agent.is_recurrent:
+            self.recurrent_states = self._present_recurrent_states()
+        self.attributes = self._present_attributes()
+        self._suspended = [part.suspend() for part in self._exchanging]
+
+    def _present_recurrent_states(self) -> dict[str, Any]:
+        return {name: one.online_network.recurrent_state for name, one in self._agent.networks.items()}
+
+    def _present_attributes(self) -> dict[str, Any]:
+        attributes = vars(self._agent)
+        return {name: attributes[name] for name in self._agent.episode_state.names if name in attributes}
+
+    # an episode
+
+    def begin(self) -> None:
+        """Begin an episode."""
+        agent, before = self._agent, self.episode
+        agent.signals.begin_episode(agent.clock.episodes, agent.writes_steps)
+        self.episode = agent.episode_class(agent.ap.algorithm)
+        self.episode.incoming_goal, self.episode.is_tested = before.incoming_goal, before.is_tested
+        self.input_filter.reset()
+        self.output_filter.reset()
+        self._filters_responses = not changes_nothing(self.input_filter)
+        self._filters_actions = not changes_nothing(self.output_filter)
+        self.exploration_policy.reset()
+        for network in agent.networks.values():
+            network.online_network.reset_internal_memory()
+
+    def observe(self, env_response: EnvResponse) -> bool:
+        """Take the answer of the environment: the first state of an episode, or the outcome of the last action.
+
+        :return: True if the episode is over
+        :raises CoachError: the reward is several numbers, also after the filters
+        """
+        agent, episode = self._agent, self.episode
+        filtered = self._filtered(env_response)
+        if episode.incoming_goal is not None or agent.ap.algorithm.use_accumulated_reward_as_measurement:
+            filtered = self._with_more_observations(filtered)
+        if episode.steps == 0:
+            episode.curr_state = filtered.next_state
+            return env_response.game_over
+        assert episode.last_action_info is not None
+        transition = Transition(
+            state=episode.curr_state,
+            action=episode.last_action_info.action,
+            reward=filtered.reward,
+            next_state=filtered.next_state,
+            game_over=filtered.game_over,
+            info=dict(filtered.info),
+            terminated=filtered.terminated,
+        )
+        if agent.distance_from_goal is not None and episode.incoming_goal is not None:
+            distance = agent.in_action_space.distance_from_goal(episode.incoming_goal, filtered.next_state)
+            agent.distance_from_goal.add_sample(distance)
+        episode.curr_state = filtered.next_state
+        episode.total_reward += env_response.reward
+        episode.total_shaped_reward += filtered.reward
+        agent.signals.reward.add_sample(env_response.reward)
+        agent.signals.shaped_reward.add_sample(filtered.reward)
+        ended: bool = agent.observe_transition(agent.update_transition_before_adding_to_replay_buffer(transition))
+        return ended
+
+    def _filtered(self, env_response: EnvResponse) -> EnvResponse:
+        agent, filtered = self._agent, env_response
+        if agent.phase is RunPhase.TEST:
+            filtered = self.input_filter.filter_evaluated(env_response)
+        else:
+            if self._filters_responses:
+                filtered = self.input_filter.filter(env_response, deep_copy=False)[0]
+            last, steps = self.episode.last_action_info, self.episode.steps
+            action = None if last is None else last.action
+            agent.watch.look(env_response, filtered, steps, agent.clock.episodes + 1, action)
+        if isinstance(filtered.reward, np.ndarray) and filtered.reward.ndim > 0:
+            raise CoachError(
+                f"the reward of a step is an array of {filtered.reward.size} numbers, and agents learn from one: "
+                f"combine them in a wrapper of the environment"
+            )
+        return filtered
+
+    def _with_more_observations(self, filtered: EnvResponse) -> EnvResponse:
+        """The answer with the goal of the level above and the accumulated reward among its observations."""
+        episode, extended = self.episode, copy.copy(filtered)
+        if episode.incoming_goal is not None:
+            extended.next_state = {**extended.next_state, "desired_goal": episode.incoming_goal}
+        if self._agent.ap.algorithm.use_accumulated_reward_as_measurement:
+            accumulated = episode.total_shaped_reward + filtered.reward if episode.steps else 0.0
+            extended.next_state = with_accumulated_reward(extended.next_state, accumulated)
+        return extended
+
+    def act(self, action: ActionType | None = None) -> ActionInfo | None:
+        """Choose an action for the current state.
+
+        :param action: the choice, if it was made elsewhere
+        :return: the action as the environment understands it; None if the agent learns without acting
+        """
+        agent, episode = self._agent, self.episode
+        if agent.phase is RunPhase.TRAIN and agent.ap.algorithm.num_consecutive_playing_steps.num_steps == 0:
+            return None
+        episode.steps += 1
+        if agent.phase is not RunPhase.TEST or agent.evaluates_only:
+            agent.count_played(1)
+        if agent.stores_recurrent_states:
+            episode.acted_from = agent.recurrent_state
+        chosen = self._choose() if action is None else ActionInfo(action)
+        if episode.acted_from:
+            self._remember_present_state()
+        episode.last_action_info = chosen
+        return self.output_filter.filter(chosen) if self._filters_actions else chosen
+
+    def _choose(self) -> ActionInfo:
+        agent, state = self._agent, self.episode.curr_state
+        chosen: ActionInfo
+        if not agent.acts_by_networks:
+            space, mask = agent.spaces.action, agent.spaces.action_mask(state)
+            chosen = space.sample_with_info() if mask is None else space.sample_with_info(mask)
+        elif agent.parallel is not None and agent.parallel.are_asked_together:
+            chosen = agent.choose_action(agent.parallel.state)
+        else:
+            chosen = agent.choose_action(agent.run_pre_network_filter_for_inference(state))
+        return chosen
+
+    def _remember_present_state(self) -> None:
+        """Show the present state to a recurrent network that was not asked, as for a random action."""
+        agent, name = self._agent, self._agent.recurrent_network
+        network = agent.networks[name].online_network
+        if network.recurrent_state is self.episode.acted_from:
+            state = agent.run_pre_network_filter_for_inference(self.episode.curr_state, False)
+            network.predict(agent.prepare_batch_for_inference(state, name))
+
+    def replace_last_action(self, action_info: ActionInfo) -> None:
+        """Remember the action that the environment gets in place of the choice, as one of the agent's own space."""
+        self.episode.last_action_info = self.output_filter.reverse_filter(action_info)
+
+    def set_directive(self, directive: Directive) -> None:
+        """Take a goal from the level above. Until the next goal it is the ``desired_goal`` of the agent's states."""
+        # always: a resumed run enters its phase after it has continued the episode of the directive before
+        self.exploration_policy.change_phase(RunPhase.TEST if directive.is_tested else self._agent.phase)
+        episode = self.episode
+        episode.incoming_goal, episode.is_tested = np.asarray(directive.goal), directive.is_tested
+        # a new dict: others see the environment's own state, too
+        episode.curr_state = {**episode.curr_state, "desired_goal": episode.incoming_goal}
+
+    def end(self) -> None:
+        """Close the episode: compute returns, store it if the memory keeps episodes, and write its row."""
+        agent, episode = self._agent, self.episode
+        episode.buffer.is_complete = True
+        if agent.phase is RunPhase.TEST:
+            agent.signals.evaluation.add(episode.report(agent.phase), agent.spaces.reward.reward_success_threshold)
+        else:
+            discounted_return = agent.experience.finish(episode)
+            if discounted_return is not None:
+                agent.signals.discounted_return.add_sample(discounted_return)
+        if agent.phase is not RunPhase.TEST or agent.evaluates_only:
+            agent.clock.episodes += 1
+            agent.update_log()
+        if screen.is_read_by_programs and agent.ap.is_a_highest_level_agent:
+            agent.log_to_screen()
+
+    # checkpoints and evaluations
+
+    def put_aside(self) -> EpisodeInProgress:
+        """The episode with all its state, for ``take_up``."""
+        episode = self.episode
+        episode.filter_histories = self.input_filter.episode_state() if self._filters_responses else []
+        episode.exploration = self.exploration_policy.episode_state()
+        if self._agent.is_recurrent:
+            episode.recurrent_states = self._present_recurrent_states()
+        if self._agent.episode_state.names:
+            episode.attributes = self._present_attributes()
+        return episode
+
+    def take_up(self, episode: EpisodeInProgress) -> None:
+        """Continue an episode of ``put_aside``."""
+        agent, self.episode = self._agent, episode
+        if episode.filter_histories:
+            self.input_filter.set_episode_state(episode.filter_histories)
+        if episode.filter_histories is not None:
+            self.exploration_policy.set_episode_state(episode.exploration)
+        for name, state in (episode.recurrent_states or {}).items():
+            agent.networks[name].online_network.recurrent_state = state
+        vars(agent).update(episode.attributes)
+        if episode.is_tested:
+            self.exploration_policy.change_phase(RunPhase.TEST)

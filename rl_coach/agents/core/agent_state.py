@@ -1,0 +1,57 @@
+"""State of an agent for checkpoints."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def state_of(agent: Any) -> dict[str, Any]:
+    """Networks, optimizers, memory, filters, exploration, counters and random streams of an agent."""
+    agent.update_loop.take_all()
+    _act_as_first(agent)
+    task = agent.ap.task_parameters
+    state = {
+        "networks": {name: network.get_state() for name, network in agent.networks.items()},
+        "memory": agent.memory.get_state() if task is None or task.checkpoint_memory else None,
+        "exploration": agent.exploration_policy.get_state(),
+        "filters": {name: one.get_state() for name, one in agent.filters.items()},
+        "rng": agent.rng.bit_generator.state,
+        "action_rng": agent.spaces.action.rng.bit_generator.state,
+        "books": agent.signals.get_state(),
+        "clock": agent.clock.get_state(),
+        "counters": {name: getattr(agent, name) for name in agent.counters},
+        "training_has_begun": agent.training_has_begun,
+    }
+    if batches := agent.batches.get_state():
+        state["batches"] = batches
+    return state | agent.learning.get_state()
+
+
+def restore(agent: Any, state: dict[str, Any]) -> None:
+    """Continue from ``state_of`` with a new episode. A run that only evaluates needs no memory and no open row."""
+    _act_as_first(agent)
+    for name, network in agent.networks.items():
+        network.set_state(state["networks"][name])
+    if state["memory"] is not None and not agent.evaluates_only:
+        agent.memory.set_state(state["memory"])
+    agent.exploration_policy.set_state(state["exploration"])
+    for name, one in agent.filters.items():
+        one.set_state(state["filters"][name])
+    agent.rng.bit_generator.state = state["rng"]
+    agent.spaces.action.rng.bit_generator.state = state["action_rng"]
+    agent.signals.set_state(state["books"], with_unwritten=not agent.evaluates_only)
+    agent.clock.set_state(state["clock"])
+    for name in agent.counters:
+        setattr(agent, name, state["counters"][name])
+    # older checkpoints do not say whether before_training was called
+    agent.training_has_begun = state.get("training_has_begun", agent.clock.updates > 0)
+    if "batches" in state:
+        agent.batches.set_state(state["batches"])
+    agent.recorder.skip_written_rows()
+    agent.learning.set_state(state)
+
+
+def _act_as_first(agent: Any) -> None:
+    """Let states be the states of the first actor, whichever actor acted last."""
+    if agent.parallel is not None and agent.parallel.index:
+        agent.parallel.enter(0)

@@ -1,0 +1,96 @@
+"""Building of the parts of an agent that need its networks."""
+
+from __future__ import annotations
+
+from typing import Any, Iterator
+
+import numpy as np
+
+from rl_coach.agents.core.requirements import requirements_of, unmet_by_recurrent_networks
+from rl_coach.agents.core.signals import RowUnit
+from rl_coach.agents.core.update_loop import UpdateLoop, UpdateSettings
+from rl_coach.architectures.network_wrapper import NetworkWrapper
+from rl_coach.logger import screen
+from rl_coach.utils import CoachError
+
+
+def make_networks(agent: Any, seeds: np.random.SeedSequence) -> dict[str, NetworkWrapper]:
+    """The networks of an agent by name. :param seeds: gives each network its seed"""
+    return {
+        name: NetworkWrapper(
+            agent.ap,
+            has_target=parameters.create_target_network,
+            has_global=False,
+            name=name,
+            spaces=agent.policy_spaces,
+            rng=np.random.default_rng(seeds.spawn(1)[0]),
+        )
+        for name, parameters in agent.ap.network_wrappers.items()
+    }
+
+
+def make_update_loop(agent: Any) -> UpdateLoop:
+    """The part of an agent that updates its networks."""
+    parameters = agent.ap
+    settings = UpdateSettings(
+        parameters.network_wrappers, parameters.algorithm, agent.acting_networks, agent.spaces.action_mask_name,
+        agent.batch_network, agent.most_updates_per_call, agent.learning_periods,
+    )  # fmt: skip
+    return UpdateLoop(
+        agent, agent.networks, agent.batches, agent.clock, agent.signals, agent.pre_network_filter, agent.watch,
+        settings,
+    )  # fmt: skip
+
+
+def unmet_by_acting_beside_learning(agent: Any) -> Iterator[str]:
+    """The reason why an agent cannot act while its updates are computed, if its settings ask for that."""
+    if not agent.ap.algorithm.act_beside_learning:
+        return
+    needs_newest = agent.is_on_policy or agent.trains_asynchronously or agent.learns_one_by_one
+    if needs_newest or not agent.learns_by_rule:
+        yield (
+            f"agent '{agent.name}' cannot act beside its learning: algorithm.act_beside_learning is for agents "
+            f"whose update rule learns from a memory, whatever policy has filled it"
+        )
+
+
+def unmet_by_networks(agent: Any) -> Iterator[str]:
+    """Requirements on the networks and the exploration policy of an agent that are not met."""
+    recurrent = [name for name, network in agent.networks.items() if network.is_recurrent]
+    yield from unmet_by_recurrent_networks(
+        agent.name, recurrent, agent.recurrent_network, agent.learns_from_sequences, agent.learns_from_stored_states
+    )
+    yield from requirements_of(agent).unmet_by_networks(agent.name, agent.networks, agent.exploration_policy)
+
+
+def require_passes(agent: Any) -> None:
+    """Make sure that an agent that counts epochs learns in passes over its data.
+
+    :raises CoachError: it does not
+    """
+    if agent.batches.epoch is not None:
+        return
+    source = type(agent.batches).__name__
+    if agent.ap.is_batch_rl_training:
+        raise CoachError(
+            f"agent '{agent.name}' learns from {source}, and batch reinforcement learning makes passes over single "
+            f"transitions: give its networks a middleware that is not recurrent"
+        )
+    if agent.row_unit is RowUnit.EPOCH:
+        raise CoachError(
+            f"agent '{agent.name}' writes a row for each epoch, and {source} makes no passes over a data set: return a "
+            f"DataSetPass from make_batches, or set row_unit to RowUnit.UPDATES"
+        )
+
+
+def warn_of_batch_sizes(agent: Any) -> None:
+    """Print a line about batch sizes without effect: all networks of an agent learn from the same batches."""
+    read = [name for name in requirements_of(agent).network_requirements if name in agent.networks]
+    if not read or any(agent.networks[name].head_outputs is None for name in read):
+        return
+    counts, sizes = agent.update_loop.batch_size, {name: agent.ap.network_wrappers[name].batch_size for name in read}
+    if others := ", ".join(f"'{name}' ({size})" for name, size in sizes.items() if size != counts):
+        screen.warning(
+            f"agent '{agent.name}': batch_size of network {others} has no effect; all learn from batches of "
+            f"{counts}, batch_size of network '{agent.update_loop.batch_network}'"
+        )

@@ -1,0 +1,48 @@
+"""States of an agent as its networks see them."""
+
+from __future__ import annotations
+
+from typing import Any, Sequence
+
+import numpy as np
+
+from rl_coach.core_types import StateType
+
+
+class StateColumns(dict[str, np.ndarray]):
+    """Observations of several actors by name, [N, ...] each. The networks' predictions take it like a list of N
+    states."""
+
+
+def filtered(agent: Any, state: StateType, update: bool) -> StateType:
+    """A state after the pre-network filters of an agent.
+
+    :param update: the filters may add the state to their statistics, if the agent's settings let them
+    """
+    if not agent.pre_network_filter.observation_filters:
+        return state
+    columns = {name: np.asarray(observation)[None] for name, observation in state.items()}
+    return {name: column[0] for name, column in filtered_columns(agent, columns, update).items()}
+
+
+def filtered_columns(agent: Any, columns: dict[str, np.ndarray], update: bool) -> dict[str, np.ndarray]:
+    """As ``filtered``, for states [N, ...] by name."""
+    may_update = update and agent.ap.algorithm.update_pre_network_filters_state_on_inference
+    after: dict[str, np.ndarray] = agent.pre_network_filter.filter_columns(columns, may_update)
+    agent.watch.compare(columns, after, "pre-network filter", f"at step {agent.clock.steps}")
+    return after
+
+
+def inputs(states: Any, names: Sequence[str]) -> dict[str, np.ndarray]:
+    """The inputs of a network, [B, ...] by name.
+
+    :param states: one state, a list of them, or ``StateColumns``
+    :param names: the inputs of the network; states need not have all of them
+    """
+    if isinstance(states, StateColumns):
+        return {name: states[name] for name in names if name in states}
+    states = states if isinstance(states, list) else [states]
+    present = [name for name in names if name in states[0]]
+    if len(states) == 1:
+        return {name: np.asarray(states[0][name])[None] for name in present}
+    return {name: np.stack([np.asarray(state[name]) for state in states]) for name in present}

@@ -1,0 +1,100 @@
+"""Records of an agent: rows of its CSVs, and lines on the screen for programs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rl_coach.agents.core.episode import EpisodeReport
+from rl_coach.agents.core.signals import RowUnit
+from rl_coach.core_types import RunPhase
+from rl_coach.logger import screen
+from rl_coach.runs.event_lines import log_episode
+
+
+class Recorder:
+    """Writes the rows of an agent into its ``signals``, and prints its episodes.
+
+    :param agent: the agent, which knows the counts
+    """
+
+    def __init__(self, agent: Any):
+        self._agent = agent
+        self._last_row = 0
+
+    def open_files(self) -> None:
+        """Choose the files of the rows."""
+        agent = self._agent
+        task = agent.ap.task_parameters
+        if task is not None:
+            stem = ".".join((*agent.owners[:2], *agent.full_name_id.split("/")))
+            agent.signals.open_files(task, agent.ap.visualization, stem, agent.run_parameters)
+
+    def write_episode(self, report: EpisodeReport) -> None:
+        """Write the row of an episode."""
+        agent = self._agent
+        agent.signals.write_episode(report, self._counts(report.phase), agent.clock.episodes)
+
+    def report(self, report: EpisodeReport) -> None:
+        """Write the row of an episode that was not played step by step here, and print its line."""
+        self.write_episode(report)
+        if screen.is_read_by_programs and self._agent.ap.is_a_highest_level_agent:
+            self.print_episode(report)
+
+    def print_episode(self, report: EpisodeReport) -> None:
+        """Print the line of an episode, for programs that read it."""
+        agent = self._agent
+        task = agent.ap.task_parameters
+        log_episode(
+            report.phase,
+            agent.full_name_id,
+            None if task is None else task.task_index,
+            agent.clock.episodes,
+            float(np.sum(report.reward)),
+            agent.exploration_policy.get_control_param() if agent.explores_by_parameter else None,
+            agent.clock.steps,
+            agent.clock.updates,
+        )
+
+    def write_step(self) -> None:
+        """Write the row of one step to the in-episode CSV."""
+        agent = self._agent
+        accumulated = {"Shaped Accumulated Reward": agent.episode.total_shaped_reward}
+        agent.signals.write_step(agent.episode.steps, {**self._counts(agent.phase), **accumulated})
+
+    @property
+    def row_number(self) -> int:
+        """The number of the newest row that is complete: of episodes, epochs or updates so far."""
+        agent = self._agent
+        if agent.row_unit is RowUnit.EPISODE:
+            return int(agent.clock.episodes)
+        if agent.row_unit is RowUnit.EPOCH:
+            return agent.batches.epoch or 0
+        return int(agent.clock.updates // agent.updates_per_row * agent.updates_per_row)
+
+    def write_row_if_due(self) -> None:
+        """Write the row of the epoch or of the updates that are complete. Rows of episodes are written as they end."""
+        agent = self._agent
+        if agent.row_unit is not RowUnit.EPISODE and (number := self.row_number) > self._last_row:
+            self._last_row = number
+            agent.signals.write_row(number, self._counts(RunPhase.TRAIN), agent.batches.epoch)
+
+    def skip_written_rows(self) -> None:
+        """Go on after the rows of the run that a checkpoint comes from."""
+        self._last_row = self.row_number
+
+    def _counts(self, phase: RunPhase) -> dict[str, Any]:
+        agent = self._agent
+        return {
+            "Training Iter": agent.clock.updates,
+            "In Heatup": int(phase is RunPhase.HEATUP),
+            "Total steps": agent.clock.steps,
+            "Epsilon": _mean(agent.exploration_policy.get_control_param()),
+            **agent.experience.counts,
+        }
+
+
+def _mean(numbers: Any) -> float:
+    # each row needs it, and np.mean takes 10 us for one number
+    return float(numbers) if isinstance(numbers, (int, float)) else float(np.mean(numbers))
