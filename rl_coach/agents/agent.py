@@ -340,18 +340,7 @@ class Agent(CoachNames, AgentInterface):
 
     def reset_evaluation_state(self, val: RunPhase) -> None:
         """Begin an evaluation if ``val`` is ``TEST``; otherwise close the one that ran and log its results."""
-        is_announced = self.ap.is_a_highest_level_agent
-        if val is RunPhase.TEST:
-            if is_announced and self._phase is not RunPhase.TEST:
-                screen.announce(f"{self.name}: Starting evaluation phase")
-            self.signals.begin_evaluation()
-            return
-        mean_reward = self.signals.end_evaluation(self.recorder.row_number)
-        if is_announced and mean_reward is not None:
-            screen.announce(
-                f"{self.name}: Finished evaluation phase. Success rate = {round(self.get_success_rate(), 2)}, "
-                f"Avg Total Reward = {round(mean_reward, 2)}"
-            )
+        self.recorder.begin_phase(self._phase, val)
 
     # the episode
 
@@ -488,15 +477,6 @@ class Agent(CoachNames, AgentInterface):
     def learns_by_rule(self) -> bool:
         """True if the agent learns by its update rule, not by a ``learn_from_batch`` of its own."""
         return not is_replaced(self, "make_update_rule")
-
-    @property
-    def training_iteration(self) -> int:
-        """Updates of the agent's networks so far."""
-        return self.clock.updates
-
-    @training_iteration.setter
-    def training_iteration(self, value: int) -> None:
-        self.clock.updates = value
 
     @property
     def training_steps(self) -> int:

@@ -39,6 +39,7 @@ class CoachNames:
     current_episode_steps_counter = Delegated("actor.episode", "steps")
     total_reward_in_current_episode = Delegated("actor.episode", "total_reward")
     total_shaped_reward_in_current_episode = Delegated("actor.episode", "total_shaped_reward")
+    training_iteration = Delegated("clock", "updates")
     total_steps_counter = Delegated("clock", "steps")
     current_episode = Delegated("clock", "episodes")
     last_training_phase_step = Delegated("clock", "last_phase")

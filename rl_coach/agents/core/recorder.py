@@ -57,6 +57,22 @@ class Recorder:
             agent.clock.updates,
         )
 
+    def begin_phase(self, present: RunPhase, new: RunPhase) -> None:
+        """Begin an evaluation if the new phase is ``TEST``. Otherwise write the results of the evaluation that ran."""
+        agent = self._agent
+        is_announced = agent.ap.is_a_highest_level_agent
+        if new is RunPhase.TEST:
+            if is_announced and present is not RunPhase.TEST:
+                screen.announce(f"{agent.name}: Starting evaluation phase")
+            agent.signals.begin_evaluation()
+            return
+        mean_reward = agent.signals.end_evaluation(self.row_number)
+        if is_announced and mean_reward is not None:
+            screen.announce(
+                f"{agent.name}: Finished evaluation phase. Success rate = {round(agent.get_success_rate(), 2)}, "
+                f"Avg Total Reward = {round(mean_reward, 2)}"
+            )
+
     def write_step(self) -> None:
         """Write the row of one step to the in-episode CSV."""
         agent = self._agent
