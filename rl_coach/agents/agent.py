@@ -233,8 +233,8 @@ class Agent(CoachNames, AgentInterface):
         return building.make_networks(self, self._seeds)
 
     def make_batches(self) -> BatchSource:
-        """The source of batches for updates: the memory by default, in batch reinforcement learning passes over it.
-        Called once, when there are networks. See ``core/batches.py`` for a mixture of several sources."""
+        """The source of batches for updates: the memory, or in batch reinforcement learning passes over it. Called
+        once, when there are networks. See ``core/batches.py`` for a mixture of several sources."""
         return DataSetPass(self.memory) if self.ap.is_batch_rl_training else MemoryBatches(self.memory)
 
     def make_update_rule(self) -> UpdateRule | Stages:
@@ -243,8 +243,7 @@ class Agent(CoachNames, AgentInterface):
         raise NotImplementedError(f"{type(self).__name__} has no update rule: give it one, or a learn_from_batch")
 
     def initialize_session_dependent_components(self) -> None:
-        """Fill the memory, once filters and networks are there, with the recorded transitions that
-        ``load_memory_from_file_path`` names, if it does. A subclass adds what else needs the networks."""
+        """Fill the memory, once there are networks. A subclass adds other work that needs the networks."""
         self.load_memory_from_file()
 
     def load_memory_from_file(self) -> None:
@@ -327,9 +326,10 @@ class Agent(CoachNames, AgentInterface):
         for network in self.networks.values():
             network.online_network.waits_for_updates = value is RunPhase.TEST
         if is_built:
-            policies = [] if self.parallel is None else self.parallel.exploration_policies
-            for policy in {id(one): one for one in (self.exploration_policy, *policies)}.values():
-                policy.change_phase(value)
+            self.exploration_policy.change_phase(value)
+            for policy in () if self.parallel is None else self.parallel.exploration_policies:
+                if policy is not self.exploration_policy:
+                    policy.change_phase(value)
         if value is not RunPhase.TEST and self._evaluation is not None:
             self._evaluation.end()
             self._evaluation = None
@@ -496,8 +496,8 @@ class Agent(CoachNames, AgentInterface):
         return self.clock.optimizer_steps
 
     def make_learning(self) -> Learning:
-        """The part that decides when the agent learns, from what, and in how many updates: in phases on batches from
-        the memory by default, in batch reinforcement learning in epochs. Called once, when the networks are there."""
+        """The part that decides when the agent learns, from what, and in how many updates: in phases, or in batch
+        reinforcement learning in epochs. Called once, when there are networks."""
         if isinstance(self.batches, DataSetPass) and self.ap.is_batch_rl_training:
             return DataSetLearning(self.phases(), self.update_loop, self.batches)
         return BatchLearning(self.phases(), self.update_loop, self.batches)

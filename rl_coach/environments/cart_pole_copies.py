@@ -9,6 +9,7 @@ from gymnasium.envs.classic_control.cartpole import CartPoleVectorEnv
 from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode
 
+from rl_coach.environments.gym_environment import GymEnvironment
 from rl_coach.environments.native_copies import RestorableVectorEnv
 
 
@@ -69,9 +70,12 @@ class CartPoleCopies(CartPoleVectorEnv, RestorableVectorEnv):
         rewards = -terminated.astype(np.float32) if self._sutton_barto_reward else np.ones(self.num_envs, np.float32)
         return change.T.astype(np.float32), rewards, terminated, self.steps >= self.max_episode_steps, {}
 
-    def set_singles(self, streams: list[dict[str, Any]]) -> None:
-        for stream, state in zip(self.streams, streams):
-            stream.bit_generator.state = state
+    def set_single(self, index: int, single: GymEnvironment) -> None:
+        pole: Any = single.env.unwrapped
+        self.streams[index].bit_generator.state = pole.np_random.bit_generator.state
+        self.steps[index] = single.current_episode_steps_counter
+        if pole.state is not None:  # an episode is in progress
+            self.state[:, index] = pole.state
 
     def get_state(self) -> dict[str, Any]:
         streams = {str(index): stream.bit_generator.state for index, stream in enumerate(self.streams)}

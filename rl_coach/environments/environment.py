@@ -157,7 +157,7 @@ class EnvironmentParameters(Parameters):
         self.experiment_path: str | None = None
         self.target_success_rate = 1.0
         self.num_environments = 1
-        self.vectorization = "sync"
+        self.vectorization = "auto"
 
     @property
     def path(self) -> str:

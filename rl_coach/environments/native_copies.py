@@ -29,10 +29,10 @@ class RestorableVectorEnv(VectorEnv):
         """Go on from ``get_state``."""
         raise NotImplementedError(f"{type(self).__name__} does not take a state")
 
-    def set_singles(self, streams: list[dict[str, Any]]) -> None:
-        """Continue with the random streams of single environments, as ``sync`` copies have them. New episodes begin.
+    def set_single(self, index: int, single: GymEnvironment) -> None:
+        """Let a copy continue the episode of a single environment of the same level, with its random stream.
 
-        :param streams: [N] states of bit generators
+        :param index: the copy
         """
         raise NotImplementedError(f"{type(self).__name__} does not take the states of single environments")
 
@@ -152,7 +152,7 @@ class NativeCopies(EnvironmentCopies):
         :raises CoachError: the state belongs to another kind of copies
         """
         if "num_episodes" not in state:
-            self._take_singles(self._in_order(state))
+            self._take_singles(self._in_order(state), self._example.set_state)
             return
         self._num_episodes = state["num_episodes"]
         self._action_space.rng.bit_generator.state = state["action_space"]
@@ -166,18 +166,29 @@ class NativeCopies(EnvironmentCopies):
     def get_episode_state(self) -> dict[str, Any] | None:
         return None if self._saved is None or self._next_seed is not None else self.get_state()
 
-    def _take_singles(self, states: list[dict[str, Any]]) -> None:
-        """Continue from the states of ``sync`` copies; see ``RestorableVectorEnv.set_singles``."""
+    def _take_singles(self, states: list[dict[str, Any]], restore: Callable[[dict[str, Any]], Any]) -> bool:
+        """Continue from the states of ``sync`` copies.
+
+        :param restore: brings the ordinary environment into one of these states; it returns False if that fails
+        :return: True if all states were restored
+        """
         if self._saved is None:
             raise CoachError("its environments were not stepped with env_params.vectorization 'native'")
-        self._saved.set_singles([state["simulator"] for state in states])
-        self._next_seed = states[0]["next_seed"]
-        self._num_episodes = sum(state["episode_idx"] for state in states)
-        self._action_space.rng.bit_generator.state = states[0]["action_space"]
+        self._num_episodes = 0
+        for index, state in enumerate(states):
+            if restore(state) is False:
+                return False
+            self._saved.set_single(index, self._example)
+            self._num_episodes += self._example.episode_idx
+            if index == 0:
+                self._next_seed = self._example.get_state()["next_seed"]
+                drawn = self._action_space.rng.bit_generator.state
+        self._action_space.rng.bit_generator.state = drawn  # the agent draws from the space of the first copy
+        return True
 
     def set_episode_state(self, state: dict[str, Any]) -> bool:
-        if "num_episodes" not in state:  # of sync copies, whose episodes begin again
-            return False
+        if "num_episodes" not in state:
+            return self._take_singles(self._in_order(state), self._example.set_episode_state)
         self.set_state(state)
         return True
 

@@ -19,6 +19,7 @@ from rl_coach.utils import CoachError, TrainingError
 from tests.zoo.environments import Bandit, SmallEnvironmentParameters
 from tests.zoo.graphs import graph, schedule
 from tests.zoo.parameters import dqn
+from tests.zoo.states import weights_of
 
 
 @pytest.fixture
@@ -212,8 +213,9 @@ def test_auto_is_native_where_the_episodes_are_the_same():
     assert kind_of("Pendulum-v1") is EnvironmentCopies
 
 
-def test_native_copies_continue_a_checkpoint_of_sync_copies(tmp_path):
-    """As older checkpoints have them. The episodes in progress begin again, with the same random streams."""
+@pytest.mark.parametrize("steps", [3, 60])
+def test_native_copies_continue_a_checkpoint_of_sync_copies_exactly(steps, tmp_path):
+    """As older checkpoints have them: in the middle of episodes, which were played one by one."""
 
     def make(vectorization):
         environment = GymVectorEnvironment("CartPole-v1")
@@ -221,11 +223,13 @@ def test_native_copies_continue_a_checkpoint_of_sync_copies(tmp_path):
         return graph(dqn(), environment, tmp_path / vectorization, schedule(1000), seed=3, copies=3)
 
     before = make("sync")
-    before.train_and_act(EnvironmentSteps(60))
+    before.train_and_act(EnvironmentSteps(steps))
     path = before.save_checkpoint()
     after = make("auto")
     after.restore_checkpoint(path, continue_run=True)
-    streams = [stream.bit_generator.state for stream in after.environments[0]._simulator.streams]
-    assert streams == [copy._simulator.np_random.bit_generator.state for copy in before.environments[0].copies]
-    after.train_and_act(EnvironmentSteps(60))
-    assert after.get_agent().memory.num_transitions() == 120
+    assert type(after.environments[0]) is NativeCopies
+    for manager in (before, after):
+        manager.train_and_act(EnvironmentSteps(60))
+    for one, other in zip(weights_of(before), weights_of(after), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert after.get_agent().memory.num_transitions() == steps + 60

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import numpy as np
 import pytest
@@ -27,8 +28,10 @@ def test_a_checkpoint_of_an_earlier_version_goes_on_as_it_did_then(name, tmp_pat
     graph.run()
     runs = json.loads(EXPECTED.read_text("utf-8"))["runs"]
     expected, found = runs[f"{old_checkpoints.FRAMEWORK.name}_{name}"], old_checkpoints.outcome(tmp_path)
-    if expected.pop("machine") == this_machine():
+    # The last bits depend on the processor, the libraries, and XLA's optimizations, which conftest.py switches off:
+    # ``XLA_FLAGS= pytest tests/resume/test_old_checkpoints.py`` compares them.
+    if expected.pop("machine") == this_machine() and not os.environ.get("XLA_FLAGS"):
         assert found == expected
-    else:  # the last bits depend on the processor and the libraries
+    else:
         assert (found["counters"], found["rows"]) == (expected["counters"], expected["rows"])
         np.testing.assert_allclose(found["sums"], expected["sums"], rtol=0.01, atol=0.01)
