@@ -59,22 +59,19 @@ class Agent(CoachNames, AgentInterface):
     ``learn_from_batch`` and computes targets itself. It may declare requirements (``AgentRequirements``) of its memory,
     exploration policy and networks.
 
-    The agent consists of parts: ``episode`` (the present episode), ``parallel`` (its actors, if it acts in several
+    The agent consists of parts: ``actor`` (acts in the present episode), ``parallel`` (all actors, if there are several
     episodes), ``experience`` (stores transitions), ``clock`` (counts, and decides when to learn), ``update_loop``
-    (updates the networks) and ``signals`` (the rows of the CSV). ``core/overrides.py`` lists which override replaces
-    which declaration.
+    (updates the networks), ``signals`` and ``recorder`` (the rows of the CSV).
 
     :param agent_parameters: all settings; a filter that is not set changes nothing
     :param parent: the level manager or composite agent that holds it
 
-    :cvar acting_networks: the networks that choose actions, None for all. Other networks are not read between two
-        phases
+    :cvar acting_networks: the networks that choose actions, None for all; others are not read between phases
     :cvar learns_from_sequences: a batch is a segment of an episode in order, as a recurrent network needs it
     :cvar learns_from_stored_states: each transition contains the recurrent state before its action. Sequences from the
         memory start from the stored state of their first step
     :cvar recurrent_network: the network that may be recurrent; its state is the stored one
-    :cvar learns_one_by_one: the columns of an update depend on the networks (``columns_of_networks``), so each update
-        is a separate call
+    :cvar learns_one_by_one: each update is a separate call, because ``columns_of_networks`` needs the newest networks
     :cvar most_updates_per_call: a phase of more updates makes several compiled calls; None for no bound
     :cvar trains_asynchronously: several workers of one machine may train it at once on shared weights
     :cvar explores_by_parameter: the control parameter of the exploration policy says how much the agent explores
@@ -459,10 +456,7 @@ class Agent(CoachNames, AgentInterface):
         return self.networks["main"].embedding(self.prepare_batch_for_inference(state, "main"))
 
     def get_predictions(self, states: dict[str, np.ndarray], prediction_type: type[PredictionType]) -> Any:
-        """The predictions of this agent's networks for states [B, ...], for another agent.
-
-        :raises CoachError: no network predicts that
-        """
+        """The predictions for states [B, ...], for another agent. :raises CoachError: no network predicts that"""
         return predictions_of(self.networks, states, prediction_type)
 
     @property
@@ -538,11 +532,10 @@ class Agent(CoachNames, AgentInterface):
             self.updates_left = max(0, self.updates_left - (self.clock.updates - before))
 
     def before_training(self) -> None:
-        """Called once, when training begins, after the heatup; does nothing by default. It is not called again when a
-        run goes on from a checkpoint, unless it was interrupted. Updates that it makes by ``update_loop`` count as
-        training steps.
+        """Called once, when training begins after the heatup, and not again in a resumed run. Does nothing by default.
 
-        With rollout workers, the trainer calls it. Workers that learn on shared weights each call it.
+        Its updates by ``update_loop`` count as training steps. With rollout workers, the trainer calls it; each worker
+        that learns on shared weights calls it.
         """
 
     def learn_from_batch(self, batch: Batch) -> Outcome:
@@ -609,10 +602,7 @@ class Agent(CoachNames, AgentInterface):
     # other processes
 
     def take_in(self, played: ExperienceChunk) -> None:
-        """Take in what another process has played for this agent, as if it had been played here.
-
-        :raises CoachError: it does not fit itself, the agent's spaces or the memory; nothing has been changed then
-        """
+        """Take the steps of another process, as if they had been played here; see ``transport.take_in``."""
         transport.take_in(self, played)
 
     def acting_policy(self) -> dict[str, Any]:
