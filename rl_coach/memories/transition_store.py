@@ -390,8 +390,10 @@ class TransitionStore:
 
     def _put_info_chunk(self, rows: np.ndarray, info: dict[str, Any]) -> None:
         for name, values in info.items():
-            column = self.info.get(name) or self._create_info(name, values[0])
-            column.column.put_many(rows, np.ma.getdata(values) if isinstance(values, np.ndarray) else values)
+            given = np.ma.getdata(values) if isinstance(values, np.ndarray) else values
+            # a masked first row would make any column one of floats
+            column = self.info.get(name) or self._create_info(name, given[0])
+            column.column.put_many(rows, given)
             if column.present is not None:
                 column.present[rows] = True
             if isinstance(values, np.ma.MaskedArray):
