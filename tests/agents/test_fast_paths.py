@@ -11,6 +11,7 @@ from typing import Any, Collection, Iterable
 
 import pytest
 
+from rl_coach import vector_level_manager
 from rl_coach.agents.agent import Agent
 from rl_coach.agents.clipped_ppo_agent import ClippedPPOAgent
 from rl_coach.agents.core.overrides import ALLOWED, override_that_excludes
@@ -18,6 +19,7 @@ from rl_coach.agents.dqn_agent import DQNAgent
 from rl_coach.base_parameters import AgentParameters, Frameworks
 from rl_coach.compiled_level_manager import CompiledLevelManager
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, RunPhase
+from rl_coach.environments.gym_environment import GymVectorEnvironment
 from rl_coach.exploration_policies.categorical import Categorical
 from rl_coach.exploration_policies.exploration_policy import choice_override
 from rl_coach.filters import pure
@@ -133,6 +135,27 @@ def test_a_compiled_loop_calls_the_listed_methods_as_often_as_the_ordinary_loop(
     assert {"make_update_rule", "create_networks", "get_state", "set_state"} <= set(found)
 
 
+@pytest.mark.parametrize(("base", "make"), [(ClippedPPOAgent, clipped_ppo), (DQNAgent, dqn)])
+def test_columns_call_the_listed_methods_as_often_as_the_ordinary_path(base, make, tmp_path, monkeypatch):
+    calls: Counter[str] = Counter()
+    names = ALLOWED["columns"].intersection(methods_of(base)) - HOOKS - {"choose_actions"}
+    sys.modules[__name__].Counting = counting(base, names, calls)  # type: ignore[attr-defined]
+    found = []
+    for why_not in (None, "to compare"):
+        if why_not is not None:
+            monkeypatch.setattr(vector_level_manager, "why_not_in_columns", lambda agent: "to compare")
+        calls.clear()
+        parameters = of_class(make(), sys.modules[__name__].Counting)
+        manager = graph(parameters, GymVectorEnvironment("CartPole-v1"), tmp_path / str(why_not), copies=3)
+        manager.train_and_act(EnvironmentSteps(129))
+        manager.evaluate(EnvironmentEpisodes(1))
+        manager.restore_checkpoint(manager.save_checkpoint(), continue_run=True)
+        assert manager.level_managers[0]._acts_in_columns is (why_not is None)
+        manager.close()
+        found.append(Counter(calls))
+    assert found[0] == found[1] and {"learning_columns", "train"} & set(found[0])
+
+
 def with_filters(kinds: Iterable[type]) -> AgentParameters:
     parameters, chain = clipped_ppo(), InputFilter()
     observation, reward = kinds
@@ -157,7 +180,7 @@ def test_a_compiled_loop_calls_the_listed_methods_of_filters_as_often(tmp_path, 
 
 
 @on_jax
-@pytest.mark.parametrize("name", ["prepare_batch_for_inference", "update_log", "_print_episode"])
+@pytest.mark.parametrize("name", ["prepare_batch_for_inference", "update_log", "log_to_screen"])
 def test_a_line_names_the_override_and_the_ordinary_loop_calls_it(name, tmp_path, capsys):
     calls: Counter[str] = Counter()
     parameters = ppo_of(counting(ClippedPPOAgent, [name], calls))
@@ -166,7 +189,7 @@ def test_a_line_names_the_override_and_the_ordinary_loop_calls_it(name, tmp_path
         f"the loop is not compiled as a whole: a compiled loop would not call Counting.{name}\n"
         in capsys.readouterr().out
     )
-    assert calls[name] or name == "_print_episode"
+    assert calls[name] or name == "log_to_screen"  # only programs read its line
 
 
 @on_jax
