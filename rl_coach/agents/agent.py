@@ -92,6 +92,7 @@ class Agent(CoachNames, AgentInterface):
     :ivar learning_periods: by network, k if only every k-th update teaches it; 1 if the network has no entry
     :ivar parallel: its actors in several copies of the environment; None if it acts in one
     :ivar training_has_begun: ``before_training`` was called, in this run or before its checkpoint
+    :ivar is_in_evaluation: the phase is ``TEST``
     :ivar is_played_elsewhere: other processes play for it, and it learns from their steps (``take_in``)
     """
 
@@ -133,9 +134,8 @@ class Agent(CoachNames, AgentInterface):
         self.environment_spaces: Any = None
         self.in_action_space = algorithm.in_action_space
         self.learning_periods: dict[str, int] = {}
-        self.is_recurrent = False
-        self.stores_recurrent_states = False
-        self.can_train = False
+        self.is_recurrent = self.stores_recurrent_states = False
+        self.can_train = self.is_in_evaluation = False
         self._trains_by_coach_names = is_replaced(self, "should_train")
         self.acts_by_networks = True
         self.rng = np.random.default_rng()
@@ -159,8 +159,7 @@ class Agent(CoachNames, AgentInterface):
         self.learning: Any = None
         self.recorder = Recorder(self)
         self.episode_state = EpisodeAttributes(self)
-        self.is_played_elsewhere = False
-        self.training_has_begun = False
+        self.is_played_elsewhere = self.training_has_begun = False
         task = agent_parameters.task_parameters
         self.evaluates_only = task is not None and task.num_evaluation_steps is not None
 
@@ -317,11 +316,11 @@ class Agent(CoachNames, AgentInterface):
             self._evaluation = EvaluationInProgress(self)
         if self._phase is not value:
             self.reset_evaluation_state(value)
-        self._phase = value
+        self._phase, self.is_in_evaluation = value, value is RunPhase.TEST
         self._trains_by_coach_names = is_replaced(self, "should_train")  # once a phase, for each step asks
         self.acts_by_networks = value is not RunPhase.HEATUP or self.ap.algorithm.heatup_using_network_decisions
         for network in self.networks.values():
-            network.online_network.waits_for_updates = value is RunPhase.TEST
+            network.online_network.waits_for_updates = self.is_in_evaluation
         if is_built:
             self.exploration_policy.change_phase(value)
             for policy in () if self.parallel is None else self.parallel.exploration_policies:
@@ -376,9 +375,9 @@ class Agent(CoachNames, AgentInterface):
 
     def observe_transition(self, transition: Transition) -> bool:
         """Store a transition. :return: True if it ended the episode"""
-        if self._phase is not RunPhase.TEST:
+        if not self.is_in_evaluation:
             self.experience.add(transition, self.episode)
-        if self.writes_steps:
+        if self.signals.writes_steps and self.writes_steps:
             self.update_step_in_episode_log()
         return bool(transition.game_over)
 
@@ -449,7 +448,9 @@ class Agent(CoachNames, AgentInterface):
         self, state: StateType, update_filter_internal_state: bool = True
     ) -> StateType:
         """The state as networks see it."""
-        return inference.filtered(self, state, update_filter_internal_state and self._phase is not RunPhase.TEST)
+        if not self.pre_network_filter.observation_filters:
+            return state
+        return inference.filtered(self, state, update_filter_internal_state and not self.is_in_evaluation)
 
     def get_state_embedding(self, state: StateType | list[StateType]) -> np.ndarray:
         """[B, D], the output of the middleware of network ``main`` for one state or a list of them."""
@@ -518,7 +519,8 @@ class Agent(CoachNames, AgentInterface):
             return 0.0
         loss = self.learning.learn(self.updates_left)
         self.post_training_commands()
-        self.recorder.write_row_if_due()
+        if self.row_unit is not RowUnit.EPISODE:
+            self.recorder.write_row_if_due()
         return loss
 
     def begin_training_if_due(self) -> None:
@@ -598,8 +600,6 @@ class Agent(CoachNames, AgentInterface):
         """
         self.episode.steps, self.episode.total_reward = steps, reward
         self.episode.total_shaped_reward = shaped_reward
-
-    # other processes
 
     def take_in(self, played: ExperienceChunk) -> None:
         """Take the steps of another process, as if they had been played here; see ``transport.take_in``."""

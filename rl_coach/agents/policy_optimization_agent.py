@@ -73,7 +73,7 @@ class PolicyAgent(Agent):
     def evaluation_deviation(self) -> Any:
         """The standard deviation of the noise of continuous actions in evaluations, a number or [D]; None for discrete
         actions."""
-        policy = self.exploration_policy
+        policy = self.actor.exploration_policy
         return policy.evaluation_deviation if isinstance(policy, NoiseLevel) else None
 
     def policy_description(self) -> PolicyDescription | None:
@@ -85,7 +85,7 @@ class PolicyAgent(Agent):
 
         :raises TrainingError: the policy has diverged; names network and step
         """
-        policy = self.exploration_policy
+        policy = self.actor.exploration_policy
         with self._explaining_divergence():
             return policy.get_action(outputs) if mask is None else policy.get_action(outputs, mask)
 

@@ -202,7 +202,7 @@ class ValueOptimizationAgent(Agent):
         return self.exploration_policy.get_actions(values, count, self.spaces.action_mask(states))
 
     def choose_action(self, curr_state: StateType) -> ActionInfo:
-        policy, mask_name = self.exploration_policy, self.spaces.action_mask_name
+        policy, mask_name = self.actor.exploration_policy, self.spaces.action_mask_name
         mask = () if mask_name is None else (np.asarray(curr_state[mask_name]),)
         prediction = self.acting_prediction(curr_state) if policy.requires_action_values() else None
         action, probabilities = policy.get_action(prediction, *mask)

@@ -157,7 +157,7 @@ class Actor:
 
     def _filtered(self, env_response: EnvResponse) -> EnvResponse:
         agent, filtered = self._agent, env_response
-        if agent.phase is RunPhase.TEST:
+        if agent.is_in_evaluation:
             filtered = self.input_filter.filter_evaluated(env_response)
         else:
             if self._filters_responses:
@@ -189,10 +189,10 @@ class Actor:
         :return: the action as the environment understands it; None if the agent learns without acting
         """
         agent, episode = self._agent, self.episode
-        if agent.phase is RunPhase.TRAIN and agent.ap.algorithm.num_consecutive_playing_steps.num_steps == 0:
+        if agent.ap.algorithm.num_consecutive_playing_steps.num_steps == 0 and agent.phase is RunPhase.TRAIN:
             return None
         episode.steps += 1
-        if agent.phase is not RunPhase.TEST or agent.evaluates_only:
+        if not agent.is_in_evaluation or agent.evaluates_only:
             agent.count_played(1)
         if agent.stores_recurrent_states:
             episode.acted_from = agent.recurrent_state
@@ -239,13 +239,13 @@ class Actor:
         """Close the episode: compute returns, store it if the memory keeps episodes, and write its row."""
         agent, episode = self._agent, self.episode
         episode.buffer.is_complete = True
-        if agent.phase is RunPhase.TEST:
+        if agent.is_in_evaluation:
             agent.signals.evaluation.add(episode.report(agent.phase), agent.spaces.reward.reward_success_threshold)
         else:
             discounted_return = agent.experience.finish(episode)
             if discounted_return is not None:
                 agent.signals.discounted_return.add_sample(discounted_return)
-        if agent.phase is not RunPhase.TEST or agent.evaluates_only:
+        if not agent.is_in_evaluation or agent.evaluates_only:
             agent.clock.episodes += 1
             agent.update_log()
         if screen.is_read_by_programs and agent.ap.is_a_highest_level_agent:

@@ -19,8 +19,6 @@ def filtered(agent: Any, state: StateType, update: bool) -> StateType:
 
     :param update: the filters may add the state to their statistics, if the agent's settings let them
     """
-    if not agent.pre_network_filter.observation_filters:
-        return state
     columns = {name: np.asarray(observation)[None] for name, observation in state.items()}
     return {name: column[0] for name, column in filtered_columns(agent, columns, update).items()}
 

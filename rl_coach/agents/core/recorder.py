@@ -90,9 +90,9 @@ class Recorder:
         return int(agent.clock.updates // agent.updates_per_row * agent.updates_per_row)
 
     def write_row_if_due(self) -> None:
-        """Write the row of the epoch or of the updates that are complete. Rows of episodes are written as they end."""
+        """Write the row of the epoch or of the updates that are complete."""
         agent = self._agent
-        if agent.row_unit is not RowUnit.EPISODE and (number := self.row_number) > self._last_row:
+        if (number := self.row_number) > self._last_row:
             self._last_row = number
             agent.signals.write_row(number, self._counts(RunPhase.TRAIN), agent.batches.epoch)
 
