@@ -10,6 +10,7 @@ from typing import Any, Callable, Mapping, Sequence, Union
 import numpy as np
 
 from rl_coach.core_types import ActionInfo, ActionType, StateType
+from rl_coach.utilities import raw_actions
 from rl_coach.utilities.overrides import OverrideTable
 from rl_coach.utils import CoachError, eps
 
@@ -279,9 +280,12 @@ class ActionSpace(Space):
     :param default_action: the action if none was chosen
     :cvar clips_actions: False: ``clip_action_to_space`` returns every action as it is, so that an environment need not
         call it at each step; see ``clips_actions``
+    :ivar raw_form: the form in which the environment takes the numbers of an action, see ``utilities/raw_actions.py``;
+        None if it takes them as they are
     """
 
     clips_actions = True
+    raw_form: raw_actions.Form | None = None
 
     def __init__(
         self,
@@ -343,7 +347,8 @@ def clips_actions(space: ActionSpace) -> bool:
 class BoxActionSpace(ActionSpace):
     """Continuous actions, each element between its bounds.
 
-    :ivar raw_integers: the environment takes integers of this dtype, such as ``"int32"``; None for floats
+    :ivar raw_integers: as ``raw_is_number``, only in policies of older versions, which have no ``raw_form``: the
+        environment takes integers of this dtype, such as ``"int32"``; None for floats
     :ivar raw_is_number: the environment takes the only element instead of an array of one
     """
 
@@ -368,12 +373,21 @@ class BoxActionSpace(ActionSpace):
         return np.clip(action, self.low, self.high)
 
     def to_raw(self, action: Any) -> Any:
+        if self.raw_form is not None:
+            return raw_actions.build(self.raw_form, np.asarray(action))
         if self.raw_integers is not None:
             action = np.rint(action).astype(self.raw_integers)
         return np.asarray(action, self.low.dtype)[0] if self.raw_is_number else action
 
     def from_raw(self, action: Any) -> np.ndarray:
-        return np.reshape(np.asarray(action, self.low.dtype), tuple(self.shape))
+        numbers = action if self.raw_form is None else raw_actions.flatten(self.raw_form, action)
+        return np.reshape(np.asarray(numbers, self.low.dtype), tuple(self.shape))
+
+    @property
+    def is_raw_vector(self) -> bool:
+        """True if the environment takes the vector itself, in whatever type of floats."""
+        form = self.raw_form
+        return form is None or ("parts" not in form and len(form["shape"]) == 1 and form["dtype"].startswith("float"))
 
 
 class AttentionActionSpace(ActionSpace):

@@ -61,13 +61,12 @@ def action_space_of(space: gym.Space, level: str, names: list[str] | None = None
     )
 
 
-def _box_actions(space: gym.spaces.Box) -> tuple[ActionSpace, Convert | None]:
-    actions = BoxActionSpace(
-        np.asarray(space.shape or (1,)), low=np.atleast_1d(space.low), high=np.atleast_1d(space.high)
-    )
-    actions.raw_is_number = not space.shape
-    actions.raw_integers = str(space.dtype) if np.issubdtype(space.dtype, np.integer) else None
-    return actions, actions.to_raw if actions.raw_is_number or actions.raw_integers else None
+def _box_actions(space: gym.spaces.Box) -> tuple[ActionSpace, Convert]:
+    """The numbers of a box in a row: agents act in vectors. They have the environment's shape and dtype at last."""
+    size = int(np.prod(space.shape))
+    actions = BoxActionSpace(size, low=space.low.reshape(size), high=space.high.reshape(size))
+    actions.raw_form = {"shape": list(space.shape), "dtype": str(space.dtype), "is_number": not space.shape}
+    return actions, actions.to_raw
 
 
 def _combined_actions(space: gym.spaces.MultiDiscrete, level: str) -> tuple[ActionSpace, Convert]:
@@ -100,9 +99,7 @@ def simulator_columns(space: ActionSpace, actions: Any) -> np.ndarray:
     if isinstance(space, DiscreteActionSpace) and space.raw_actions is not None:
         return space.raw_actions[actions]
     if isinstance(space, BoxActionSpace):
-        actions = np.clip(actions, space.low, space.high)
-        actions = np.rint(actions).astype(space.raw_integers) if space.raw_integers else actions
-        return actions[:, 0] if space.raw_is_number else actions
+        return space.to_raw(np.clip(actions, space.low, space.high))
     return actions
 
 

@@ -218,10 +218,8 @@ class PettingZooEnvironment(MultiAgentEnvironment):
     def _simulator_action(self, player: str, action: ActionType | None) -> Any:
         if action is None:  # the agent has ended its episode, and the simulator goes on
             action = self.action_space_of(player).default_action
-        convert, dtype = self._to_simulator[player], self.env.action_space(player).dtype
-        action = action if convert is None else convert(action)
-        # heatup draws 64 bits, which PettingZoo's wrappers do not find in a box of 32
-        return action.astype(dtype, copy=False) if isinstance(action, np.ndarray) else action
+        convert = self._to_simulator[player]
+        return action if convert is None else convert(action)
 
     def _answer(
         self,

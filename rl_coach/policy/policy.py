@@ -306,8 +306,8 @@ class Policy:
         if self._output_filter.action_filters:
             action = self._output_filter.filter(ActionInfo(action)).action
         action = self.action_space.to_raw(self.action_space.clip_action_to_space(action))
-        if isinstance(self.action_space, BoxActionSpace) and not self.action_space.raw_integers:
-            return np.asarray(action, self.action_space.low.dtype)
+        if isinstance(self.action_space, BoxActionSpace) and self.action_space.raw_form is None:
+            return action if self.action_space.raw_integers else np.asarray(action, self.action_space.low.dtype)
         return action
 
     def __repr__(self) -> str:

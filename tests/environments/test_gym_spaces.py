@@ -5,7 +5,7 @@ import pytest
 from gymnasium import spaces
 
 from rl_coach.environments.gym_environment import ObservationSpaceType
-from rl_coach.environments.gym_spaces import StateReader, action_space_of, observation_space_of
+from rl_coach.environments.gym_spaces import StateReader, action_space_of, observation_space_of, simulator_columns
 from rl_coach.spaces import (
     ActionMaskSpace,
     BoxActionSpace,
@@ -86,14 +86,32 @@ def test_discrete_actions_may_start_anywhere():
     assert action_space_of(spaces.Discrete(3), "level")[1] is None
 
 
-def test_box_actions():
-    ours, convert = action_space_of(spaces.Box(np.array([-1, 0]), np.array([1, 2]), dtype=np.float32), "level")
-    assert (type(ours), convert) == (BoxActionSpace, None)
-    np.testing.assert_array_equal(ours.high, [1, 2])
-    ours, convert = action_space_of(spaces.Box(0, 9, (2,), np.int64), "level")
+@pytest.mark.parametrize(
+    "space",
+    [
+        spaces.Box(np.array([-1, 0]), np.array([1, 2]), dtype=np.float32),
+        spaces.Box(-0.1, 0.1, (2, 3), np.float32),
+        spaces.Box(-1, 1, (2, 1, 2), np.float64),
+        spaces.Box(0, 9, (2, 2), np.int64),
+        spaces.Box(0, 255, (3,), np.uint8),
+        spaces.Box(-1, 1, (1,), np.float16),
+        spaces.Box(0.0, 1.0, ()),
+    ],
+)
+def test_box_actions_have_the_shape_and_the_dtype_of_the_environment(space):
+    ours, convert = action_space_of(space, "level")
+    assert (type(ours), ours.num_dimensions) == (BoxActionSpace, 1)
+    for action in (ours.sample(), ours.low.astype(np.float64), ours.high.astype(np.float64), ours.default_action):
+        raw = convert(action)
+        assert space.contains(np.asarray(raw)) and np.asarray(raw).dtype == space.dtype
+        np.testing.assert_array_equal(convert(ours.from_raw(raw)), raw)
+    rows = simulator_columns(ours, np.stack([ours.low - 1, ours.high + 1]))
+    assert rows.shape == (2, *space.shape) and all(space.contains(np.asarray(row)) for row in rows)
+
+
+def test_numbers_are_rounded_to_integers():
+    _, convert = action_space_of(spaces.Box(0, 9, (2,), np.int64), "level")
     assert convert(np.array([1.6, 3.2])).tolist() == [2, 3]
-    ours, convert = action_space_of(spaces.Box(0.0, 1.0, ()), "level")
-    assert np.shape(convert(ours.default_action)) == ()
 
 
 def test_multi_binary_actions_become_a_multi_select():

@@ -1,0 +1,53 @@
+"""Agents in environments with unusual spaces, which assert that they get values of them."""
+
+from __future__ import annotations
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from rl_coach import make_agent
+from tests.frameworks import FRAMEWORK
+
+V3 = spaces.Box(-1, 1, (3,), np.float32)
+SMALL = {"middleware_parameters": {"scheme": []}}
+
+
+class Strict(gymnasium.Env):
+    """Random observations, episodes of 12 steps, and no action that is not in the space."""
+
+    def __init__(self, action_space, observation_space=V3):
+        self.action_space, self.observation_space = action_space, observation_space
+        self.given = []
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.observation_space.seed(seed)
+        self.steps = 0
+        return self.observation_space.sample(), self.info()
+
+    def info(self):
+        return {}
+
+    def step(self, action):
+        assert self.action_space.contains(action), f"{action!r} is not in {self.action_space}"
+        self.given.append(action)
+        self.steps += 1
+        return self.observation_space.sample(), 1.0, self.steps >= 12, False, self.info()
+
+
+def train(algorithm, env, steps=30, **settings):
+    """Train an agent for a few steps. :return: the agent"""
+    agent = make_agent(algorithm, env, heatup_steps=20, seed=0, framework=FRAMEWORK.name, **{**SMALL, **settings})
+    return agent.learn(steps)
+
+
+@pytest.mark.parametrize("algorithm", ["SAC", "TD3", "DDPG", "NAF", "A2C", "PG", "AdaptivePPO", "ClippedPPO"])
+def test_a_box_may_have_several_axes(algorithm):
+    env = Strict(spaces.Box(-0.1, 0.1, (2, 3), np.float32))
+    agent = train(algorithm, env)
+    action = agent.predict(np.zeros(3, np.float32))
+    assert env.action_space.contains(action)
+    assert agent.predict(np.zeros((2, 3), np.float32)).shape == (2, 2, 3)
+    assert env.action_space.contains(agent.act(np.zeros(3, np.float32)))
