@@ -101,9 +101,23 @@ def cast(space: ActionSpace, rows: Any) -> np.ndarray:
     return np.clip(array, space.low, space.high).astype(array.dtype) if isinstance(space, BoxActionSpace) else array
 
 
-def mask_size(space: ActionSpace) -> int | None:
-    """The number of 0 and 1 in a mask over the actions of a space; None if its actions cannot be masked."""
-    return space.num_actions if isinstance(space, DiscreteActionSpace) else None
+def mask_space_of(space: ActionSpace) -> ActionMaskSpace | None:
+    """The space of masks over the actions of a space; None if its actions cannot be masked."""
+    return ActionMaskSpace(space.num_actions, space.counts) if isinstance(space, DiscreteActionSpace) else None
+
+
+def read_masks(space: ActionMaskSpace, masks: Any, place: str) -> np.ndarray:
+    """Masks in the form that agents use.
+
+    :param masks: [..., A] as an environment gives them; of actions with parts also a mask for each part
+    :param place: what they are and where they are from, for the message
+    :raises CoachError: they do not fit, or have other numbers than 0 and 1
+    """
+    if isinstance(masks, (tuple, list)) and space.counts is not None and np.ndim(masks[0]):
+        masks = np.concatenate([np.ravel(part) for part in masks])
+    if (fault := space.fault(masks)) is not None:
+        raise CoachError(f"{place} {fault}")
+    return space.encode(masks)
 
 
 def first_wrong_probabilities(space: ActionSpace, rows: Any) -> Misfit | None:
@@ -111,7 +125,8 @@ def first_wrong_probabilities(space: ActionSpace, rows: Any) -> Misfit | None:
 
     :param rows: [N, A]
     """
-    size, array = mask_size(space), _as_numbers(rows)
+    size = space.num_actions if isinstance(space, DiscreteActionSpace) else None
+    array = _as_numbers(rows)
     if size is None:
         return Misfit(None, "given, and only discrete actions have them")
     if array is None or array.shape[1:] != (size,):

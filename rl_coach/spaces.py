@@ -200,10 +200,63 @@ class OneHotObservationSpace(VectorObservationSpace):
 
 class ActionMaskSpace(VectorObservationSpace):
     """A mask over discrete actions that comes with each observation: 1 for an action that may be taken, 0 for one
-    that may not. A masked action is never chosen and never bootstrapped from."""
+    that may not. A masked action is never chosen and never bootstrapped from. A mask of zeros alone masks nothing.
 
-    def __init__(self, num_actions: int):
+    :param num_actions: the number of actions
+    :param counts: the number of choices of each part of an action. The environment then gives a mask of all choices,
+        part after part, or one of all combinations. None if an action has no parts
+    """
+
+    counts: np.ndarray | None = None
+
+    def __init__(self, num_actions: int, counts: Sequence[int] | None = None):
         super().__init__(num_actions, 0, 1)
+        self.counts = None if counts is None else np.asarray(counts, int)
+
+    @property
+    def raw_shape(self) -> tuple[int, ...]:
+        """The shape in which the environment gives a mask."""
+        return (self.num_elements,) if self.counts is None else (int(self.counts.sum()),)
+
+    def fault(self, masks: Any) -> str | None:
+        """The reason why [..., A] are no masks of this space; None if they are."""
+        masks = np.asarray(masks)
+        if masks.dtype.kind not in "biuf" or masks.shape[-1:] not in (self.raw_shape, tuple(self.shape)):
+            return f"has the shape {masks.shape}, which does not fit its actions: {self._form}"
+        if not ((masks == 0) | (masks == 1)).all():
+            return f"has other numbers than 0 and 1: {masks.tolist()}"
+        return None
+
+    @property
+    def _form(self) -> str:
+        if self.counts is None:
+            return f"{self.num_elements} actions"
+        return f"parts of {', '.join(map(str, self.counts))} choices, {self.raw_shape[0]} in all"
+
+    def encode(self, masks: Any) -> np.ndarray:
+        """Masks of the actions.
+
+        :param masks: [..., A], or [..., S] with a number for each choice of each part
+        :return: [..., A]
+        """
+        masks = np.asarray(masks)
+        if self.counts is None or masks.shape[-1:] != self.raw_shape:
+            return _unless_all_zero(masks)
+        combined = np.ones((*masks.shape[:-1], 1), masks.dtype)
+        for part in np.split(masks, np.cumsum(self.counts)[:-1], axis=-1):
+            combined = combined[..., :, None] * _unless_all_zero(part)[..., None, :]
+            combined = combined.reshape((*masks.shape[:-1], -1))
+        return combined
+
+    def action_nearest(self, mask: np.ndarray, action: Any) -> Any:
+        """The action if a mask [A] allows it, otherwise the first one that it allows."""
+        return action if mask[action] else int(np.argmax(mask))
+
+
+def _unless_all_zero(masks: np.ndarray) -> np.ndarray:
+    """The masks, with ones in the place of a mask of zeros alone."""
+    allows_any = masks.any(axis=-1, keepdims=True)
+    return masks if allows_any.all() else np.where(allows_any, masks, np.ones_like(masks))
 
 
 class TensorObservationSpace(ObservationSpace):
@@ -432,9 +485,11 @@ class DiscreteActionSpace(ActionSpace):
 
     :param filtered_action_space: the space that these actions stand for, where a filter made them
     :ivar raw_actions: [A, ...] the environment's own action for each number; None where that is the number
+    :ivar counts: the number of choices of each part, if the actions are combinations of parts; None if they are not
     """
 
     raw_actions: np.ndarray | None = None
+    counts: list[int] | None = None
     clips_actions = False
 
     def __init__(

@@ -36,7 +36,7 @@ _TOLERANCE = 1e-5
 READABLE = (gym.spaces.Box, gym.spaces.Discrete, gym.spaces.MultiBinary, gym.spaces.MultiDiscrete)
 """The spaces of observations that become arrays."""
 
-_ENDS_A_RUN = ("mask", "reward type")
+_ENDS_A_RUN = ("reward type",)
 """Kinds of findings with which a run cannot go on."""
 
 _said: set[tuple[str, str]] = set()
@@ -148,7 +148,7 @@ def mask_findings(observation: Any, info: dict[str, Any]) -> Iterator[Finding]:
     """The mask of a state in which one must act, if it allows nothing."""
     mask = action_mask_of(observation, info)
     if mask is not None and not np.any(mask):
-        yield Finding("mask", "the action mask allows no action at all")
+        yield Finding("mask", "the action mask allows no action at all: it masks nothing")
 
 
 def short(value: Any) -> str:
@@ -178,7 +178,6 @@ class FirstSteps:
         """Check what an episode begins with.
 
         :param is_of_old_gym: the environment answers a step with four values
-        :raises CoachError: nothing is allowed
         """
         if is_of_old_gym:
             say_once(self._level, Finding("old step", OLD_STEP), None)
@@ -188,7 +187,7 @@ class FirstSteps:
     def __call__(self, action: Any) -> tuple:
         """Step, and check the answer.
 
-        :raises CoachError: nothing is allowed, or the reward is no number
+        :raises CoachError: the reward is no number
         """
         answer = self._own_step(action)
         self._num_steps += 1

@@ -264,7 +264,7 @@ class GymEnvironment(Environment):
         actions: list[str] = getattr(getattr(simulator, "unwrapped", simulator), "get_action_meanings", list)()
         space = gym_wrappers.present_space(simulator.action_space)
         self.action_space, self._to_simulator_action = gym_spaces.action_space_of(space, self.env_id, actions)
-        found = gym_probe.probe(simulator, self.simulator_action(self._action_space.default_action), self.seed)
+        found = gym_probe.probe(simulator, functools.partial(gym_spaces.allowed_action, self._action_space), self.seed)
         self.env = found.env
         self._simulator = self.env.unwrapped
         self._read_state = gym_spaces.StateReader(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterable, NamedTuple
+from typing import Any, Callable, Iterable, NamedTuple
 
 import gymnasium as gym
 import numpy as np
@@ -22,17 +22,14 @@ class Probe(NamedTuple):
     steps_are_of_old_gym: bool
 
 
-def probe(simulator: Any, action: Any, seed: int | None) -> Probe:
+def probe(simulator: Any, first_action: Callable[[Any], Any], seed: int | None) -> Probe:
     """Reset an environment and take one step.
 
-    :param action: the step's action, in the environment's own space; if the environment masks this
-        action, the first allowed action replaces it
+    :param first_action: the step's action, in the environment's own space, for the action mask or None
     """
     env = OldApiEnvironment(simulator)
     observation, info = env.reset(seed=seed)
-    mask = action_mask_of(observation, info)
-    if mask is not None and np.ndim(mask) == 1 and np.ndim(action) == 0 and not mask[action]:
-        action = int(np.argmax(mask))
+    action = first_action(action_mask_of(observation, info))
     next_observation, _, _, _, next_info = env.step(action)
     reuses_memory = any(np.may_share_memory(a, b) for a in _arrays(observation) for b in _arrays(next_observation))
     return Probe(

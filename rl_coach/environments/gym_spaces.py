@@ -5,6 +5,8 @@ Functions that would change nothing are None, so that a plain vector observation
 
 from __future__ import annotations
 
+import logging
+import math
 from typing import Any, Callable, Iterator, Mapping, Sequence
 
 import gymnasium as gym
@@ -14,13 +16,12 @@ from rl_coach.core_types import StateType
 from rl_coach.environments.environment_checks import READABLE, Finding, form_finding, missing
 from rl_coach.environments.gym_probe import ACTION_MASK
 from rl_coach.environments.observation_space_type import ObservationSpaceType
+from rl_coach.space_values import mask_space_of, read_masks
 from rl_coach.spaces import (
-    ActionMaskSpace,
     ActionSpace,
     BoxActionSpace,
     DiscreteActionSpace,
     ImageObservationSpace,
-    MultiSelectActionSpace,
     ObservationSpace,
     OneHotObservationSpace,
     PlanarMapsObservationSpace,
@@ -29,6 +30,8 @@ from rl_coach.spaces import (
     VectorObservationSpace,
 )
 from rl_coach.utils import CoachError, did_you_mean
+
+logger = logging.getLogger("rl_coach")
 
 MAX_NUM_COMBINED_ACTIONS = 4096
 
@@ -50,10 +53,7 @@ def action_space_of(space: gym.Space, level: str, names: list[str] | None = None
         return actions, actions.to_raw
     if isinstance(space, gym.spaces.Box):
         return _box_actions(space)
-    if isinstance(space, gym.spaces.MultiBinary) and len(space.shape) == 1:
-        _check_size(2 ** int(space.shape[0]), space, level)
-        return MultiSelectActionSpace(int(space.shape[0]), int(space.shape[0])), None
-    if isinstance(space, gym.spaces.MultiDiscrete):
+    if isinstance(space, (gym.spaces.MultiDiscrete, gym.spaces.MultiBinary)):
         return _combined_actions(space, level)
     raise CoachError(
         f"level '{level}': the action space {space} is not supported; Discrete, Box, MultiBinary and "
@@ -69,14 +69,16 @@ def _box_actions(space: gym.spaces.Box) -> tuple[ActionSpace, Convert]:
     return actions, actions.to_raw
 
 
-def _combined_actions(space: gym.spaces.MultiDiscrete, level: str) -> tuple[ActionSpace, Convert]:
-    counts = np.ravel(space.nvec).astype(int)
-    _check_size(int(np.prod(counts)), space, level)
-    start = np.broadcast_to(getattr(space, "start", 0), space.shape)
-    combinations = np.indices(tuple(counts)).reshape(len(counts), -1).T.reshape(-1, *space.shape) + start
+def _combined_actions(
+    space: gym.spaces.MultiDiscrete | gym.spaces.MultiBinary, level: str
+) -> tuple[ActionSpace, Convert]:
+    shape, start = space.shape, np.broadcast_to(getattr(space, "start", 0), space.shape)
+    counts = [2] * math.prod(shape) if isinstance(space, gym.spaces.MultiBinary) else np.ravel(space.nvec).tolist()
+    _check_size(math.prod(counts), space, level)
+    combinations = np.indices(tuple(counts)).reshape(len(counts), -1).T.reshape(-1, *shape) + start
     descriptions = [", ".join(str(part) for part in np.ravel(combination)) for combination in combinations]
     actions = DiscreteActionSpace(len(combinations), descriptions=descriptions)
-    actions.raw_actions = combinations.astype(space.dtype)
+    actions.raw_actions, actions.counts = combinations.astype(space.dtype), counts
     return actions, actions.to_raw
 
 
@@ -183,6 +185,7 @@ class StateReader:
     :param info: an info of the environment
     :param copies: copy each observation, because the environment writes the next one into the same array
     :param names: the observations to read; None reads all that networks can take
+    :param player: whose observations these are, for error messages
     :raises CoachError: an observation does not fit the space; Coach has no space for one that is named, or for any
 
     :ivar left_out: the spaces of the observations that no network can read, such as texts, by name
@@ -198,10 +201,13 @@ class StateReader:
         info: dict[str, Any],
         copies: bool = False,
         names: Sequence[str] | None = None,
+        player: str | None = None,
     ):
         self.state_space = StateSpace({})
         self.left_out: dict[str, gym.Space] = {}
-        self._num_actions = action_space.num_actions if isinstance(action_space, DiscreteActionSpace) else None
+        self._mask_space = mask_space_of(action_space)
+        of_player = "" if player is None else f" of player '{player}'"
+        self._mask_place = f"level '{level}': the action_mask{of_player}"
         self._parts: list[tuple[str, tuple[str, ...], Convert | None]] = []
         self._spaces: list[gym.Space] = []
         leaves = {"/".join(path) or "observation": (path, part) for path, part in _leaves(space)}
@@ -219,21 +225,42 @@ class StateReader:
             self.state_space[name] = sub_space
             self._parts.append((name, path, _array_conversion(part, convert, sample, copies)))
             self._spaces.append(part)
-        self._adds_mask = ACTION_MASK not in self.state_space and self._is_mask(info.get(ACTION_MASK))
+        self._adds_mask = self._finds_mask(info)
         if self._adds_mask:
-            self.state_space[ACTION_MASK] = ActionMaskSpace(self._num_actions or 0)
+            assert self._mask_space is not None
+            self.state_space[ACTION_MASK] = self._mask_space
         self._plain_name = self._parts[0][0] if len(self._parts) == 1 and not self._parts[0][1] else None
         self._plain_convert = self._parts[0][2]
 
     def _part(
         self, name: str, part: gym.Space, kind: ObservationSpaceType | None, level: str
     ) -> tuple[ObservationSpace, Convert | None]:
-        if name == ACTION_MASK and self._num_actions is not None and part.shape == (self._num_actions,):
-            return ActionMaskSpace(self._num_actions), None
-        return observation_space_of(part, kind, level, name)
+        if name != ACTION_MASK or self._mask_space is None:
+            return observation_space_of(part, kind, level, name)
+        if len(part.shape or ()) != 1:
+            raise CoachError(f"{self._mask_place} has the space {part}, and a mask is a vector of 0 and 1")
+        return self._mask_space, self._read_masks
 
-    def _is_mask(self, mask: Any) -> bool:
-        return self._num_actions is not None and np.shape(mask) == (self._num_actions,)
+    def _finds_mask(self, info: dict[str, Any]) -> bool:
+        """True if masks come with the infos. :raises CoachError: the first one does not fit the actions"""
+        mask = info.get(ACTION_MASK)
+        if mask is None or ACTION_MASK in self.state_space:
+            return False
+        if self._mask_space is None:
+            logger.warning("%s is not used: the actions are not discrete", self._mask_place)
+            return False
+        self._read_masks(mask)
+        return True
+
+    def _read_masks(self, masks: Any) -> np.ndarray:
+        assert self._mask_space is not None
+        return read_masks(self._mask_space, masks, self._mask_place)
+
+    def _refuse_late_mask(self, info: Mapping[str, Any]) -> None:
+        if self._mask_space is not None and ACTION_MASK not in self.state_space and info[ACTION_MASK] is not None:
+            raise CoachError(
+                f"{self._mask_place} comes for the first time after the first step: give one with each state"
+            )
 
     def unfit(self, observation: Any) -> Finding | None:
         """The fault of the first part of an observation that cannot be read, or is missing; None if there is none."""
@@ -258,8 +285,13 @@ class StateReader:
             }
         if self._adds_mask:
             mask = info.get(ACTION_MASK)
-            state[ACTION_MASK] = np.ones(self._num_actions or 0, np.int8) if mask is None else np.array(mask)
+            state[ACTION_MASK] = self._mask_of_all() if mask is None else np.array(self._read_masks(mask))
+        elif ACTION_MASK in info:
+            self._refuse_late_mask(info)
         return state
+
+    def _mask_of_all(self) -> np.ndarray:
+        return np.ones(self.state_space[ACTION_MASK].shape, np.int8)
 
     def columns(self, observations: Any, infos: Mapping[str, np.ndarray], count: int) -> dict[str, np.ndarray]:
         """As a call, for several observations at once.
@@ -276,9 +308,24 @@ class StateReader:
         if self._adds_mask:
             masks = infos.get(ACTION_MASK)
             if masks is None:
-                masks = np.ones((count, self._num_actions or 0), np.int8)
-            states[ACTION_MASK] = masks.filled(1) if isinstance(masks, np.ma.MaskedArray) else np.array(masks)
+                masks = np.stack([self._mask_of_all()] * count)
+            masks = masks.filled(1) if isinstance(masks, np.ma.MaskedArray) else masks
+            states[ACTION_MASK] = np.array(self._read_masks(masks))
+        elif ACTION_MASK in infos:
+            self._refuse_late_mask(infos)
         return states
+
+
+def allowed_action(space: ActionSpace, mask: Any) -> Any:
+    """An action of the environment for its first step: the default one, or the first one that a mask allows.
+
+    :param space: one that ``action_space_of`` made
+    :param mask: as the environment gives it; None allows all. A mask that does not fit is refused later
+    """
+    masks, action = mask_space_of(space), space.default_action
+    if masks is not None and mask is not None and masks.fault(mask) is None:
+        action = masks.action_nearest(masks.encode(mask), action)
+    return space.to_raw(action)
 
 
 def _leaves(space: gym.Space, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], gym.Space]]:

@@ -24,7 +24,8 @@ from rl_coach.filters.description import DescriptionReader
 from rl_coach.filters.filter import InputFilter
 from rl_coach.policy import files as policy_files
 from rl_coach.policy.action_choice import CHOICES, ActionChoice
-from rl_coach.spaces import ActionSpace, BoxActionSpace, DiscreteActionSpace, OneHotObservationSpace
+from rl_coach.space_values import read_masks
+from rl_coach.spaces import ActionMaskSpace, ActionSpace, BoxActionSpace, DiscreteActionSpace, OneHotObservationSpace
 from rl_coach.utilities import plain_data
 from rl_coach.utilities.files import Path
 from rl_coach.utils import CoachError, did_you_mean
@@ -266,6 +267,8 @@ class Policy:
                 )
             array = array.reshape(shape)
         space = self._spaces[name]
+        if isinstance(space, ActionMaskSpace):
+            return read_masks(space, array, f"the observation '{name}'")
         return self._one_hot(name, space, array) if isinstance(space, OneHotObservationSpace) else array
 
     @staticmethod
@@ -315,7 +318,8 @@ class Policy:
 
 
 def _raw_shape(space: Any) -> tuple[int, ...]:
-    return tuple(space.raw_shape if isinstance(space, OneHotObservationSpace) else space.shape.tolist())
+    has_raw_shape = isinstance(space, (OneHotObservationSpace, ActionMaskSpace))
+    return tuple(space.raw_shape if has_raw_shape else space.shape.tolist())
 
 
 def _nearest_to_zero(space: Any) -> np.ndarray:

@@ -11,13 +11,14 @@ from rl_coach.spaces import (
     BoxActionSpace,
     DiscreteActionSpace,
     ImageObservationSpace,
-    MultiSelectActionSpace,
     OneHotObservationSpace,
     PlanarMapsObservationSpace,
     TensorObservationSpace,
     VectorObservationSpace,
 )
 from rl_coach.utils import CoachError
+
+V3 = spaces.Box(-1, 1, (3,))
 
 
 def bytes_of(*shape):
@@ -114,9 +115,13 @@ def test_numbers_are_rounded_to_integers():
     assert convert(np.array([1.6, 3.2])).tolist() == [2, 3]
 
 
-def test_multi_binary_actions_become_a_multi_select():
-    ours, _ = action_space_of(spaces.MultiBinary(3), "level")
-    assert (type(ours), ours.num_actions) == (MultiSelectActionSpace, 8)
+@pytest.mark.parametrize("shape", [3, (2, 2)])
+def test_multi_binary_actions_become_their_product(shape):
+    space = spaces.MultiBinary(shape)
+    ours, convert = action_space_of(space, "level")
+    made = [convert(action) for action in range(ours.num_actions)]
+    assert len({one.tobytes() for one in made}) == 2 ** space.sample().size
+    assert all(space.contains(one) and ours.from_raw(one) == action for action, one in enumerate(made))
 
 
 def test_multi_discrete_actions_become_their_product():
@@ -168,8 +173,64 @@ def test_a_mask_in_the_info():
     np.testing.assert_array_equal(reader(1, {})["action_mask"], np.ones(4))
 
 
-def test_a_mask_of_another_size_is_no_mask():
-    assert reader_of(spaces.Discrete(3), 0, {"action_mask": np.ones(7)}).state_space.action_mask_name is None
+@pytest.mark.parametrize(
+    ("mask", "fault"),
+    [
+        (np.ones(7), r"has the shape \(7,\), which does not fit its actions: 4 actions"),
+        (np.ones((2, 2)), r"has the shape \(2, 2\)"),
+        (np.array([0, 1, 2, 0]), "has other numbers than 0 and 1"),
+        (np.array([-0.3, 2.5, 1.0, 0.0]), "has other numbers than 0 and 1"),
+    ],
+)
+def test_what_is_no_mask_is_an_error(mask, fault):
+    with pytest.raises(CoachError, match=f"level 'level': the action_mask {fault}"):
+        reader_of(spaces.Discrete(3), 0, {"action_mask": mask})
+    reader = reader_of(spaces.Discrete(3), 0, {"action_mask": np.ones(4)})
+    with pytest.raises(CoachError, match=fault):
+        reader(1, {"action_mask": mask})
+    in_observation = spaces.Dict({"board": spaces.Discrete(3), "action_mask": spaces.Box(-9, 9, mask.shape)})
+    with pytest.raises(CoachError, match="the action_mask has"):
+        reader_of(in_observation, (one := {"board": 0, "action_mask": mask}))(one, {})
+
+
+def test_a_mask_that_comes_later_is_an_error():
+    reader = reader_of(spaces.Discrete(3), 0)
+    assert "action_mask" not in reader(1, {"action_mask": None})
+    with pytest.raises(CoachError, match="comes for the first time after the first step: give one with each state"):
+        reader(1, {"action_mask": np.ones(4)})
+    with pytest.raises(CoachError, match="comes for the first time"):
+        reader.columns(np.zeros(2, int), {"action_mask": np.ones((2, 4))}, 2)
+
+
+def test_a_mask_over_continuous_actions_is_not_used_and_says_so(caplog):
+    box = action_space_of(spaces.Box(-1, 1, (4,)), "level")[0]
+    StateReader(spaces.Discrete(3), box, None, "level", 0, {"action_mask": np.ones(4)})
+    assert "the action_mask is not used: the actions are not discrete" in caplog.text
+
+
+PARTS = [spaces.MultiDiscrete([3, 2]), spaces.MultiDiscrete([3, 2], start=[4, -1]), spaces.MultiBinary(3)]
+
+
+@pytest.mark.parametrize("space", PARTS)
+def test_a_mask_of_each_part_masks_combinations(space):
+    ours, convert = action_space_of(space, "level")
+    rng, counts = np.random.default_rng(0), ours.counts
+    start = np.broadcast_to(getattr(space, "start", 0), space.shape)
+    for _ in range(20):
+        parts = [rng.integers(0, 2, count, dtype=np.int8) for count in counts]
+        reader = StateReader(V3, ours, None, "level", np.zeros(3), {"action_mask": tuple(parts)})
+        mask = reader(np.zeros(3), {"action_mask": np.concatenate(parts)})["action_mask"]
+        for action in range(ours.num_actions):
+            chosen = convert(action) - start
+            allowed = all(part[choice] or not part.any() for part, choice in zip(parts, chosen))
+            assert mask[action] == allowed
+        column = reader.columns(np.zeros((2, 3)), {"action_mask": np.stack([np.concatenate(parts)] * 2)}, 2)
+        np.testing.assert_array_equal(column["action_mask"], [mask, mask])
+
+
+def test_a_mask_of_zeros_masks_nothing():
+    reader = reader_of(spaces.Discrete(3), 0, {"action_mask": np.zeros(4)})
+    assert reader(0, {"action_mask": np.zeros(4, np.int8)})["action_mask"].tolist() == [1, 1, 1, 1]
 
 
 def test_observations_that_are_no_arrays_become_some():

@@ -17,9 +17,9 @@ SMALL = {"middleware_parameters": {"scheme": []}}
 class Strict(gymnasium.Env):
     """Random observations, episodes of 12 steps, and no action that is not in the space."""
 
-    def __init__(self, action_space, observation_space=V3):
+    def __init__(self, action_space, observation_space=V3, mask=None):
         self.action_space, self.observation_space = action_space, observation_space
-        self.given = []
+        self.mask, self.given = mask, []
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
@@ -28,7 +28,7 @@ class Strict(gymnasium.Env):
         return self.observation_space.sample(), self.info()
 
     def info(self):
-        return {}
+        return {} if self.mask is None else {"action_mask": self.mask}
 
     def step(self, action):
         assert self.action_space.contains(action), f"{action!r} is not in {self.action_space}"
@@ -51,3 +51,41 @@ def test_a_box_may_have_several_axes(algorithm):
     assert env.action_space.contains(action)
     assert agent.predict(np.zeros((2, 3), np.float32)).shape == (2, 2, 3)
     assert env.action_space.contains(agent.act(np.zeros(3, np.float32)))
+
+
+MASKED = [
+    (spaces.Discrete(4, start=5), [0, 1, 0, 1], [[6, 8]]),
+    (spaces.MultiDiscrete([3, 2]), [1, 0, 0, 1, 1], [[0], [0, 1]]),
+    (spaces.MultiBinary(3), [0, 1, 1, 0, 0, 0], [[1], [0], [0, 1]]),
+]
+
+
+@pytest.mark.parametrize("algorithm", ["DQN", "A2C", "ClippedPPO"])
+@pytest.mark.parametrize(("space", "mask", "allowed"), MASKED)
+def test_masks_are_obeyed(algorithm, space, mask, allowed):
+    env = Strict(space, mask=np.array(mask, np.int8))
+    agent = train(algorithm, env)
+    given = [*env.given, agent.predict(np.zeros(3, np.float32), infos={"action_mask": env.mask})]
+    for action in given:
+        assert all(part in choices for part, choices in zip(np.ravel(action), allowed))
+
+
+@pytest.mark.parametrize("algorithm", ["DQN", "ClippedPPO"])
+def test_multi_binary_actions(algorithm):
+    env = Strict(spaces.MultiBinary(3))
+    agent = train(algorithm, env)
+    assert env.action_space.contains(agent.predict(np.zeros(3, np.float32)))
+    assert len({one.tobytes() for one in env.given}) > 4
+
+
+def test_a_mask_of_an_own_loop_may_be_of_parts():
+    agent = make_agent(
+        "DQN", observation_space=V3, action_space=spaces.MultiDiscrete([3, 2]), action_mask=True, seed=0,
+        framework=FRAMEWORK.name, batch_size=4, **SMALL,
+    )  # fmt: skip
+    mask = np.array([0, 0, 1, 1, 0], np.int8)
+    for _ in range(20):
+        assert agent.act(np.zeros(3, np.float32), infos={"action_mask": mask}).tolist() == [2, 0]
+        agent.observe(0.0, True, next_states=np.zeros(3, np.float32), infos={"action_mask": mask})
+    assert agent.predict(np.zeros(3, np.float32), infos={"action_mask": mask}).tolist() == [2, 0]
+    assert agent.predict(np.zeros((1, 3), np.float32), infos=[{"action_mask": mask}]).tolist() == [[2, 0]]
