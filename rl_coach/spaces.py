@@ -270,7 +270,10 @@ class PlanarMapsObservationSpace(ObservationSpace):
     """Stacked planes of one height and width (an image's channels, feature maps), or one plane alone: [H, W].
 
     :param channels_axis: the axis that counts the planes, where there is one that does; -1 is the last
+    :ivar raw_channels_first: the environment has the planes on its first axis, and they are moved to the last one
     """
+
+    raw_channels_first = False
 
     def __init__(self, shape: Any, low: Bound, high: Bound, channels_axis: int = -1):
         super().__init__(shape, low, high)
@@ -284,6 +287,16 @@ class PlanarMapsObservationSpace(ObservationSpace):
     def channels(self) -> int:
         """Number of planes."""
         return 1 if self.num_dimensions == 2 else int(self.shape[self.channels_axis])
+
+    @property
+    def raw_shape(self) -> tuple[int, ...]:
+        """The shape in which the environment gives an observation."""
+        shape = tuple(self.shape.tolist())
+        return (shape[-1], *shape[:-1]) if self.raw_channels_first else shape
+
+    def encode(self, observations: Any) -> np.ndarray:
+        """[..., *shape] of [..., *raw_shape]."""
+        return np.ascontiguousarray(np.moveaxis(observations, -3, -1)) if self.raw_channels_first else observations
 
 
 class ImageObservationSpace(PlanarMapsObservationSpace):

@@ -153,10 +153,15 @@ def _array_observations(
         return _array_observations(space, ObservationSpaceType.Vector)
     if rank != 3:
         return TensorObservationSpace(np.asarray(shape), space.low, space.high), None
-    axis = _channels_axis(shape)
-    if shape[axis] in (1, 3, 4) and (kind is ObservationSpaceType.Image or space.dtype == np.uint8):
-        return ImageObservationSpace(shape, float(space.high.max()), channels_axis=axis), None
-    return PlanarMapsObservationSpace(shape, space.low, space.high, channels_axis=axis), None
+    is_first = _has_channels_first(shape)
+    low, high = (np.moveaxis(bound, 0, -1) if is_first else bound for bound in (space.low, space.high))
+    maps: PlanarMapsObservationSpace
+    if low.shape[-1] in (1, 3, 4) and (kind is ObservationSpaceType.Image or space.dtype == np.uint8):
+        maps = ImageObservationSpace(low.shape, float(high.max()))
+    else:
+        maps = PlanarMapsObservationSpace(low.shape, low, high)
+    maps.raw_channels_first = is_first
+    return maps, maps.encode if is_first else None
 
 
 def _flatten(shape: tuple[int, ...]) -> Convert:
@@ -165,9 +170,14 @@ def _flatten(shape: tuple[int, ...]) -> Convert:
     return lambda value: np.reshape(value, (*np.shape(value)[: np.ndim(value) - rank], size))
 
 
-def _channels_axis(shape: tuple[int, ...]) -> int:
-    """The last axis, unless the first alone counts as few as an image's channels (PyTorch's order)."""
-    return 0 if shape[0] in (1, 3, 4) and shape[-1] not in (1, 3, 4) else -1
+def _has_channels_first(shape: tuple[int, ...]) -> bool:
+    """True if the first axis alone is as short as channels are (PyTorch's order, Gymnasium's stacked frames). Small
+    boards may have any order, and keep theirs unless they are square."""
+    channels, height, width = shape
+    if width in (1, 3, 4) or channels >= min(height, width):
+        return False
+    is_image = height == width or min(height, width) >= 8
+    return (is_image and channels in (1, 3, 4)) or 4 * channels <= min(height, width)
 
 
 class StateReader:

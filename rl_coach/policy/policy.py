@@ -25,7 +25,14 @@ from rl_coach.filters.filter import InputFilter
 from rl_coach.policy import files as policy_files
 from rl_coach.policy.action_choice import CHOICES, ActionChoice
 from rl_coach.space_values import read_masks
-from rl_coach.spaces import ActionMaskSpace, ActionSpace, BoxActionSpace, DiscreteActionSpace, OneHotObservationSpace
+from rl_coach.spaces import (
+    ActionMaskSpace,
+    ActionSpace,
+    BoxActionSpace,
+    DiscreteActionSpace,
+    OneHotObservationSpace,
+    PlanarMapsObservationSpace,
+)
 from rl_coach.utilities import plain_data
 from rl_coach.utilities.files import Path
 from rl_coach.utils import CoachError, did_you_mean
@@ -258,17 +265,20 @@ class Policy:
 
     def _fitting(self, name: str, value: Any, batch: tuple[int, ...]) -> np.ndarray:
         """An observation, or a batch, as a point of its space; Coach flattens vectors of other ranks, for one."""
-        array = np.asarray(value)
+        array, space = np.asarray(value), self._spaces[name]
         shape = batch + self._shapes[name]
         if array.shape != shape:
+            if isinstance(space, PlanarMapsObservationSpace) and array.shape == (*batch, *space.shape.tolist()):
+                return array
             if array.size != np.prod(shape, dtype=int):
                 raise CoachError(
                     f"the observation '{name}' has the shape {array.shape}, but the policy was trained on {shape}"
                 )
             array = array.reshape(shape)
-        space = self._spaces[name]
         if isinstance(space, ActionMaskSpace):
             return read_masks(space, array, f"the observation '{name}'")
+        if isinstance(space, PlanarMapsObservationSpace):
+            return space.encode(array)
         return self._one_hot(name, space, array) if isinstance(space, OneHotObservationSpace) else array
 
     @staticmethod
@@ -318,7 +328,7 @@ class Policy:
 
 
 def _raw_shape(space: Any) -> tuple[int, ...]:
-    has_raw_shape = isinstance(space, (OneHotObservationSpace, ActionMaskSpace))
+    has_raw_shape = isinstance(space, (OneHotObservationSpace, ActionMaskSpace, PlanarMapsObservationSpace))
     return tuple(space.raw_shape if has_raw_shape else space.shape.tolist())
 
 
@@ -326,7 +336,9 @@ def _nearest_to_zero(space: Any) -> np.ndarray:
     """The point of an observation space that is nearest to 0."""
     if isinstance(space, OneHotObservationSpace):
         return space.starts
-    return np.clip(np.zeros([int(length) for length in space.shape]), space.low, space.high)
+    nearest = np.clip(np.zeros([int(length) for length in space.shape]), space.low, space.high)
+    is_moved = isinstance(space, PlanarMapsObservationSpace) and space.raw_channels_first
+    return np.moveaxis(nearest, -1, 0) if is_moved else nearest
 
 
 def _find(observation: Mapping[str, Any], name: str) -> Any:

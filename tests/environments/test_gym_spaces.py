@@ -6,6 +6,7 @@ from gymnasium import spaces
 
 from rl_coach.environments.gym_environment import ObservationSpaceType
 from rl_coach.environments.gym_spaces import StateReader, action_space_of, observation_space_of, simulator_columns
+from rl_coach.filters.observation.observation_move_axis_filter import ObservationMoveAxisFilter
 from rl_coach.spaces import (
     ActionMaskSpace,
     BoxActionSpace,
@@ -37,7 +38,11 @@ def reader_of(space, observation, info=None, actions=4, **options):
         (bytes_of(210, 160, 3), None, ImageObservationSpace, (210, 160, 3)),
         (bytes_of(84, 84, 1), None, ImageObservationSpace, (84, 84, 1)),
         (bytes_of(84, 84), None, ImageObservationSpace, (84, 84, 1)),
-        (bytes_of(3, 84, 84), None, ImageObservationSpace, (3, 84, 84)),
+        (bytes_of(3, 84, 84), None, ImageObservationSpace, (84, 84, 3)),
+        (bytes_of(4, 84, 84), None, ImageObservationSpace, (84, 84, 4)),
+        (bytes_of(12, 84, 96), None, PlanarMapsObservationSpace, (84, 96, 12)),
+        (spaces.Box(0, 1, (2, 64, 64)), None, PlanarMapsObservationSpace, (64, 64, 2)),
+        (spaces.Box(0, 1, (6, 7, 8)), None, PlanarMapsObservationSpace, (6, 7, 8)),
         (bytes_of(84, 84, 7), None, PlanarMapsObservationSpace, (84, 84, 7)),
         (spaces.Box(0, 1, (8, 8, 3)), None, PlanarMapsObservationSpace, (8, 8, 3)),
         (spaces.Box(0, 1, (8, 8, 3)), ObservationSpaceType.Image, ImageObservationSpace, (8, 8, 3)),
@@ -60,9 +65,17 @@ def test_observation_spaces(space, kind, expected, shape):
     assert tuple(ours.shape) == shape
 
 
-def test_the_channels_axis_is_found():
-    assert observation_space_of(bytes_of(3, 84, 84), None, "level")[0].channels_axis == 0
-    assert observation_space_of(bytes_of(84, 84, 3), None, "level")[0].channels_axis == -1
+def test_channels_are_moved_to_the_last_axis():
+    space = bytes_of(3, 8, 9)
+    ours, convert = observation_space_of(space, None, "level")
+    image = space.sample()
+    np.testing.assert_array_equal(convert(image), image.transpose(1, 2, 0))
+    np.testing.assert_array_equal(convert(image[None]), image.transpose(1, 2, 0)[None])
+    assert (ours.channels_axis, ours.channels, ours.raw_shape) == (-1, 3, (3, 8, 9))
+    moving = ObservationMoveAxisFilter(0, 2)  # as presets had it
+    assert moving.get_filtered_observation_space(ours) is ours
+    np.testing.assert_array_equal(moving.filter(convert(image)), convert(image))
+    np.testing.assert_array_equal(moving.filter_batch(convert(image[None])), convert(image[None]))
 
 
 def test_discrete_observations_become_one_hot_vectors():

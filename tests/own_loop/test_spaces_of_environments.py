@@ -8,6 +8,7 @@ import pytest
 from gymnasium import spaces
 
 from rl_coach import make_agent
+from rl_coach.memories.memory import MemoryGranularity
 from tests.frameworks import FRAMEWORK
 
 V3 = spaces.Box(-1, 1, (3,), np.float32)
@@ -89,3 +90,15 @@ def test_a_mask_of_an_own_loop_may_be_of_parts():
         agent.observe(0.0, True, next_states=np.zeros(3, np.float32), infos={"action_mask": mask})
     assert agent.predict(np.zeros(3, np.float32), infos={"action_mask": mask}).tolist() == [2, 0]
     assert agent.predict(np.zeros((1, 3), np.float32), infos=[{"action_mask": mask}]).tolist() == [[2, 0]]
+
+
+def test_images_with_channels_first():
+    env = Strict(spaces.Discrete(2), spaces.Box(0, 255, (3, 40, 44), np.uint8))
+    memory = {"max_size": (MemoryGranularity.Transitions, 200)}
+    agent = make_agent("DQN", env, heatup_steps=10, seed=0, framework=FRAMEWORK.name, memory=memory, batch_size=4)
+    agent.learn(6)
+    policy, images = agent._acting_policy(), np.stack([env.observation_space.sample() for _ in range(9)])
+    assert policy.observation_shapes == {"observation": (3, 40, 44)}
+    one_by_one = [agent.predict(image) for image in images]
+    assert agent.predict(images).tolist() == one_by_one
+    assert [policy.act(image.transpose(1, 2, 0)) for image in images] == one_by_one
