@@ -9,6 +9,7 @@ from gymnasium import spaces
 
 from rl_coach import make_agent
 from rl_coach.memories.memory import MemoryGranularity
+from rl_coach.utils import CoachError
 from tests.frameworks import FRAMEWORK
 
 V3 = spaces.Box(-1, 1, (3,), np.float32)
@@ -102,3 +103,23 @@ def test_images_with_channels_first():
     one_by_one = [agent.predict(image) for image in images]
     assert agent.predict(images).tolist() == one_by_one
     assert [policy.act(image.transpose(1, 2, 0)) for image in images] == one_by_one
+
+
+ONE_SIDED = spaces.Box(np.array([0, -np.inf], np.float32), np.array([np.inf, 1], np.float32))
+
+
+@pytest.mark.parametrize("algorithm", ["ClippedPPO", "A2C", "PG", "AdaptivePPO"])
+@pytest.mark.parametrize("space", [spaces.Box(-np.inf, np.inf, (2,), np.float32), ONE_SIDED])
+def test_a_gaussian_policy_needs_no_bounds(algorithm, space):
+    env = Strict(space)
+    agent = train(algorithm, env)
+    assert env.action_space.contains(agent.predict(np.zeros(3, np.float32)))
+    settings = {"noise_as_percentage_from_action_space": False}
+    for given in (settings, {"exploration": {"BoxActionSpace": settings}}):
+        make_agent(algorithm, env, framework=FRAMEWORK.name, **given)
+
+
+@pytest.mark.parametrize("algorithm", ["SAC", "TD3", "DDPG", "NAF"])
+def test_others_name_agents_that_need_none(algorithm):
+    with pytest.raises(CoachError, match="choose ClippedPPO or A2C, which need none, or give the action space bounds"):
+        train(algorithm, Strict(ONE_SIDED))

@@ -107,10 +107,10 @@ class AgentRequirements:
                 yield f"agent '{agent}' needs a network '{name}', and the names in network_wrappers are {shown(given)}"
         is_bounded = isinstance(actions, BoxActionSpace) and np.all(np.isfinite([actions.low, actions.high]))
         if self.needs_bounded_actions and not is_bounded:
-            yield (
-                f"agent '{agent}' needs continuous actions with finite bounds, not {actions!r}: "
-                f"choose another agent or environment"
-            )
+            advice = "choose another agent or environment"
+            if isinstance(actions, BoxActionSpace):
+                advice = "choose ClippedPPO or A2C, which need none, or give the action space bounds"
+            yield (f"agent '{agent}' needs continuous actions with finite bounds, not {actions!r}: {advice}")
         yield from self._unmet_by_memory(agent, parameters, memory)
         n_step = parameters.algorithm.n_step
         for part, most in ((f"agent '{agent}'", self.max_n_step), (type(memory).__name__, memory.max_n_step)):
