@@ -202,15 +202,16 @@ class ActionMaskSpace(VectorObservationSpace):
     """A mask over discrete actions that comes with each observation: 1 for an action that may be taken, 0 for one
     that may not. A masked action is never chosen and never bootstrapped from. A mask of zeros alone masks nothing.
 
-    :param num_actions: the number of actions
+    :param num_actions: the number of actions; or [K, M], the number of parts and the largest number of choices, if an
+        agent chooses each part by itself
     :param counts: the number of choices of each part of an action. The environment then gives a mask of all choices,
         part after part, or one of all combinations. None if an action has no parts
     """
 
     counts: np.ndarray | None = None
 
-    def __init__(self, num_actions: int, counts: Sequence[int] | None = None):
-        super().__init__(num_actions, 0, 1)
+    def __init__(self, num_actions: Union[int, Sequence[int]], counts: Sequence[int] | None = None):
+        super().__init__(np.asarray(num_actions), 0, 1)
         self.counts = None if counts is None else np.asarray(counts, int)
 
     @property
@@ -220,8 +221,8 @@ class ActionMaskSpace(VectorObservationSpace):
 
     def fault(self, masks: Any) -> str | None:
         """The reason why [..., A] are no masks of this space; None if they are."""
-        masks = np.asarray(masks)
-        if masks.dtype.kind not in "biuf" or masks.shape[-1:] not in (self.raw_shape, tuple(self.shape)):
+        masks, own = np.asarray(masks), tuple(self.shape.tolist())
+        if masks.dtype.kind not in "biuf" or (own != masks.shape[-len(own) :] and self.raw_shape != masks.shape[-1:]):
             return f"has the shape {masks.shape}, which does not fit its actions: {self._form}"
         if not ((masks == 0) | (masks == 1)).all():
             return f"has other numbers than 0 and 1: {masks.tolist()}"
@@ -237,11 +238,16 @@ class ActionMaskSpace(VectorObservationSpace):
         """Masks of the actions.
 
         :param masks: [..., A], or [..., S] with a number for each choice of each part
-        :return: [..., A]
+        :return: [..., A], or [..., K, M]
         """
         masks = np.asarray(masks)
         if self.counts is None or masks.shape[-1:] != self.raw_shape:
             return _unless_all_zero(masks)
+        if self.num_dimensions == 2:
+            found = np.zeros((*masks.shape[:-1], *self.shape), masks.dtype)
+            for number, part in enumerate(np.split(masks, np.cumsum(self.counts)[:-1], axis=-1)):
+                found[..., number, : self.counts[number]] = _unless_all_zero(part)
+            return found
         combined = np.ones((*masks.shape[:-1], 1), masks.dtype)
         for part in np.split(masks, np.cumsum(self.counts)[:-1], axis=-1):
             combined = combined[..., :, None] * _unless_all_zero(part)[..., None, :]
@@ -249,7 +255,9 @@ class ActionMaskSpace(VectorObservationSpace):
         return combined
 
     def action_nearest(self, mask: np.ndarray, action: Any) -> Any:
-        """The action if a mask [A] allows it, otherwise the first one that it allows."""
+        """The action if a mask [A] or [K, M] allows it, otherwise the first one that it allows."""
+        if self.num_dimensions == 2:
+            return np.where(np.take_along_axis(mask, action[:, None], 1)[:, 0], action, mask.argmax(axis=1))
         return action if mask[action] else int(np.argmax(mask))
 
 
@@ -535,12 +543,16 @@ class DiscreteActionSpace(ActionSpace):
     def to_raw(self, action: Any) -> Any:
         if self.raw_actions is None:
             return action
+        if self.raw_form is not None:
+            return raw_actions.build(self.raw_form, self.raw_actions[action])
         raw = self.raw_actions[action]
         return raw.copy() if raw.ndim else int(raw)
 
     def from_raw(self, action: Any) -> Any:
         if self.raw_actions is None:
             return int(action) if np.ndim(action) == 0 else action
+        if self.raw_form is not None:
+            action = raw_actions.flatten(self.raw_form, action)
         equal = np.equal(self.raw_actions, action).reshape(len(self.raw_actions), -1).all(axis=1)
         return int(equal.argmax()) if equal.any() else -1
 
@@ -554,6 +566,63 @@ class DiscreteActionSpace(ActionSpace):
         if not self.contains(action):
             raise ValueError(f"action {action} is not one of {self.num_actions}")
         return super().get_description(action)
+
+
+class MultiDiscreteActionSpace(ActionSpace):
+    """Several choices at once: an action is a vector with the number of the choice of each part, from 0 on.
+
+    :param counts: the number of choices of each part
+    """
+
+    clips_actions = False
+
+    def __init__(self, counts: Sequence[int]):
+        self.counts = [int(count) for count in counts]
+        super().__init__(len(self.counts), 0, np.asarray(self.counts) - 1, None, np.zeros(len(self.counts), np.int64))
+
+    @property
+    def most_choices(self) -> int:
+        """M, the largest number of choices of a part."""
+        return max(self.counts)
+
+    @property
+    def is_choice(self) -> np.ndarray:
+        """[K, M] bool: False beyond the choices of a part."""
+        return np.arange(self.most_choices) < np.asarray(self.counts)[:, None]
+
+    def sample(self) -> np.ndarray:
+        return self.rng.integers(self.counts)
+
+    def sample_with_info(self, action_mask: np.ndarray | None = None) -> ActionInfo:
+        """:param action_mask: [K, M] of 0 and 1; None allows all"""
+        allowed = self.is_choice if action_mask is None else action_mask > 0
+        action = (
+            self.sample()
+            if action_mask is None
+            else np.array([self.rng.choice(np.flatnonzero(one)) for one in allowed])
+        )
+        return ActionInfo(action, all_action_probabilities=allowed / allowed.sum(axis=1, keepdims=True))
+
+    def to_raw(self, action: Any) -> Any:
+        return action if self.raw_form is None else raw_actions.build(self.raw_form, np.asarray(action))
+
+    def from_raw(self, action: Any) -> np.ndarray:
+        numbers = action if self.raw_form is None else raw_actions.flatten(self.raw_form, action)
+        numbers = np.asarray(numbers, np.float64)
+        return np.where(np.isnan(numbers), -1, numbers).astype(np.int64)
+
+    def contains(self, val: Any) -> bool:
+        array = np.asarray(val)
+        if array.dtype.kind not in "iuf" or array.shape != tuple(self.shape):
+            return False
+        return bool(np.all((array >= 0) & (array < self.counts) & (array % 1 == 0)))
+
+    def val_matches_space_definition(self, val: Any) -> bool:
+        return self.contains(val)
+
+    def __repr__(self) -> str:
+        shown = self.counts if len(self.counts) <= 8 else f"{str(self.counts[:8])[:-1]}, …]"
+        return f"{type(self).__name__}({shown})"
 
 
 class MultiSelectActionSpace(ActionSpace):

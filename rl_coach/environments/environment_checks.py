@@ -59,7 +59,7 @@ def observation_findings(space: gym.Space, observation: Any, name: str = "observ
     :param space: the environment's space for it
     :param name: the observation's name, for the text
     """
-    if isinstance(space, gym.spaces.Dict):
+    if isinstance(space, (gym.spaces.Dict, gym.spaces.Tuple)):
         yield from _part_findings(space, observation, name)
         return
     fault = form_finding(space, observation, name) if isinstance(space, READABLE) else None
@@ -100,16 +100,19 @@ def _outside(space: gym.Space, observation: Any, name: str) -> Finding:
     return Finding(f"space {name}", f"'{name}' is {short(observation)}, which is not in its space {space}")
 
 
-def _part_findings(space: gym.spaces.Dict, observation: Any, name: str) -> Iterator[Finding]:
-    if not isinstance(observation, dict):
-        yield Finding(f"type {name}", f"'{name}' is of the type {type(observation).__name__}, its space says dict")
+def _part_findings(space: gym.spaces.Dict | gym.spaces.Tuple, observation: Any, name: str) -> Iterator[Finding]:
+    kind = dict if isinstance(space, gym.spaces.Dict) else tuple
+    if not isinstance(observation, kind):
+        text = f"'{name}' is of the type {type(observation).__name__}, its space says {kind.__name__}"
+        yield Finding(f"type {name}", text)
         return
     prefix = "" if name == "observation" else f"{name}/"
-    for part, sub_space in space.spaces.items():
-        if part in observation:
-            yield from observation_findings(sub_space, observation[part], prefix + part)
+    given, parts = (one if kind is dict else dict(enumerate(one)) for one in (observation, space.spaces))
+    for part, sub_space in parts.items():
+        if part in given:
+            yield from observation_findings(sub_space, given[part], f"{prefix}{part}")
         else:
-            yield missing(prefix + part)
+            yield missing(f"{prefix}{part}")
 
 
 def _number_findings(space: gym.spaces.Box, array: np.ndarray, name: str) -> Iterator[Finding]:

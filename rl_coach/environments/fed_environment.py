@@ -173,6 +173,11 @@ class FedEnvironment(GymEnvironment):
         super().__init__(level, **settings)
 
     @property
+    def observes_tuples(self) -> bool:
+        """True if an observation is a tuple."""
+        return type(self.env.observation_space).__name__ == "Tuple"
+
+    @property
     def has_simulator(self) -> bool:
         """True if it can also be stepped without being fed."""
         return self._spaces is None

@@ -279,7 +279,7 @@ class GymEnvironment(Environment):
         if "desired_goal" in self.state_space:
             self.goal_space = cast(ObservationSpace, self.state_space["desired_goal"])
         if self.human_control:
-            self._prepare_for_a_person(gym_probe.keys_to_actions(self._simulator, space), actions)
+            self._prepare_for_a_person(gym_probe.keys_to_actions(self._simulator, self._action_space), actions)
         return found
 
     def _check_first_steps(self, found: Probe) -> None:

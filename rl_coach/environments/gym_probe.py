@@ -8,6 +8,7 @@ import gymnasium as gym
 import numpy as np
 
 from rl_coach.environments.gym_wrappers import OldApiEnvironment
+from rl_coach.spaces import ActionSpace
 
 ACTION_MASK = "action_mask"  # in an observation or an info
 
@@ -43,26 +44,17 @@ def action_mask_of(observation: Any, info: dict[str, Any]) -> Any:
 
 
 def _arrays(observation: Any) -> Iterable[np.ndarray]:
-    if isinstance(observation, dict):
-        for part in observation.values():
+    if isinstance(observation, (dict, tuple)):
+        for part in observation.values() if isinstance(observation, dict) else observation:
             yield from _arrays(part)
     elif isinstance(observation, np.ndarray):
         yield observation
 
 
-def keys_to_actions(simulator: Any, space: gym.Space) -> dict[tuple[int, ...], Any]:
+def keys_to_actions(simulator: Any, space: ActionSpace) -> dict[tuple[int, ...], Any]:
     """The environment's own keys, as sorted key codes, and our action for each; empty if it has none."""
     offered: dict[Any, Any] = getattr(simulator, "get_keys_to_action", dict)()
-    return {_key_codes(keys): _our_action(action, space) for keys, action in offered.items()}
-
-
-def _our_action(action: Any, space: gym.Space) -> Any:
-    if isinstance(space, gym.spaces.Discrete):
-        return int(action) - int(space.start)
-    if isinstance(space, gym.spaces.MultiDiscrete):
-        choices = np.ravel(np.asarray(action) - getattr(space, "start", 0))
-        return int(np.ravel_multi_index(tuple(choices), tuple(np.ravel(space.nvec))))
-    return np.asarray(action)
+    return {_key_codes(keys): space.from_raw(action) for keys, action in offered.items()}
 
 
 def _key_codes(keys: Any) -> tuple[int, ...]:

@@ -16,12 +16,13 @@ from rl_coach.core_types import StateType
 from rl_coach.environments.environment_checks import READABLE, Finding, form_finding, missing
 from rl_coach.environments.gym_probe import ACTION_MASK
 from rl_coach.environments.observation_space_type import ObservationSpaceType
-from rl_coach.space_values import mask_space_of, read_masks
+from rl_coach.space_values import mask_space_of, observation_name, read_masks
 from rl_coach.spaces import (
     ActionSpace,
     BoxActionSpace,
     DiscreteActionSpace,
     ImageObservationSpace,
+    MultiDiscreteActionSpace,
     ObservationSpace,
     OneHotObservationSpace,
     PlanarMapsObservationSpace,
@@ -41,6 +42,9 @@ Convert = Callable[[Any], Any]
 def action_space_of(space: gym.Space, level: str, names: list[str] | None = None) -> tuple[ActionSpace, Convert | None]:
     """Our action space for Gymnasium's, and the function from our actions to the environment's (None: no change).
 
+    Agents act in numbers: one number, a vector of choices, or a vector in a box. Choices beside numbers of a box become
+    numbers too, which are rounded down.
+
     :param level: the level's name, for the error message
     :param names: a name for each discrete action
     :raises CoachError: Coach has no action space for it
@@ -51,43 +55,65 @@ def action_space_of(space: gym.Space, level: str, names: list[str] | None = None
             return actions, None
         actions.raw_actions = np.arange(space.start, space.start + space.n)
         return actions, actions.to_raw
-    if isinstance(space, gym.spaces.Box):
-        return _box_actions(space)
-    if isinstance(space, (gym.spaces.MultiDiscrete, gym.spaces.MultiBinary)):
-        return _combined_actions(space, level)
-    raise CoachError(
-        f"level '{level}': the action space {space} is not supported; Discrete, Box, MultiBinary and "
-        "MultiDiscrete are supported: wrap the environment so that it has one of these"
-    )
+    leaves = [leaf for _, leaf in _leaves(space)]
+    for leaf in leaves:
+        if not isinstance(leaf, READABLE):
+            raise CoachError(
+                f"level '{level}': the action space {leaf} is not supported; Discrete, Box, MultiBinary, MultiDiscrete "
+                "and Tuple and Dict of these are: wrap the environment so that it has one of these"
+            )
+    are_boxes = {isinstance(leaf, gym.spaces.Box) for leaf in leaves}
+    if are_boxes == {False}:
+        made = _choices(space, leaves)
+    else:
+        made = _box(leaves)
+    made.raw_form = _form(space, as_numbers=len(are_boxes) > 1)
+    return made, made.to_raw
 
 
-def _box_actions(space: gym.spaces.Box) -> tuple[ActionSpace, Convert]:
-    """The numbers of a box in a row: agents act in vectors. They have the environment's shape and dtype at last."""
-    size = int(np.prod(space.shape))
-    actions = BoxActionSpace(size, low=space.low.reshape(size), high=space.high.reshape(size))
-    actions.raw_form = {"shape": list(space.shape), "dtype": str(space.dtype), "is_number": not space.shape}
-    return actions, actions.to_raw
+def _choices(space: gym.Space, leaves: Sequence[gym.Space]) -> DiscreteActionSpace | MultiDiscreteActionSpace:
+    """One action for each combination, which all agents can take; a choice for each part if there are too many."""
+    counts = [count for leaf in leaves for count in _counts(leaf)]
+    if math.prod(counts) > MAX_NUM_COMBINED_ACTIONS:
+        return MultiDiscreteActionSpace(counts)
+    combinations = np.indices(tuple(counts)).reshape(len(counts), -1).T
+    starts = np.concatenate([np.ravel(np.broadcast_to(getattr(leaf, "start", 0), leaf.shape)) for leaf in leaves])
+    actions = DiscreteActionSpace(len(combinations), [", ".join(map(str, one)) for one in combinations + starts])
+    actions.raw_actions, actions.counts = combinations, counts
+    return actions
 
 
-def _combined_actions(
-    space: gym.spaces.MultiDiscrete | gym.spaces.MultiBinary, level: str
-) -> tuple[ActionSpace, Convert]:
-    shape, start = space.shape, np.broadcast_to(getattr(space, "start", 0), space.shape)
-    counts = [2] * math.prod(shape) if isinstance(space, gym.spaces.MultiBinary) else np.ravel(space.nvec).tolist()
-    _check_size(math.prod(counts), space, level)
-    combinations = np.indices(tuple(counts)).reshape(len(counts), -1).T.reshape(-1, *shape) + start
-    descriptions = [", ".join(str(part) for part in np.ravel(combination)) for combination in combinations]
-    actions = DiscreteActionSpace(len(combinations), descriptions=descriptions)
-    actions.raw_actions, actions.counts = combinations.astype(space.dtype), counts
-    return actions, actions.to_raw
+def _box(leaves: Sequence[gym.Space]) -> BoxActionSpace:
+    bounds: list[tuple[np.ndarray, np.ndarray]] = []
+    for leaf in leaves:
+        if isinstance(leaf, gym.spaces.Box):
+            bounds.append((np.ravel(leaf.low), np.ravel(leaf.high)))
+        else:
+            counts = np.asarray(_counts(leaf), np.float32)
+            bounds.append((np.zeros_like(counts), counts))
+    low, high = (np.concatenate(ends) for ends in zip(*bounds))
+    return BoxActionSpace(len(low), low, high)
 
 
-def _check_size(num_actions: int, space: gym.Space, level: str) -> None:
-    if num_actions > MAX_NUM_COMBINED_ACTIONS:
-        raise CoachError(
-            f"level '{level}': {space} has {num_actions} combined actions, more than the "
-            f"{MAX_NUM_COMBINED_ACTIONS} that a discrete policy supports; wrap the environment so that it has fewer"
-        )
+def _counts(space: Any) -> list[int]:
+    """The number of choices of each element."""
+    if isinstance(space, gym.spaces.MultiDiscrete):
+        return np.ravel(space.nvec).tolist()
+    return [int(space.n)] if isinstance(space, gym.spaces.Discrete) else [2] * math.prod(space.shape)
+
+
+def _form(space: Any, as_numbers: bool) -> dict[str, Any]:
+    """The form of actions, see ``utilities/raw_actions.py``. :param as_numbers: choices are numbers to round down"""
+    if isinstance(space, gym.spaces.Tuple):
+        return {"parts": [_form(part, as_numbers) for part in space.spaces]}
+    if isinstance(space, gym.spaces.Dict):
+        return {"parts": [_form(part, as_numbers) for part in space.spaces.values()], "names": list(space.spaces)}
+    form = {"shape": list(space.shape), "dtype": str(space.dtype), "is_number": not space.shape}
+    if not isinstance(space, gym.spaces.Box):
+        form["start"] = np.ravel(np.broadcast_to(getattr(space, "start", 0), space.shape)).tolist()
+        if as_numbers:
+            form["choices"] = _counts(space)
+    return form
 
 
 def simulator_columns(space: ActionSpace, actions: Any) -> np.ndarray:
@@ -98,11 +124,11 @@ def simulator_columns(space: ActionSpace, actions: Any) -> np.ndarray:
     :return: [N, ...]
     """
     actions = np.asarray(actions)
-    if isinstance(space, DiscreteActionSpace) and space.raw_actions is not None:
-        return space.raw_actions[actions]
     if isinstance(space, BoxActionSpace):
         return space.to_raw(np.clip(actions, space.low, space.high))
-    return actions
+    if isinstance(space, DiscreteActionSpace) and space.raw_form is None:
+        return actions if space.raw_actions is None else space.raw_actions[actions]
+    return space.to_raw(actions)
 
 
 def observation_space_of(
@@ -132,7 +158,7 @@ def observation_space_of(
         return _array_observations(space, kind)
     raise CoachError(
         f"level '{level}': the observation '{name}' of the space {space} is not supported; Box, Discrete, "
-        "MultiBinary, MultiDiscrete and Dict are supported: wrap the environment so that it has one of these"
+        "MultiBinary, MultiDiscrete, Dict and Tuple are supported: wrap the environment so that it has one of these"
     )
 
 
@@ -183,9 +209,10 @@ def _has_channels_first(shape: tuple[int, ...]) -> bool:
 class StateReader:
     """Converter of one environment's observations into states: ``{name: array}``.
 
-    A plain observation is called ``'observation'``; a Dict keeps its keys, and nested keys are joined:
-    ``'outer/inner'``. An ``action_mask`` over discrete actions, in the observation or in the info, becomes one of the
-    state's arrays and an ``ActionMaskSpace``.
+    A plain observation is called ``'observation'``; a Dict keeps its keys, the parts of a Tuple have numbers, and
+    nested names are joined: ``'outer/inner'``. The key ``'action'`` becomes ``'observation/action'``. An
+    ``action_mask`` over discrete actions, in the observation or in the info, becomes one of the state's arrays and an
+    ``ActionMaskSpace``.
 
     :param space: the environment's observation space
     :param action_space: our action space
@@ -218,9 +245,10 @@ class StateReader:
         self._mask_space = mask_space_of(action_space)
         of_player = "" if player is None else f" of player '{player}'"
         self._mask_place = f"level '{level}': the action_mask{of_player}"
-        self._parts: list[tuple[str, tuple[str, ...], Convert | None]] = []
+        self._parts: list[tuple[str, tuple[Any, ...], Convert | None]] = []
         self._spaces: list[gym.Space] = []
-        leaves = {"/".join(path) or "observation": (path, part) for path, part in _leaves(space)}
+        self._is_tuple = isinstance(space, gym.spaces.Tuple)
+        leaves = _named_leaves(space, level)
         if unknown := [name for name in names or () if name not in leaves]:
             suggestion = did_you_mean(unknown[0], leaves) or f"; there are: {', '.join(map(repr, leaves))}"
             raise CoachError(f"level '{level}' has no observation '{unknown[0]}'{suggestion}")
@@ -274,6 +302,8 @@ class StateReader:
 
     def unfit(self, observation: Any) -> Finding | None:
         """The fault of the first part of an observation that cannot be read, or is missing; None if there is none."""
+        if self._is_tuple and not isinstance(observation, tuple):
+            return Finding("type", f"is of the type {type(observation).__name__}, its space says tuple")
         for (name, path, _), space in zip(self._parts, self._spaces):
             try:
                 value = _follow(observation, path)
@@ -338,15 +368,30 @@ def allowed_action(space: ActionSpace, mask: Any) -> Any:
     return space.to_raw(action)
 
 
-def _leaves(space: gym.Space, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], gym.Space]]:
-    if isinstance(space, gym.spaces.Dict):
-        for name, part in space.spaces.items():
-            yield from _leaves(part, (*path, name))
+def _named_leaves(space: gym.Space, level: str) -> dict[str, tuple[tuple[Any, ...], gym.Space]]:
+    """The parts of a space by name, each with the path that leads to it.
+
+    :raises CoachError: two parts have one name
+    """
+    leaves: dict[str, tuple[tuple[Any, ...], gym.Space]] = {}
+    for path, part in _leaves(space):
+        name = observation_name(path)
+        if name in leaves:
+            raise CoachError(f"level '{level}' has two observations with the key '{name}': rename one of them")
+        leaves[name] = (path, part)
+    return leaves
+
+
+def _leaves(space: gym.Space, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], gym.Space]]:
+    if isinstance(space, (gym.spaces.Dict, gym.spaces.Tuple)):
+        parts = space.spaces.items() if isinstance(space, gym.spaces.Dict) else enumerate(space.spaces)
+        for key, part in parts:
+            yield from _leaves(part, (*path, key))
     else:
         yield path, space
 
 
-def _follow(observation: Any, path: tuple[str, ...]) -> Any:
+def _follow(observation: Any, path: tuple[Any, ...]) -> Any:
     for name in path:
         observation = observation[name]
     return observation

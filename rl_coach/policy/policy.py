@@ -24,7 +24,7 @@ from rl_coach.filters.description import DescriptionReader
 from rl_coach.filters.filter import InputFilter
 from rl_coach.policy import files as policy_files
 from rl_coach.policy.action_choice import CHOICES, ActionChoice
-from rl_coach.space_values import read_masks
+from rl_coach.space_values import mask_space_of, part_of_observation, read_masks
 from rl_coach.spaces import (
     ActionMaskSpace,
     ActionSpace,
@@ -152,7 +152,7 @@ class Policy:
             raise CoachError(f"{policy_files.MODEL_FILE} does not fit {policy_files.POLICY_FILE}: {error}") from error
         space = self._agent_action_space
         # a mask makes a choice compare the number of the network's values with that of the actions
-        masks = np.ones((1, len(space.actions))) if isinstance(space, DiscreteActionSpace) else None
+        masks = None if (masked := mask_space_of(space)) is None else np.ones((1, *masked.shape))
         for deterministic in (True, False):
             for action in self._choice.choose(outputs, masks, self._rng, deterministic):
                 self._environment_action(action)
@@ -249,11 +249,12 @@ class Policy:
 
     def _named(self, observation: Observation) -> dict[str, Any]:
         """The observations that are looked at."""
-        if not isinstance(observation, Mapping):
+        is_tuple = isinstance(observation, tuple) and "observation" not in self._observed
+        if not (is_tuple or isinstance(observation, Mapping)):
             if len(self._observed) == 1:
                 return {self._observed[0]: observation}
             raise CoachError(f"this policy needs several observations: give a dict of {self._list(self._observed)}")
-        found = {name: _find(observation, name) for name in self._observed}
+        found = {name: part_of_observation(observation, name) for name in self._observed}
         for name, value in found.items():
             if value is None:
                 raise CoachError(f"the observation '{name}' is missing: the policy needs {self._list(self._observed)}")
@@ -339,18 +340,6 @@ def _nearest_to_zero(space: Any) -> np.ndarray:
     nearest = np.clip(np.zeros([int(length) for length in space.shape]), space.low, space.high)
     is_moved = isinstance(space, PlanarMapsObservationSpace) and space.raw_channels_first
     return np.moveaxis(nearest, -1, 0) if is_moved else nearest
-
-
-def _find(observation: Mapping[str, Any], name: str) -> Any:
-    """The part of a nested dict that Coach calls ``name``, with slashes between the keys; None if there is none."""
-    if name in observation:
-        return observation[name]
-    inner = (
-        _find(part, name[len(key) + 1 :])
-        for key, part in observation.items()
-        if isinstance(part, Mapping) and name.startswith(f"{key}/")
-    )
-    return next((part for part in inner if part is not None), None)
 
 
 def find_policy(path: Path, agent: str | None = None) -> pathlib.Path:

@@ -2,7 +2,7 @@
 
 A form is plain data, so that exported policies hold it. A leaf has the keys ``shape``, ``dtype`` and ``start`` (a
 number, or one for each element, which is added). With ``choices`` it has the number of choices of each element, and
-continuous numbers are rounded down to a choice. A leaf with ``is_number`` is a Python or NumPy number. Several forms
+continuous numbers are rounded down to a choice. A leaf with ``is_number`` is a number of NumPy. Several forms
 are ``{"parts": [...]}`` for a tuple, with ``"names"`` for a dict.
 """
 
@@ -44,9 +44,7 @@ def _leaf(form: Form, numbers: np.ndarray) -> Any:
     start = form.get("start", 0)
     numbers = numbers + np.ravel(start) if np.any(start) else numbers
     array = numbers.astype(dtype).reshape((*numbers.shape[:-1], *form["shape"]))
-    if not form.get("is_number") or array.ndim:
-        return array
-    return int(array) if dtype.kind in "iu" else array[()]
+    return array[()] if form.get("is_number") and not array.ndim else array
 
 
 def flatten(form: Form, action: Any) -> np.ndarray:
@@ -58,8 +56,7 @@ def flatten(form: Form, action: Any) -> np.ndarray:
         numbers = np.ravel(array) - np.ravel(form.get("start", 0)) if np.any(form.get("start", 0)) else np.ravel(array)
         return numbers + 0.5 if "choices" in form else numbers  # the middle of what is rounded down to the choice
     keys = form.get("names", range(len(form["parts"])))
-    if "names" in form and not (isinstance(action, Mapping) and all(key in action for key in keys)):
+    given = action if "names" in form else dict(enumerate(action)) if isinstance(action, (tuple, list)) else None
+    if not isinstance(given, Mapping) or any(key not in given for key in keys):
         return np.full(size(form), np.nan)
-    if "names" not in form and len(action) != len(keys):
-        return np.full(size(form), np.nan)
-    return np.concatenate([flatten(part, action[key]) for part, key in zip(form["parts"], keys)])
+    return np.concatenate([flatten(part, given[key]) for part, key in zip(form["parts"], keys)])

@@ -6,12 +6,15 @@ from gymnasium import spaces
 
 from rl_coach.environments.gym_environment import ObservationSpaceType
 from rl_coach.environments.gym_spaces import StateReader, action_space_of, observation_space_of, simulator_columns
+from rl_coach.filters.description import DescriptionReader, describe_space
 from rl_coach.filters.observation.observation_move_axis_filter import ObservationMoveAxisFilter
+from rl_coach.space_values import mask_space_of, part_of_observation
 from rl_coach.spaces import (
     ActionMaskSpace,
     BoxActionSpace,
     DiscreteActionSpace,
     ImageObservationSpace,
+    MultiDiscreteActionSpace,
     OneHotObservationSpace,
     PlanarMapsObservationSpace,
     TensorObservationSpace,
@@ -85,7 +88,7 @@ def test_discrete_observations_become_one_hot_vectors():
     np.testing.assert_array_equal(convert(np.array([1, 0])), [0, 1, 1, 0, 0])
 
 
-@pytest.mark.parametrize("space", [spaces.Tuple([spaces.Discrete(2)]), spaces.Text(5)])
+@pytest.mark.parametrize("space", [spaces.Graph(V3, None), spaces.Text(5)])
 def test_other_spaces_are_errors_that_name_level_and_observation(space):
     with pytest.raises(CoachError, match=r"'level'.*'camera'.*not supported"):
         observation_space_of(space, None, "level", "camera")
@@ -146,10 +149,58 @@ def test_multi_discrete_actions_become_their_product():
     assert ours.get_description(4) == "1, 6"
 
 
-@pytest.mark.parametrize("space", [spaces.MultiDiscrete([17, 17, 17]), spaces.MultiBinary(13)])
-def test_too_many_combined_actions_are_an_error(space):
-    with pytest.raises(CoachError, match="more than the 4096"):
-        action_space_of(space, "level")
+@pytest.mark.parametrize(
+    "space",
+    [
+        spaces.MultiDiscrete([17, 17, 17], start=[1, -2, 5]),
+        spaces.MultiDiscrete([[9, 2], [300, 4]]),
+        spaces.MultiBinary(70),
+        spaces.Tuple([spaces.Discrete(4000, start=3), spaces.MultiBinary((2, 2))]),
+    ],
+)
+def test_too_many_combinations_become_a_choice_for_each_part(space):
+    ours, convert = action_space_of(space, "level")
+    assert type(ours) is MultiDiscreteActionSpace
+    masks = mask_space_of(ours)
+    mask = masks.encode(np.zeros(masks.raw_shape, np.int8))
+    assert [part.sum() for part in mask] == ours.counts
+    for action in (ours.sample(), ours.sample_with_info(mask).action, ours.default_action):
+        raw = convert(action)
+        assert ours.contains(action) and space.contains(raw)
+        np.testing.assert_array_equal(ours.from_raw(raw), action)
+    assert not ours.contains(ours.counts) and not ours.contains(ours.from_raw(None))
+
+
+def test_masked_choices_are_never_drawn():
+    ours = action_space_of(spaces.MultiDiscrete([100, 3, 50]), "level")[0]
+    masks = mask_space_of(ours)
+    allowed = [[7], [0, 2], [49]]
+    raw = np.concatenate([np.isin(np.arange(count), one) for count, one in zip(ours.counts, allowed)])
+    drawn = {tuple(ours.sample_with_info(masks.encode(raw)).action.tolist()) for _ in range(30)}
+    assert drawn == {(7, 0, 49), (7, 2, 49)}
+    assert masks.action_nearest(masks.encode(raw), ours.default_action).tolist() == [7, 0, 49]
+
+
+@pytest.mark.parametrize(
+    ("space", "kind"),
+    [
+        (spaces.Tuple([spaces.Discrete(3), spaces.Discrete(2, start=5)]), DiscreteActionSpace),
+        (spaces.Dict({"move": spaces.MultiDiscrete([2, 3]), "fire": spaces.MultiBinary(1)}), DiscreteActionSpace),
+        (spaces.Dict({"arm": spaces.Box(-1, 1, (2, 2)), "grip": spaces.Box(0, 5, (), np.int64)}), BoxActionSpace),
+        (spaces.Tuple([spaces.Discrete(3, start=2), spaces.Dict({1: spaces.Box(-1, 1, (2,))})]), BoxActionSpace),
+    ],
+)
+def test_tuples_and_dicts_of_actions(space, kind):
+    ours, convert = action_space_of(space, "level")
+    assert type(ours) is kind
+    for _ in range(20):
+        action = ours.sample()
+        raw = convert(action)
+        assert space.contains(raw)
+        again = convert(ours.from_raw(raw))
+        assert str(again) == str(raw)
+    described = DescriptionReader().space(describe_space(ours))
+    assert str(described.to_raw(action)) == str(raw)
 
 
 def test_a_plain_observation_passes_as_it_is():
@@ -168,6 +219,32 @@ def test_a_dict_keeps_its_keys_and_nested_ones_are_joined():
     state = reader(space.sample(), {})
     assert set(state) == set(reader.state_space.sub_spaces) == {"camera", "body/arm", "body/mode"}
     assert all(reader.state_space[name].contains(value) for name, value in state.items())
+
+
+def test_parts_of_a_tuple_have_numbers():
+    space = spaces.Tuple([spaces.Discrete(3), spaces.Tuple([spaces.Box(-1, 1, (2,))])])
+    reader = reader_of(space, space.sample())
+    state = reader((2, (np.ones(2, np.float32),)), {})
+    assert {name: part.tolist() for name, part in state.items()} == {"0": [0, 0, 1], "1/0": [1, 1]}
+    assert reader.unfit(space.sample()) is None
+    assert "is of the type list, its space says tuple" in reader.unfit(list(space.sample())).text
+
+
+@pytest.mark.parametrize(
+    ("keys", "names"),
+    [(("action", "position"), ["observation/action", "position"]), ((1, 2), ["1", "2"]), (("a/b", "a"), ["a/b", "a"])],
+)
+def test_any_key_of_a_dict_has_a_name(keys, names):
+    space = spaces.Dict(dict.fromkeys(keys, V3))
+    reader = reader_of(space, space.sample())
+    assert sorted(reader(space.sample(), {})) == sorted(names)
+    assert [part_of_observation(dict.fromkeys(keys, 7), name) for name in names] == [7, 7]
+
+
+def test_two_keys_with_one_name_are_an_error():
+    space = spaces.Dict({"a/b": V3, "a": spaces.Dict({"b": V3})})
+    with pytest.raises(CoachError, match="level 'level' has two observations with the key 'a/b': rename one of them"):
+        reader_of(space, space.sample())
 
 
 def test_a_mask_in_the_observation():
