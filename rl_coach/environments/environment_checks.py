@@ -107,7 +107,8 @@ def _part_findings(space: gym.spaces.Dict | gym.spaces.Tuple, observation: Any, 
         yield Finding(f"type {name}", text)
         return
     prefix = "" if name == "observation" else f"{name}/"
-    given, parts = (one if kind is dict else dict(enumerate(one)) for one in (observation, space.spaces))
+    given: Any = observation if kind is dict else dict(enumerate(observation))
+    parts: Any = space.spaces if isinstance(space, gym.spaces.Dict) else dict(enumerate(space.spaces))
     for part, sub_space in parts.items():
         if part in given:
             yield from observation_findings(sub_space, given[part], f"{prefix}{part}")

@@ -36,6 +36,8 @@ logger = logging.getLogger("rl_coach")
 
 MAX_NUM_COMBINED_ACTIONS = 4096
 
+_LARGEST_TABLE = 512  # of one-hot vectors, whose number is the square of that of the values
+
 Convert = Callable[[Any], Any]
 
 
@@ -63,15 +65,12 @@ def action_space_of(space: gym.Space, level: str, names: list[str] | None = None
                 "and Tuple and Dict of these are: wrap the environment so that it has one of these"
             )
     are_boxes = {isinstance(leaf, gym.spaces.Box) for leaf in leaves}
-    if are_boxes == {False}:
-        made = _choices(space, leaves)
-    else:
-        made = _box(leaves)
+    made: ActionSpace = _choices(leaves) if are_boxes == {False} else _box(leaves)
     made.raw_form = _form(space, as_numbers=len(are_boxes) > 1)
     return made, made.to_raw
 
 
-def _choices(space: gym.Space, leaves: Sequence[gym.Space]) -> DiscreteActionSpace | MultiDiscreteActionSpace:
+def _choices(leaves: Sequence[Any]) -> DiscreteActionSpace | MultiDiscreteActionSpace:
     """One action for each combination, which all agents can take; a choice for each part if there are too many."""
     counts = [count for leaf in leaves for count in _counts(leaf)]
     if math.prod(counts) > MAX_NUM_COMBINED_ACTIONS:
@@ -145,6 +144,8 @@ def observation_space_of(
     if isinstance(space, gym.spaces.Discrete):
         count, start = int(space.n), int(space.start)
         one_hot = OneHotObservationSpace(np.array([count]), np.array([start]), ())
+        if count > _LARGEST_TABLE:
+            return one_hot, one_hot.encode
         rows = one_hot.encode(np.arange(start, start + count))
         return one_hot, lambda value: rows[value - start]
     if isinstance(space, gym.spaces.MultiDiscrete):

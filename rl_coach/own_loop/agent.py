@@ -26,6 +26,7 @@ from rl_coach.policy.export import acting_now, export_acting
 from rl_coach.policy.policy import Policy
 from rl_coach.space_values import part_of_observation
 from rl_coach.utilities.dynamic_import import class_path, short_dynamic_import
+from rl_coach.utilities.raw_actions import together
 from rl_coach.utils import CoachError
 from rl_coach.vector_level_manager import VectorLevelManager
 
@@ -175,7 +176,9 @@ class Agent:
         chosen = self._choose(indices, deterministic) if indices else {}
         actions = {index: environments[index].expect_answer(chosen[index].action) for index in indices}
         taken = [actions[index] if index in actions else environments[index].lost_action for index in asked]
-        return taken if self._is_batch(env_ids) else taken[0]
+        if not self._is_batch(env_ids):
+            return taken[0]
+        return together(taken) if isinstance(taken[0], (tuple, dict)) else taken
 
     def _without_waiting(
         self, indices: list[int], given: Mapping[int, Any], about: Mapping[int, Any], is_batch: bool

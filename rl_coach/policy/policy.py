@@ -35,6 +35,7 @@ from rl_coach.spaces import (
 )
 from rl_coach.utilities import plain_data
 from rl_coach.utilities.files import Path
+from rl_coach.utilities.raw_actions import together
 from rl_coach.utils import CoachError, did_you_mean
 
 POLICY_DIRECTORY = "policy"
@@ -212,7 +213,7 @@ class Policy:
         columns = {name: np.asarray(value)[None] for name, value in state.items()}
         return self._act(columns, deterministic)[0]
 
-    def act_batch(self, observations: Observation, deterministic: bool = True) -> np.ndarray:
+    def act_batch(self, observations: Observation, deterministic: bool = True) -> Any:
         """The actions for several observations.
 
         If a policy remembers its episode (stacked frames, a recurrent network), row i continues the episode of row i
@@ -220,7 +221,7 @@ class Policy:
 
         :param observations: [B, ...], or a dict of [B, ...] by name
         :param deterministic: as for ``act``
-        :return: [B, ...]
+        :return: [B, ...], at the leaves of actions that are tuples or dicts
         :raises CoachError: as ``act``
         """
         named = self._named(observations)
@@ -230,7 +231,7 @@ class Policy:
             columns = self._filtered_by_row(columns, rows)
         else:
             columns = self._input_filters[0].filter_columns(columns, False)
-        return np.asarray(self._act(columns, deterministic))
+        return together(self._act(columns, deterministic))
 
     def _filtered_by_row(self, columns: dict[str, np.ndarray], rows: int) -> dict[str, np.ndarray]:
         while len(self._input_filters) < rows:

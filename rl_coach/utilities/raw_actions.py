@@ -9,7 +9,7 @@ are ``{"parts": [...]}`` for a tuple, with ``"names"`` for a dict.
 from __future__ import annotations
 
 import math
-from typing import Any, Mapping
+from typing import Any, Mapping, Sequence
 
 import numpy as np
 
@@ -45,6 +45,15 @@ def _leaf(form: Form, numbers: np.ndarray) -> Any:
     numbers = numbers + np.ravel(start) if np.any(start) else numbers
     array = numbers.astype(dtype).reshape((*numbers.shape[:-1], *form["shape"]))
     return array[()] if form.get("is_number") and not array.ndim else array
+
+
+def together(actions: Sequence[Any]) -> Any:
+    """Several actions as a vector environment takes them: [N, ...], at the leaves of their tuples and dicts."""
+    if isinstance(actions[0], dict):
+        return {name: together([one[name] for one in actions]) for name in actions[0]}
+    if isinstance(actions[0], tuple):
+        return tuple(map(together, zip(*actions)))
+    return np.asarray(actions)
 
 
 def flatten(form: Form, action: Any) -> np.ndarray:

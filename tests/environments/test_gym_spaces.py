@@ -88,6 +88,12 @@ def test_discrete_observations_become_one_hot_vectors():
     np.testing.assert_array_equal(convert(np.array([1, 0])), [0, 1, 1, 0, 0])
 
 
+def test_a_number_of_many_needs_no_table_of_all():
+    ours, convert = observation_space_of(spaces.Discrete(10_000_000, start=2), None, "level")
+    assert int(ours.shape[0]) == 10_000_000  # a table of all would take 400 TB
+    assert np.flatnonzero(convert(np.int64(7))).tolist() == [5]
+
+
 @pytest.mark.parametrize("space", [spaces.Graph(V3, None), spaces.Text(5)])
 def test_other_spaces_are_errors_that_name_level_and_observation(space):
     with pytest.raises(CoachError, match=r"'level'.*'camera'.*not supported"):

@@ -134,7 +134,11 @@ def test_observations_of_several_parts(name, tmp_path):
 
 @pytest.mark.parametrize(
     ("algorithm", "name", "actions"),
-    [("TD3", "the key action", spaces.Box(-1, 1, (2,))), ("DQN", "a tuple", spaces.Discrete(2))],
+    [
+        ("TD3", "the key action", spaces.Box(-1, 1, (2, 2))),
+        ("DQN", "a tuple", spaces.Tuple([spaces.Discrete(2), spaces.Discrete(3)])),
+        ("A2C", "a tuple", spaces.Dict({"a": spaces.MultiDiscrete([99, 99]), "b": spaces.Discrete(3)})),
+    ],
 )
 def test_parts_of_several_environments_of_an_own_loop(algorithm, name, actions):
     space, count = OBSERVATIONS[name], 3
