@@ -441,7 +441,7 @@ def _uncalled_override(agent: Agent) -> str | None:
 def _why_not_spaces(environment: Any) -> str | None:
     actions = environment.action_space
     is_discrete = type(actions) is DiscreteActionSpace and actions.raw_actions is None
-    is_box = type(actions) is BoxActionSpace and not (actions.raw_is_number or actions.raw_integers)
+    is_box = type(actions) is BoxActionSpace and actions.is_raw_vector
     if not (is_discrete or is_box):
         return f"actions {actions} have no compiled form"
     if any(isinstance(space, OneHotObservationSpace) for space in environment.state_space.sub_spaces.values()):

@@ -7,7 +7,7 @@ single value is a column of one row.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Mapping, Sequence
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from rl_coach.spaces import (
     BoxActionSpace,
     CompoundActionSpace,
     DiscreteActionSpace,
+    MultiDiscreteActionSpace,
     MultiSelectActionSpace,
     ObservationSpace,
     Space,
@@ -85,9 +86,35 @@ def refuse_misfit(misfit: Misfit | None, what: str, place: str, first: int = 0) 
         raise CoachError(f"{place}{step}: the {what} is {misfit.text}")
 
 
+def observation_name(path: Sequence[Any]) -> str:
+    """The name of a part of an environment's observations.
+
+    :param path: the keys of dicts and the places in tuples that lead to it; () if there is only one observation
+    """
+    name = "/".join(map(str, path)) or "observation"
+    return "observation/action" if name == "action" else name  # networks call the agent's action so
+
+
+def part_of_observation(observation: Any, name: str) -> Any:
+    """The part of a nested dict or tuple that ``observation_name`` calls so; None if there is none."""
+    if isinstance(observation, tuple):
+        observation = dict(enumerate(observation))
+    if not isinstance(observation, Mapping):
+        return None
+    for key, part in observation.items():
+        if name in (str(key), observation_name((key,))):
+            return part
+    inner = (
+        part_of_observation(part, name[len(str(key)) + 1 :])
+        for key, part in observation.items()
+        if isinstance(part, (Mapping, tuple)) and name.startswith(f"{key}/")
+    )
+    return next((part for part in inner if part is not None), None)
+
+
 def dtype_of(space: ActionSpace) -> np.dtype:
     """The type of numbers that actions of a space have as columns."""
-    if isinstance(space, (DiscreteActionSpace, MultiSelectActionSpace)):
+    if isinstance(space, (DiscreteActionSpace, MultiDiscreteActionSpace, MultiSelectActionSpace)):
         return np.dtype(np.int64)
     return np.dtype(np.float32)
 
@@ -101,9 +128,25 @@ def cast(space: ActionSpace, rows: Any) -> np.ndarray:
     return np.clip(array, space.low, space.high).astype(array.dtype) if isinstance(space, BoxActionSpace) else array
 
 
-def mask_size(space: ActionSpace) -> int | None:
-    """The number of 0 and 1 in a mask over the actions of a space; None if its actions cannot be masked."""
-    return space.num_actions if isinstance(space, DiscreteActionSpace) else None
+def mask_space_of(space: ActionSpace) -> ActionMaskSpace | None:
+    """The space of masks over the actions of a space; None if its actions cannot be masked."""
+    if isinstance(space, MultiDiscreteActionSpace):
+        return ActionMaskSpace((len(space.counts), space.most_choices), space.counts)
+    return ActionMaskSpace(space.num_actions, space.counts) if isinstance(space, DiscreteActionSpace) else None
+
+
+def read_masks(space: ActionMaskSpace, masks: Any, place: str) -> np.ndarray:
+    """Masks in the form that agents use.
+
+    :param masks: [..., A] as an environment gives them; of actions with parts also a mask for each part
+    :param place: what they are and where they are from, for the message
+    :raises CoachError: they do not fit, or have other numbers than 0 and 1
+    """
+    if isinstance(masks, (tuple, list)) and space.counts is not None and np.ndim(masks[0]):
+        masks = np.concatenate([np.ravel(part) for part in masks])
+    if (fault := space.fault(masks)) is not None:
+        raise CoachError(f"{place} {fault}")
+    return space.encode(masks)
 
 
 def first_wrong_probabilities(space: ActionSpace, rows: Any) -> Misfit | None:
@@ -111,7 +154,8 @@ def first_wrong_probabilities(space: ActionSpace, rows: Any) -> Misfit | None:
 
     :param rows: [N, A]
     """
-    size, array = mask_size(space), _as_numbers(rows)
+    size = space.num_actions if isinstance(space, DiscreteActionSpace) else None
+    array = _as_numbers(rows)
     if size is None:
         return Misfit(None, "given, and only discrete actions have them")
     if array is None or array.shape[1:] != (size,):
@@ -130,6 +174,8 @@ def _fits(space: Space, array: np.ndarray) -> np.ndarray:
     finite = np.isfinite(array)
     if isinstance(space, DiscreteActionSpace):
         return finite & (array >= 0) & (array < space.num_actions) & (np.floor(array) == array)
+    if isinstance(space, MultiDiscreteActionSpace):
+        return finite & (array >= 0) & (array < np.asarray(space.counts)) & (np.floor(array) == array)
     if isinstance(space, MultiSelectActionSpace):
         known = (array[:, None] == np.asarray(space.actions)[None]).all(axis=2).any(axis=1)
         return np.repeat(known[:, None], array.shape[1], axis=1)
@@ -159,6 +205,8 @@ def _as_numbers(rows: Any) -> np.ndarray | None:
 def _description(space: Space) -> str:
     if isinstance(space, DiscreteActionSpace):
         return f"the action space has the whole numbers 0 to {space.num_actions - 1}"
+    if isinstance(space, MultiDiscreteActionSpace):
+        return f"the action space has {len(space.counts)} choices: {space!r}"
     if isinstance(space, MultiSelectActionSpace):
         return f"the action space has {space.num_actions} vectors of {space.num_elements} zeros and ones"
     if isinstance(space, ActionMaskSpace):

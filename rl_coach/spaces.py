@@ -10,6 +10,7 @@ from typing import Any, Callable, Mapping, Sequence, Union
 import numpy as np
 
 from rl_coach.core_types import ActionInfo, ActionType, StateType
+from rl_coach.utilities import raw_actions
 from rl_coach.utilities.overrides import OverrideTable
 from rl_coach.utils import CoachError, eps
 
@@ -199,10 +200,71 @@ class OneHotObservationSpace(VectorObservationSpace):
 
 class ActionMaskSpace(VectorObservationSpace):
     """A mask over discrete actions that comes with each observation: 1 for an action that may be taken, 0 for one
-    that may not. A masked action is never chosen and never bootstrapped from."""
+    that may not. A masked action is never chosen and never bootstrapped from. A mask of zeros alone masks nothing.
 
-    def __init__(self, num_actions: int):
-        super().__init__(num_actions, 0, 1)
+    :param num_actions: the number of actions; or [K, M], the number of parts and the largest number of choices, if an
+        agent chooses each part by itself
+    :param counts: the number of choices of each part of an action. The environment then gives a mask of all choices,
+        part after part, or one of all combinations. None if an action has no parts
+    """
+
+    counts: np.ndarray | None = None
+
+    def __init__(self, num_actions: Union[int, Sequence[int]], counts: Sequence[int] | None = None):
+        super().__init__(np.asarray(num_actions), 0, 1)
+        self.counts = None if counts is None else np.asarray(counts, int)
+
+    @property
+    def raw_shape(self) -> tuple[int, ...]:
+        """The shape in which the environment gives a mask."""
+        return (self.num_elements,) if self.counts is None else (int(self.counts.sum()),)
+
+    def fault(self, masks: Any) -> str | None:
+        """The reason why [..., A] are no masks of this space; None if they are."""
+        masks, own = np.asarray(masks), tuple(self.shape.tolist())
+        if masks.dtype.kind not in "biuf" or (own != masks.shape[-len(own) :] and self.raw_shape != masks.shape[-1:]):
+            return f"has the shape {masks.shape}, which does not fit its actions: {self._form}"
+        if not ((masks == 0) | (masks == 1)).all():
+            return f"has other numbers than 0 and 1: {masks.tolist()}"
+        return None
+
+    @property
+    def _form(self) -> str:
+        if self.counts is None:
+            return f"{self.num_elements} actions"
+        return f"parts of {', '.join(map(str, self.counts))} choices, {self.raw_shape[0]} in all"
+
+    def encode(self, masks: Any) -> np.ndarray:
+        """Masks of the actions.
+
+        :param masks: [..., A], or [..., S] with a number for each choice of each part
+        :return: [..., A], or [..., K, M]
+        """
+        masks = np.asarray(masks)
+        if self.counts is None or masks.shape[-1:] != self.raw_shape:
+            return _unless_all_zero(masks)
+        if self.num_dimensions == 2:
+            found = np.zeros((*masks.shape[:-1], *self.shape), masks.dtype)
+            for number, part in enumerate(np.split(masks, np.cumsum(self.counts)[:-1], axis=-1)):
+                found[..., number, : self.counts[number]] = _unless_all_zero(part)
+            return found
+        combined = np.ones((*masks.shape[:-1], 1), masks.dtype)
+        for part in np.split(masks, np.cumsum(self.counts)[:-1], axis=-1):
+            combined = combined[..., :, None] * _unless_all_zero(part)[..., None, :]
+            combined = combined.reshape((*masks.shape[:-1], -1))
+        return combined
+
+    def action_nearest(self, mask: np.ndarray, action: Any) -> Any:
+        """The action if a mask [A] or [K, M] allows it, otherwise the first one that it allows."""
+        if self.num_dimensions == 2:
+            return np.where(np.take_along_axis(mask, action[:, None], 1)[:, 0], action, mask.argmax(axis=1))
+        return action if mask[action] else int(np.argmax(mask))
+
+
+def _unless_all_zero(masks: np.ndarray) -> np.ndarray:
+    """The masks, with ones in the place of a mask of zeros alone."""
+    allows_any = masks.any(axis=-1, keepdims=True)
+    return masks if allows_any.all() else np.where(allows_any, masks, np.ones_like(masks))
 
 
 class TensorObservationSpace(ObservationSpace):
@@ -216,7 +278,10 @@ class PlanarMapsObservationSpace(ObservationSpace):
     """Stacked planes of one height and width (an image's channels, feature maps), or one plane alone: [H, W].
 
     :param channels_axis: the axis that counts the planes, where there is one that does; -1 is the last
+    :ivar raw_channels_first: the environment has the planes on its first axis, and they are moved to the last one
     """
+
+    raw_channels_first = False
 
     def __init__(self, shape: Any, low: Bound, high: Bound, channels_axis: int = -1):
         super().__init__(shape, low, high)
@@ -230,6 +295,16 @@ class PlanarMapsObservationSpace(ObservationSpace):
     def channels(self) -> int:
         """Number of planes."""
         return 1 if self.num_dimensions == 2 else int(self.shape[self.channels_axis])
+
+    @property
+    def raw_shape(self) -> tuple[int, ...]:
+        """The shape in which the environment gives an observation."""
+        shape = tuple(self.shape.tolist())
+        return (shape[-1], *shape[:-1]) if self.raw_channels_first else shape
+
+    def encode(self, observations: Any) -> np.ndarray:
+        """[..., *shape] of [..., *raw_shape]."""
+        return np.ascontiguousarray(np.moveaxis(observations, -3, -1)) if self.raw_channels_first else observations
 
 
 class ImageObservationSpace(PlanarMapsObservationSpace):
@@ -279,9 +354,12 @@ class ActionSpace(Space):
     :param default_action: the action if none was chosen
     :cvar clips_actions: False: ``clip_action_to_space`` returns every action as it is, so that an environment need not
         call it at each step; see ``clips_actions``
+    :ivar raw_form: the form in which the environment takes the numbers of an action, see ``utilities/raw_actions.py``;
+        None if it takes them as they are
     """
 
     clips_actions = True
+    raw_form: raw_actions.Form | None = None
 
     def __init__(
         self,
@@ -343,7 +421,8 @@ def clips_actions(space: ActionSpace) -> bool:
 class BoxActionSpace(ActionSpace):
     """Continuous actions, each element between its bounds.
 
-    :ivar raw_integers: the environment takes integers of this dtype, such as ``"int32"``; None for floats
+    :ivar raw_integers: as ``raw_is_number``, only in policies of older versions, which have no ``raw_form``: the
+        environment takes integers of this dtype, such as ``"int32"``; None for floats
     :ivar raw_is_number: the environment takes the only element instead of an array of one
     """
 
@@ -368,12 +447,21 @@ class BoxActionSpace(ActionSpace):
         return np.clip(action, self.low, self.high)
 
     def to_raw(self, action: Any) -> Any:
+        if self.raw_form is not None:
+            return raw_actions.build(self.raw_form, np.asarray(action))
         if self.raw_integers is not None:
             action = np.rint(action).astype(self.raw_integers)
         return np.asarray(action, self.low.dtype)[0] if self.raw_is_number else action
 
     def from_raw(self, action: Any) -> np.ndarray:
-        return np.reshape(np.asarray(action, self.low.dtype), tuple(self.shape))
+        numbers = action if self.raw_form is None else raw_actions.flatten(self.raw_form, action)
+        return np.reshape(np.asarray(numbers, self.low.dtype), tuple(self.shape))
+
+    @property
+    def is_raw_vector(self) -> bool:
+        """True if the environment takes the vector itself, in whatever type of floats."""
+        form = self.raw_form
+        return form is None or ("parts" not in form and len(form["shape"]) == 1 and form["dtype"].startswith("float"))
 
 
 class AttentionActionSpace(ActionSpace):
@@ -418,9 +506,11 @@ class DiscreteActionSpace(ActionSpace):
 
     :param filtered_action_space: the space that these actions stand for, where a filter made them
     :ivar raw_actions: [A, ...] the environment's own action for each number; None where that is the number
+    :ivar counts: the number of choices of each part, if the actions are combinations of parts; None if they are not
     """
 
     raw_actions: np.ndarray | None = None
+    counts: list[int] | None = None
     clips_actions = False
 
     def __init__(
@@ -453,12 +543,16 @@ class DiscreteActionSpace(ActionSpace):
     def to_raw(self, action: Any) -> Any:
         if self.raw_actions is None:
             return action
+        if self.raw_form is not None:
+            return raw_actions.build(self.raw_form, self.raw_actions[action])
         raw = self.raw_actions[action]
         return raw.copy() if raw.ndim else int(raw)
 
     def from_raw(self, action: Any) -> Any:
         if self.raw_actions is None:
             return int(action) if np.ndim(action) == 0 else action
+        if self.raw_form is not None:
+            action = raw_actions.flatten(self.raw_form, action)
         equal = np.equal(self.raw_actions, action).reshape(len(self.raw_actions), -1).all(axis=1)
         return int(equal.argmax()) if equal.any() else -1
 
@@ -472,6 +566,63 @@ class DiscreteActionSpace(ActionSpace):
         if not self.contains(action):
             raise ValueError(f"action {action} is not one of {self.num_actions}")
         return super().get_description(action)
+
+
+class MultiDiscreteActionSpace(ActionSpace):
+    """Several choices at once: an action is a vector with the number of the choice of each part, from 0 on.
+
+    :param counts: the number of choices of each part
+    """
+
+    clips_actions = False
+
+    def __init__(self, counts: Sequence[int]):
+        self.counts = [int(count) for count in counts]
+        super().__init__(len(self.counts), 0, np.asarray(self.counts) - 1, None, np.zeros(len(self.counts), np.int64))
+
+    @property
+    def most_choices(self) -> int:
+        """M, the largest number of choices of a part."""
+        return max(self.counts)
+
+    @property
+    def is_choice(self) -> np.ndarray:
+        """[K, M] bool: False beyond the choices of a part."""
+        return np.arange(self.most_choices) < np.asarray(self.counts)[:, None]
+
+    def sample(self) -> np.ndarray:
+        return self.rng.integers(self.counts)
+
+    def sample_with_info(self, action_mask: np.ndarray | None = None) -> ActionInfo:
+        """:param action_mask: [K, M] of 0 and 1; None allows all"""
+        allowed = self.is_choice if action_mask is None else action_mask > 0
+        action = (
+            self.sample()
+            if action_mask is None
+            else np.array([self.rng.choice(np.flatnonzero(one)) for one in allowed])
+        )
+        return ActionInfo(action, all_action_probabilities=allowed / allowed.sum(axis=1, keepdims=True))
+
+    def to_raw(self, action: Any) -> Any:
+        return action if self.raw_form is None else raw_actions.build(self.raw_form, np.asarray(action))
+
+    def from_raw(self, action: Any) -> np.ndarray:
+        numbers = action if self.raw_form is None else raw_actions.flatten(self.raw_form, action)
+        numbers = np.asarray(numbers, np.float64)
+        return np.where(np.isnan(numbers), -1, numbers).astype(np.int64)
+
+    def contains(self, val: Any) -> bool:
+        array = np.asarray(val)
+        if array.dtype.kind not in "iuf" or array.shape != tuple(self.shape):
+            return False
+        return bool(np.all((array >= 0) & (array < self.counts) & (array % 1 == 0)))
+
+    def val_matches_space_definition(self, val: Any) -> bool:
+        return self.contains(val)
+
+    def __repr__(self) -> str:
+        shown = self.counts if len(self.counts) <= 8 else f"{str(self.counts[:8])[:-1]}, …]"
+        return f"{type(self).__name__}({shown})"
 
 
 class MultiSelectActionSpace(ActionSpace):

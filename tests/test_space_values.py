@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rl_coach.space_values import cast, dtype_of, first_misfit, first_wrong_probabilities, mask_size, require_values
+from rl_coach.space_values import cast, dtype_of, first_misfit, first_wrong_probabilities, mask_space_of, require_values
 from rl_coach.spaces import (
     ActionMaskSpace,
     AttentionActionSpace,
@@ -76,4 +76,8 @@ def test_probabilities_are_of_each_action():
     for rows, row in (([[1.0]], None), ([[0.5, 0.5], [0.9, 0.9]], 1), ([[1.5, -0.5]], 0), ([[np.nan, 1]], 0)):
         misfit = first_wrong_probabilities(TWO, rows)
         assert misfit is not None and misfit.row == row
-    assert mask_size(TWO) == 2 and mask_size(BOX) is None and first_wrong_probabilities(BOX, [[1.0]]) is not None
+    assert (
+        mask_space_of(TWO).num_elements == 2
+        and mask_space_of(BOX) is None
+        and first_wrong_probabilities(BOX, [[1.0]]) is not None
+    )

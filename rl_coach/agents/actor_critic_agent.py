@@ -137,6 +137,7 @@ class AdvantageAgent(PolicyAgent):
     """Acts by a policy, and learns by advantages that it estimates with a critic."""
 
     rescalers = (PolicyGradientRescaler.A_VALUE, PolicyGradientRescaler.GAE)
+    acts_in_parts = True
 
     def __init__(self, agent_parameters: Any, parent: Any = None):
         super().__init__(agent_parameters, parent)

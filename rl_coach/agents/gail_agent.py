@@ -76,6 +76,7 @@ class GAILAgent(ClippedPPOAgent):
     }
     acting_networks = ("main",)
     rescalers = ClippedPPOAgent.rescalers
+    acts_in_parts = False  # the discriminator takes one number
 
     def __init__(self, agent_parameters: AgentParameters, parent: Any = None):
         super().__init__(agent_parameters, parent)

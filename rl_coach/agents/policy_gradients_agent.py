@@ -100,6 +100,7 @@ class PolicyGradientsAgent(PolicyOptimizationAgent):
 
     max_n_step = 0
     network_requirements = {"main": NetworkRequirement((POLICY,))}
+    acts_in_parts = True
     rescalers = (
         PolicyGradientRescaler.TOTAL_RETURN,
         PolicyGradientRescaler.FUTURE_RETURN,

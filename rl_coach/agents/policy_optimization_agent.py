@@ -20,9 +20,11 @@ from rl_coach.exploration_policies.additive_noise import NoiseLevel
 from rl_coach.exploration_policies.exploration_policy import deployed_choice
 from rl_coach.policy.action_choice import PolicyDescription
 from rl_coach.policy.drawing import allowed_probabilities
-from rl_coach.spaces import DiscreteActionSpace
+from rl_coach.spaces import DiscreteActionSpace, MultiDiscreteActionSpace
 from rl_coach.utilities.shared_running_stats import RunningMeans
 from rl_coach.utils import TrainingError, eps
+
+_CHOICES = (DiscreteActionSpace, MultiDiscreteActionSpace)
 
 
 class PolicyAgent(Agent):
@@ -103,21 +105,21 @@ class PolicyAgent(Agent):
 
     def choose_actions(self, states: StateColumns) -> np.ndarray:
         outputs, masks = self.policy_outputs(self.get_prediction(states)), self.spaces.action_mask(states)
-        is_discrete, count = isinstance(self.spaces.action, DiscreteActionSpace), len(outputs[0])
+        is_discrete, count = isinstance(self.spaces.action, _CHOICES), len(outputs[0])
         with self._explaining_divergence():
             actions = self.exploration_policy.get_actions(lambda: outputs[0] if is_discrete else outputs, count, masks)
         if is_discrete:
             probabilities = outputs[0] if masks is None else allowed_probabilities(outputs[0], masks)
-            self.entropy.add_sample(-(probabilities * np.log(probabilities + eps)).sum(axis=1))
+            self.entropy.add_sample(-(probabilities * np.log(probabilities + eps)).reshape(count, -1).sum(axis=1))
         return actions
 
     def choose_action(self, curr_state: StateType) -> ActionInfo:
         outputs, mask = self.acting_prediction(curr_state), self.spaces.action_mask(curr_state)
-        if not isinstance(self.spaces.action, DiscreteActionSpace):
+        if not isinstance(self.spaces.action, _CHOICES):
             return ActionInfo(np.atleast_1d(self._draw(outputs, mask)))
         action, probabilities = self._draw(outputs[0], mask)
         # a few dozen numbers at most: faster one by one than as an array
-        self.entropy.add_sample(-sum(p * math.log(p + eps) for p in probabilities.tolist()))
+        self.entropy.add_sample(-sum(p * math.log(p + eps) for p in probabilities.ravel().tolist()))
         return ActionInfo(action, all_action_probabilities=probabilities)
 
 

@@ -9,8 +9,9 @@ import numpy as np
 from rl_coach.architectures.components import component_class
 from rl_coach.architectures.initializers import Constant, Initializer, NormalizedColumns, output_bias
 from rl_coach.architectures.layers import BatchnormActivationDropout, Dense, Layers
+from rl_coach.architectures.policies import MASKED_LOGIT
 from rl_coach.architectures.schemes import with_activations
-from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace, SpacesDefinition
+from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace, MultiDiscreteActionSpace, SpacesDefinition
 from rl_coach.utils import CoachError
 
 
@@ -80,7 +81,7 @@ class Head:
     @property
     def is_discrete(self) -> bool:
         """True for discrete actions."""
-        return isinstance(self.spaces.action, DiscreteActionSpace)
+        return isinstance(self.spaces.action, (DiscreteActionSpace, MultiDiscreteActionSpace))
 
     @property
     def num_actions(self) -> int:
@@ -279,17 +280,19 @@ def noise_of_state(
 
 
 class PolicyHead(Head):
-    """A policy. Discrete: ``probabilities`` [B, A] and ``log_probabilities``. Continuous: ``mean`` and
-    ``standard_deviation`` [B, A], the mean squashed into the action space where that is bounded.
+    """A policy. Discrete: ``probabilities`` [B, A] and ``log_probabilities``, or [B, K, M] of K parts of an action with
+    at most M choices each. Continuous: ``mean`` and ``standard_deviation`` [B, A], the mean squashed into the action
+    space where that is bounded.
 
     With ``state_dependent_noise`` the standard deviation is that of ``noise_of_state``, whose outputs follow.
     """
 
     public = ("probabilities", "mean", "standard_deviation", "features", "noise_scales")
+    supported_actions: tuple[type, ...] = (DiscreteActionSpace, MultiDiscreteActionSpace, BoxActionSpace)
 
     def __call__(self, layers: Layers, features: Any, inputs: dict[str, Any]) -> dict[str, Any]:
         if self.is_discrete:
-            logits = layers.dense(features, self.num_actions) / self.temperature
+            logits = self._logits(layers, features) / self.temperature
             return {"probabilities": layers.ops.softmax(logits), "log_probabilities": layers.ops.log_softmax(logits)}
         mean = self._mean(layers, features)
         if self.parameters.state_dependent_noise:
@@ -297,6 +300,15 @@ class PolicyHead(Head):
             variance, drawn_with = noise_of_state(layers, features, self.num_actions, first)
             return {"mean": mean, "standard_deviation": layers.ops.sqrt(variance), **drawn_with}
         return {"mean": mean, "standard_deviation": self._standard_deviation(layers, features)}
+
+    def _logits(self, layers: Layers, features: Any) -> Any:
+        """[B, A], or [B, K, M] of the parts of an action. Beyond the choices of a part they are those of no choice."""
+        action = self.spaces.action
+        if not isinstance(action, MultiDiscreteActionSpace):
+            return layers.dense(features, self.num_actions)
+        is_choice = action.is_choice
+        logits = layers.ops.reshape(layers.dense(features, is_choice.size), (-1, *is_choice.shape))
+        return logits + layers.constant(np.where(is_choice, 0.0, MASKED_LOGIT))
 
     def _mean(self, layers: Layers, features: Any) -> Any:
         mean = layers.dense(features, self.num_actions)

@@ -32,13 +32,20 @@ def masked(ops: Any, policy: dict[str, Any], mask: Any) -> dict[str, Any]:
 
 
 def log_probability(ops: Any, policy: dict[str, Any], actions: Any) -> Any:
-    """[B], log pi(a|s) of discrete actions [B] or, under a diagonal Gaussian, of continuous ones [B, D]."""
+    """[B], log pi(a|s) of discrete actions [B], or [B, K] of K parts; under a diagonal Gaussian, of continuous ones
+    [B, D]."""
     if "log_probabilities" in policy:
-        assert_rank(1, actions=actions)
-        return select(ops, policy["log_probabilities"], actions)
+        chosen = policy["log_probabilities"]
+        assert_rank(len(chosen.shape) - 1, actions=actions)
+        return _over_parts(ops, select(ops, chosen, actions))
     assert_rank(2, actions=actions)
     mean, deviation = policy["mean"], policy["standard_deviation"]
     return gaussian_log_probability(ops, actions, mean, ops.log(deviation))
+
+
+def _over_parts(ops: Any, values: Any) -> Any:
+    """[B], the sum over the parts of an action of values [B] or [B, K]."""
+    return values if len(values.shape) == 1 else ops.sum(values, axis=-1)
 
 
 def gaussian_log_probability(ops: Any, values: Any, mean: Any, log_deviation: Any) -> Any:
@@ -53,17 +60,18 @@ def _standardised_log_probability(ops: Any, standardised: Any, log_deviation: An
 def log_probabilities(policy: Sequence[np.ndarray], actions: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
     """[B] float32, log pi(a|s) under the policy that played: ``log_probability`` of arrays, from a network's outputs.
 
-    :param policy: probabilities [B, A], or mean and standard deviation [B, D] of a Gaussian
+    :param policy: probabilities [B, A], or [B, K, M] of K parts; or mean and standard deviation [B, D] of a Gaussian
     :param mask: [B, A] True for actions that are possible, None if all are
     """
     if len(policy) == 1:
         probabilities = policy[0]
         if mask is not None:
             probabilities = probabilities * mask
-            probabilities = probabilities / probabilities.sum(axis=1, keepdims=True)
-        chosen = probabilities[np.arange(len(actions)), actions]
+            probabilities = probabilities / probabilities.sum(axis=-1, keepdims=True)
+        chosen = np.take_along_axis(probabilities, actions[..., None].astype(np.int64), axis=-1)[..., 0]
         # a random action of the heatup may have a probability that rounds to 0
-        return np.log(np.maximum(chosen, np.finfo(np.float32).tiny)).astype(np.float32)
+        logarithms = np.log(np.maximum(chosen, np.finfo(np.float32).tiny)).astype(np.float32)
+        return logarithms if logarithms.ndim == 1 else logarithms.sum(axis=1)
     mean, deviation = policy
     return _standardised_log_probability(np, (actions - mean) / deviation, np.log(deviation)).astype(np.float32)
 
@@ -71,7 +79,7 @@ def log_probabilities(policy: Sequence[np.ndarray], actions: np.ndarray, mask: n
 def entropy(ops: Any, policy: dict[str, Any]) -> Any:
     """[B], the entropy of a discrete policy or of a diagonal Gaussian, in nats."""
     if "log_probabilities" in policy:
-        return -ops.sum(policy["probabilities"] * policy["log_probabilities"], axis=-1)
+        return -_over_parts(ops, ops.sum(policy["probabilities"] * policy["log_probabilities"], axis=-1))
     constant = 0.5 * math.log(2 * math.pi * math.e)
     return ops.sum(ops.log(policy["standard_deviation"]) + constant, axis=-1)
 
@@ -79,7 +87,8 @@ def entropy(ops: Any, policy: dict[str, Any]) -> Any:
 def kl_divergence(ops: Any, old: dict[str, Any], new: dict[str, Any]) -> Any:
     """[B], KL(old || new) of two discrete policies or of two diagonal Gaussians, in nats."""
     if "log_probabilities" in new:
-        return ops.sum(old["probabilities"] * (old["log_probabilities"] - new["log_probabilities"]), axis=-1)
+        each = ops.sum(old["probabilities"] * (old["log_probabilities"] - new["log_probabilities"]), axis=-1)
+        return _over_parts(ops, each)
     old_deviation, deviation = old["standard_deviation"], new["standard_deviation"]
     squares = ops.square(old_deviation) + ops.square(old["mean"] - new["mean"])
     elements = ops.log(deviation / old_deviation) + squares / (2.0 * ops.square(deviation)) - 0.5

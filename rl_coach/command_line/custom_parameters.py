@@ -393,12 +393,18 @@ class _Target:
         return target
 
     def exists(self) -> bool:
-        key = self.last.key
+        key = self._key
         if not self.last.is_item:
             return self._is_setting() and hasattr(self.holder, str(key)) and not inspect.isroutine(self.get())
         if isinstance(self.holder, dict):
             return key in self.holder
         return isinstance(self.holder, list) and isinstance(key, int) and -len(self.holder) <= key < len(self.holder)
+
+    @property
+    def _key(self) -> Any:
+        """The key of an item. A class, as exploration has for each kind of action space, is written by its name."""
+        names = {key.__name__: key for key in self.holder if isinstance(key, type)} if self.last.is_item else {}
+        return names.get(str(self.last.key), self.last.key)
 
     def _is_setting(self) -> bool:
         """False for an attribute that a graph manager has for its run."""
@@ -412,11 +418,11 @@ class _Target:
     def get(self) -> Any:
         if not self.last.is_item:
             return getattr(self.holder, str(self.last.key))
-        return self.holder.get(self.last.key) if isinstance(self.holder, dict) else self.holder[self.last.key]
+        return self.holder.get(self._key) if isinstance(self.holder, dict) else self.holder[self._key]
 
     def set(self, value: Any) -> None:
         if self.last.is_item:
-            self.holder[self.last.key] = value
+            self.holder[self._key] = value
         else:
             setattr(self.holder, str(self.last.key), value)
 
@@ -452,7 +458,7 @@ class _Target:
             return [name for name in names if not name.startswith("_") and name not in of_run]
         if isinstance(self.holder, list):
             return [str(index) for index in range(len(self.holder))]
-        return [str(key) for key in self.holder] if isinstance(self.holder, dict) else []
+        return [str(_written(key)) for key in self.holder] if isinstance(self.holder, dict) else []
 
 
 def _is_graph_manager(value: Any) -> bool:
@@ -560,8 +566,13 @@ def _paths_below(obj: Any, path: str, depth: int) -> Iterator[str]:
         return
     if isinstance(obj, dict):
         for key, value in obj.items():
-            yield from _paths_below(value, f"{path}[{key!r}]", depth - 1)
+            yield from _paths_below(value, f"{path}[{_written(key)!r}]", depth - 1)
     elif hasattr(obj, "__dict__") and not isinstance(obj, (Enum, type)):
         for name, value in vars(obj).items():
             if not name.startswith("_"):
                 yield from _paths_below(value, f"{path}.{name}", depth - 1)
+
+
+def _written(key: Any) -> Any:
+    """The key of an item as a path has it: that of a class is its name."""
+    return key.__name__ if isinstance(key, type) else key

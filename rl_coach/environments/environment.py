@@ -364,7 +364,7 @@ class Environment(EnvironmentInterface):
         mask_name = self.state_space.action_mask_name
         if mask_name is None:
             return self._action_space.sample()
-        return int(self._action_space.rng.choice(np.flatnonzero(self.state[mask_name])))
+        return self._action_space.sample_with_info(self.state[mask_name]).action
 
     def get_goal(self) -> GoalType:
         """The current goal, None if there are no goals."""

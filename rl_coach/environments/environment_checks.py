@@ -36,7 +36,7 @@ _TOLERANCE = 1e-5
 READABLE = (gym.spaces.Box, gym.spaces.Discrete, gym.spaces.MultiBinary, gym.spaces.MultiDiscrete)
 """The spaces of observations that become arrays."""
 
-_ENDS_A_RUN = ("mask", "reward type")
+_ENDS_A_RUN = ("reward type",)
 """Kinds of findings with which a run cannot go on."""
 
 _said: set[tuple[str, str]] = set()
@@ -59,7 +59,7 @@ def observation_findings(space: gym.Space, observation: Any, name: str = "observ
     :param space: the environment's space for it
     :param name: the observation's name, for the text
     """
-    if isinstance(space, gym.spaces.Dict):
+    if isinstance(space, (gym.spaces.Dict, gym.spaces.Tuple)):
         yield from _part_findings(space, observation, name)
         return
     fault = form_finding(space, observation, name) if isinstance(space, READABLE) else None
@@ -100,16 +100,20 @@ def _outside(space: gym.Space, observation: Any, name: str) -> Finding:
     return Finding(f"space {name}", f"'{name}' is {short(observation)}, which is not in its space {space}")
 
 
-def _part_findings(space: gym.spaces.Dict, observation: Any, name: str) -> Iterator[Finding]:
-    if not isinstance(observation, dict):
-        yield Finding(f"type {name}", f"'{name}' is of the type {type(observation).__name__}, its space says dict")
+def _part_findings(space: gym.spaces.Dict | gym.spaces.Tuple, observation: Any, name: str) -> Iterator[Finding]:
+    kind = dict if isinstance(space, gym.spaces.Dict) else tuple
+    if not isinstance(observation, kind):
+        text = f"'{name}' is of the type {type(observation).__name__}, its space says {kind.__name__}"
+        yield Finding(f"type {name}", text)
         return
     prefix = "" if name == "observation" else f"{name}/"
-    for part, sub_space in space.spaces.items():
-        if part in observation:
-            yield from observation_findings(sub_space, observation[part], prefix + part)
+    given: Any = observation if kind is dict else dict(enumerate(observation))
+    parts: Any = space.spaces if isinstance(space, gym.spaces.Dict) else dict(enumerate(space.spaces))
+    for part, sub_space in parts.items():
+        if part in given:
+            yield from observation_findings(sub_space, given[part], f"{prefix}{part}")
         else:
-            yield missing(prefix + part)
+            yield missing(f"{prefix}{part}")
 
 
 def _number_findings(space: gym.spaces.Box, array: np.ndarray, name: str) -> Iterator[Finding]:
@@ -148,7 +152,7 @@ def mask_findings(observation: Any, info: dict[str, Any]) -> Iterator[Finding]:
     """The mask of a state in which one must act, if it allows nothing."""
     mask = action_mask_of(observation, info)
     if mask is not None and not np.any(mask):
-        yield Finding("mask", "the action mask allows no action at all")
+        yield Finding("mask", "the action mask allows no action at all: it masks nothing")
 
 
 def short(value: Any) -> str:
@@ -178,7 +182,6 @@ class FirstSteps:
         """Check what an episode begins with.
 
         :param is_of_old_gym: the environment answers a step with four values
-        :raises CoachError: nothing is allowed
         """
         if is_of_old_gym:
             say_once(self._level, Finding("old step", OLD_STEP), None)
@@ -188,7 +191,7 @@ class FirstSteps:
     def __call__(self, action: Any) -> tuple:
         """Step, and check the answer.
 
-        :raises CoachError: nothing is allowed, or the reward is no number
+        :raises CoachError: the reward is no number
         """
         answer = self._own_step(action)
         self._num_steps += 1

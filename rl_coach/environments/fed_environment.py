@@ -11,7 +11,8 @@ import numpy as np
 from rl_coach.core_types import ActionType, EnvResponse, StateType
 from rl_coach.environments.environment import EnvironmentParameters
 from rl_coach.environments.gym_environment import GymEnvironment, GymEnvironmentParameters
-from rl_coach.environments.gym_spaces import ACTION_MASK
+from rl_coach.environments.gym_spaces import ACTION_MASK, action_space_of
+from rl_coach.space_values import mask_space_of
 from rl_coach.utilities.requirements import FLAG, instance, optional
 from rl_coach.utils import CoachError
 
@@ -172,6 +173,11 @@ class FedEnvironment(GymEnvironment):
         super().__init__(level, **settings)
 
     @property
+    def observes_tuples(self) -> bool:
+        """True if an observation is a tuple."""
+        return type(self.env.observation_space).__name__ == "Tuple"
+
+    @property
     def has_simulator(self) -> bool:
         """True if it can also be stepped without being fed."""
         return self._spaces is None
@@ -182,10 +188,11 @@ class FedEnvironment(GymEnvironment):
         return super()._make_simulator() if self._make is None else self._make()
 
     def _mask_of_all(self) -> np.ndarray:
-        num_actions = getattr(self._spaces[1], "n", None) if self._spaces else None
-        if num_actions is None:
-            raise CoachError("an action_mask needs a Discrete action_space")
-        return np.ones(int(num_actions), np.int8)
+        assert self._spaces is not None
+        masks = mask_space_of(action_space_of(self._spaces[1], self.env_id)[0])
+        if masks is None:
+            raise CoachError("an action_mask needs a Discrete action_space, or one of discrete parts")
+        return np.ones(masks.raw_shape, np.int8)
 
     def _hold_actions(self, max_over_num_frames: int) -> None:
         super()._hold_actions(max_over_num_frames)

@@ -264,7 +264,7 @@ class GymEnvironment(Environment):
         actions: list[str] = getattr(getattr(simulator, "unwrapped", simulator), "get_action_meanings", list)()
         space = gym_wrappers.present_space(simulator.action_space)
         self.action_space, self._to_simulator_action = gym_spaces.action_space_of(space, self.env_id, actions)
-        found = gym_probe.probe(simulator, self.simulator_action(self._action_space.default_action), self.seed)
+        found = gym_probe.probe(simulator, functools.partial(gym_spaces.allowed_action, self._action_space), self.seed)
         self.env = found.env
         self._simulator = self.env.unwrapped
         self._read_state = gym_spaces.StateReader(
@@ -279,7 +279,7 @@ class GymEnvironment(Environment):
         if "desired_goal" in self.state_space:
             self.goal_space = cast(ObservationSpace, self.state_space["desired_goal"])
         if self.human_control:
-            self._prepare_for_a_person(gym_probe.keys_to_actions(self._simulator, space), actions)
+            self._prepare_for_a_person(gym_probe.keys_to_actions(self._simulator, self._action_space), actions)
         return found
 
     def _check_first_steps(self, found: Probe) -> None:

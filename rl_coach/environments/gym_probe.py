@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterable, NamedTuple
+from typing import Any, Callable, Iterable, NamedTuple
 
 import gymnasium as gym
 import numpy as np
 
 from rl_coach.environments.gym_wrappers import OldApiEnvironment
+from rl_coach.spaces import ActionSpace
 
 ACTION_MASK = "action_mask"  # in an observation or an info
 
@@ -22,17 +23,14 @@ class Probe(NamedTuple):
     steps_are_of_old_gym: bool
 
 
-def probe(simulator: Any, action: Any, seed: int | None) -> Probe:
+def probe(simulator: Any, first_action: Callable[[Any], Any], seed: int | None) -> Probe:
     """Reset an environment and take one step.
 
-    :param action: the step's action, in the environment's own space; if the environment masks this
-        action, the first allowed action replaces it
+    :param first_action: the step's action, in the environment's own space, for the action mask or None
     """
     env = OldApiEnvironment(simulator)
     observation, info = env.reset(seed=seed)
-    mask = action_mask_of(observation, info)
-    if mask is not None and np.ndim(mask) == 1 and np.ndim(action) == 0 and not mask[action]:
-        action = int(np.argmax(mask))
+    action = first_action(action_mask_of(observation, info))
     next_observation, _, _, _, next_info = env.step(action)
     reuses_memory = any(np.may_share_memory(a, b) for a in _arrays(observation) for b in _arrays(next_observation))
     return Probe(
@@ -46,26 +44,17 @@ def action_mask_of(observation: Any, info: dict[str, Any]) -> Any:
 
 
 def _arrays(observation: Any) -> Iterable[np.ndarray]:
-    if isinstance(observation, dict):
-        for part in observation.values():
+    if isinstance(observation, (dict, tuple)):
+        for part in observation.values() if isinstance(observation, dict) else observation:
             yield from _arrays(part)
     elif isinstance(observation, np.ndarray):
         yield observation
 
 
-def keys_to_actions(simulator: Any, space: gym.Space) -> dict[tuple[int, ...], Any]:
+def keys_to_actions(simulator: Any, space: ActionSpace) -> dict[tuple[int, ...], Any]:
     """The environment's own keys, as sorted key codes, and our action for each; empty if it has none."""
     offered: dict[Any, Any] = getattr(simulator, "get_keys_to_action", dict)()
-    return {_key_codes(keys): _our_action(action, space) for keys, action in offered.items()}
-
-
-def _our_action(action: Any, space: gym.Space) -> Any:
-    if isinstance(space, gym.spaces.Discrete):
-        return int(action) - int(space.start)
-    if isinstance(space, gym.spaces.MultiDiscrete):
-        choices = np.ravel(np.asarray(action) - getattr(space, "start", 0))
-        return int(np.ravel_multi_index(tuple(choices), tuple(np.ravel(space.nvec))))
-    return np.asarray(action)
+    return {_key_codes(keys): space.from_raw(action) for keys, action in offered.items()}
 
 
 def _key_codes(keys: Any) -> tuple[int, ...]:

@@ -5,6 +5,8 @@ Functions that would change nothing are None, so that a plain vector observation
 
 from __future__ import annotations
 
+import logging
+import math
 from typing import Any, Callable, Iterator, Mapping, Sequence
 
 import gymnasium as gym
@@ -14,13 +16,13 @@ from rl_coach.core_types import StateType
 from rl_coach.environments.environment_checks import READABLE, Finding, form_finding, missing
 from rl_coach.environments.gym_probe import ACTION_MASK
 from rl_coach.environments.observation_space_type import ObservationSpaceType
+from rl_coach.space_values import mask_space_of, observation_name, read_masks
 from rl_coach.spaces import (
-    ActionMaskSpace,
     ActionSpace,
     BoxActionSpace,
     DiscreteActionSpace,
     ImageObservationSpace,
-    MultiSelectActionSpace,
+    MultiDiscreteActionSpace,
     ObservationSpace,
     OneHotObservationSpace,
     PlanarMapsObservationSpace,
@@ -30,13 +32,20 @@ from rl_coach.spaces import (
 )
 from rl_coach.utils import CoachError, did_you_mean
 
+logger = logging.getLogger("rl_coach")
+
 MAX_NUM_COMBINED_ACTIONS = 4096
+
+_LARGEST_TABLE = 512  # of one-hot vectors, whose number is the square of that of the values
 
 Convert = Callable[[Any], Any]
 
 
 def action_space_of(space: gym.Space, level: str, names: list[str] | None = None) -> tuple[ActionSpace, Convert | None]:
     """Our action space for Gymnasium's, and the function from our actions to the environment's (None: no change).
+
+    Agents act in numbers: one number, a vector of choices, or a vector in a box. Choices beside numbers of a box become
+    numbers too, which are rounded down.
 
     :param level: the level's name, for the error message
     :param names: a name for each discrete action
@@ -48,45 +57,62 @@ def action_space_of(space: gym.Space, level: str, names: list[str] | None = None
             return actions, None
         actions.raw_actions = np.arange(space.start, space.start + space.n)
         return actions, actions.to_raw
-    if isinstance(space, gym.spaces.Box):
-        return _box_actions(space)
-    if isinstance(space, gym.spaces.MultiBinary) and len(space.shape) == 1:
-        _check_size(2 ** int(space.shape[0]), space, level)
-        return MultiSelectActionSpace(int(space.shape[0]), int(space.shape[0])), None
+    leaves = [leaf for _, leaf in _leaves(space)]
+    for leaf in leaves:
+        if not isinstance(leaf, READABLE):
+            raise CoachError(
+                f"level '{level}': the action space {leaf} is not supported; Discrete, Box, MultiBinary, MultiDiscrete "
+                "and Tuple and Dict of these are: wrap the environment so that it has one of these"
+            )
+    are_boxes = {isinstance(leaf, gym.spaces.Box) for leaf in leaves}
+    made: ActionSpace = _choices(leaves) if are_boxes == {False} else _box(leaves)
+    made.raw_form = _form(space, as_numbers=len(are_boxes) > 1)
+    return made, made.to_raw
+
+
+def _choices(leaves: Sequence[Any]) -> DiscreteActionSpace | MultiDiscreteActionSpace:
+    """One action for each combination, which all agents can take; a choice for each part if there are too many."""
+    counts = [count for leaf in leaves for count in _counts(leaf)]
+    if math.prod(counts) > MAX_NUM_COMBINED_ACTIONS:
+        return MultiDiscreteActionSpace(counts)
+    combinations = np.indices(tuple(counts)).reshape(len(counts), -1).T
+    starts = np.concatenate([np.ravel(np.broadcast_to(getattr(leaf, "start", 0), leaf.shape)) for leaf in leaves])
+    actions = DiscreteActionSpace(len(combinations), [", ".join(map(str, one)) for one in combinations + starts])
+    actions.raw_actions, actions.counts = combinations, counts
+    return actions
+
+
+def _box(leaves: Sequence[gym.Space]) -> BoxActionSpace:
+    bounds: list[tuple[np.ndarray, np.ndarray]] = []
+    for leaf in leaves:
+        if isinstance(leaf, gym.spaces.Box):
+            bounds.append((np.ravel(leaf.low), np.ravel(leaf.high)))
+        else:
+            counts = np.asarray(_counts(leaf), np.float32)
+            bounds.append((np.zeros_like(counts), counts))
+    low, high = (np.concatenate(ends) for ends in zip(*bounds))
+    return BoxActionSpace(len(low), low, high)
+
+
+def _counts(space: Any) -> list[int]:
+    """The number of choices of each element."""
     if isinstance(space, gym.spaces.MultiDiscrete):
-        return _combined_actions(space, level)
-    raise CoachError(
-        f"level '{level}': the action space {space} is not supported; Discrete, Box, MultiBinary and "
-        "MultiDiscrete are supported: wrap the environment so that it has one of these"
-    )
+        return np.ravel(space.nvec).tolist()
+    return [int(space.n)] if isinstance(space, gym.spaces.Discrete) else [2] * math.prod(space.shape)
 
 
-def _box_actions(space: gym.spaces.Box) -> tuple[ActionSpace, Convert | None]:
-    actions = BoxActionSpace(
-        np.asarray(space.shape or (1,)), low=np.atleast_1d(space.low), high=np.atleast_1d(space.high)
-    )
-    actions.raw_is_number = not space.shape
-    actions.raw_integers = str(space.dtype) if np.issubdtype(space.dtype, np.integer) else None
-    return actions, actions.to_raw if actions.raw_is_number or actions.raw_integers else None
-
-
-def _combined_actions(space: gym.spaces.MultiDiscrete, level: str) -> tuple[ActionSpace, Convert]:
-    counts = np.ravel(space.nvec).astype(int)
-    _check_size(int(np.prod(counts)), space, level)
-    start = np.broadcast_to(getattr(space, "start", 0), space.shape)
-    combinations = np.indices(tuple(counts)).reshape(len(counts), -1).T.reshape(-1, *space.shape) + start
-    descriptions = [", ".join(str(part) for part in np.ravel(combination)) for combination in combinations]
-    actions = DiscreteActionSpace(len(combinations), descriptions=descriptions)
-    actions.raw_actions = combinations.astype(space.dtype)
-    return actions, actions.to_raw
-
-
-def _check_size(num_actions: int, space: gym.Space, level: str) -> None:
-    if num_actions > MAX_NUM_COMBINED_ACTIONS:
-        raise CoachError(
-            f"level '{level}': {space} has {num_actions} combined actions, more than the "
-            f"{MAX_NUM_COMBINED_ACTIONS} that a discrete policy supports; wrap the environment so that it has fewer"
-        )
+def _form(space: Any, as_numbers: bool) -> dict[str, Any]:
+    """The form of actions, see ``utilities/raw_actions.py``. :param as_numbers: choices are numbers to round down"""
+    if isinstance(space, gym.spaces.Tuple):
+        return {"parts": [_form(part, as_numbers) for part in space.spaces]}
+    if isinstance(space, gym.spaces.Dict):
+        return {"parts": [_form(part, as_numbers) for part in space.spaces.values()], "names": list(space.spaces)}
+    form = {"shape": list(space.shape), "dtype": str(space.dtype), "is_number": not space.shape}
+    if not isinstance(space, gym.spaces.Box):
+        form["start"] = np.ravel(np.broadcast_to(getattr(space, "start", 0), space.shape)).tolist()
+        if as_numbers:
+            form["choices"] = _counts(space)
+    return form
 
 
 def simulator_columns(space: ActionSpace, actions: Any) -> np.ndarray:
@@ -97,13 +123,11 @@ def simulator_columns(space: ActionSpace, actions: Any) -> np.ndarray:
     :return: [N, ...]
     """
     actions = np.asarray(actions)
-    if isinstance(space, DiscreteActionSpace) and space.raw_actions is not None:
-        return space.raw_actions[actions]
     if isinstance(space, BoxActionSpace):
-        actions = np.clip(actions, space.low, space.high)
-        actions = np.rint(actions).astype(space.raw_integers) if space.raw_integers else actions
-        return actions[:, 0] if space.raw_is_number else actions
-    return actions
+        return space.to_raw(np.clip(actions, space.low, space.high))
+    if isinstance(space, DiscreteActionSpace) and space.raw_form is None:
+        return actions if space.raw_actions is None else space.raw_actions[actions]
+    return space.to_raw(actions)
 
 
 def observation_space_of(
@@ -120,6 +144,8 @@ def observation_space_of(
     if isinstance(space, gym.spaces.Discrete):
         count, start = int(space.n), int(space.start)
         one_hot = OneHotObservationSpace(np.array([count]), np.array([start]), ())
+        if count > _LARGEST_TABLE:
+            return one_hot, one_hot.encode
         rows = one_hot.encode(np.arange(start, start + count))
         return one_hot, lambda value: rows[value - start]
     if isinstance(space, gym.spaces.MultiDiscrete):
@@ -133,7 +159,7 @@ def observation_space_of(
         return _array_observations(space, kind)
     raise CoachError(
         f"level '{level}': the observation '{name}' of the space {space} is not supported; Box, Discrete, "
-        "MultiBinary, MultiDiscrete and Dict are supported: wrap the environment so that it has one of these"
+        "MultiBinary, MultiDiscrete, Dict and Tuple are supported: wrap the environment so that it has one of these"
     )
 
 
@@ -154,10 +180,15 @@ def _array_observations(
         return _array_observations(space, ObservationSpaceType.Vector)
     if rank != 3:
         return TensorObservationSpace(np.asarray(shape), space.low, space.high), None
-    axis = _channels_axis(shape)
-    if shape[axis] in (1, 3, 4) and (kind is ObservationSpaceType.Image or space.dtype == np.uint8):
-        return ImageObservationSpace(shape, float(space.high.max()), channels_axis=axis), None
-    return PlanarMapsObservationSpace(shape, space.low, space.high, channels_axis=axis), None
+    is_first = _has_channels_first(shape)
+    low, high = (np.moveaxis(bound, 0, -1) if is_first else bound for bound in (space.low, space.high))
+    maps: PlanarMapsObservationSpace
+    if low.shape[-1] in (1, 3, 4) and (kind is ObservationSpaceType.Image or space.dtype == np.uint8):
+        maps = ImageObservationSpace(low.shape, float(high.max()))
+    else:
+        maps = PlanarMapsObservationSpace(low.shape, low, high)
+    maps.raw_channels_first = is_first
+    return maps, maps.encode if is_first else None
 
 
 def _flatten(shape: tuple[int, ...]) -> Convert:
@@ -166,17 +197,23 @@ def _flatten(shape: tuple[int, ...]) -> Convert:
     return lambda value: np.reshape(value, (*np.shape(value)[: np.ndim(value) - rank], size))
 
 
-def _channels_axis(shape: tuple[int, ...]) -> int:
-    """The last axis, unless the first alone counts as few as an image's channels (PyTorch's order)."""
-    return 0 if shape[0] in (1, 3, 4) and shape[-1] not in (1, 3, 4) else -1
+def _has_channels_first(shape: tuple[int, ...]) -> bool:
+    """True if the first axis alone is as short as channels are (PyTorch's order, Gymnasium's stacked frames). Small
+    boards may have any order, and keep theirs unless they are square."""
+    channels, height, width = shape
+    if width in (1, 3, 4) or channels >= min(height, width):
+        return False
+    is_image = height == width or min(height, width) >= 8
+    return (is_image and channels in (1, 3, 4)) or 4 * channels <= min(height, width)
 
 
 class StateReader:
     """Converter of one environment's observations into states: ``{name: array}``.
 
-    A plain observation is called ``'observation'``; a Dict keeps its keys, and nested keys are joined:
-    ``'outer/inner'``. An ``action_mask`` over discrete actions, in the observation or in the info, becomes one of the
-    state's arrays and an ``ActionMaskSpace``.
+    A plain observation is called ``'observation'``; a Dict keeps its keys, the parts of a Tuple have numbers, and
+    nested names are joined: ``'outer/inner'``. The key ``'action'`` becomes ``'observation/action'``. An
+    ``action_mask`` over discrete actions, in the observation or in the info, becomes one of the state's arrays and an
+    ``ActionMaskSpace``.
 
     :param space: the environment's observation space
     :param action_space: our action space
@@ -186,6 +223,7 @@ class StateReader:
     :param info: an info of the environment
     :param copies: copy each observation, because the environment writes the next one into the same array
     :param names: the observations to read; None reads all that networks can take
+    :param player: whose observations these are, for error messages
     :raises CoachError: an observation does not fit the space; Coach has no space for one that is named, or for any
 
     :ivar left_out: the spaces of the observations that no network can read, such as texts, by name
@@ -201,13 +239,17 @@ class StateReader:
         info: dict[str, Any],
         copies: bool = False,
         names: Sequence[str] | None = None,
+        player: str | None = None,
     ):
         self.state_space = StateSpace({})
         self.left_out: dict[str, gym.Space] = {}
-        self._num_actions = action_space.num_actions if isinstance(action_space, DiscreteActionSpace) else None
-        self._parts: list[tuple[str, tuple[str, ...], Convert | None]] = []
+        self._mask_space = mask_space_of(action_space)
+        of_player = "" if player is None else f" of player '{player}'"
+        self._mask_place = f"level '{level}': the action_mask{of_player}"
+        self._parts: list[tuple[str, tuple[Any, ...], Convert | None]] = []
         self._spaces: list[gym.Space] = []
-        leaves = {"/".join(path) or "observation": (path, part) for path, part in _leaves(space)}
+        self._is_tuple = isinstance(space, gym.spaces.Tuple)
+        leaves = _named_leaves(space, level)
         if unknown := [name for name in names or () if name not in leaves]:
             suggestion = did_you_mean(unknown[0], leaves) or f"; there are: {', '.join(map(repr, leaves))}"
             raise CoachError(f"level '{level}' has no observation '{unknown[0]}'{suggestion}")
@@ -222,24 +264,47 @@ class StateReader:
             self.state_space[name] = sub_space
             self._parts.append((name, path, _array_conversion(part, convert, sample, copies)))
             self._spaces.append(part)
-        self._adds_mask = ACTION_MASK not in self.state_space and self._is_mask(info.get(ACTION_MASK))
+        self._adds_mask = self._finds_mask(info)
         if self._adds_mask:
-            self.state_space[ACTION_MASK] = ActionMaskSpace(self._num_actions or 0)
+            assert self._mask_space is not None
+            self.state_space[ACTION_MASK] = self._mask_space
         self._plain_name = self._parts[0][0] if len(self._parts) == 1 and not self._parts[0][1] else None
         self._plain_convert = self._parts[0][2]
 
     def _part(
         self, name: str, part: gym.Space, kind: ObservationSpaceType | None, level: str
     ) -> tuple[ObservationSpace, Convert | None]:
-        if name == ACTION_MASK and self._num_actions is not None and part.shape == (self._num_actions,):
-            return ActionMaskSpace(self._num_actions), None
-        return observation_space_of(part, kind, level, name)
+        if name != ACTION_MASK or self._mask_space is None:
+            return observation_space_of(part, kind, level, name)
+        if len(part.shape or ()) != 1:
+            raise CoachError(f"{self._mask_place} has the space {part}, and a mask is a vector of 0 and 1")
+        return self._mask_space, self._read_masks
 
-    def _is_mask(self, mask: Any) -> bool:
-        return self._num_actions is not None and np.shape(mask) == (self._num_actions,)
+    def _finds_mask(self, info: dict[str, Any]) -> bool:
+        """True if masks come with the infos. :raises CoachError: the first one does not fit the actions"""
+        mask = info.get(ACTION_MASK)
+        if mask is None or ACTION_MASK in self.state_space:
+            return False
+        if self._mask_space is None:
+            logger.warning("%s is not used: the actions are not discrete", self._mask_place)
+            return False
+        self._read_masks(mask)
+        return True
+
+    def _read_masks(self, masks: Any) -> np.ndarray:
+        assert self._mask_space is not None
+        return read_masks(self._mask_space, masks, self._mask_place)
+
+    def _refuse_late_mask(self, info: Mapping[str, Any]) -> None:
+        if self._mask_space is not None and ACTION_MASK not in self.state_space and info[ACTION_MASK] is not None:
+            raise CoachError(
+                f"{self._mask_place} comes for the first time after the first step: give one with each state"
+            )
 
     def unfit(self, observation: Any) -> Finding | None:
         """The fault of the first part of an observation that cannot be read, or is missing; None if there is none."""
+        if self._is_tuple and not isinstance(observation, tuple):
+            return Finding("type", f"is of the type {type(observation).__name__}, its space says tuple")
         for (name, path, _), space in zip(self._parts, self._spaces):
             try:
                 value = _follow(observation, path)
@@ -261,8 +326,13 @@ class StateReader:
             }
         if self._adds_mask:
             mask = info.get(ACTION_MASK)
-            state[ACTION_MASK] = np.ones(self._num_actions or 0, np.int8) if mask is None else np.array(mask)
+            state[ACTION_MASK] = self._mask_of_all() if mask is None else np.array(self._read_masks(mask))
+        elif ACTION_MASK in info:
+            self._refuse_late_mask(info)
         return state
+
+    def _mask_of_all(self) -> np.ndarray:
+        return np.ones(self.state_space[ACTION_MASK].shape, np.int8)
 
     def columns(self, observations: Any, infos: Mapping[str, np.ndarray], count: int) -> dict[str, np.ndarray]:
         """As a call, for several observations at once.
@@ -279,20 +349,50 @@ class StateReader:
         if self._adds_mask:
             masks = infos.get(ACTION_MASK)
             if masks is None:
-                masks = np.ones((count, self._num_actions or 0), np.int8)
-            states[ACTION_MASK] = masks.filled(1) if isinstance(masks, np.ma.MaskedArray) else np.array(masks)
+                masks = np.stack([self._mask_of_all()] * count)
+            masks = masks.filled(1) if isinstance(masks, np.ma.MaskedArray) else masks
+            states[ACTION_MASK] = np.array(self._read_masks(masks))
+        elif ACTION_MASK in infos:
+            self._refuse_late_mask(infos)
         return states
 
 
-def _leaves(space: gym.Space, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], gym.Space]]:
-    if isinstance(space, gym.spaces.Dict):
-        for name, part in space.spaces.items():
-            yield from _leaves(part, (*path, name))
+def allowed_action(space: ActionSpace, mask: Any) -> Any:
+    """An action of the environment for its first step: the default one, or the first one that a mask allows.
+
+    :param space: one that ``action_space_of`` made
+    :param mask: as the environment gives it; None allows all. A mask that does not fit is refused later
+    """
+    masks, action = mask_space_of(space), space.default_action
+    if masks is not None and mask is not None and masks.fault(mask) is None:
+        action = masks.action_nearest(masks.encode(mask), action)
+    return space.to_raw(action)
+
+
+def _named_leaves(space: gym.Space, level: str) -> dict[str, tuple[tuple[Any, ...], gym.Space]]:
+    """The parts of a space by name, each with the path that leads to it.
+
+    :raises CoachError: two parts have one name
+    """
+    leaves: dict[str, tuple[tuple[Any, ...], gym.Space]] = {}
+    for path, part in _leaves(space):
+        name = observation_name(path)
+        if name in leaves:
+            raise CoachError(f"level '{level}' has two observations with the key '{name}': rename one of them")
+        leaves[name] = (path, part)
+    return leaves
+
+
+def _leaves(space: gym.Space, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], gym.Space]]:
+    if isinstance(space, (gym.spaces.Dict, gym.spaces.Tuple)):
+        parts = space.spaces.items() if isinstance(space, gym.spaces.Dict) else enumerate(space.spaces)
+        for key, part in parts:
+            yield from _leaves(part, (*path, key))
     else:
         yield path, space
 
 
-def _follow(observation: Any, path: tuple[str, ...]) -> Any:
+def _follow(observation: Any, path: tuple[Any, ...]) -> Any:
     for name in path:
         observation = observation[name]
     return observation

@@ -131,4 +131,6 @@ def present_space(space: Any) -> gym.Space:
         return gym.spaces.MultiDiscrete(space.nvec)
     if kind == "Dict":
         return gym.spaces.Dict({name: present_space(part) for name, part in space.spaces.items()})
+    if kind == "Tuple":
+        return gym.spaces.Tuple([present_space(part) for part in space.spaces])
     return space

@@ -8,13 +8,12 @@ from __future__ import annotations
 import importlib
 from typing import Any, Iterable, Sequence, Union
 
-import gymnasium as gym
 import numpy as np
 
 from rl_coach.base_parameters import VisualizationParameters
 from rl_coach.core_types import ActionType, EnvResponse
 from rl_coach.environments.environment import EnvironmentParameters, LevelSelection
-from rl_coach.environments.gym_probe import ACTION_MASK, action_mask_of
+from rl_coach.environments.gym_probe import action_mask_of
 from rl_coach.environments.multi_agent_environment import MultiAgentEnvironment
 from rl_coach.environments.observation_space_type import ObservationSpaceType
 from rl_coach.installation import install_command
@@ -125,6 +124,7 @@ class PettingZooEnvironment(MultiAgentEnvironment):
             reader = self._readers[player] = gym_spaces.StateReader(
                 observations, self.action_space[player], kind, self.env_id,
                 observed.get(player, observations.sample()), infos.get(player, {}), copies=True, names=names,
+                player=player,
             )  # fmt: skip
             self.state_space[player] = reader.state_space
 
@@ -148,10 +148,13 @@ class PettingZooEnvironment(MultiAgentEnvironment):
         return observed, infos
 
     def _first_action(self, player: str, observed: dict[str, Any], infos: dict[str, dict[str, Any]]) -> Any:
+        from rl_coach.environments import gym_spaces
+
         space = self.env.action_space(player)
         mask = action_mask_of(observed.get(player), infos.get(player, {}))
-        is_mask = isinstance(space, gym.spaces.Discrete) and np.shape(mask) == (space.n,)
-        return int(space.start) + int(np.argmax(mask)) if is_mask else space.sample()
+        if mask is None:
+            return space.sample()
+        return gym_spaces.allowed_action(gym_spaces.action_space_of(space, self.env_id)[0], mask)
 
     def _reset_answer(self, found: Any) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
         """Observations and infos of a reset where all act at once. Infos may be missing."""
@@ -218,10 +221,8 @@ class PettingZooEnvironment(MultiAgentEnvironment):
     def _simulator_action(self, player: str, action: ActionType | None) -> Any:
         if action is None:  # the agent has ended its episode, and the simulator goes on
             action = self.action_space_of(player).default_action
-        convert, dtype = self._to_simulator[player], self.env.action_space(player).dtype
-        action = action if convert is None else convert(action)
-        # heatup draws 64 bits, which PettingZoo's wrappers do not find in a box of 32
-        return action.astype(dtype, copy=False) if isinstance(action, np.ndarray) else action
+        convert = self._to_simulator[player]
+        return action if convert is None else convert(action)
 
     def _answer(
         self,
@@ -233,25 +234,7 @@ class PettingZooEnvironment(MultiAgentEnvironment):
         truncated: bool = False,
     ) -> EnvResponse:
         state = self._readers[player](observation, info)
-        self._check_mask(player, state, info)
         return EnvResponse(state, float(reward), bool(terminated or truncated), info, None, bool(terminated))
-
-    def _check_mask(self, player: str, state: dict[str, Any], info: dict[str, Any]) -> None:
-        """
-        :raises CoachError: a mask of the info would have no effect
-        """
-        name = self.state_space[player].action_mask_name
-        mask = info.get(ACTION_MASK) if name is None else state[name]
-        if mask is None:
-            return
-        where = f"level '{self.env_id}': the action_mask of player '{player}'"
-        space = self.action_space[player]
-        if name is None and getattr(space, "num_actions", None) == np.size(mask):
-            raise CoachError(f"{where} comes for the first time after the first step: give one with each state")
-        if name is None or np.shape(mask) != tuple(self.state_space[player][name].shape):
-            raise CoachError(f"{where} has the shape {np.shape(mask)}, which does not fit its actions: {space!r}")
-        if not np.isin(mask, (0, 1)).all():
-            raise CoachError(f"{where} has other numbers than 0 and 1: {np.asarray(mask).tolist()}")
 
     def _tell_who_is_next(self) -> dict[str, EnvResponse]:
         """The answers to the players that are over, who take a last step of nothing each, and to the next one."""

@@ -172,6 +172,8 @@ def final_of(infos: Mapping[str, Any], index: int) -> tuple[Any, dict[str, Any]]
 def _follow_rows(final: Any, index: int) -> Any:
     if isinstance(final, dict):
         return {name: _follow_rows(part, index) for name, part in final.items()}
+    if isinstance(final, tuple):
+        return tuple(_follow_rows(part, index) for part in final)
     return final[index]
 
 

@@ -20,7 +20,7 @@ class AdditiveNoiseParameters(ExplorationParameters):
     :ivar noise_schedule: the standard deviation in training
     :ivar evaluation_noise: the standard deviation in evaluation; 0 gives the mean
     :ivar noise_as_percentage_from_action_space: the deviations are shares of the action space's range (0.1 is a tenth
-        of it), not absolute
+        of it), not absolute. An element without two finite bounds has the range 1
     """
 
     constraints = {
@@ -59,11 +59,7 @@ class NoiseLevel(ContinuousActionExplorationPolicy):
         self.noise_schedule = noise_schedule
         self.evaluation_noise = evaluation_noise
         self.noise_as_percentage_from_action_space = noise_as_percentage_from_action_space
-        bounds = (action_space.low, action_space.high)
-        if noise_as_percentage_from_action_space and not np.all(np.isfinite(bounds)):
-            raise self._refuse(
-                "noise as a share of the range needs finite bounds; set noise_as_percentage_from_action_space to False"
-            )
+        self._unit = _range_of(action_space) if noise_as_percentage_from_action_space else 1.0
 
     def _current_noise(self) -> float:
         return self.evaluation_noise if self.phase == RunPhase.TEST else self.noise_schedule.current_value
@@ -92,9 +88,7 @@ class NoiseLevel(ContinuousActionExplorationPolicy):
         return self._scaled_to_space(self.evaluation_noise)
 
     def _scaled_to_space(self, noise: float) -> Any:
-        if not self.noise_as_percentage_from_action_space:
-            return noise
-        return noise * (self.action_space.high - self.action_space.low)
+        return noise * self._unit
 
     def advance(self, steps: int) -> None:
         if self.phase == RunPhase.TRAIN:
@@ -112,10 +106,17 @@ class NoiseLevel(ContinuousActionExplorationPolicy):
         self.noise_schedule.set_state(state["noise_schedule"])
 
 
+def _range_of(space: ActionSpace) -> np.ndarray:
+    """The range of each element; 1 for an element without two finite bounds."""
+    is_bounded = np.isfinite(space.low) & np.isfinite(space.high)
+    high, low = (np.where(is_bounded, bound, default) for bound, default in ((space.high, 1.0), (space.low, 0.0)))
+    return high - low
+
+
 class AdditiveNoise(NoiseLevel):
     """The mean plus Gaussian noise of a scheduled standard deviation.
 
-    :param action_space: a box; bounded, if the noise is a share of its range
+    :param action_space: a box
     :param noise_schedule: the standard deviation in training
     :param evaluation_noise: the standard deviation in evaluation; 0 gives the mean
     :param noise_as_percentage_from_action_space: the deviations are shares of the action space's range

@@ -15,8 +15,8 @@ from rl_coach.exploration_policies.exploration_policy import (
     best_actions,
 )
 from rl_coach.policy.action_choice import CategoricalChoice
-from rl_coach.policy.drawing import sample_action, sample_actions
-from rl_coach.spaces import ActionSpace
+from rl_coach.policy.drawing import allowed_probabilities, sample_action, sample_actions
+from rl_coach.spaces import ActionSpace, DiscreteActionSpace, MultiDiscreteActionSpace
 
 
 class CategoricalParameters(ExplorationParameters):
@@ -34,6 +34,7 @@ class Categorical(DiscreteActionExplorationPolicy):
     """
 
     episode_attributes = ()
+    supported_actions = (DiscreteActionSpace, MultiDiscreteActionSpace)
 
     draws_by_probabilities = True
     acts_in_columns = True
@@ -42,11 +43,18 @@ class Categorical(DiscreteActionExplorationPolicy):
         super().__init__(action_space)
 
     def get_action(self, action_values: Any, action_mask: np.ndarray | None = None) -> ActionAndProbabilities:
-        """:param action_values: [A] probabilities"""
+        """:param action_values: [A] probabilities, or [K, M] of each part; the action is [K] then"""
+        if np.ndim(action_values) == 2 and isinstance(self.action_space, MultiDiscreteActionSpace):
+            masks = None if action_mask is None else action_mask[None]
+            return self._action_in_parts(np.asarray(action_values)[None], masks)
         if self.phase == RunPhase.TRAIN:
             return sample_action(action_values, self.rng, action_mask)
         probabilities = np.ravel(action_values)
         return best_action(probabilities, self.rng, action_mask)
+
+    def _action_in_parts(self, probabilities: np.ndarray, masks: np.ndarray | None) -> Any:
+        action = self.get_actions(lambda: probabilities, 1, masks)[0]
+        return action, (probabilities if masks is None else allowed_probabilities(probabilities, masks))[0]
 
     def get_actions(
         self, action_values: Callable[[], Any], count: int, action_masks: np.ndarray | None = None

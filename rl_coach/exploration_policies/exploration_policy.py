@@ -9,8 +9,15 @@ import numpy as np
 from rl_coach.base_parameters import Parameters
 from rl_coach.core_types import RunPhase
 from rl_coach.policy.action_choice import ActionChoice
-from rl_coach.policy.drawing import allowed_actions, require_allowed
-from rl_coach.spaces import ActionSpace, BoxActionSpace, DiscreteActionSpace, GoalsSpace, Space
+from rl_coach.policy.drawing import allowed_actions, of_each_part, require_allowed
+from rl_coach.spaces import (
+    ActionSpace,
+    BoxActionSpace,
+    DiscreteActionSpace,
+    GoalsSpace,
+    MultiDiscreteActionSpace,
+    Space,
+)
 from rl_coach.utilities.episode_state import KeepsEpisodeState
 from rl_coach.utilities.overrides import OverrideTable, coachs_class, why_not_on_fast_path
 from rl_coach.utils import CoachError, dynamic_import_and_instantiate_module_from_params
@@ -58,7 +65,8 @@ def fitting_exploration(parameters: Any, action_space: ActionSpace) -> Any:
     """
     if not isinstance(parameters, dict):
         return parameters
-    return next((one for space, one in parameters.items() if isinstance(action_space, space)), None)
+    kind = DiscreteActionSpace if isinstance(action_space, MultiDiscreteActionSpace) else type(action_space)
+    return next((one for space, one in parameters.items() if issubclass(kind, space)), None)
 
 
 def make_exploration_policy(parameters: Any, action_space: ActionSpace, agent: str) -> Any:
@@ -283,6 +291,8 @@ def best_actions(values: np.ndarray, rng: np.random.Generator, action_masks: np.
     :param action_masks: [N, A] of 0 and 1, None allows all
     :raises ValueError: a row allows no action
     """
+    if values.ndim == 3:
+        return of_each_part(lambda rows, masks: best_actions(rows, rng, masks), values, action_masks)
     best, is_tied = best_and_tied(values, action_masks)
     for row in np.flatnonzero(is_tied):
         best[row] = best_action(values[row], rng, None if action_masks is None else action_masks[row])[0]

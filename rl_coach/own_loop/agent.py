@@ -21,10 +21,12 @@ from rl_coach.memories.non_episodic.prioritized_experience_replay import Priorit
 from rl_coach.own_loop import recorded
 from rl_coach.own_loop.graph import OwnLoopGraphManager
 from rl_coach.own_loop.making import algorithm_parameters, environment_parameters, make_graph, make_task
-from rl_coach.own_loop.places import Places, row
+from rl_coach.own_loop.places import Places, row_of_states
 from rl_coach.policy.export import acting_now, export_acting
 from rl_coach.policy.policy import Policy
+from rl_coach.space_values import part_of_observation
 from rl_coach.utilities.dynamic_import import class_path, short_dynamic_import
+from rl_coach.utilities.raw_actions import together
 from rl_coach.utils import CoachError
 from rl_coach.vector_level_manager import VectorLevelManager
 
@@ -174,7 +176,9 @@ class Agent:
         chosen = self._choose(indices, deterministic) if indices else {}
         actions = {index: environments[index].expect_answer(chosen[index].action) for index in indices}
         taken = [actions[index] if index in actions else environments[index].lost_action for index in asked]
-        return taken if self._is_batch(env_ids) else taken[0]
+        if not self._is_batch(env_ids):
+            return taken[0]
+        return together(taken) if isinstance(taken[0], (tuple, dict)) else taken
 
     def _without_waiting(
         self, indices: list[int], given: Mapping[int, Any], about: Mapping[int, Any], is_batch: bool
@@ -203,11 +207,16 @@ class Agent:
         if not self._is_batch(env_ids):
             given, about = {indices[0]: states}, {indices[0]: infos or {}}
         else:
-            given = {index: row(states, number, len(indices)) for number, index in enumerate(indices)}
+            count, are_tuples = len(indices), self._observes_tuples
+            given = {index: row_of_states(states, number, count, are_tuples) for number, index in enumerate(indices)}
             about = {index: info_of(infos, number) for number, index in enumerate(indices)}
         for index in indices:
             environments[index].require_fitting(given[index])
         return indices, given, about
+
+    @property
+    def _observes_tuples(self) -> bool:
+        return self._environments[0].observes_tuples
 
     def _indices(self, env_ids: Any) -> list[int]:
         if self._level.has_one_episode:
@@ -299,13 +308,15 @@ class Agent:
             self.graph_manager.enter_phase()  # of an agent that was loaded between action and answer
         indices, is_batch = self._indices(env_ids), self._is_batch(env_ids)
         values = {"reward": reward, "terminated": terminated, "truncated": truncated, "next_states": next_states}
-        answers = {}
+        answers, are_tuples = {}, self._observes_tuples
         for number, index in enumerate(indices):
             if index in self._waiting:  # the episode has begun, and the next ``act`` is given its first state
                 self._waiting.remove(index)
                 continue
             one = {
-                name: row(value, number, len(indices)) if is_batch and value is not None else value
+                name: row_of_states(value, number, len(indices), name == "next_states" and are_tuples)
+                if is_batch and value is not None
+                else value
                 for name, value in values.items()
             }
             info = info_of(infos, number) if is_batch else infos or {}
@@ -485,11 +496,10 @@ class Agent:
         """
         policy = self._acting_policy()
         if infos:
-            states = _with_mask(states, infos)
-        named = states if isinstance(states, Mapping) else dict.fromkeys(policy.observation_shapes, states)
-        is_batch = all(
-            np.ndim(named[name]) > len(shape) for name, shape in policy.observation_shapes.items() if name in named
-        )
+            states = _with_mask(dict(enumerate(states)) if self._observes_tuples else states, infos)
+        shapes, has_parts = policy.observation_shapes, isinstance(states, Mapping) or self._observes_tuples
+        parts = {name: part_of_observation(states, name) if has_parts else states for name in shapes}
+        is_batch = all(np.ndim(parts[name]) > len(shapes[name]) for name in shapes if parts[name] is not None)
         return policy.act_batch(states, deterministic) if is_batch else policy.act(states, deterministic)
 
     def _acting_policy(self) -> Policy:

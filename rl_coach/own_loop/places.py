@@ -45,6 +45,16 @@ class Places:
         return [self._indices[name] for name in named]
 
 
+def row_of_states(states: Any, number: int, count: int, are_tuples: bool) -> Any:
+    """A row of the states of several environments.
+
+    :param are_tuples: a state is a tuple; then a tuple has its parts, [N, ...] each
+    """
+    if are_tuples and isinstance(states, tuple):
+        return tuple(row(part, number, count) for part in states)
+    return row(states, number, count)
+
+
 def row(values: Any, number: int, count: int) -> Any:
     """A row of what is given for several environments.
 

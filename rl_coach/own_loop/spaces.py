@@ -17,7 +17,12 @@ def space_as_data(space: Any) -> dict[str, Any]:
     from gymnasium import spaces
 
     if isinstance(space, spaces.Dict):
-        return {"kind": "Dict", "spaces": {name: space_as_data(part) for name, part in space.spaces.items()}}
+        keys = list(space.spaces)
+        if not all(isinstance(key, (str, int)) for key in keys):
+            raise CoachError(f"the space {space} cannot be saved: its keys are no texts or whole numbers")
+        return {"kind": "Dict", "keys": keys, "parts": [space_as_data(part) for part in space.spaces.values()]}
+    if isinstance(space, spaces.Tuple):
+        return {"kind": "Tuple", "parts": [space_as_data(part) for part in space.spaces]}
     if isinstance(space, spaces.Box):
         bounds = {"low": _folded(space.low), "high": _folded(space.high)}
         return {"kind": "Box", **bounds, "shape": list(space.shape), "dtype": str(space.dtype)}
@@ -46,7 +51,11 @@ def space_from_data(data: dict[str, Any]) -> Any:
 
     try:
         kind = data["kind"]
-        if kind == "Dict":
+        if kind == "Dict" and "parts" in data:
+            return spaces.Dict(dict(zip(data["keys"], map(space_from_data, data["parts"]))))
+        if kind == "Tuple":
+            return spaces.Tuple(map(space_from_data, data["parts"]))
+        if kind == "Dict":  # as older versions wrote it
             return spaces.Dict({name: space_from_data(part) for name, part in data["spaces"].items()})
         if kind == "Box":
             dtype, shape = np.dtype(data["dtype"]), tuple(data["shape"])

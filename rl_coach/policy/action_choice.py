@@ -10,7 +10,7 @@ from typing import Any, Union
 
 import numpy as np
 
-from rl_coach.policy.drawing import sample_action
+from rl_coach.policy.drawing import of_each_part, sample_action
 from rl_coach.utils import CoachError
 
 Outputs = list[np.ndarray]
@@ -96,10 +96,12 @@ class SoftmaxChoice(ActionChoice):
 @dataclass(frozen=True)
 class CategoricalChoice(ActionChoice):
     """A discrete action drawn with the network's probabilities [B, A]; the most probable one if the choice is
-    deterministic."""
+    deterministic. Probabilities [B, K, M] of K parts give a choice for each part."""
 
     def choose(self, outputs: Outputs, masks: Masks, rng: np.random.Generator, deterministic: bool) -> np.ndarray:
         (probabilities,) = outputs
+        if probabilities.ndim == 3:
+            return of_each_part(lambda rows, one: self.choose([rows], one, rng, deterministic), probabilities, masks)
         return best_actions(probabilities, masks) if deterministic else sampled_actions(probabilities, masks, rng)
 
 

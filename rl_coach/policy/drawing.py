@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Sequence, Union
+from typing import Any, Callable, Sequence, Union
 
 import numpy as np
 
@@ -62,6 +62,8 @@ def sample_actions(
     :raises TrainingError: the probabilities of a row are not numbers
     :raises ValueError: a mask allows no action
     """
+    if np.ndim(probabilities) == 3:
+        return of_each_part(lambda rows, masks: sample_actions(rows, rng, masks), probabilities, action_masks)
     weights: np.ndarray = np.asarray(probabilities, np.float64)
     if action_masks is not None:
         weights = allowed_weights(weights, action_masks > 0)
@@ -77,8 +79,20 @@ def sample_actions(
     return actions
 
 
+def of_each_part(choose: Callable[[np.ndarray, Any], np.ndarray], values: np.ndarray, masks: np.ndarray | None) -> Any:
+    """[N, K, ...], the result of ``choose`` for the values [N, K, M] of each part, as rows [N * K, M].
+
+    :param masks: [N, K, M] of 0 and 1, None allows all
+    """
+    rows = values.reshape(-1, values.shape[-1])
+    chosen = choose(rows, None if masks is None else np.asarray(masks).reshape(rows.shape))
+    return chosen.reshape(*values.shape[:2], *chosen.shape[1:])
+
+
 def allowed_probabilities(probabilities: np.ndarray, action_masks: np.ndarray) -> np.ndarray:
     """[N, A], probabilities of the allowed actions, scaled so that each row sums to 1."""
+    if probabilities.ndim == 3:
+        return of_each_part(lambda rows, masks: allowed_probabilities(rows, masks), probabilities, action_masks)
     weights = allowed_weights(np.asarray(probabilities, np.float64), action_masks > 0)
     return weights / weights.sum(axis=1, keepdims=True)
 

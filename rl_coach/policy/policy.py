@@ -24,9 +24,18 @@ from rl_coach.filters.description import DescriptionReader
 from rl_coach.filters.filter import InputFilter
 from rl_coach.policy import files as policy_files
 from rl_coach.policy.action_choice import CHOICES, ActionChoice
-from rl_coach.spaces import ActionSpace, BoxActionSpace, DiscreteActionSpace, OneHotObservationSpace
+from rl_coach.space_values import mask_space_of, part_of_observation, read_masks
+from rl_coach.spaces import (
+    ActionMaskSpace,
+    ActionSpace,
+    BoxActionSpace,
+    DiscreteActionSpace,
+    OneHotObservationSpace,
+    PlanarMapsObservationSpace,
+)
 from rl_coach.utilities import plain_data
 from rl_coach.utilities.files import Path
+from rl_coach.utilities.raw_actions import together
 from rl_coach.utils import CoachError, did_you_mean
 
 POLICY_DIRECTORY = "policy"
@@ -144,7 +153,7 @@ class Policy:
             raise CoachError(f"{policy_files.MODEL_FILE} does not fit {policy_files.POLICY_FILE}: {error}") from error
         space = self._agent_action_space
         # a mask makes a choice compare the number of the network's values with that of the actions
-        masks = np.ones((1, len(space.actions))) if isinstance(space, DiscreteActionSpace) else None
+        masks = None if (masked := mask_space_of(space)) is None else np.ones((1, *masked.shape))
         for deterministic in (True, False):
             for action in self._choice.choose(outputs, masks, self._rng, deterministic):
                 self._environment_action(action)
@@ -204,7 +213,7 @@ class Policy:
         columns = {name: np.asarray(value)[None] for name, value in state.items()}
         return self._act(columns, deterministic)[0]
 
-    def act_batch(self, observations: Observation, deterministic: bool = True) -> np.ndarray:
+    def act_batch(self, observations: Observation, deterministic: bool = True) -> Any:
         """The actions for several observations.
 
         If a policy remembers its episode (stacked frames, a recurrent network), row i continues the episode of row i
@@ -212,7 +221,7 @@ class Policy:
 
         :param observations: [B, ...], or a dict of [B, ...] by name
         :param deterministic: as for ``act``
-        :return: [B, ...]
+        :return: [B, ...], at the leaves of actions that are tuples or dicts
         :raises CoachError: as ``act``
         """
         named = self._named(observations)
@@ -222,7 +231,7 @@ class Policy:
             columns = self._filtered_by_row(columns, rows)
         else:
             columns = self._input_filters[0].filter_columns(columns, False)
-        return np.asarray(self._act(columns, deterministic))
+        return together(self._act(columns, deterministic))
 
     def _filtered_by_row(self, columns: dict[str, np.ndarray], rows: int) -> dict[str, np.ndarray]:
         while len(self._input_filters) < rows:
@@ -241,11 +250,12 @@ class Policy:
 
     def _named(self, observation: Observation) -> dict[str, Any]:
         """The observations that are looked at."""
-        if not isinstance(observation, Mapping):
+        is_tuple = isinstance(observation, tuple) and "observation" not in self._observed
+        if not (is_tuple or isinstance(observation, Mapping)):
             if len(self._observed) == 1:
                 return {self._observed[0]: observation}
             raise CoachError(f"this policy needs several observations: give a dict of {self._list(self._observed)}")
-        found = {name: _find(observation, name) for name in self._observed}
+        found = {name: part_of_observation(observation, name) for name in self._observed}
         for name, value in found.items():
             if value is None:
                 raise CoachError(f"the observation '{name}' is missing: the policy needs {self._list(self._observed)}")
@@ -257,15 +267,20 @@ class Policy:
 
     def _fitting(self, name: str, value: Any, batch: tuple[int, ...]) -> np.ndarray:
         """An observation, or a batch, as a point of its space; Coach flattens vectors of other ranks, for one."""
-        array = np.asarray(value)
+        array, space = np.asarray(value), self._spaces[name]
         shape = batch + self._shapes[name]
         if array.shape != shape:
+            if isinstance(space, PlanarMapsObservationSpace) and array.shape == (*batch, *space.shape.tolist()):
+                return array
             if array.size != np.prod(shape, dtype=int):
                 raise CoachError(
                     f"the observation '{name}' has the shape {array.shape}, but the policy was trained on {shape}"
                 )
             array = array.reshape(shape)
-        space = self._spaces[name]
+        if isinstance(space, ActionMaskSpace):
+            return read_masks(space, array, f"the observation '{name}'")
+        if isinstance(space, PlanarMapsObservationSpace):
+            return space.encode(array)
         return self._one_hot(name, space, array) if isinstance(space, OneHotObservationSpace) else array
 
     @staticmethod
@@ -306,8 +321,8 @@ class Policy:
         if self._output_filter.action_filters:
             action = self._output_filter.filter(ActionInfo(action)).action
         action = self.action_space.to_raw(self.action_space.clip_action_to_space(action))
-        if isinstance(self.action_space, BoxActionSpace) and not self.action_space.raw_integers:
-            return np.asarray(action, self.action_space.low.dtype)
+        if isinstance(self.action_space, BoxActionSpace) and self.action_space.raw_form is None:
+            return action if self.action_space.raw_integers else np.asarray(action, self.action_space.low.dtype)
         return action
 
     def __repr__(self) -> str:
@@ -315,26 +330,17 @@ class Policy:
 
 
 def _raw_shape(space: Any) -> tuple[int, ...]:
-    return tuple(space.raw_shape if isinstance(space, OneHotObservationSpace) else space.shape.tolist())
+    has_raw_shape = isinstance(space, (OneHotObservationSpace, ActionMaskSpace, PlanarMapsObservationSpace))
+    return tuple(space.raw_shape if has_raw_shape else space.shape.tolist())
 
 
 def _nearest_to_zero(space: Any) -> np.ndarray:
     """The point of an observation space that is nearest to 0."""
     if isinstance(space, OneHotObservationSpace):
         return space.starts
-    return np.clip(np.zeros([int(length) for length in space.shape]), space.low, space.high)
-
-
-def _find(observation: Mapping[str, Any], name: str) -> Any:
-    """The part of a nested dict that Coach calls ``name``, with slashes between the keys; None if there is none."""
-    if name in observation:
-        return observation[name]
-    inner = (
-        _find(part, name[len(key) + 1 :])
-        for key, part in observation.items()
-        if isinstance(part, Mapping) and name.startswith(f"{key}/")
-    )
-    return next((part for part in inner if part is not None), None)
+    nearest = np.clip(np.zeros([int(length) for length in space.shape]), space.low, space.high)
+    is_moved = isinstance(space, PlanarMapsObservationSpace) and space.raw_channels_first
+    return np.moveaxis(nearest, -1, 0) if is_moved else nearest
 
 
 def find_policy(path: Path, agent: str | None = None) -> pathlib.Path:

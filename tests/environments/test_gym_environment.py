@@ -217,7 +217,7 @@ class Old(gym.Env):
 
 class Strange(gym.Env):
     observation_space = gym.spaces.Box(-1, 1, (2,), np.float32)
-    action_space = gym.spaces.Tuple([gym.spaces.Discrete(2)])
+    action_space = gym.spaces.Text(3)
 
 class Picky(Combination):
     def __init__(self):
@@ -266,7 +266,7 @@ def test_an_environment_is_never_asked_for_a_masked_action(make_environment, lev
 
 
 def test_actions_without_a_counterpart_are_an_error(make_environment, level_file):
-    with pytest.raises(CoachError, match="Strange': the action space Tuple"):
+    with pytest.raises(CoachError, match="Strange': the action space Text"):
         make_environment(level_file(CUSTOM, "Strange"))
 
 

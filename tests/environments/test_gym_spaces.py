@@ -5,19 +5,24 @@ import pytest
 from gymnasium import spaces
 
 from rl_coach.environments.gym_environment import ObservationSpaceType
-from rl_coach.environments.gym_spaces import StateReader, action_space_of, observation_space_of
+from rl_coach.environments.gym_spaces import StateReader, action_space_of, observation_space_of, simulator_columns
+from rl_coach.filters.description import DescriptionReader, describe_space
+from rl_coach.filters.observation.observation_move_axis_filter import ObservationMoveAxisFilter
+from rl_coach.space_values import mask_space_of, part_of_observation
 from rl_coach.spaces import (
     ActionMaskSpace,
     BoxActionSpace,
     DiscreteActionSpace,
     ImageObservationSpace,
-    MultiSelectActionSpace,
+    MultiDiscreteActionSpace,
     OneHotObservationSpace,
     PlanarMapsObservationSpace,
     TensorObservationSpace,
     VectorObservationSpace,
 )
 from rl_coach.utils import CoachError
+
+V3 = spaces.Box(-1, 1, (3,))
 
 
 def bytes_of(*shape):
@@ -36,7 +41,11 @@ def reader_of(space, observation, info=None, actions=4, **options):
         (bytes_of(210, 160, 3), None, ImageObservationSpace, (210, 160, 3)),
         (bytes_of(84, 84, 1), None, ImageObservationSpace, (84, 84, 1)),
         (bytes_of(84, 84), None, ImageObservationSpace, (84, 84, 1)),
-        (bytes_of(3, 84, 84), None, ImageObservationSpace, (3, 84, 84)),
+        (bytes_of(3, 84, 84), None, ImageObservationSpace, (84, 84, 3)),
+        (bytes_of(4, 84, 84), None, ImageObservationSpace, (84, 84, 4)),
+        (bytes_of(12, 84, 96), None, PlanarMapsObservationSpace, (84, 96, 12)),
+        (spaces.Box(0, 1, (2, 64, 64)), None, PlanarMapsObservationSpace, (64, 64, 2)),
+        (spaces.Box(0, 1, (6, 7, 8)), None, PlanarMapsObservationSpace, (6, 7, 8)),
         (bytes_of(84, 84, 7), None, PlanarMapsObservationSpace, (84, 84, 7)),
         (spaces.Box(0, 1, (8, 8, 3)), None, PlanarMapsObservationSpace, (8, 8, 3)),
         (spaces.Box(0, 1, (8, 8, 3)), ObservationSpaceType.Image, ImageObservationSpace, (8, 8, 3)),
@@ -59,9 +68,17 @@ def test_observation_spaces(space, kind, expected, shape):
     assert tuple(ours.shape) == shape
 
 
-def test_the_channels_axis_is_found():
-    assert observation_space_of(bytes_of(3, 84, 84), None, "level")[0].channels_axis == 0
-    assert observation_space_of(bytes_of(84, 84, 3), None, "level")[0].channels_axis == -1
+def test_channels_are_moved_to_the_last_axis():
+    space = bytes_of(3, 8, 9)
+    ours, convert = observation_space_of(space, None, "level")
+    image = space.sample()
+    np.testing.assert_array_equal(convert(image), image.transpose(1, 2, 0))
+    np.testing.assert_array_equal(convert(image[None]), image.transpose(1, 2, 0)[None])
+    assert (ours.channels_axis, ours.channels, ours.raw_shape) == (-1, 3, (3, 8, 9))
+    moving = ObservationMoveAxisFilter(0, 2)  # as presets had it
+    assert moving.get_filtered_observation_space(ours) is ours
+    np.testing.assert_array_equal(moving.filter(convert(image)), convert(image))
+    np.testing.assert_array_equal(moving.filter_batch(convert(image[None])), convert(image[None]))
 
 
 def test_discrete_observations_become_one_hot_vectors():
@@ -71,7 +88,13 @@ def test_discrete_observations_become_one_hot_vectors():
     np.testing.assert_array_equal(convert(np.array([1, 0])), [0, 1, 1, 0, 0])
 
 
-@pytest.mark.parametrize("space", [spaces.Tuple([spaces.Discrete(2)]), spaces.Text(5)])
+def test_a_number_of_many_needs_no_table_of_all():
+    ours, convert = observation_space_of(spaces.Discrete(10_000_000, start=2), None, "level")
+    assert int(ours.shape[0]) == 10_000_000  # a table of all would take 400 TB
+    assert np.flatnonzero(convert(np.int64(7))).tolist() == [5]
+
+
+@pytest.mark.parametrize("space", [spaces.Graph(V3, None), spaces.Text(5)])
 def test_other_spaces_are_errors_that_name_level_and_observation(space):
     with pytest.raises(CoachError, match=r"'level'.*'camera'.*not supported"):
         observation_space_of(space, None, "level", "camera")
@@ -86,19 +109,41 @@ def test_discrete_actions_may_start_anywhere():
     assert action_space_of(spaces.Discrete(3), "level")[1] is None
 
 
-def test_box_actions():
-    ours, convert = action_space_of(spaces.Box(np.array([-1, 0]), np.array([1, 2]), dtype=np.float32), "level")
-    assert (type(ours), convert) == (BoxActionSpace, None)
-    np.testing.assert_array_equal(ours.high, [1, 2])
-    ours, convert = action_space_of(spaces.Box(0, 9, (2,), np.int64), "level")
+@pytest.mark.parametrize(
+    "space",
+    [
+        spaces.Box(np.array([-1, 0]), np.array([1, 2]), dtype=np.float32),
+        spaces.Box(-0.1, 0.1, (2, 3), np.float32),
+        spaces.Box(-1, 1, (2, 1, 2), np.float64),
+        spaces.Box(0, 9, (2, 2), np.int64),
+        spaces.Box(0, 255, (3,), np.uint8),
+        spaces.Box(-1, 1, (1,), np.float16),
+        spaces.Box(0.0, 1.0, ()),
+    ],
+)
+def test_box_actions_have_the_shape_and_the_dtype_of_the_environment(space):
+    ours, convert = action_space_of(space, "level")
+    assert (type(ours), ours.num_dimensions) == (BoxActionSpace, 1)
+    for action in (ours.sample(), ours.low.astype(np.float64), ours.high.astype(np.float64), ours.default_action):
+        raw = convert(action)
+        assert space.contains(np.asarray(raw)) and np.asarray(raw).dtype == space.dtype
+        np.testing.assert_array_equal(convert(ours.from_raw(raw)), raw)
+    rows = simulator_columns(ours, np.stack([ours.low - 1, ours.high + 1]))
+    assert rows.shape == (2, *space.shape) and all(space.contains(np.asarray(row)) for row in rows)
+
+
+def test_numbers_are_rounded_to_integers():
+    _, convert = action_space_of(spaces.Box(0, 9, (2,), np.int64), "level")
     assert convert(np.array([1.6, 3.2])).tolist() == [2, 3]
-    ours, convert = action_space_of(spaces.Box(0.0, 1.0, ()), "level")
-    assert np.shape(convert(ours.default_action)) == ()
 
 
-def test_multi_binary_actions_become_a_multi_select():
-    ours, _ = action_space_of(spaces.MultiBinary(3), "level")
-    assert (type(ours), ours.num_actions) == (MultiSelectActionSpace, 8)
+@pytest.mark.parametrize("shape", [3, (2, 2)])
+def test_multi_binary_actions_become_their_product(shape):
+    space = spaces.MultiBinary(shape)
+    ours, convert = action_space_of(space, "level")
+    made = [convert(action) for action in range(ours.num_actions)]
+    assert len({one.tobytes() for one in made}) == 2 ** space.sample().size
+    assert all(space.contains(one) and ours.from_raw(one) == action for action, one in enumerate(made))
 
 
 def test_multi_discrete_actions_become_their_product():
@@ -110,10 +155,58 @@ def test_multi_discrete_actions_become_their_product():
     assert ours.get_description(4) == "1, 6"
 
 
-@pytest.mark.parametrize("space", [spaces.MultiDiscrete([17, 17, 17]), spaces.MultiBinary(13)])
-def test_too_many_combined_actions_are_an_error(space):
-    with pytest.raises(CoachError, match="more than the 4096"):
-        action_space_of(space, "level")
+@pytest.mark.parametrize(
+    "space",
+    [
+        spaces.MultiDiscrete([17, 17, 17], start=[1, -2, 5]),
+        spaces.MultiDiscrete([[9, 2], [300, 4]]),
+        spaces.MultiBinary(70),
+        spaces.Tuple([spaces.Discrete(4000, start=3), spaces.MultiBinary((2, 2))]),
+    ],
+)
+def test_too_many_combinations_become_a_choice_for_each_part(space):
+    ours, convert = action_space_of(space, "level")
+    assert type(ours) is MultiDiscreteActionSpace
+    masks = mask_space_of(ours)
+    mask = masks.encode(np.zeros(masks.raw_shape, np.int8))
+    assert [part.sum() for part in mask] == ours.counts
+    for action in (ours.sample(), ours.sample_with_info(mask).action, ours.default_action):
+        raw = convert(action)
+        assert ours.contains(action) and space.contains(raw)
+        np.testing.assert_array_equal(ours.from_raw(raw), action)
+    assert not ours.contains(ours.counts) and not ours.contains(ours.from_raw(None))
+
+
+def test_masked_choices_are_never_drawn():
+    ours = action_space_of(spaces.MultiDiscrete([100, 3, 50]), "level")[0]
+    masks = mask_space_of(ours)
+    allowed = [[7], [0, 2], [49]]
+    raw = np.concatenate([np.isin(np.arange(count), one) for count, one in zip(ours.counts, allowed)])
+    drawn = {tuple(ours.sample_with_info(masks.encode(raw)).action.tolist()) for _ in range(30)}
+    assert drawn == {(7, 0, 49), (7, 2, 49)}
+    assert masks.action_nearest(masks.encode(raw), ours.default_action).tolist() == [7, 0, 49]
+
+
+@pytest.mark.parametrize(
+    ("space", "kind"),
+    [
+        (spaces.Tuple([spaces.Discrete(3), spaces.Discrete(2, start=5)]), DiscreteActionSpace),
+        (spaces.Dict({"move": spaces.MultiDiscrete([2, 3]), "fire": spaces.MultiBinary(1)}), DiscreteActionSpace),
+        (spaces.Dict({"arm": spaces.Box(-1, 1, (2, 2)), "grip": spaces.Box(0, 5, (), np.int64)}), BoxActionSpace),
+        (spaces.Tuple([spaces.Discrete(3, start=2), spaces.Dict({1: spaces.Box(-1, 1, (2,))})]), BoxActionSpace),
+    ],
+)
+def test_tuples_and_dicts_of_actions(space, kind):
+    ours, convert = action_space_of(space, "level")
+    assert type(ours) is kind
+    for _ in range(20):
+        action = ours.sample()
+        raw = convert(action)
+        assert space.contains(raw)
+        again = convert(ours.from_raw(raw))
+        assert str(again) == str(raw)
+    described = DescriptionReader().space(describe_space(ours))
+    assert str(described.to_raw(action)) == str(raw)
 
 
 def test_a_plain_observation_passes_as_it_is():
@@ -134,6 +227,32 @@ def test_a_dict_keeps_its_keys_and_nested_ones_are_joined():
     assert all(reader.state_space[name].contains(value) for name, value in state.items())
 
 
+def test_parts_of_a_tuple_have_numbers():
+    space = spaces.Tuple([spaces.Discrete(3), spaces.Tuple([spaces.Box(-1, 1, (2,))])])
+    reader = reader_of(space, space.sample())
+    state = reader((2, (np.ones(2, np.float32),)), {})
+    assert {name: part.tolist() for name, part in state.items()} == {"0": [0, 0, 1], "1/0": [1, 1]}
+    assert reader.unfit(space.sample()) is None
+    assert "is of the type list, its space says tuple" in reader.unfit(list(space.sample())).text
+
+
+@pytest.mark.parametrize(
+    ("keys", "names"),
+    [(("action", "position"), ["observation/action", "position"]), ((1, 2), ["1", "2"]), (("a/b", "a"), ["a/b", "a"])],
+)
+def test_any_key_of_a_dict_has_a_name(keys, names):
+    space = spaces.Dict(dict.fromkeys(keys, V3))
+    reader = reader_of(space, space.sample())
+    assert sorted(reader(space.sample(), {})) == sorted(names)
+    assert [part_of_observation(dict.fromkeys(keys, 7), name) for name in names] == [7, 7]
+
+
+def test_two_keys_with_one_name_are_an_error():
+    space = spaces.Dict({"a/b": V3, "a": spaces.Dict({"b": V3})})
+    with pytest.raises(CoachError, match="level 'level' has two observations with the key 'a/b': rename one of them"):
+        reader_of(space, space.sample())
+
+
 def test_a_mask_in_the_observation():
     space = spaces.Dict({"board": spaces.Box(-1, 1, (9,)), "action_mask": spaces.MultiBinary(4)})
     reader = reader_of(space, space.sample())
@@ -150,8 +269,64 @@ def test_a_mask_in_the_info():
     np.testing.assert_array_equal(reader(1, {})["action_mask"], np.ones(4))
 
 
-def test_a_mask_of_another_size_is_no_mask():
-    assert reader_of(spaces.Discrete(3), 0, {"action_mask": np.ones(7)}).state_space.action_mask_name is None
+@pytest.mark.parametrize(
+    ("mask", "fault"),
+    [
+        (np.ones(7), r"has the shape \(7,\), which does not fit its actions: 4 actions"),
+        (np.ones((2, 2)), r"has the shape \(2, 2\)"),
+        (np.array([0, 1, 2, 0]), "has other numbers than 0 and 1"),
+        (np.array([-0.3, 2.5, 1.0, 0.0]), "has other numbers than 0 and 1"),
+    ],
+)
+def test_what_is_no_mask_is_an_error(mask, fault):
+    with pytest.raises(CoachError, match=f"level 'level': the action_mask {fault}"):
+        reader_of(spaces.Discrete(3), 0, {"action_mask": mask})
+    reader = reader_of(spaces.Discrete(3), 0, {"action_mask": np.ones(4)})
+    with pytest.raises(CoachError, match=fault):
+        reader(1, {"action_mask": mask})
+    in_observation = spaces.Dict({"board": spaces.Discrete(3), "action_mask": spaces.Box(-9, 9, mask.shape)})
+    with pytest.raises(CoachError, match="the action_mask has"):
+        reader_of(in_observation, (one := {"board": 0, "action_mask": mask}))(one, {})
+
+
+def test_a_mask_that_comes_later_is_an_error():
+    reader = reader_of(spaces.Discrete(3), 0)
+    assert "action_mask" not in reader(1, {"action_mask": None})
+    with pytest.raises(CoachError, match="comes for the first time after the first step: give one with each state"):
+        reader(1, {"action_mask": np.ones(4)})
+    with pytest.raises(CoachError, match="comes for the first time"):
+        reader.columns(np.zeros(2, int), {"action_mask": np.ones((2, 4))}, 2)
+
+
+def test_a_mask_over_continuous_actions_is_not_used_and_says_so(caplog):
+    box = action_space_of(spaces.Box(-1, 1, (4,)), "level")[0]
+    StateReader(spaces.Discrete(3), box, None, "level", 0, {"action_mask": np.ones(4)})
+    assert "the action_mask is not used: the actions are not discrete" in caplog.text
+
+
+PARTS = [spaces.MultiDiscrete([3, 2]), spaces.MultiDiscrete([3, 2], start=[4, -1]), spaces.MultiBinary(3)]
+
+
+@pytest.mark.parametrize("space", PARTS)
+def test_a_mask_of_each_part_masks_combinations(space):
+    ours, convert = action_space_of(space, "level")
+    rng, counts = np.random.default_rng(0), ours.counts
+    start = np.broadcast_to(getattr(space, "start", 0), space.shape)
+    for _ in range(20):
+        parts = [rng.integers(0, 2, count, dtype=np.int8) for count in counts]
+        reader = StateReader(V3, ours, None, "level", np.zeros(3), {"action_mask": tuple(parts)})
+        mask = reader(np.zeros(3), {"action_mask": np.concatenate(parts)})["action_mask"]
+        for action in range(ours.num_actions):
+            chosen = convert(action) - start
+            allowed = all(part[choice] or not part.any() for part, choice in zip(parts, chosen))
+            assert mask[action] == allowed
+        column = reader.columns(np.zeros((2, 3)), {"action_mask": np.stack([np.concatenate(parts)] * 2)}, 2)
+        np.testing.assert_array_equal(column["action_mask"], [mask, mask])
+
+
+def test_a_mask_of_zeros_masks_nothing():
+    reader = reader_of(spaces.Discrete(3), 0, {"action_mask": np.zeros(4)})
+    assert reader(0, {"action_mask": np.zeros(4, np.int8)})["action_mask"].tolist() == [1, 1, 1, 1]
 
 
 def test_observations_that_are_no_arrays_become_some():

@@ -106,9 +106,10 @@ class TestAdditiveNoise:
         policy.get_action(MEAN)
         assert policy.noise_schedule.num_steps == 1
 
-    def test_a_share_of_no_range_is_refused(self):
-        with pytest.raises(CoachError, match="needs finite bounds; set noise_as_percentage_from_action_space to False"):
-            AdditiveNoise(BoxActionSpace(2), ConstantSchedule(0.1), 0.05)
+    def test_an_element_without_bounds_has_the_range_1(self):
+        space = BoxActionSpace(3, np.array([-1, -np.inf, 0]), np.array([3, np.inf, np.inf]))
+        policy = AdditiveNoise(space, ConstantSchedule(0.1), 0.05)
+        np.testing.assert_allclose(policy.evaluation_deviation, [0.2, 0.05, 0.05])
 
 
 class TestTruncatedNormal:

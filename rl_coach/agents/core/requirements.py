@@ -15,7 +15,7 @@ from rl_coach.architectures.network_wrapper import NetworkWrapper
 from rl_coach.base_parameters import AgentParameters
 from rl_coach.exploration_policies.exploration_policy import draws_by_probabilities
 from rl_coach.memories.memory import Memory, MemoryGranularity, receives_episodes, returns_complete_episodes
-from rl_coach.spaces import ActionSpace, BoxActionSpace
+from rl_coach.spaces import ActionSpace, BoxActionSpace, MultiDiscreteActionSpace
 from rl_coach.utilities.requirements import shown
 
 
@@ -88,6 +88,7 @@ class AgentRequirements:
     :param rescalers: the values of ``policy_gradient_rescaler`` that it knows; empty: it has no such parameter
     :param predicts_values: it shows the exploration policy values of actions, not probabilities
     :param needs_bounded_actions: its actions are points between finite bounds
+    :param acts_in_parts: it takes actions of many parts, ``MultiDiscreteActionSpace``
     """
 
     network_requirements: Mapping[str, NetworkRequirement] = field(default_factory=dict)
@@ -96,6 +97,7 @@ class AgentRequirements:
     rescalers: tuple[PolicyGradientRescaler, ...] = ()
     predicts_values: bool = False
     needs_bounded_actions: bool = False
+    acts_in_parts: bool = False
 
     def unmet_by_settings(
         self, agent: str, parameters: AgentParameters, memory: Memory, actions: ActionSpace
@@ -107,9 +109,15 @@ class AgentRequirements:
                 yield f"agent '{agent}' needs a network '{name}', and the names in network_wrappers are {shown(given)}"
         is_bounded = isinstance(actions, BoxActionSpace) and np.all(np.isfinite([actions.low, actions.high]))
         if self.needs_bounded_actions and not is_bounded:
+            advice = "choose another agent or environment"
+            if isinstance(actions, BoxActionSpace):
+                advice = "choose ClippedPPO or A2C, which need none, or give the action space bounds"
+            yield (f"agent '{agent}' needs continuous actions with finite bounds, not {actions!r}: {advice}")
+        if isinstance(actions, MultiDiscreteActionSpace) and not self.acts_in_parts:
             yield (
-                f"agent '{agent}' needs continuous actions with finite bounds, not {actions!r}: "
-                f"choose another agent or environment"
+                f"agent '{agent}' needs one number for each combination of the {len(actions.counts)} choices of an "
+                f"action, and there are {math.prod(actions.counts):.3g}, more than 4096: choose ClippedPPO or A2C, "
+                f"which make each choice by itself"
             )
         yield from self._unmet_by_memory(agent, parameters, memory)
         n_step = parameters.algorithm.n_step

@@ -17,6 +17,7 @@ from rl_coach.architectures.jax_components import loop_random
 from rl_coach.architectures.jax_components.layers import inside_loop
 from rl_coach.architectures.learner import Learner, OutputNames
 from rl_coach.filters.pure import PureFilters
+from rl_coach.space_values import observation_name
 
 Carry = dict[str, Any]
 """All that goes on from one step to the next except for the networks: a tree of arrays.
@@ -361,10 +362,12 @@ def states_of(
     return filters.apply(filters.state(), states)
 
 
-def _named(observations: Any, path: tuple[str, ...] = ()) -> dict[str, Any]:
+def _named(observations: Any, path: tuple[Any, ...] = ()) -> dict[str, Any]:
     """Observations by name, as ``StateReader`` names them."""
+    if isinstance(observations, tuple):
+        observations = dict(enumerate(observations))
     if not isinstance(observations, Mapping):
-        return {"/".join(path) or "observation": observations}
+        return {observation_name(path): observations}
     return {n: leaf for name, part in observations.items() for n, leaf in _named(part, (*path, name)).items()}
 
 

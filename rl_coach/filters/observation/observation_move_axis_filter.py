@@ -14,6 +14,9 @@ from rl_coach.utils import CoachError
 class ObservationMoveAxisFilter(ObservationFilter):
     """Moves one axis to another place, the others keep their order (``numpy.moveaxis``).
 
+    It changes nothing if it would move channels to the last axis that are there already: environments with channels
+    first give them last.
+
     :param axis_origin: the axis to move; negative ones count from the last
     :param axis_target: the position that it moves to
     """
@@ -26,6 +29,7 @@ class ObservationMoveAxisFilter(ObservationFilter):
             raise CoachError("ObservationMoveAxisFilter needs axis_origin and axis_target")
         self.axis_origin = axis_origin
         self.axis_target = axis_target
+        self._is_done = False
 
     def validate_input_observation_space(self, input_observation_space: ObservationSpace) -> None:
         rank = input_observation_space.num_dimensions
@@ -34,9 +38,14 @@ class ObservationMoveAxisFilter(ObservationFilter):
                 raise self._refuse(input_observation_space, f"there is no axis {axis}; choose one from 0 to {rank - 1}")
 
     def filter(self, observation: Any, update_internal_state: bool = True) -> np.ndarray:
-        return np.moveaxis(np.asarray(observation), self.axis_origin, self.axis_target)
+        return np.asarray(observation) if self._is_done else self._moved(np.asarray(observation))
+
+    def _moved(self, array: np.ndarray) -> np.ndarray:
+        return np.moveaxis(array, self.axis_origin, self.axis_target)
 
     def filter_batch(self, observations: Any, update_internal_state: bool = True) -> np.ndarray:
+        if self._is_done:
+            return np.asarray(observations)
         origin, target = (axis + 1 if axis >= 0 else axis for axis in (self.axis_origin, self.axis_target))
         return np.moveaxis(np.asarray(observations), origin, target)
 
@@ -44,7 +53,11 @@ class ObservationMoveAxisFilter(ObservationFilter):
         space = input_observation_space
         channels_axis = None
         if isinstance(space, PlanarMapsObservationSpace):
+            moves_to_last = (self.axis_origin % 3, self.axis_target % 3) == (0, 2)
+            self._is_done = space.raw_channels_first and moves_to_last
+            if self._is_done:
+                return space
             order = [0, 1, 2]
             order.insert(self.axis_target % 3, order.pop(self.axis_origin % 3))
             channels_axis = order.index(space.channels_axis % 3)
-        return similar_space(space, self.filter(space.low), self.filter(space.high), channels_axis)
+        return similar_space(space, self._moved(space.low), self._moved(space.high), channels_axis)

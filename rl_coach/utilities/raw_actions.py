@@ -1,0 +1,71 @@
+"""Actions in an environment's own form: from numbers in a row to arrays, tuples and dicts, and back.
+
+A form is plain data, so that exported policies hold it. A leaf has the keys ``shape``, ``dtype`` and ``start`` (a
+number, or one for each element, which is added). With ``choices`` it has the number of choices of each element, and
+continuous numbers are rounded down to a choice. A leaf with ``is_number`` is a number of NumPy. Several forms
+are ``{"parts": [...]}`` for a tuple, with ``"names"`` for a dict.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Mapping, Sequence
+
+import numpy as np
+
+Form = dict[str, Any]
+
+
+def size(form: Form) -> int:
+    """The number of numbers in a row of this form."""
+    return sum(map(size, form["parts"])) if "parts" in form else math.prod(form["shape"])
+
+
+def build(form: Form, numbers: np.ndarray) -> Any:
+    """The action of numbers, or the actions of rows of numbers, as a vector environment takes them.
+
+    :param numbers: [size], or [N, size]
+    """
+    if "parts" not in form:
+        return _leaf(form, numbers)
+    built, begin = [], 0
+    for part in form["parts"]:
+        built.append(build(part, numbers[..., begin : begin + size(part)]))
+        begin += size(part)
+    return dict(zip(form["names"], built)) if "names" in form else tuple(built)
+
+
+def _leaf(form: Form, numbers: np.ndarray) -> Any:
+    dtype = np.dtype(form["dtype"])
+    if "choices" in form:
+        numbers = np.clip(np.floor(numbers), 0, np.ravel(form["choices"]) - 1)
+    elif dtype.kind in "iu" and numbers.dtype.kind == "f":
+        numbers = np.rint(numbers)
+    start = form.get("start", 0)
+    numbers = numbers + np.ravel(start) if np.any(start) else numbers
+    array = numbers.astype(dtype).reshape((*numbers.shape[:-1], *form["shape"]))
+    return array[()] if form.get("is_number") and not array.ndim else array
+
+
+def together(actions: Sequence[Any]) -> Any:
+    """Several actions as a vector environment takes them: [N, ...], at the leaves of their tuples and dicts."""
+    if isinstance(actions[0], dict):
+        return {name: together([one[name] for one in actions]) for name in actions[0]}
+    if isinstance(actions[0], tuple):
+        return tuple(map(together, zip(*actions)))
+    return np.asarray(actions)
+
+
+def flatten(form: Form, action: Any) -> np.ndarray:
+    """[size], the numbers that ``build`` makes this action of; NaN for those of a part that has another form."""
+    if "parts" not in form:
+        array = np.asarray(action)
+        if array.dtype.kind not in "biuf" or array.size != size(form):
+            return np.full(size(form), np.nan)
+        numbers = np.ravel(array) - np.ravel(form.get("start", 0)) if np.any(form.get("start", 0)) else np.ravel(array)
+        return numbers + 0.5 if "choices" in form else numbers  # the middle of what is rounded down to the choice
+    keys = form.get("names", range(len(form["parts"])))
+    given = action if "names" in form else dict(enumerate(action)) if isinstance(action, (tuple, list)) else None
+    if not isinstance(given, Mapping) or any(key not in given for key in keys):
+        return np.full(size(form), np.nan)
+    return np.concatenate([flatten(part, given[key]) for part, key in zip(form["parts"], keys)])
