@@ -11,6 +11,7 @@ import numpy as np
 
 from rl_coach.agents.algorithms import plain_name
 from rl_coach.agents.core.recorded_values import require_batch
+from rl_coach.agents.rules.q_learning import td_losses
 from rl_coach.command_line.custom_parameters import parse
 from rl_coach.core_types import ActionInfo, Batch, TrainingSteps, Transition
 from rl_coach.environments.fed_environment import FedEnvironment
@@ -174,6 +175,33 @@ def batch(core: Any, environment: FedEnvironment, data: Mapping[str, Any]) -> Ba
     )
     require_batch(made, core.memory_spaces, "update")
     return made
+
+
+class Loss(float):
+    """The loss of an update on a batch. It is a number; ``loss, per_item = agent.update(batch)`` unpacks it.
+
+    :ivar per_item: [B], each row's squared or Huber TD error, without its weight; empty if the rule gives no errors
+    :ivar by_network: each network's loss
+    """
+
+    per_item: np.ndarray
+    by_network: dict[str, float]
+
+    @classmethod
+    def of(cls, core: Any, loss: float, result: Any, rows: int) -> Loss:
+        """
+        :param loss: the sum
+        :param result: of the learner; None for an agent with a ``learn_from_batch`` of its own
+        :param rows: B; a compiled update may have more of them
+        """
+        found, errors = cls(loss), None if result is None else result.errors
+        is_huber = any(bool(one.replace_mse_with_huber_loss) for one in core.ap.network_wrappers.values())
+        found.per_item = np.zeros(0, np.float32) if errors is None else td_losses(np, errors[0], is_huber)[:rows]
+        found.by_network = {} if result is None else {name: float(one[0]) for name, one in result.losses.items()}
+        return found
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter((float(self), self.per_item))
 
 
 def warn_of_targets(core: Any, updates_before: int) -> None:

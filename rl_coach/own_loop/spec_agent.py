@@ -29,6 +29,26 @@ ARGUMENTS = (
 Made = TypeVar("Made", bound="SpecAgent")
 
 
+class NoMeaning(CoachError, AttributeError):
+    """Error for a name of another system that has no meaning here; it says what does the same."""
+
+
+def without_meaning(system: str, names: Mapping[str, str], defined: str) -> Callable[[str], Any]:
+    """A module's ``__getattr__``.
+
+    :param system: the name of the system
+    :param names: what does the same as each name that has no meaning here
+    :param defined: the module's name
+    """
+
+    def get(name: str) -> Any:
+        if name in names:
+            raise NoMeaning(f"{system}'s {name} is not here: {names[name]}")
+        raise AttributeError(f"module '{defined}' has no attribute '{name}'")
+
+    return get
+
+
 @dataclass(frozen=True)
 class Algorithm:
     """An algorithm of another system.
@@ -159,11 +179,22 @@ class SpecAgent(Agent):
 
     :cvar family: the system that its specifications are of
     :cvar kind: the ``type`` of its specifications; None for any
+    :cvar attributes: what is computed for each attribute of the system
+    :cvar without_meaning: what does the same as the system's attributes that are not here
     :ivar env_names: names of its environments
     """
 
     family: ClassVar[Family]
     kind: ClassVar[str | None] = None
+    attributes: ClassVar[Mapping[str, Callable[[Any], Any]]] = {}
+    without_meaning: ClassVar[Mapping[str, str]] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self.attributes:
+            return self.attributes[name](self)
+        if name in self.without_meaning:
+            raise NoMeaning(f"{self.family.name}'s {name} is not here: {self.without_meaning[name]}")
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __init__(self, *positional: Any, **settings: Any):
         names = self.family.positional
@@ -277,6 +308,19 @@ class SpecAgent(Agent):
 
     def update(self, batch: Mapping[str, Any] | None = None) -> float:
         return super().update(None if batch is None else self._chosen(renamed(batch)))
+
+    def get_td_loss(self, batch: Mapping[str, Any]) -> recorded.Loss:
+        """The loss of a batch and of each of its rows, as ``update`` has it, without an update."""
+        columns, core = self.columns_of(batch), self._core
+        _, result = core.update_loop.learner.gradients(columns, core.learning_scalars())
+        loss = sum(float(one[0]) for one in result.losses.values())
+        return recorded.Loss.of(core, loss, result, len(columns["rewards"]))
+
+    def columns_of(self, batch: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        """The columns of a batch that the update rule is given."""
+        loop = self._core.update_loop
+        given = recorded.batch(self._core, self._environments[0], self._chosen(renamed(batch)))
+        return loop.columns(loop.filtered(given, False))
 
     def import_observations(self, data: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> int:
         return super().import_observations(self._chosen(renamed(data)))

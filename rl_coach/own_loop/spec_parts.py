@@ -123,12 +123,16 @@ class Stack:
     :param dense: those behind them
     :param cells: number of LSTM cells at the end; None for none
     :param by_name: layers for single states by name, in front of the others
+    :param scope: the network's name
+    :param scopes: the names of the layers that have kernels
     """
 
     convolutions: list[Layer] = field(default_factory=list)
     dense: list[Layer] = field(default_factory=list)
     cells: int | None = None
     by_name: dict[str, Stack] = field(default_factory=dict)
+    scope: str = field(default="", compare=False)
+    scopes: list[str] = field(default_factory=list, compare=False)
 
     @property
     def units(self) -> list[int]:
@@ -170,7 +174,7 @@ def stack_of(value: Any, where: str, defaults: LayerDefaults) -> Stack:
 
 
 def _stack_of_dict(network: Fields, defaults: LayerDefaults) -> Stack:
-    network.get("scope")
+    scope = network.get("scope")
     if network.get("network_spec") is not None:  # of RLgraph's value functions
         found = stack_of(network.get("network_spec"), network.path("network_spec"), defaults)
         network.finish()
@@ -183,13 +187,16 @@ def _stack_of_dict(network: Fields, defaults: LayerDefaults) -> Stack:
     if streams is not None:
         for name in streams.names:
             found.by_name[name] = stack_of(streams.get(name), streams.path(name), defaults)
+    found.scope = str(scope or "")
     network.finish()
     return found
 
 
 def _add_layer(found: Stack, layer: Fields, defaults: LayerDefaults) -> None:
     kind = layer.choice("type", (*_LAYERS, *_PLAIN_LAYERS)) or layer.missing("type")
-    layer.get("scope")
+    scope = layer.get("scope")
+    if kind in ("dense", "conv2d"):
+        found.scopes.append(str(scope or f"{kind}-layer-{len(found.scopes)}"))
     if found.cells is not None:
         raise CoachError(f"the spec's '{layer.path('type')}': no layer may follow the LSTM")
     for name in ("weights_spec", "biases_spec", "l1_regularization", "l2_regularization", "trainable"):
