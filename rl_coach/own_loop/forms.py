@@ -82,8 +82,9 @@ def part_of_space(space: Any) -> Part:
     raise CoachError(f"an agent of a spec can have no space {shown(space)}")
 
 
-def _row(numbers: np.ndarray) -> tuple[float, ...]:
-    return tuple(np.ravel(numbers).astype(float).tolist())
+def _row(numbers: np.ndarray) -> Bound:
+    row = tuple(np.ravel(numbers).astype(float).tolist())
+    return row[0] if row and len(set(row)) == 1 else row
 
 
 def observation_space(given: Any, parts_of: Callable[[Any], Parts]) -> Any:

@@ -800,6 +800,8 @@ class RLgraphAgent(SpecAgent):
             ends = terminals if np.ndim(terminals) == 0 else terminals[count]
             self._observe(index, state, _row(actions, count), _row(rewards, count), after, ends)
 
+    _observe_graph = observe
+
     def _index(self, env_id: Any) -> int:
         if env_id is None:
             return 0

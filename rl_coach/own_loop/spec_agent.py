@@ -266,9 +266,12 @@ class SpecAgent(Agent):
         for name, value in ((family.states[0], states), (family.actions[0], actions)):
             if value is None:
                 raise CoachError(f"a spec of {family.name} needs {name}")
-        space = observation_space(states, family.parts_of_states)
         rest = {name: one for name, one in document.items() if name not in (*family.states, *family.actions)}
-        self._become(rest, space, Actions(family.parts_of_actions(actions), algorithm.needs_numbers), arguments)
+        try:
+            space = observation_space(states, family.parts_of_states)
+            self._become(rest, space, Actions(family.parts_of_actions(actions), algorithm.needs_numbers), arguments)
+        except RecursionError:
+            raise CoachError("the spec is nested too deeply") from None
 
     def _become(self, document: dict[str, Any], space: Any, actions: Actions, arguments: Mapping[str, Any]) -> None:
         """Become the agent of a specification without its states and actions."""
@@ -322,8 +325,10 @@ class SpecAgent(Agent):
         given = recorded.batch(self._core, self._environments[0], self._chosen(renamed(batch)))
         return loop.columns(loop.filtered(given, False))
 
-    def import_observations(self, data: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> int:
-        return super().import_observations(self._chosen(renamed(data)))
+    def import_observations(  # type: ignore[override]  # the name of both systems
+        self, observations: Mapping[str, Any] | Iterable[Mapping[str, Any]]
+    ) -> int:
+        return super().import_observations(self._chosen(renamed(observations)))
 
     def _chosen(self, data: Any) -> Any:
         """Recorded steps with actions as the agent chooses them."""

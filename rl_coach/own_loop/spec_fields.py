@@ -75,7 +75,7 @@ def shown(value: Any) -> str:
     """A value for a message of one line."""
     try:
         text = " ".join(repr(value).split())
-    except ValueError:  # Python does not write a whole number of thousands of digits
+    except (ValueError, RecursionError):  # a whole number of thousands of digits, or lists in lists
         text = f"a {type(value).__name__}"
     return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 3]}..."
 

@@ -11,6 +11,8 @@ import math
 import pathlib
 from typing import Any, ClassVar, Iterable, Mapping
 
+import numpy as np
+
 from rl_coach.agents.actor_critic_agent import ActorCriticAgentParameters
 from rl_coach.agents.clipped_ppo_agent import ClippedPPOAgentParameters
 from rl_coach.agents.ddpg_agent import DDPGAgentParameters
@@ -31,7 +33,7 @@ from rl_coach.exploration_policies.ou_process import OUProcessParameters
 from rl_coach.own_loop.forms import SINGLE, Part, Parts, part_of_space
 from rl_coach.own_loop.played import gymnasium_environment
 from rl_coach.own_loop.runner import Runner
-from rl_coach.own_loop.spec_agent import Algorithm, Family, General, SpecAgent, made_of
+from rl_coach.own_loop.spec_agent import Algorithm, Family, General, SpecAgent, made_of, without_meaning
 from rl_coach.own_loop.spec_fields import Fields, shape_of, shown
 from rl_coach.own_loop.spec_parts import (
     SEPARATE,
@@ -494,6 +496,44 @@ FAMILY = Family(
 # methods
 
 _MODEL = "tensorforce-model"
+_RULES = "the update is a rule of rl_coach/agents/rules; agent.get_td_loss gives losses"
+_MADE = "an agent has its networks when it is made"
+_OF_MODEL = {
+    **dict.fromkeys(("initialize", "setup", "create_output_operations"), _MADE),
+    **dict.fromkeys(
+        ("get_optimizer_kwargs", "tf_loss", "tf_loss_per_instance", "tf_optimization", "tf_regularization_losses",
+         "tf_discounted_cumulative_reward"),
+        _RULES,
+    ),
+    **dict.fromkeys(("act", "tf_actions_and_internals", "tf_action_exploration"), "agent.act and agent.predict"),
+    **dict.fromkeys(("tf_preprocess_states", "tf_preprocess_reward"), "filters of the agent, states_preprocessing"),
+    "get_summaries": "give the agent an experiment_path, where signals are written",
+    "update": "agent.update(batch), whose loss also has the loss of each row",
+}  # fmt: skip
+__getattr__ = without_meaning(
+    "TensorForce",
+    {"Model": "the agent has its methods, and parameters its settings", "Configuration": "write a dict"},
+    __name__,
+)
+
+
+class _Model:
+    """The methods of TensorForce's model that have a meaning here; the others say what does the same.
+
+    :param agent: the agent
+    """
+
+    def __init__(self, agent: TensorForceAgent):
+        self.save, self.restore = agent.save_model, agent.restore_model
+        self.reset, self.observe = agent.reset, agent.observe
+        self._agent = agent
+
+    def get_variables(self, include_non_trainable: bool = False) -> list[np.ndarray]:
+        """All weights."""
+        return [array for arrays in self._agent.get_weights().values() for array in arrays]
+
+    def __getattr__(self, name: str) -> Any:
+        return without_meaning("TensorForce", _OF_MODEL, "agent.model")(name)
 
 
 class TensorForceAgent(SpecAgent):
@@ -501,17 +541,13 @@ class TensorForceAgent(SpecAgent):
 
     family = FAMILY
     kind: ClassVar[str | None] = None
-
-    @property
-    def timestep(self) -> int:
-        """Steps acted."""
-        return self.total_steps
-
-    @property
-    def episode(self) -> int:
-        """Episodes that have ended."""
-        counters = self.graph_manager.total_steps_counters.values()
-        return sum(counter[EnvironmentEpisodes] for counter in counters)
+    attributes: ClassVar[dict[str, Any]] = {
+        "timestep": lambda agent: agent.total_steps,
+        "episode": lambda agent: sum(
+            counter[EnvironmentEpisodes] for counter in agent.graph_manager.total_steps_counters.values()
+        ),
+        "model": _Model,
+    }
 
     def act(  # type: ignore[override]  # TensorForce's order
         self,
@@ -647,6 +683,12 @@ class DQFDAgent(MemoryAgent):
     """DQN from demonstrations."""
 
     kind = "dqfd_agent"
+
+    def observe(  # type: ignore[override]  # the order of this agent alone
+        self, reward: Any, terminal: Any, env_ids: Any = None, infos: Any = None
+    ) -> None:
+        """See ``TensorForceAgent.observe``."""
+        super().observe(terminal, reward, env_ids, infos)
 
 
 class DDPGAgent(MemoryAgent):
