@@ -15,10 +15,10 @@ from rl_coach.agents.rules.q_learning import td_losses
 from rl_coach.command_line.custom_parameters import parse
 from rl_coach.core_types import ActionInfo, Batch, TrainingSteps, Transition
 from rl_coach.environments.fed_environment import FedEnvironment
+from rl_coach.environments.space_data import space_as_data, space_from_data
 from rl_coach.filters.recorded_episodes import ONE_BY_ONE, filter_recorded, in_order
 from rl_coach.logger import screen
 from rl_coach.own_loop.places import row
-from rl_coach.own_loop.spaces import space_as_data, space_from_data
 from rl_coach.space_values import cast
 from rl_coach.utilities.safe_reading import read_json
 from rl_coach.utils import CoachError, did_you_mean

@@ -887,17 +887,9 @@ class RLgraphAgent(SpecAgent):
         if build_options:
             raise CoachError("build_options are for RLgraph's graph: give none")
 
-    def terminate(self) -> None:
-        """``close``."""
-        self.close()
-
-    def get_policy_weights(self) -> dict[str, Any]:
-        """``get_weights``."""
-        return self.get_weights()
-
-    def set_policy_weights(self, weights: Mapping[str, Sequence[np.ndarray]]) -> None:
-        """``set_weights``."""
-        self.set_weights(weights)
+    terminate = OwnLoopAgent.close
+    get_policy_weights = OwnLoopAgent.get_weights
+    set_policy_weights = OwnLoopAgent.set_weights
 
     def store_model(self, path: Any = None, add_timestep: bool = True) -> str:
         """Write all that is needed to go on exactly.
@@ -991,40 +983,12 @@ def _equal(one: Any, other: Any) -> bool:
 Agent = RLgraphAgent
 
 
-class DQNAgent(RLgraphAgent):
-    """DQN; double and dueling unless the specification says otherwise."""
-
-    kind = "dqn"
-
-
-class ApexAgent(RLgraphAgent):
-    """Ape-X."""
-
-    kind = "apex"
-
-
-class DQFDAgent(RLgraphAgent):
-    """DQN from demonstrations."""
-
-    kind = "dqfd"
-
-
-class PPOAgent(RLgraphAgent):
-    """PPO."""
-
-    kind = "ppo"
-
-
-class ActorCriticAgent(RLgraphAgent):
-    """Advantage actor-critic."""
-
-    kind = "actor_critic"
-
-
-class SACAgent(RLgraphAgent):
-    """Soft actor-critic."""
-
-    kind = "sac"
+DQNAgent = RLgraphAgent.thin("DQNAgent", "dqn", "DQN; double and dueling unless the specification says otherwise.")
+ApexAgent = RLgraphAgent.thin("ApexAgent", "apex", "Ape-X.")
+DQFDAgent = RLgraphAgent.thin("DQFDAgent", "dqfd", "DQN from demonstrations.")
+PPOAgent = RLgraphAgent.thin("PPOAgent", "ppo", "PPO.")
+ActorCriticAgent = RLgraphAgent.thin("ActorCriticAgent", "actor_critic", "Advantage actor-critic.")
+SACAgent = RLgraphAgent.thin("SACAgent", "sac", "Soft actor-critic.")
 
 
 class IMPALAAgent(RLgraphAgent):
@@ -1043,16 +1007,8 @@ class IMPALAAgent(RLgraphAgent):
         return super().get_action(states, internal_states, use_exploration, True, extra_returns)
 
 
-class SingleIMPALAAgent(RLgraphAgent):
-    """IMPALA in one process."""
-
-    kind = "single_impala"
-
-
-class RandomAgent(RLgraphAgent):
-    """Random actions."""
-
-    kind = "random"
+SingleIMPALAAgent = RLgraphAgent.thin("SingleIMPALAAgent", "single_impala", "IMPALA in one process.")
+RandomAgent = RLgraphAgent.thin("RandomAgent", "random", "Random actions.")
 
 
 class OpenAIGymEnv:

@@ -10,12 +10,12 @@ from typing import Any, Callable, ClassVar, Iterable, Iterator, Mapping, Sequenc
 import numpy as np
 
 from rl_coach.base_parameters import AgentParameters
+from rl_coach.environments.space_data import space_as_data, space_from_data
 from rl_coach.own_loop import recorded
 from rl_coach.own_loop.agent import DEFINITION_FILE, Agent, make_agent
 from rl_coach.own_loop.forms import Actions, Parts, observation_space
 from rl_coach.own_loop.making import algorithm_parameters, running_framework
 from rl_coach.own_loop.places import row
-from rl_coach.own_loop.spaces import space_as_data, space_from_data
 from rl_coach.own_loop.spec_fields import Fields, plain, read_spec, shown
 from rl_coach.own_loop.spec_parts import Definition, set_optimizer
 from rl_coach.own_loop.spec_table import Row, apply_rows
@@ -237,6 +237,11 @@ class SpecAgent(Agent):
                 yield from one._below()
 
     @classmethod
+    def thin(cls: type[Made], name: str, kind: str, about: str) -> type[Made]:
+        """A class below this one for one algorithm, in this one's module."""
+        return type(name, (cls,), {"kind": kind, "__doc__": about, "__module__": cls.__module__})
+
+    @classmethod
     def from_file(cls: type[Made], filename: Any, **additions: Any) -> Made:
         """``from_spec`` of a file with JSON or YAML."""
         return cls.from_spec(pathlib.Path(filename), **additions)
@@ -279,6 +284,9 @@ class SpecAgent(Agent):
         algorithm = family.algorithm(document)
         fields.get("type")
         definition = Definition(algorithm.parameters(fields), space=space)
+        exploration, share = definition.parameters.exploration, "noise_as_percentage_from_action_space"
+        if hasattr(exploration, share) and not np.all(np.isfinite(getattr(actions.space, "high", 0.0))):
+            setattr(exploration, share, False)  # there is no range to take a share of
         apply_rows(algorithm.rows, definition, fields)
         if algorithm.complete is not None:
             algorithm.complete(definition, fields)

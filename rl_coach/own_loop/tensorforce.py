@@ -38,7 +38,6 @@ from rl_coach.own_loop.spec_fields import Fields, shape_of, shown
 from rl_coach.own_loop.spec_parts import (
     SEPARATE,
     Definition,
-    HalvingSchedule,
     LayerDefaults,
     Stack,
     after,
@@ -62,7 +61,7 @@ from rl_coach.own_loop.spec_table import (
     unused,
     whole,
 )
-from rl_coach.schedules import ConstantSchedule, Schedule
+from rl_coach.schedules import ConstantSchedule, HalvingSchedule, Schedule
 from rl_coach.utils import CoachError
 
 _KINDS = ("float", "int", "bool")
@@ -655,28 +654,10 @@ class BatchAgent(TensorForceAgent):
         self.reset()
 
 
-class DQNAgent(MemoryAgent):
-    """DQN."""
-
-    kind = "dqn_agent"
-
-
-class DDQNAgent(MemoryAgent):
-    """Double DQN."""
-
-    kind = "ddqn_agent"
-
-
-class DQNNstepAgent(BatchAgent):
-    """DQN with returns of several steps."""
-
-    kind = "dqn_nstep_agent"
-
-
-class NAFAgent(MemoryAgent):
-    """Normalized advantage functions."""
-
-    kind = "naf_agent"
+DQNAgent = MemoryAgent.thin("DQNAgent", "dqn_agent", "DQN.")
+DDQNAgent = MemoryAgent.thin("DDQNAgent", "ddqn_agent", "Double DQN.")
+DQNNstepAgent = BatchAgent.thin("DQNNstepAgent", "dqn_nstep_agent", "DQN with returns of several steps.")
+NAFAgent = MemoryAgent.thin("NAFAgent", "naf_agent", "Normalized advantage functions.")
 
 
 class DQFDAgent(MemoryAgent):
@@ -691,34 +672,11 @@ class DQFDAgent(MemoryAgent):
         super().observe(terminal, reward, env_ids, infos)
 
 
-class DDPGAgent(MemoryAgent):
-    """Deep deterministic policy gradients."""
-
-    kind = "ddpg_agent"
-
-
-class PPOAgent(BatchAgent):
-    """PPO."""
-
-    kind = "ppo_agent"
-
-
-class VPGAgent(BatchAgent):
-    """Policy gradients."""
-
-    kind = "vpg_agent"
-
-
-class TRPOAgent(BatchAgent):
-    """TRPO."""
-
-    kind = "trpo_agent"
-
-
-class RandomAgent(TensorForceAgent):
-    """Random actions."""
-
-    kind = "random_agent"
+DDPGAgent = MemoryAgent.thin("DDPGAgent", "ddpg_agent", "Deep deterministic policy gradients.")
+PPOAgent = BatchAgent.thin("PPOAgent", "ppo_agent", "PPO.")
+VPGAgent = BatchAgent.thin("VPGAgent", "vpg_agent", "Policy gradients.")
+TRPOAgent = BatchAgent.thin("TRPOAgent", "trpo_agent", "TRPO.")
+RandomAgent = TensorForceAgent.thin("RandomAgent", "random_agent", "Random actions.")
 
 
 class OpenAIGym:
@@ -757,20 +715,6 @@ class OpenAIGym:
 
 
 __all__ = [
-    "Agent",
-    "BatchAgent",
-    "DDPGAgent",
-    "DDQNAgent",
-    "DQFDAgent",
-    "DQNAgent",
-    "DQNNstepAgent",
-    "NAFAgent",
-    "OpenAIGym",
-    "PPOAgent",
-    "LearningAgent",
-    "MemoryAgent",
-    "RandomAgent",
-    "Runner",
-    "TRPOAgent",
-    "VPGAgent",
-]
+    "Agent", "BatchAgent", "DDPGAgent", "DDQNAgent", "DQFDAgent", "DQNAgent", "DQNNstepAgent", "LearningAgent",
+    "MemoryAgent", "NAFAgent", "OpenAIGym", "PPOAgent", "RandomAgent", "Runner", "TRPOAgent", "VPGAgent",
+]  # fmt: skip

@@ -130,6 +130,31 @@ def play(environment, name, network):
     runner.close()
 
 
+PATHS = [
+    *[[{"type": "input", "names": kind}, {"type": "dense", "size": 16}, {"type": "output", "name": f"{kind}-output"}]
+      for kind in ("bool", "int", "float", "bounded")],
+    [{"type": "input", "names": ["bool-output", "int-output", "float-output", "bounded-output"],
+      "aggregation_type": "product"}, {"type": "dense", "size": 16}],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("network", [LAYERS, PATHS], ids=["layers", "paths"])
+@pytest.mark.parametrize("name", ["random", "vpg", "vpg-baseline", "ppo", "trpo"])
+def test_several_actions_and_states_by_name(name, network):
+    play(MinimalTest(bool=(), int=(2,), float=(), bounded=(1, 2)), name, network)
+
+
+@pytest.mark.parametrize("name", ["dqn", "dqfd", "naf", "ddpg"])
+def test_several_actions_of_one_kind_by_name(name):
+    kinds = {"float": (), "bounded": (2,)} if name in ("naf", "ddpg") else {"bool": (), "int": (2,)}
+    play(MinimalTest(**kinds), name, LAYERS)
+
+
+@pytest.mark.parametrize("name", ["dqn", "vpg", "ppo"])
+def test_a_network_with_an_lstm(name):
+    play(MinimalTest(int=()), name, [{"type": "dense", "size": 8}, {"type": "internal_lstm", "size": 8}])
+
+
 @pytest.mark.parametrize(
     ("name", "action"), [(name, action) for name, (_, _, actions) in CONFIGS.items() for action in actions]
 )

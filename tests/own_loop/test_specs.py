@@ -21,7 +21,6 @@ from rl_coach.agents.trpo_agent import TRPOAgent
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps
 from rl_coach.memories.memory import MemoryGranularity
 from rl_coach.own_loop import rlgraph, tensorforce
-from rl_coach.own_loop.tensorforce import HalvingSchedule
 from rl_coach.utils import CoachError
 from tests.frameworks import FRAMEWORK
 
@@ -189,11 +188,6 @@ def test_vpg_learns_from_its_episodes_with_each_baseline(baseline, algorithm, re
         weights.append(agent.get_weights()["main"])
     moved = [any(not np.array_equal(x, y) for x, y in zip(*pair)) for pair in itertools.pairwise(weights)]
     assert moved == [False, True, False, True]
-
-
-def test_epsilon_decay_halves():
-    schedule = HalvingSchedule(1.0, 0.5, 10, half_lives=2)
-    assert [schedule.value_at(step) for step in (0, 5, 10, 11)] == [1.0, 0.75, 0.5, 0.5]
 
 
 @pytest.mark.parametrize(
