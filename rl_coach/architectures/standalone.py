@@ -40,7 +40,7 @@ PARTS_OF_NETWORKS = (Layer, InputEmbedderParameters, MiddlewareParameters, HeadP
 
 
 def network_of(part: Any) -> NetworkParameters:
-    """A network of one part, the others of which pass on what they get."""
+    """A network of one part. Its other parts change nothing."""
     if isinstance(part, NetworkParameters):
         return part
     network = NetworkParameters()

@@ -218,7 +218,7 @@ class NeuralNetwork(Component):
         return given.layers if isinstance(given, NeuralNetwork) else given
 
     def _heads(self, action: Any) -> list[HeadParameters]:
-        """What the network ends in, besides its features."""
+        """The network's heads, besides its features."""
         return []
 
     def build(self, input_spaces: Mapping[str, Any], action_space: Any, framework: str, seed: int) -> None:
