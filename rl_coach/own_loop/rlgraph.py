@@ -76,6 +76,7 @@ from rl_coach.own_loop.spec_parts import (
     SEPARATE,
     Definition,
     Stack,
+    has_state,
     keep_episodes_for,
     left_out,
     put_stack,
@@ -270,7 +271,7 @@ def _critic(definition: Definition, fields: Fields, stack: Stack | None, network
     given = fields.get("value_function_spec")
     if given is not None:
         layers = stack_of(given, "value_function_spec", LAYERS)
-        definition.set(f"network_wrappers['{network}'].{SEPARATE}", True)
+        definition.set(f"network_wrappers['{network}'].{SEPARATE}", None if has_state(stack) else True)
         if stack is None:
             put_stack(definition, network, layers, "value_function_spec")
         elif layers != stack:
@@ -488,7 +489,9 @@ FAMILY = Family(
         ),
         "ppo": Algorithm(made_of(ClippedPPOAgentParameters), PPO, _complete_ppo),
         "actor_critic": Algorithm(made_of(ActorCriticAgentParameters), ACTOR_CRITIC, _complete_actor_critic),
-        "sac": Algorithm(made_of(SoftActorCriticAgentParameters, use_value_network=False), SAC, _complete_sac, True),
+        "sac": Algorithm(
+            made_of(SoftActorCriticAgentParameters, use_value_network=False), SAC, _complete_sac, True, True
+        ),
         "impala": _impala,
         "single_impala": _impala,
         "random": Algorithm(made_of(PolicyGradientsAgentParameters), COMMON, _random_rows),

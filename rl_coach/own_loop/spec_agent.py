@@ -11,9 +11,10 @@ import numpy as np
 
 from rl_coach.base_parameters import AgentParameters
 from rl_coach.environments.space_data import space_as_data, space_from_data
+from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
 from rl_coach.own_loop import recorded
 from rl_coach.own_loop.agent import DEFINITION_FILE, Agent, make_agent
-from rl_coach.own_loop.forms import Actions, Parts, observation_space
+from rl_coach.own_loop.forms import Actions, Parts, observation_space, with_bounds
 from rl_coach.own_loop.making import algorithm_parameters, running_framework
 from rl_coach.own_loop.places import row
 from rl_coach.own_loop.spec_fields import Fields, plain, read_spec, shown
@@ -57,12 +58,14 @@ class Algorithm:
     :param rows: the settings
     :param complete: called after the rows with the definition and the specification
     :param needs_numbers: its actions are numbers; choices are numbers that are rounded
+    :param needs_bounds: its actions have bounds; a number without bounds is from -1 to 1
     """
 
     parameters: Callable[[Fields], AgentParameters]
     rows: Sequence[Row]
     complete: Callable[[Definition, Fields], None] | None = None
     needs_numbers: bool = False
+    needs_bounds: bool = False
 
 
 def made_of(kind: Callable[..., AgentParameters], **arguments: Any) -> Callable[[Fields], AgentParameters]:
@@ -274,7 +277,9 @@ class SpecAgent(Agent):
         rest = {name: one for name, one in document.items() if name not in (*family.states, *family.actions)}
         try:
             space = observation_space(states, family.parts_of_states)
-            self._become(rest, space, Actions(family.parts_of_actions(actions), algorithm.needs_numbers), arguments)
+            parts = family.parts_of_actions(actions)
+            parts = with_bounds(parts) if algorithm.needs_bounds else parts
+            self._become(rest, space, Actions(parts, algorithm.needs_numbers), arguments)
         except RecursionError:
             raise CoachError("the spec is nested too deeply") from None
 
@@ -284,9 +289,10 @@ class SpecAgent(Agent):
         algorithm = family.algorithm(document)
         fields.get("type")
         definition = Definition(algorithm.parameters(fields), space=space)
-        exploration, share = definition.parameters.exploration, "noise_as_percentage_from_action_space"
-        if hasattr(exploration, share) and not np.all(np.isfinite(getattr(actions.space, "high", 0.0))):
-            setattr(exploration, share, False)  # there is no range to take a share of
+        given = definition.parameters.exploration
+        for exploration in given.values() if isinstance(given, dict) else [given]:
+            if isinstance(exploration, AdditiveNoiseParameters) and not actions.is_bounded:
+                exploration.noise_as_percentage_from_action_space = False
         apply_rows(algorithm.rows, definition, fields)
         if algorithm.complete is not None:
             algorithm.complete(definition, fields)

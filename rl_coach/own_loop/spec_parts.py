@@ -321,7 +321,13 @@ def put_stack(definition: Definition, name: str, stack: Stack | None, where: str
     if stack.cells is None:
         network.middleware_parameters = FCMiddlewareParameters("none", stack.dense)
     else:
+        definition.set(f"network_wrappers['{name}'].{SEPARATE}", False)  # heads share the LSTM
         network.middleware_parameters = LSTMMiddlewareParameters("none", stack.cells, stack.dense)
+
+
+def has_state(stack: Stack | None) -> bool:
+    """True if there is an LSTM."""
+    return stack is not None and stack.cells is not None
 
 
 def _rename_embedders(definition: Definition, name: str) -> None:

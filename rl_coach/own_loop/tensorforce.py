@@ -41,6 +41,7 @@ from rl_coach.own_loop.spec_parts import (
     LayerDefaults,
     Stack,
     after,
+    has_state,
     keep_episodes_for,
     left_out,
     line,
@@ -334,7 +335,9 @@ def _baseline(definition: Definition, fields: Fields, stack: Stack | None) -> st
     if mode is None and (baseline is not None or optimizer is not None):
         raise CoachError("the spec's 'baseline_mode' is missing: states or network")
     if "main" in definition.parameters.network_wrappers:
-        definition.set(f"network_wrappers['main'].{SEPARATE}", None if mode is None else mode == "states")
+        definition.set(
+            f"network_wrappers['main'].{SEPARATE}", None if mode is None or has_state(stack) else mode == "states"
+        )
     if baseline is not None:
         kind = baseline.choice("type", _BASELINES) or "mlp"
         sizes = [value for name in _BASELINES[kind] if (value := baseline.get(name)) is not None]
@@ -410,7 +413,7 @@ def _complete_vpg(definition: Definition, fields: Fields) -> None:
     elif batch not in (None, 1000):  # TensorForce's own
         left_out(fields, "batch_size", "vpg_agent learns from whole episodes; update_mode counts them")
     if set_optimizer(definition, fields.fields("optimizer"), ["main"]) not in (None, 1):
-        raise CoachError("the spec's 'optimizer.num_steps' is 1 for vpg_agent, which learns from each episode once")
+        left_out(fields.fields("optimizer") or fields, "num_steps", "vpg_agent learns from each episode once")
     gae_lambda = fields.number("gae_lambda", 0, 1)
     _baseline(definition, fields, stack)
     if gae_lambda is not None:
@@ -466,7 +469,9 @@ FAMILY = Family(
         "dqn_agent": Algorithm(_dqn_parameters, VALUES, _complete_values),
         "ddqn_agent": Algorithm(made_of(DDQNAgentParameters), [*VALUES, *_DOUBLE], _complete_values),
         "dqn_nstep_agent": Algorithm(made_of(NStepQAgentParameters), [*VALUES, *_ONE_Q], _complete_n_step),
-        "naf_agent": Algorithm(made_of(NAFAgentParameters), [*VALUES, *_ONE_Q], _complete_values),
+        "naf_agent": Algorithm(
+            made_of(NAFAgentParameters), [*VALUES, *_ONE_Q], _complete_values, needs_bounds=True
+        ),
         "dqfd_agent": Algorithm(
             made_of(DQfDAgentParameters),
             [
@@ -476,7 +481,7 @@ FAMILY = Family(
             ],
             _complete_dqfd,
         ),
-        "ddpg_agent": Algorithm(made_of(DDPGAgentParameters), VALUES, _complete_ddpg),
+        "ddpg_agent": Algorithm(made_of(DDPGAgentParameters), VALUES, _complete_ddpg, needs_bounds=True),
         "ppo_agent": Algorithm(made_of(ClippedPPOAgentParameters), PPO, _complete_ppo),
         "vpg_agent": Algorithm(_vpg_parameters, POLICY, _complete_vpg),
         "trpo_agent": Algorithm(made_of(TRPOAgentParameters), TRPO, _complete_trpo),
