@@ -12,6 +12,7 @@ import numpy as np
 from rl_coach.agents.algorithms import plain_name
 from rl_coach.agents.core.recorded_values import require_batch
 from rl_coach.agents.rules.q_learning import td_losses
+from rl_coach.architectures.head_parameters import DuelingQHeadParameters, QHeadParameters
 from rl_coach.command_line.custom_parameters import parse
 from rl_coach.core_types import ActionInfo, Batch, TrainingSteps, Transition
 from rl_coach.environments.fed_environment import FedEnvironment
@@ -21,12 +22,13 @@ from rl_coach.logger import screen
 from rl_coach.own_loop.places import row
 from rl_coach.space_values import cast
 from rl_coach.utilities.safe_reading import read_json
-from rl_coach.utils import CoachError, did_you_mean
+from rl_coach.utils import CoachError, did_you_mean, force_list
 
 _COLUMNS = ("states", "actions", "rewards", "terminals")
 _OPTIONAL = ("truncated", "next_states", "info", "next_info")
 _WEIGHTS = "importance_weights"
 _SPACES = ("observation_space", "action_space")
+_Q_HEADS = (QHeadParameters, DuelingQHeadParameters)
 _NOT_SAVED = object()
 
 
@@ -180,7 +182,8 @@ def batch(core: Any, environment: FedEnvironment, data: Mapping[str, Any]) -> Ba
 class Loss(float):
     """The loss of an update on a batch. It is a number; ``loss, per_item = agent.update(batch)`` unpacks it.
 
-    :ivar per_item: [B], each row's squared or Huber TD error, without its weight; empty if the rule gives no errors
+    :ivar per_item: [B], each row's squared or Huber TD error, without its weight. With a head other than Q(s, a), it is
+        the absolute error that prioritized replay draws by; empty if the rule gives no errors
     :ivar by_network: each network's loss
     """
 
@@ -195,8 +198,10 @@ class Loss(float):
         :param rows: B; a compiled update may have more of them
         """
         found, errors = cls(loss), None if result is None else result.errors
-        is_huber = any(bool(one.replace_mse_with_huber_loss) for one in core.ap.network_wrappers.values())
-        found.per_item = np.zeros(0, np.float32) if errors is None else td_losses(np, errors[0], is_huber)[:rows]
+        errors = np.zeros(0, np.float32) if errors is None else np.abs(errors[0][:rows])
+        main = core.ap.network_wrappers.get("main")
+        is_q = main is not None and isinstance(force_list(main.heads_parameters)[0], _Q_HEADS)
+        found.per_item = td_losses(np, errors, main.replace_mse_with_huber_loss) if is_q else errors
         found.by_network = {} if result is None else {name: float(one[0]) for name, one in result.losses.items()}
         return found
 
