@@ -128,6 +128,28 @@ class StepDecaySchedule(Schedule):
         return self.initial_value * self.decay_rate ** (step // self.decay_steps)
 
 
+class HalvingSchedule(Schedule):
+    """A value whose distance to the last one halves at even intervals, until it is there.
+
+    :param initial_value: the first
+    :param final_value: the last
+    :param steps: number of steps to it
+    :param half_lives: number of intervals in them
+    """
+
+    def __init__(self, initial_value: float, final_value: float, steps: int, half_lives: float):
+        super().__init__(initial_value)
+        self.final_value = final_value
+        self.steps = steps
+        self.half_lives = half_lives
+
+    def value_at(self, step: int) -> float:
+        if step >= self.steps:
+            return self.final_value
+        share = 2.0 ** (-self.half_lives * step / self.steps)
+        return self.final_value + share * (self.initial_value - self.final_value)
+
+
 class PieceWiseSchedule(Schedule):
     """Several schedules one after the other. The first reaches its value after the last of its steps (at step 10 of
     ``EnvironmentSteps(10)``), and the next one begins with the step after.

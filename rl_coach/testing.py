@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Mapping, Sequence
+from typing import Any, Iterable, Mapping, Sequence
 
 import numpy as np
 
-from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.frameworks import load_framework
-from rl_coach.architectures.head_parameters import HeadParameters
-from rl_coach.architectures.heads import Head
-from rl_coach.architectures.layers import Layer, Layers
-from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters, MiddlewareParameters
+from rl_coach.architectures.standalone import PARTS_OF_NETWORKS, BuiltNetwork
 from rl_coach.architectures.update import TrainingStep, UpdateRule
 from rl_coach.base_parameters import Frameworks, NetworkParameters
 from rl_coach.memories.memory import MemoryParameters
+from rl_coach.own_loop.making import running_framework
 from rl_coach.spaces import (
-    ActionSpace,
     DiscreteActionSpace,
     ObservationSpace,
     RewardSpace,
@@ -39,8 +35,11 @@ class ComponentTest:
     :param observation_space: of the input: a size, or a space; for a head its features
     :param action_space: of a head or a rule; None for two choices
     :param networks: of an update rule, by name
-    :param framework: ``tensorflow``, ``jax`` or ``mxnet``
+    :param framework: ``tensorflow``, ``jax`` or ``mxnet``; None for the one that the process runs
     :param seed: of the initial weights
+    :param input_spaces: of a component of ``rl_coach.own_loop.rlgraph``: the spaces of its methods' arguments, by name;
+        ``action_space`` is RLgraph's then
+    :param build_kwargs: of such a component; without effect, because it has its optimizers itself
     :raises CoachError: the framework is not installed, or the part does not fit
     """
 
@@ -48,21 +47,29 @@ class ComponentTest:
         self,
         component: Any,
         observation_space: int | ObservationSpace = 1,
-        action_space: ActionSpace | None = None,
+        action_space: Any = None,
         networks: Mapping[str, NetworkParameters] | None = None,
-        framework: str = "tensorflow",
+        framework: str | None = None,
         seed: int = 0,
+        *,
+        input_spaces: Mapping[str, Any] | None = None,
+        build_kwargs: Mapping[str, Any] | None = None,
     ):
+        framework, self._is_rlgraph = framework or running_framework(), input_spaces is not None
+        if input_spaces is not None:
+            self.component: Any = component
+            component.build(input_spaces, action_space, framework, seed)
+            return
         if isinstance(observation_space, int):
             observation_space = VectorObservationSpace(observation_space)
         spaces = SpacesDefinition(
             StateSpace({"observation": observation_space}), None, action_space or DiscreteActionSpace(2), RewardSpace(1)
         )
         if networks is not None:
-            self.component: Any = BuiltRule(component, networks, spaces, framework, seed)
+            self.component = BuiltRule(component, networks, spaces, framework, seed)
         elif isinstance(component, MemoryParameters):
             self.component = dynamic_import_and_instantiate_module_from_params(component)
-        elif isinstance(component, _PARTS_OF_NETWORKS):
+        elif isinstance(component, PARTS_OF_NETWORKS):
             self.component = BuiltNetwork(component, spaces, framework, seed)
         else:
             self.component = component
@@ -72,18 +79,39 @@ class ComponentTest:
         self.component.set_weights(weights)
         return self
 
-    def test(self, call: str | Sequence[Any], expected: Any = None, tolerance: float = 1e-5) -> Any:
+    def read_variable_values(self, variables: Iterable[str] | None = None) -> dict[str, np.ndarray]:
+        """The variables of a component of RLgraph's. :param variables: names, such as a ``variable_registry``"""
+        found = self.component.variables()
+        return found if variables is None else {name: found[name] for name in variables}
+
+    def test(
+        self,
+        call: str | Sequence[Any],
+        expected: Any = None,
+        tolerance: float = 1e-5,
+        *,
+        expected_outputs: Any = None,
+        decimals: int | None = None,
+    ) -> Any:
         """Call a method, and compare what it returns.
 
-        :param call: the method's name, or its name and arguments
+        :param call: the method's name, or its name and arguments. A component of RLgraph's takes its argument, or a
+            list of its arguments; the numbers of wanted results may follow, and all results are returned
         :param expected: numbers, or lists and dictionaries of them, of which further entries are left alone; None
             compares nothing
         :param tolerance: the largest difference of a number
+        :param expected_outputs: RLgraph's name of ``expected``
+        :param decimals: the digits behind the point that are compared; of large numbers as many as 32 bits have
         :return: what the method returns
         :raises AssertionError: it returns something else
         :raises CoachError: there is no such method
         """
         name, *arguments = (call,) if isinstance(call, str) else tuple(call)
+        if self._is_rlgraph:
+            given = arguments[0] if arguments else []
+            arguments = given if isinstance(given, list) else [given]
+        expected = expected_outputs if expected is None else expected
+        tolerance = tolerance if decimals is None else 1.5 * 10.0**-decimals
         if not callable(getattr(self.component, name, None)):
             known = [one for one in dir(self.component) if not one.startswith("_")]
             raise CoachError(f"{type(self.component).__name__} has no '{name}'{did_you_mean(name, known)}")
@@ -94,7 +122,9 @@ class ComponentTest:
 
 
 def _compare(found: Any, expected: Any, tolerance: float, where: str) -> None:
-    if isinstance(expected, Mapping):
+    if expected is None:
+        assert found is None, f"{where} is {found}, not None"
+    elif isinstance(expected, Mapping):
         for name, value in expected.items():
             assert name in found, f"{where} has no '{name}'"
             _compare(found[name], value, tolerance, f"{where}['{name}']")
@@ -106,90 +136,8 @@ def _compare(found: Any, expected: Any, tolerance: float, where: str) -> None:
         assert np.shape(found) == np.shape(expected), (
             f"{where} has the shape {np.shape(found)}, not {np.shape(expected)}"
         )
-        np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance, err_msg=where)
-
-
-class _Features(Head):
-    """The features themselves, for parts of a network that come before its heads."""
-
-    public = ("features",)
-
-    def __call__(self, layers: Layers, features: Any, inputs: dict[str, Any]) -> dict[str, Any]:
-        return {"features": features}
-
-
-class _FeaturesParameters(HeadParameters):
-    def __init__(self) -> None:
-        super().__init__("Features")
-
-    @property
-    def path(self) -> Any:
-        return _Features
-
-
-_PARTS_OF_NETWORKS = (Layer, InputEmbedderParameters, MiddlewareParameters, HeadParameters, NetworkParameters)
-
-
-def _network_of(part: Any) -> NetworkParameters:
-    """A network of one part, the others of which pass on what they get."""
-    if isinstance(part, NetworkParameters):
-        return part
-    network = NetworkParameters()
-    embedder = InputEmbedderParameters("none", [part] if isinstance(part, Layer) else [])
-    network.input_embedders_parameters = {
-        "observation": part if isinstance(part, InputEmbedderParameters) else embedder
-    }
-    network.middleware_parameters = (
-        part if isinstance(part, MiddlewareParameters) else FCMiddlewareParameters("none", [])
-    )
-    network.heads_parameters = [part if isinstance(part, HeadParameters) else _FeaturesParameters()]
-    return network
-
-
-class BuiltNetwork:
-    """A network, or a part of one, with weights.
-
-    :param part: a layer, or parameters
-    :param spaces: of its input and the actions
-    :param framework: a name
-    :param seed: of the initial weights
-    """
-
-    def __init__(self, part: Any, spaces: SpacesDefinition, framework: str, seed: int):
-        parameters, chosen = _network_of(part), load_framework(Frameworks[framework])
-        function = chosen.make_function(parameters, spaces, "tested", np.random.default_rng(seed))
-        self.state = chosen.hold(function, parameters.create_target_network)
-        self._is_whole = isinstance(part, NetworkParameters)
-
-    def outputs(self, observations: Any, training: bool = False) -> Any:
-        """The part's outputs.
-
-        :param observations: [B, ...], or a dict of such by input
-        :param training: batch normalisation over the batch, and dropout
-        :return: [B, ...] of a layer, an embedder or a middleware; of a head its outputs by name; of a network a list of
-            these
-        """
-        inputs = observations if isinstance(observations, Mapping) else {"observation": observations}
-        arrays = {name: np.asarray(array, np.float32) for name, array in inputs.items()}
-        state = self.state
-        heads, _, _ = state.function(state.arrays("weights"), state.arrays("buffers"), arrays, training=training)
-        found = [{name: _as_numpy(output) for name, output in head.items()} for head in heads]
-        return found if self._is_whole else found[0].get("features", found[0])
-
-    def get_weights(self) -> list[np.ndarray]:
-        """The weights, in the order in which they are made."""
-        return [np.array(array) for array in self.state.arrays("weights")]
-
-    def set_weights(self, weights: Sequence[Any]) -> None:
-        """Replace the weights.
-
-        :raises ValueError: their number or a shape does not fit
-        """
-        self.state.set_arrays("weights", [np.asarray(array, np.float32) for array in weights])
-
-
-def _as_numpy(array: Any) -> np.ndarray:
-    return array.asnumpy() if hasattr(array, "asnumpy") else np.asarray(array)
+        digits = 4 * np.finfo(np.float32).eps  # of large numbers
+        np.testing.assert_allclose(found, expected, rtol=digits, atol=tolerance, err_msg=where)
 
 
 class BuiltRule:

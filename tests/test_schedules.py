@@ -6,6 +6,7 @@ from rl_coach.core_types import EnvironmentSteps
 from rl_coach.schedules import (
     ConstantSchedule,
     ExponentialSchedule,
+    HalvingSchedule,
     LinearSchedule,
     PieceWiseSchedule,
     Schedule,
@@ -175,3 +176,8 @@ def test_a_step_decay_multiplies_after_each_whole_period():
     assert [schedule.value_at(step) for step in range(5)] == pytest.approx([0.8, 0.8, 0.4, 0.4, 0.2])
     with pytest.raises(ValueError, match="at least 1"):
         StepDecaySchedule(1, 0.5, 0)
+
+
+def test_a_halving_schedule_ends_at_its_last_value():
+    schedule = HalvingSchedule(1.0, 0.5, 10, half_lives=2)
+    assert [schedule.value_at(step) for step in (0, 5, 10, 11)] == [1.0, 0.75, 0.5, 0.5]

@@ -280,9 +280,9 @@ def noise_of_state(
 
 
 class PolicyHead(Head):
-    """A policy. Discrete: ``probabilities`` [B, A] and ``log_probabilities``, or [B, K, M] of K parts of an action with
-    at most M choices each. Continuous: ``mean`` and ``standard_deviation`` [B, A], the mean squashed into the action
-    space where that is bounded.
+    """A policy. Discrete: ``probabilities``, ``log_probabilities`` and ``logits`` [B, A], or [B, K, M] of K parts of an
+    action with at most M choices each. Continuous: ``mean`` and ``standard_deviation`` [B, A], the mean squashed into
+    the action space where that is bounded.
 
     With ``state_dependent_noise`` the standard deviation is that of ``noise_of_state``, whose outputs follow.
     """
@@ -292,8 +292,10 @@ class PolicyHead(Head):
 
     def __call__(self, layers: Layers, features: Any, inputs: dict[str, Any]) -> dict[str, Any]:
         if self.is_discrete:
-            logits = self._logits(layers, features) / self.temperature
-            return {"probabilities": layers.ops.softmax(logits), "log_probabilities": layers.ops.log_softmax(logits)}
+            logits, ops = self._logits(layers, features) / self.temperature, layers.ops
+            return {
+                "probabilities": ops.softmax(logits), "log_probabilities": ops.log_softmax(logits), "logits": logits,
+            }  # fmt: skip
         mean = self._mean(layers, features)
         if self.parameters.state_dependent_noise:
             first = self.parameters.initial_log_scale

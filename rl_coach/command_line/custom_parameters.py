@@ -36,6 +36,7 @@ CONSTRUCTORS = {
     "PieceWiseSchedule": "rl_coach.schedules",
     "ExponentialSchedule": "rl_coach.schedules",
     "StepDecaySchedule": "rl_coach.schedules",
+    "HalvingSchedule": "rl_coach.schedules",
     "Dense": "rl_coach.architectures.layers",
     "Conv2d": "rl_coach.architectures.layers",
     "BatchnormActivationDropout": "rl_coach.architectures.layers",

@@ -406,7 +406,8 @@ class Agent:
 
         :param batch: ``states``, ``actions``, ``rewards``, ``terminals`` and ``next_states``, [B, ...] each, as your
             environment gives them; with ``importance_weights`` [B], each row's loss is weighed; None for the memory
-        :return: the loss; 0 if there is nothing to learn from yet
+        :return: the loss; 0 if there is nothing to learn from yet. A batch gives a ``Loss``, which also has the loss of
+            each row
         :raises CoachError: the agent learns from its newest episodes alone, and a batch was given; a column is missing
             or not known; a value is not one of the spaces
         """
@@ -415,10 +416,10 @@ class Agent:
         before, loss = core.training_iteration, 0.0
         with graph.phase_context(RunPhase.TRAIN):
             if batch is not None:
-                loss = core.update_loop.learn_from_batch(
-                    core.update_loop.filtered(recorded.batch(core, self._environments[0], batch))
-                )
-                core.update_loop.close_phase()
+                loop = core.update_loop
+                loop.latest, filtered = None, loop.filtered(recorded.batch(core, self._environments[0], batch))
+                loss = recorded.Loss.of(core, loop.learn_from_batch(filtered), loop.latest, len(batch["rewards"]))
+                loop.close_phase()
             elif core.should_train() and self._fills_a_batch:
                 loss = float(core.train())
             elif not core.is_on_policy and core.batches.has_rows and self._fills_a_batch:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Callable, Mapping, Sequence, Union
 
 import numpy as np
@@ -82,8 +82,9 @@ def part_of_space(space: Any) -> Part:
     raise CoachError(f"an agent of a spec can have no space {shown(space)}")
 
 
-def _row(numbers: np.ndarray) -> tuple[float, ...]:
-    return tuple(np.ravel(numbers).astype(float).tolist())
+def _row(numbers: np.ndarray) -> Bound:
+    row = tuple(np.ravel(numbers).astype(float).tolist())
+    return row[0] if row and len(set(row)) == 1 else row
 
 
 def observation_space(given: Any, parts_of: Callable[[Any], Parts]) -> Any:
@@ -115,6 +116,17 @@ def _box(part: Part) -> Any:
     return gymnasium.spaces.Box(low, high, part.shape, np.float32)
 
 
+def with_bounds(parts: Parts) -> Parts:
+    """Parts whose numbers have bounds: -1 and 1 where there are none, and a line says so."""
+    found = {}
+    for name, part in parts.items():
+        low, high = (np.where(np.isfinite(one), one, end) for one, end in ((part.lows, -1.0), (part.highs, 1.0)))
+        found[name] = replace(part, low=_row(low), high=_row(high))
+        if not np.array_equal([low, high], [part.lows, part.highs]):
+            logger.warning("an action has no bounds, which this algorithm needs: it is from -1 to 1 here")
+    return found
+
+
 class Actions:
     """Actions of one name or of several: as an agent chooses them, which is a point of one space, and as the user's
     environment takes them.
@@ -135,6 +147,11 @@ class Actions:
         if self.as_numbers:
             logger.warning("the agent chooses numbers: a choice (int, bool) is such a number, rounded down")
         self.space = self._space(list(parts.values()))
+
+    @property
+    def is_bounded(self) -> bool:
+        """True if no number is without a bound."""
+        return all(np.all(np.isfinite([part.lows, part.highs])) for part in self.parts.values())
 
     def _space(self, parts: Sequence[Part]) -> Any:
         from gymnasium import spaces

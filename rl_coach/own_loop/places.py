@@ -65,7 +65,7 @@ def row(values: Any, number: int, count: int) -> Any:
     """
     if isinstance(values, Mapping):
         return {name: row(part, number, count) for name, part in values.items()}
-    if np.ndim(values) == 0 and not isinstance(values, (list, tuple)):
+    if not isinstance(values, (list, tuple)) and np.ndim(values) == 0:
         if isinstance(values, (bool, np.bool_)):  # one for all, as truncated=False
             return values
         raise CoachError(f"{values!r} is given for {count} environments: give one for each")

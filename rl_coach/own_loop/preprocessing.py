@@ -8,93 +8,26 @@ from typing import Any, Callable, Mapping
 import numpy as np
 
 from rl_coach.filters.filter import InputFilter
+from rl_coach.filters.observation.observation_arithmetic_filters import (
+    ReshapingFilter,
+    ScalingFilter,
+    StandardizingFilter,
+)
 from rl_coach.filters.observation.observation_clipping_filter import ObservationClippingFilter
 from rl_coach.filters.observation.observation_crop_filter import ObservationCropFilter
-from rl_coach.filters.observation.observation_filter import ObservationFilter, similar_space
+from rl_coach.filters.observation.observation_filter import ObservationFilter
 from rl_coach.filters.observation.observation_normalization_filter import ObservationNormalizationFilter
 from rl_coach.filters.observation.observation_rescale_to_size_filter import ObservationRescaleToSizeFilter
 from rl_coach.filters.observation.observation_rgb_to_y_filter import ObservationRGBToYFilter
 from rl_coach.filters.observation.observation_stacking_filter import ObservationStackingFilter
-from rl_coach.filters.pure import PureFilter, stateless
 from rl_coach.filters.reward.reward_clipping_filter import RewardClippingFilter
 from rl_coach.filters.reward.reward_normalization_filter import RewardNormalizationFilter
 from rl_coach.filters.reward.reward_rescale_filter import RewardRescaleFilter
 from rl_coach.own_loop.spec_fields import Fields, plain, shape_of, shown
-from rl_coach.spaces import ImageObservationSpace, ObservationSpace, PlanarMapsObservationSpace
+from rl_coach.spaces import ImageObservationSpace, PlanarMapsObservationSpace
 from rl_coach.utils import CoachError
 
 Shape = tuple[int, ...]
-_EPSILON = 1e-6
-
-
-class ScalingFilter(ObservationFilter):
-    """Multiplies each element; the result is float32.
-
-    :param factor: the number to multiply with
-    """
-
-    def __init__(self, factor: float):
-        super().__init__()
-        self.factor = factor
-
-    def filter(self, observation: Any, update_internal_state: bool = True) -> np.ndarray:
-        return np.asarray(observation, np.float32) * np.float32(self.factor)
-
-    def filter_batch(self, observations: Any, update_internal_state: bool = True) -> np.ndarray:
-        return self.filter(observations)
-
-    def pure(self, ops: Any) -> PureFilter:
-        return stateless(lambda batch: ops.cast(batch, "float32") * self.factor)
-
-    def get_filtered_observation_space(self, input_observation_space: ObservationSpace) -> ObservationSpace:
-        ends = [self.filter(end) for end in (input_observation_space.low, input_observation_space.high)]
-        return similar_space(input_observation_space, np.minimum(*ends), np.maximum(*ends))
-
-
-class ReshapingFilter(ObservationFilter):
-    """Gives observations another shape. :param shape: the new one"""
-
-    def __init__(self, shape: Shape):
-        super().__init__()
-        self.shape = shape
-
-    def filter(self, observation: Any, update_internal_state: bool = True) -> np.ndarray:
-        return np.reshape(observation, self.shape)
-
-    def filter_batch(self, observations: Any, update_internal_state: bool = True) -> np.ndarray:
-        return np.reshape(observations, (-1, *self.shape))
-
-    def pure(self, ops: Any) -> PureFilter:
-        return stateless(lambda batch: ops.reshape(batch, (-1, *self.shape)))
-
-    def get_filtered_observation_space(self, input_observation_space: ObservationSpace) -> ObservationSpace:
-        low, high = (self.filter(end) for end in (input_observation_space.low, input_observation_space.high))
-        if len(self.shape) == 3:
-            return PlanarMapsObservationSpace(np.array(self.shape), low, high)
-        return similar_space(input_observation_space, low, high)
-
-
-class StandardizingFilter(ObservationFilter):
-    """Moves each observation alone to the mean 0 and, if wanted, to the deviation 1 or to the range from 0 to 1.
-
-    :param kind: ``center``, ``standardize`` or ``normalize``
-    """
-
-    def __init__(self, kind: str):
-        super().__init__()
-        self.kind = kind
-
-    def filter(self, observation: Any, update_internal_state: bool = True) -> np.ndarray:
-        values = np.asarray(observation, np.float32)
-        if self.kind == "normalize":
-            return (values - values.min()) / (values.max() - values.min() + _EPSILON)
-        centered = values - values.mean()
-        return centered if self.kind == "center" else centered / (values.std() + _EPSILON)
-
-    def get_filtered_observation_space(self, input_observation_space: ObservationSpace) -> ObservationSpace:
-        shape = tuple(input_observation_space.shape)
-        low, high = (0.0, 1.0) if self.kind == "normalize" else (-np.inf, np.inf)
-        return similar_space(input_observation_space, np.full(shape, low), np.full(shape, high))
 
 
 Made = tuple[list[ObservationFilter], Shape]

@@ -11,21 +11,24 @@ import numpy as np
 
 from rl_coach.agents.algorithms import plain_name
 from rl_coach.agents.core.recorded_values import require_batch
+from rl_coach.agents.rules.q_learning import td_losses
+from rl_coach.architectures.head_parameters import DuelingQHeadParameters, QHeadParameters
 from rl_coach.command_line.custom_parameters import parse
 from rl_coach.core_types import ActionInfo, Batch, TrainingSteps, Transition
 from rl_coach.environments.fed_environment import FedEnvironment
+from rl_coach.environments.space_data import space_as_data, space_from_data
 from rl_coach.filters.recorded_episodes import ONE_BY_ONE, filter_recorded, in_order
 from rl_coach.logger import screen
 from rl_coach.own_loop.places import row
-from rl_coach.own_loop.spaces import space_as_data, space_from_data
 from rl_coach.space_values import cast
 from rl_coach.utilities.safe_reading import read_json
-from rl_coach.utils import CoachError, did_you_mean
+from rl_coach.utils import CoachError, did_you_mean, force_list
 
 _COLUMNS = ("states", "actions", "rewards", "terminals")
 _OPTIONAL = ("truncated", "next_states", "info", "next_info")
 _WEIGHTS = "importance_weights"
 _SPACES = ("observation_space", "action_space")
+_Q_HEADS = (QHeadParameters, DuelingQHeadParameters)
 _NOT_SAVED = object()
 
 
@@ -174,6 +177,36 @@ def batch(core: Any, environment: FedEnvironment, data: Mapping[str, Any]) -> Ba
     )
     require_batch(made, core.memory_spaces, "update")
     return made
+
+
+class Loss(float):
+    """The loss of an update on a batch. It is a number; ``loss, per_item = agent.update(batch)`` unpacks it.
+
+    :ivar per_item: [B], each row's squared or Huber TD error, without its weight. With a head other than Q(s, a), it is
+        the absolute error that prioritized replay draws by; empty if the rule gives no errors
+    :ivar by_network: each network's loss
+    """
+
+    per_item: np.ndarray
+    by_network: dict[str, float]
+
+    @classmethod
+    def of(cls, core: Any, loss: float, result: Any, rows: int) -> Loss:
+        """
+        :param loss: the sum
+        :param result: of the learner; None for an agent with a ``learn_from_batch`` of its own
+        :param rows: B; a compiled update may have more of them
+        """
+        found, errors = cls(loss), None if result is None else result.errors
+        errors = np.zeros(0, np.float32) if errors is None else np.abs(errors[0][:rows])
+        main = core.ap.network_wrappers.get("main")
+        is_q = main is not None and isinstance(force_list(main.heads_parameters)[0], _Q_HEADS)
+        found.per_item = td_losses(np, errors, main.replace_mse_with_huber_loss) if is_q else errors
+        found.by_network = {} if result is None else {name: float(one[0]) for name, one in result.losses.items()}
+        return found
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter((float(self), self.per_item))
 
 
 def warn_of_targets(core: Any, updates_before: int) -> None:

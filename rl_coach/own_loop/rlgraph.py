@@ -7,9 +7,10 @@ A loop that was written for RLgraph runs with its imports changed::
 
 from __future__ import annotations
 
+import logging
 import math
 import pathlib
-from typing import Any, ClassVar, Mapping, Sequence
+from typing import Any, Callable, ClassVar, Mapping, Sequence
 
 import numpy as np
 
@@ -32,14 +33,50 @@ from rl_coach.core_types import ActionInfo, EnvironmentEpisodes, EnvironmentStep
 from rl_coach.own_loop.agent import Agent as OwnLoopAgent
 from rl_coach.own_loop.forms import SINGLE
 from rl_coach.own_loop.played import TRUNCATED, gymnasium_environment
-from rl_coach.own_loop.rlgraph_spaces import BoolBox, Dict, FloatBox, IntBox, Space, Tuple, box_of, parts_of
-from rl_coach.own_loop.spec_agent import Algorithm, Family, General, SpecAgent, made_of, refuse_internals
-from rl_coach.own_loop.spec_fields import Fields, shown
+from rl_coach.own_loop.rlgraph_components import (
+    LAYERS,
+    REPLAY,
+    AdamOptimizer,
+    Component,
+    Exploration,
+    Memory,
+    NeuralNetwork,
+    Optimizer,
+    Policy,
+    PreprocessorStack,
+    PrioritizedReplay,
+    ReplayMemory,
+    SACAgentComponent,
+    Synchronizable,
+    SyncSpecification,
+    ValueFunction,
+)
+from rl_coach.own_loop.rlgraph_spaces import (
+    BoolBox,
+    ContainerSpace,
+    Dict,
+    FloatBox,
+    IntBox,
+    Space,
+    Tuple,
+    box_of,
+    parts_of,
+)
+from rl_coach.own_loop.spec_agent import (
+    Algorithm,
+    Family,
+    General,
+    SpecAgent,
+    made_of,
+    refuse_internals,
+    without_meaning,
+)
+from rl_coach.own_loop.spec_fields import Fields, read_data, shown
 from rl_coach.own_loop.spec_parts import (
     SEPARATE,
     Definition,
-    LayerDefaults,
     Stack,
+    has_state,
     keep_episodes_for,
     left_out,
     put_stack,
@@ -65,12 +102,7 @@ from rl_coach.own_loop.worker import SingleThreadedWorker, gymnasium_arguments
 from rl_coach.schedules import ConstantSchedule, LinearSchedule
 from rl_coach.utils import CoachError
 
-_REPLAY: dict[str, bool | None] = {
-    "replay": False, "replay_memory": False, "replay_buffer": False, "prioritized": True, "prioritized_replay": True,
-    "mem_prioritized_replay": True,
-}  # fmt: skip
-_LAYERS = LayerDefaults("linear", "linear", "valid")
-INTERNALS = "internals are kept by the agent: give none"
+logger = logging.getLogger("rl_coach")
 
 # settings that all agents have
 
@@ -128,7 +160,7 @@ def _network(definition: Definition, fields: Fields, network: str = "main") -> S
     if own is not None and inner is not None:
         raise CoachError("the spec's 'network_spec' and 'policy_spec.network_spec' say the same: give one of them")
     given, where = (own, "network_spec") if inner is None else (inner, "policy_spec.network_spec")
-    stack = None if given is None else stack_of(given, where, _LAYERS)
+    stack = None if given is None else stack_of(given, where, LAYERS)
     put_stack(definition, network, stack, where)
     return stack
 
@@ -207,7 +239,7 @@ def _complete_values(definition: Definition, fields: Fields) -> None:
     definition.parameters.network_wrappers["main"].heads_parameters = [head]
     _reads_interval(definition, fields)
     keeps_its_memory = isinstance(definition.parameters, DQfDAgentParameters)  # of demonstrations
-    _memory(definition, fields, dict.fromkeys(_REPLAY, None) if keeps_its_memory else _REPLAY)
+    _memory(definition, fields, dict.fromkeys(REPLAY, None) if keeps_its_memory else REPLAY)
     set_optimizer(definition, fields.fields("optimizer_spec"), ["main"])
 
 
@@ -226,7 +258,7 @@ def _complete_dqfd(definition: Definition, fields: Fields) -> None:
     definition.set("algorithm.pretraining_updates", 0)  # ``pretrain`` makes them
     demonstrations = fields.fields("demo_memory_spec")
     if demonstrations is not None:
-        demonstrations.choice("type", _REPLAY)
+        demonstrations.choice("type", REPLAY)
         left_out(demonstrations, "capacity", "demonstrations stay for ever")
     _complete_values(definition, fields)
 
@@ -238,8 +270,8 @@ def _critic(definition: Definition, fields: Fields, stack: Stack | None, network
     """A critic. It has the policy's layers and optimizer here."""
     given = fields.get("value_function_spec")
     if given is not None:
-        layers = stack_of(given, "value_function_spec", _LAYERS)
-        definition.set(f"network_wrappers['{network}'].{SEPARATE}", True)
+        layers = stack_of(given, "value_function_spec", LAYERS)
+        definition.set(f"network_wrappers['{network}'].{SEPARATE}", None if has_state(stack) else True)
         if stack is None:
             put_stack(definition, network, layers, "value_function_spec")
         elif layers != stack:
@@ -361,6 +393,7 @@ SAC = [
     *COMMON,
     *UPDATES,
     Row("initial_alpha", lambda definition, alpha: _set_temperature(definition, alpha), number(1e-6, 1e6)),
+    Row("alpha_optimizer_spec", lambda definition, given: _optimize_temperature(definition, given), anything),
     Row("target_entropy", "algorithm.target_entropy", number()),
     Row(
         "double_q",
@@ -391,13 +424,22 @@ def _set_temperature(definition: Definition, alpha: float) -> None:
     definition.parameters.network_wrappers["temperature"] = temperature
 
 
+def _optimize_temperature(definition: Definition, given: Any) -> None:
+    name = "alpha_optimizer_spec"
+    if given is False:  # the temperature stays
+        temperature = definition.parameters.network_wrappers.pop("temperature")
+        definition.set("algorithm.temperature", math.exp(temperature.trained["log_temperature"]))
+    else:
+        set_optimizer(definition, Fields({name: given}).fields(name), ["temperature"])
+
+
 def _complete_sac(definition: Definition, fields: Fields) -> None:
     stack = _network(definition, fields, "policy")
     if stack is not None and stack.cells is not None:
         raise CoachError("the spec's 'network_spec': the critics of sac have no state, so its policy has no LSTM")
     _policy_spec(fields)
     given = fields.get("value_function_spec")
-    critics = stack if given is None else stack_of(given, "value_function_spec", _LAYERS)
+    critics = stack if given is None else stack_of(given, "value_function_spec", LAYERS)
     q = definition.parameters.network_wrappers["q"]
     if critics is not None:
         if critics.cells is not None:
@@ -447,7 +489,9 @@ FAMILY = Family(
         ),
         "ppo": Algorithm(made_of(ClippedPPOAgentParameters), PPO, _complete_ppo),
         "actor_critic": Algorithm(made_of(ActorCriticAgentParameters), ACTOR_CRITIC, _complete_actor_critic),
-        "sac": Algorithm(made_of(SoftActorCriticAgentParameters, use_value_network=False), SAC, _complete_sac, True),
+        "sac": Algorithm(
+            made_of(SoftActorCriticAgentParameters, use_value_network=False), SAC, _complete_sac, True, True
+        ),
         "impala": _impala,
         "single_impala": _impala,
         "random": Algorithm(made_of(PolicyGradientsAgentParameters), COMMON, _random_rows),
@@ -472,6 +516,115 @@ FAMILY = Family(
 _EXTRAS = ("preprocessed_states", "internal_states", "used_exploration")
 
 
+def _given(*names: str) -> dict[str, Callable[[Any], Any]]:
+    """Attributes that are parts of the specification."""
+    return {name: lambda agent, name=name: agent.spec.document.get(name) for name in names}
+
+
+def _part_of(kind: type[Component], key: str) -> Callable[[Any], Any]:
+    """An attribute that is a part by its specification; None without it."""
+
+    def made(agent: Any) -> Any:
+        given = agent.spec.document.get(key)
+        return None if given is None else kind.from_spec(given)
+
+    return made
+
+
+def _buffer(column: str) -> Callable[[Any], Any]:
+    """An attribute with a column of the episode in progress of each environment."""
+    return lambda agent: {
+        name: [getattr(one, column) for one in agent._transitions(index)] for index, name in enumerate(agent.env_names)
+    }
+
+
+def _stack(agent: Any) -> PreprocessorStack:
+    stack = PreprocessorStack.from_spec(agent.spec.document.get("preprocessing_spec"))
+    stack.get_preprocessed_space(agent.state_space)
+    return stack
+
+
+def _actions_of(agent: Any) -> Space:
+    found = {name: box_of(part) for name, part in agent.spec.actions.parts.items()}
+    return found[SINGLE] if SINGLE in found else Dict(found)
+
+
+def _flat(space: Space) -> Any:
+    return space.flatten() if isinstance(space, ContainerSpace) else None
+
+
+def _records(agent: Any) -> Dict:
+    return Dict(states=agent.state_space, actions=agent.action_space, rewards=float, terminals=BoolBox())
+
+
+_ATTRIBUTES: dict[str, Callable[[Any], Any]] = {
+    "timesteps": lambda agent: agent.total_steps,
+    "train_time_steps": lambda agent: agent.total_updates,
+    "name": lambda agent: str(agent.spec.document.get("name") or f"{agent.kind or 'agent'}-agent"),
+    "discount": lambda agent: float(agent.graph_manager.agent_params.algorithm.discount),
+    "update_spec": lambda agent: dict(agent.spec.document.get("update_spec") or {"do_updates": False}),
+    **_given(
+        "policy_spec", "network_spec", "optimizer_spec", "observe_spec", "execution_spec", "exploration_spec",
+        "action_adapter_spec", "internal_states_space",
+    ),
+    "optimizer": _part_of(Optimizer, "optimizer_spec"),
+    "value_function_optimizer": _part_of(Optimizer, "value_function_optimizer_spec"),
+    "neural_network": _part_of(NeuralNetwork, "network_spec"),
+    "preprocessor": _stack,
+    "preprocessing_required": lambda agent: bool(agent._core.input_filter.observation_filters),
+    "preprocessed_state_space": lambda agent: _stack(agent).get_preprocessed_space(agent.state_space),
+    "state_space": lambda agent: Space.from_spec(agent.spec.space),
+    "action_space": _actions_of,
+    "flat_state_space": lambda agent: _flat(agent.state_space),
+    "flat_action_space": lambda agent: _flat(agent.action_space),
+    "input_spaces": lambda agent: {"states": agent.state_space.with_batch_rank()},
+    "record_space": _records,
+    "exploration": lambda agent: agent._core.exploration_policy,
+    "memory": lambda agent: agent._core.memory,
+    "logger": lambda agent: logger,
+    "build_options": lambda agent: {},
+    "default_env": lambda agent: agent.env_names[0],
+    "states_buffer": _buffer("state"),
+    "actions_buffer": _buffer("action"),
+    "rewards_buffer": _buffer("reward"),
+    "next_states_buffer": _buffer("next_state"),
+    "terminals_buffer": _buffer("terminated"),
+    "internals_buffer": lambda agent: {name: [] for name in agent.env_names},
+}  # fmt: skip
+_RULES = "the update is a rule of rl_coach/agents/rules; get_td_loss gives the loss of a batch"
+_GRAPH = "there is no graph to define; override a method of the agent, or write an update rule"
+_WEIGHTS = "get_policy_weights and set_policy_weights"
+_OF_GRAPHS = {
+    **dict.fromkeys(("loss_function",), _RULES),
+    **dict.fromkeys(
+        ("define_graph_api", "define_api_methods", "define_api_methods_actor", "define_api_methods_learner",
+         "define_api_methods_single", "_build_graph", "root_component", "graph_builder", "graph_executor"),
+        _GRAPH,
+    ),
+    **dict.fromkeys(("vars_merger", "vars_splitter"), _WEIGHTS),
+    **dict.fromkeys(("merger", "splitter"), "observe, update and import_observations take dicts of columns"),
+    "policy": f"get_action, {_WEIGHTS} are methods of the agent; Policy is a policy alone",
+    "value_function": f"{_WEIGHTS} have its weights, too; ValueFunction is one alone",
+}  # fmt: skip
+_SPECS = "a specification is checked when an agent is made of it"
+__getattr__ = without_meaning(
+    "RLgraph",
+    {
+        **dict.fromkeys(("PPOLossFunction", "IMPALALossFunction", "DQNLossFunction", "LossFunction"), _RULES),
+        **dict.fromkeys(("GraphBuilder", "GraphExecutor", "rlgraph_api", "Specifiable"), _GRAPH),
+        **dict.fromkeys(
+            ("DictMerger", "ContainerMerger", "ContainerSplitter", "DictSplitter"), "dicts of columns need no merger"
+        ),
+        **dict.fromkeys(("parse_execution_spec", "parse_observe_spec", "parse_update_spec"), _SPECS),
+        **dict.fromkeys(("FIFOQueue", "StagingArea", "EnvironmentStepper"), "IMPALAAgent keeps its segments itself"),
+        **dict.fromkeys(("RayExecutor", "RayWorker"), "coach -dc --orchestrator ray runs presets there"),
+        "get_backend": "the framework is the one that the process runs, or the argument framework",
+        "ActionAdapter": "a policy has the head of its action space",
+    },
+    __name__,
+)  # fmt: skip
+
+
 class RLgraphAgent(SpecAgent):
     """An agent with RLgraph's methods. It has the methods of ``Agent``, too; ``observe`` is RLgraph's.
 
@@ -482,6 +635,8 @@ class RLgraphAgent(SpecAgent):
     family = FAMILY
     kind: ClassVar[str | None] = None
     auto_build = graph_built = True
+    attributes = _ATTRIBUTES
+    without_meaning = _OF_GRAPHS
 
     def _begin(self, graph: Any, env_ids: Sequence[Any], updates_itself: bool, definition: Mapping[str, Any]) -> Any:
         super()._begin(graph, env_ids, updates_itself, definition)
@@ -491,42 +646,6 @@ class RLgraphAgent(SpecAgent):
         networks = graph.agent_params.network_wrappers.values()
         self._remembers = any(isinstance(one.middleware_parameters, LSTMMiddlewareParameters) for one in networks)
         return self
-
-    @property
-    def timesteps(self) -> int:
-        """Steps acted."""
-        return self.total_steps
-
-    @property
-    def name(self) -> str:
-        """The name that the specification gives the agent."""
-        return str(self.spec.document.get("name") or f"{self.kind or 'agent'}-agent")
-
-    @property
-    def discount(self) -> float:
-        """The discount factor."""
-        return float(self.graph_manager.agent_params.algorithm.discount)
-
-    @property
-    def update_spec(self) -> dict[str, Any]:
-        """The specification of updates."""
-        return dict(self.spec.document.get("update_spec") or {"do_updates": False})
-
-    @property
-    def preprocessing_required(self) -> bool:
-        """True if states pass filters."""
-        return bool(self._core.input_filter.observation_filters)
-
-    @property
-    def state_space(self) -> Space:
-        """The space of the states."""
-        return Space.from_spec(self.spec.space)
-
-    @property
-    def action_space(self) -> Space:
-        """The space of the actions."""
-        found = {name: box_of(part) for name, part in self.spec.actions.parts.items()}
-        return found[SINGLE] if SINGLE in found else Dict(found)
 
     def get_action(
         self,
@@ -565,6 +684,12 @@ class RLgraphAgent(SpecAgent):
             "used_exploration": lambda: bool(use_exploration),
         }
         return (actions, *(extras[name]() for name in wanted)) if wanted else actions
+
+    def _transitions(self, index: int) -> list[Any]:
+        """The steps of the episode in progress of an environment."""
+        if not self._level.has_one_episode:
+            self._core.parallel.enter(index)
+        return list(self._core.episode.buffer.transitions)
 
     def _rows(self, states: Any) -> list[Any] | None:
         """The states of a batch; None for a single state."""
@@ -678,6 +803,8 @@ class RLgraphAgent(SpecAgent):
             ends = terminals if np.ndim(terminals) == 0 else terminals[count]
             self._observe(index, state, _row(actions, count), _row(rewards, count), after, ends)
 
+    _observe_graph = observe
+
     def _index(self, env_id: Any) -> int:
         if env_id is None:
             return 0
@@ -763,17 +890,9 @@ class RLgraphAgent(SpecAgent):
         if build_options:
             raise CoachError("build_options are for RLgraph's graph: give none")
 
-    def terminate(self) -> None:
-        """``close``."""
-        self.close()
-
-    def get_policy_weights(self) -> dict[str, Any]:
-        """``get_weights``."""
-        return self.get_weights()
-
-    def set_policy_weights(self, weights: Mapping[str, Sequence[np.ndarray]]) -> None:
-        """``set_weights``."""
-        self.set_weights(weights)
+    terminate = OwnLoopAgent.close
+    get_policy_weights = OwnLoopAgent.get_weights
+    set_policy_weights = OwnLoopAgent.set_weights
 
     def store_model(self, path: Any = None, add_timestep: bool = True) -> str:
         """Write all that is needed to go on exactly.
@@ -867,58 +986,32 @@ def _equal(one: Any, other: Any) -> bool:
 Agent = RLgraphAgent
 
 
-class DQNAgent(RLgraphAgent):
-    """DQN; double and dueling unless the specification says otherwise."""
-
-    kind = "dqn"
-
-
-class ApexAgent(RLgraphAgent):
-    """Ape-X."""
-
-    kind = "apex"
-
-
-class DQFDAgent(RLgraphAgent):
-    """DQN from demonstrations."""
-
-    kind = "dqfd"
-
-
-class PPOAgent(RLgraphAgent):
-    """PPO."""
-
-    kind = "ppo"
-
-
-class ActorCriticAgent(RLgraphAgent):
-    """Advantage actor-critic."""
-
-    kind = "actor_critic"
-
-
-class SACAgent(RLgraphAgent):
-    """Soft actor-critic."""
-
-    kind = "sac"
+DQNAgent = RLgraphAgent.thin("DQNAgent", "dqn", "DQN; double and dueling unless the specification says otherwise.")
+ApexAgent = RLgraphAgent.thin("ApexAgent", "apex", "Ape-X.")
+DQFDAgent = RLgraphAgent.thin("DQFDAgent", "dqfd", "DQN from demonstrations.")
+PPOAgent = RLgraphAgent.thin("PPOAgent", "ppo", "PPO.")
+ActorCriticAgent = RLgraphAgent.thin("ActorCriticAgent", "actor_critic", "Advantage actor-critic.")
+SACAgent = RLgraphAgent.thin("SACAgent", "sac", "Soft actor-critic.")
 
 
 class IMPALAAgent(RLgraphAgent):
-    """IMPALA."""
+    """IMPALA. Its default state space and environment are those of RLgraph's documentation."""
 
     kind = "impala"
+    default_internal_states_space = Tuple(FloatBox(shape=256), FloatBox(shape=256))
+    default_environment_spec: ClassVar[dict[str, Any]] = {
+        "type": "deepmind_lab", "level_id": "seekavoid_arena_01", "observations": ["RGB_INTERLEAVED", "INSTR"],
+        "frameskip": 4,
+    }  # fmt: skip
+
+    def get_action(  # type: ignore[override]  # RLgraph's order
+        self, states: Any, internal_states: Any = None, use_exploration: bool = True, extra_returns: Any = None,
+    ) -> Any:  # fmt: skip
+        return super().get_action(states, internal_states, use_exploration, True, extra_returns)
 
 
-class SingleIMPALAAgent(RLgraphAgent):
-    """IMPALA in one process."""
-
-    kind = "single_impala"
-
-
-class RandomAgent(RLgraphAgent):
-    """Random actions."""
-
-    kind = "random"
+SingleIMPALAAgent = RLgraphAgent.thin("SingleIMPALAAgent", "single_impala", "IMPALA in one process.")
+RandomAgent = RLgraphAgent.thin("RandomAgent", "random", "Random actions.")
 
 
 class OpenAIGymEnv:
@@ -977,24 +1070,16 @@ class OpenAIGymEnv:
 Environment = OpenAIGymEnv
 """The environments of specifications, of which there is this kind."""
 
+
+def config_from_path(path: Any) -> Any:
+    """The dict or list in a JSON or YAML file."""
+    return read_data(pathlib.Path(path))
+
+
 __all__ = [
-    "ActorCriticAgent",
-    "Agent",
-    "ApexAgent",
-    "BoolBox",
-    "DQFDAgent",
-    "DQNAgent",
-    "Dict",
-    "Environment",
-    "FloatBox",
-    "IMPALAAgent",
-    "IntBox",
-    "OpenAIGymEnv",
-    "PPOAgent",
-    "RandomAgent",
-    "SACAgent",
-    "SingleIMPALAAgent",
-    "SingleThreadedWorker",
-    "Space",
-    "Tuple",
-]
+    "ActorCriticAgent", "AdamOptimizer", "Agent", "ApexAgent", "BoolBox", "Component", "ContainerSpace", "DQFDAgent",
+    "DQNAgent", "Dict", "Environment", "Exploration", "FloatBox", "IMPALAAgent", "IntBox", "Memory", "NeuralNetwork",
+    "OpenAIGymEnv", "Optimizer", "PPOAgent", "Policy", "PreprocessorStack", "PrioritizedReplay", "RandomAgent",
+    "ReplayMemory", "SACAgent", "SACAgentComponent", "SingleIMPALAAgent", "SingleThreadedWorker", "Space",
+    "SyncSpecification", "Synchronizable", "Tuple", "ValueFunction", "config_from_path",
+]  # fmt: skip

@@ -317,6 +317,9 @@ class Tuple(ContainerSpace):
         fits = isinstance(sample, (list, tuple)) and len(sample) == len(self.spaces)
         return fits and all(space.contains(sample[name]) for name, space in self.spaces.items())  # type: ignore[attr-defined]
 
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.spaces.values())
+
     def to_gymnasium(self) -> Any:
         """Gymnasium's space."""
         from gymnasium import spaces

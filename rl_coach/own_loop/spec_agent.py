@@ -10,12 +10,13 @@ from typing import Any, Callable, ClassVar, Iterable, Iterator, Mapping, Sequenc
 import numpy as np
 
 from rl_coach.base_parameters import AgentParameters
+from rl_coach.environments.space_data import space_as_data, space_from_data
+from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
 from rl_coach.own_loop import recorded
 from rl_coach.own_loop.agent import DEFINITION_FILE, Agent, make_agent
-from rl_coach.own_loop.forms import Actions, Parts, observation_space
+from rl_coach.own_loop.forms import Actions, Parts, observation_space, with_bounds
 from rl_coach.own_loop.making import algorithm_parameters, running_framework
 from rl_coach.own_loop.places import row
-from rl_coach.own_loop.spaces import space_as_data, space_from_data
 from rl_coach.own_loop.spec_fields import Fields, plain, read_spec, shown
 from rl_coach.own_loop.spec_parts import Definition, set_optimizer
 from rl_coach.own_loop.spec_table import Row, apply_rows
@@ -29,6 +30,26 @@ ARGUMENTS = (
 Made = TypeVar("Made", bound="SpecAgent")
 
 
+class NoMeaning(CoachError, AttributeError):
+    """Error for a name of another system that has no meaning here; it says what does the same."""
+
+
+def without_meaning(system: str, names: Mapping[str, str], defined: str) -> Callable[[str], Any]:
+    """A module's ``__getattr__``.
+
+    :param system: the name of the system
+    :param names: what does the same as each name that has no meaning here
+    :param defined: the module's name
+    """
+
+    def get(name: str) -> Any:
+        if name in names:
+            raise NoMeaning(f"{system}'s {name} is not here: {names[name]}")
+        raise AttributeError(f"module '{defined}' has no attribute '{name}'")
+
+    return get
+
+
 @dataclass(frozen=True)
 class Algorithm:
     """An algorithm of another system.
@@ -37,12 +58,14 @@ class Algorithm:
     :param rows: the settings
     :param complete: called after the rows with the definition and the specification
     :param needs_numbers: its actions are numbers; choices are numbers that are rounded
+    :param needs_bounds: its actions have bounds; a number without bounds is from -1 to 1
     """
 
     parameters: Callable[[Fields], AgentParameters]
     rows: Sequence[Row]
     complete: Callable[[Definition, Fields], None] | None = None
     needs_numbers: bool = False
+    needs_bounds: bool = False
 
 
 def made_of(kind: Callable[..., AgentParameters], **arguments: Any) -> Callable[[Fields], AgentParameters]:
@@ -159,11 +182,22 @@ class SpecAgent(Agent):
 
     :cvar family: the system that its specifications are of
     :cvar kind: the ``type`` of its specifications; None for any
+    :cvar attributes: what is computed for each attribute of the system
+    :cvar without_meaning: what does the same as the system's attributes that are not here
     :ivar env_names: names of its environments
     """
 
     family: ClassVar[Family]
     kind: ClassVar[str | None] = None
+    attributes: ClassVar[Mapping[str, Callable[[Any], Any]]] = {}
+    without_meaning: ClassVar[Mapping[str, str]] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self.attributes:
+            return self.attributes[name](self)
+        if name in self.without_meaning:
+            raise NoMeaning(f"{self.family.name}'s {name} is not here: {self.without_meaning[name]}")
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __init__(self, *positional: Any, **settings: Any):
         names = self.family.positional
@@ -206,6 +240,11 @@ class SpecAgent(Agent):
                 yield from one._below()
 
     @classmethod
+    def thin(cls: type[Made], name: str, kind: str, about: str) -> type[Made]:
+        """A class below this one for one algorithm, in this one's module."""
+        return type(name, (cls,), {"kind": kind, "__doc__": about, "__module__": cls.__module__})
+
+    @classmethod
     def from_file(cls: type[Made], filename: Any, **additions: Any) -> Made:
         """``from_spec`` of a file with JSON or YAML."""
         return cls.from_spec(pathlib.Path(filename), **additions)
@@ -235,9 +274,14 @@ class SpecAgent(Agent):
         for name, value in ((family.states[0], states), (family.actions[0], actions)):
             if value is None:
                 raise CoachError(f"a spec of {family.name} needs {name}")
-        space = observation_space(states, family.parts_of_states)
         rest = {name: one for name, one in document.items() if name not in (*family.states, *family.actions)}
-        self._become(rest, space, Actions(family.parts_of_actions(actions), algorithm.needs_numbers), arguments)
+        try:
+            space = observation_space(states, family.parts_of_states)
+            parts = family.parts_of_actions(actions)
+            parts = with_bounds(parts) if algorithm.needs_bounds else parts
+            self._become(rest, space, Actions(parts, algorithm.needs_numbers), arguments)
+        except RecursionError:
+            raise CoachError("the spec is nested too deeply") from None
 
     def _become(self, document: dict[str, Any], space: Any, actions: Actions, arguments: Mapping[str, Any]) -> None:
         """Become the agent of a specification without its states and actions."""
@@ -245,6 +289,10 @@ class SpecAgent(Agent):
         algorithm = family.algorithm(document)
         fields.get("type")
         definition = Definition(algorithm.parameters(fields), space=space)
+        given = definition.parameters.exploration
+        for exploration in given.values() if isinstance(given, dict) else [given]:
+            if isinstance(exploration, AdditiveNoiseParameters) and not actions.is_bounded:
+                exploration.noise_as_percentage_from_action_space = False
         apply_rows(algorithm.rows, definition, fields)
         if algorithm.complete is not None:
             algorithm.complete(definition, fields)
@@ -278,8 +326,23 @@ class SpecAgent(Agent):
     def update(self, batch: Mapping[str, Any] | None = None) -> float:
         return super().update(None if batch is None else self._chosen(renamed(batch)))
 
-    def import_observations(self, data: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> int:
-        return super().import_observations(self._chosen(renamed(data)))
+    def get_td_loss(self, batch: Mapping[str, Any]) -> recorded.Loss:
+        """The loss of a batch and of each of its rows, as ``update`` has it, without an update."""
+        columns, core = self.columns_of(batch), self._core
+        _, result = core.update_loop.learner.gradients(columns, core.learning_scalars())
+        loss = sum(float(one[0]) for one in result.losses.values())
+        return recorded.Loss.of(core, loss, result, len(columns["rewards"]))
+
+    def columns_of(self, batch: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        """The columns of a batch that the update rule is given."""
+        loop = self._core.update_loop
+        given = recorded.batch(self._core, self._environments[0], self._chosen(renamed(batch)))
+        return loop.columns(loop.filtered(given, False))
+
+    def import_observations(  # type: ignore[override]  # the name of both systems
+        self, observations: Mapping[str, Any] | Iterable[Mapping[str, Any]]
+    ) -> int:
+        return super().import_observations(self._chosen(renamed(observations)))
 
     def _chosen(self, data: Any) -> Any:
         """Recorded steps with actions as the agent chooses them."""

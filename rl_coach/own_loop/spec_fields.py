@@ -24,6 +24,17 @@ def read_spec(source: Any) -> dict[str, Any]:
     :param source: a dict, its JSON or YAML text, or the path of a file with one of these
     :raises CoachError: it has another form
     """
+    content = read_data(source)
+    if not isinstance(content, dict):
+        raise CoachError(f"a spec is a dict with a 'type', not {shown(content)}")
+    return content
+
+
+def read_data(source: Any) -> Any:
+    """The dict or list of a dict, a JSON or YAML text, or the path of a file with one of these.
+
+    :raises CoachError: it has another form
+    """
     if isinstance(source, Mapping):
         return dict(source)
     if isinstance(source, (str, os.PathLike)) and _is_path(source):
@@ -33,10 +44,7 @@ def read_spec(source: Any) -> dict[str, Any]:
             raise CoachError(f"a spec is a dict, JSON, YAML, or a file of these: {error}") from None
     if not isinstance(source, str):
         raise CoachError(f"a spec is a dict, JSON, YAML, or a file of these, not {shown(source)}")
-    content = _parsed(source)
-    if not isinstance(content, dict):
-        raise CoachError(f"a spec is a dict with a 'type', not {shown(content)}")
-    return content
+    return _parsed(source)
 
 
 def _is_path(source: Any) -> bool:
@@ -67,7 +75,7 @@ def shown(value: Any) -> str:
     """A value for a message of one line."""
     try:
         text = " ".join(repr(value).split())
-    except ValueError:  # Python does not write a whole number of thousands of digits
+    except (ValueError, RecursionError):  # a whole number of thousands of digits, or lists in lists
         text = f"a {type(value).__name__}"
     return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 3]}..."
 

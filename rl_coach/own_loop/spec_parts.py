@@ -28,16 +28,21 @@ from rl_coach.memories.non_episodic.experience_replay import ExperienceReplayPar
 from rl_coach.memories.non_episodic.prioritized_experience_replay import PrioritizedExperienceReplayParameters
 from rl_coach.own_loop.preprocessing import add_reward_filters, add_state_filters
 from rl_coach.own_loop.spec_fields import Fields, number_of, shown
-from rl_coach.schedules import ConstantSchedule, LinearSchedule, PieceWiseSchedule, Schedule
+from rl_coach.schedules import ConstantSchedule, HalvingSchedule, LinearSchedule, PieceWiseSchedule, Schedule
 from rl_coach.utils import CoachError
 
 logger = logging.getLogger("rl_coach")
 
 OPTIMIZERS = {
     "adam": "Adam", "rmsprop": "RMSProp", "rms_prop": "RMSProp", "gradient_descent": "SGD", "sgd": "SGD",
-    "adadelta": "Adam", "adagrad": "RMSProp", "nadam": "Adam",
+    "adadelta": "Adam", "adagrad": "RMSProp", "nadam": "Adam", "evolutionary": "SGD", "natural_gradient": "SGD",
 }  # fmt: skip
-_NEAREST = ("adadelta", "adagrad", "nadam")
+_NEAREST = ("adadelta", "adagrad", "nadam", "evolutionary", "natural_gradient")
+_WRAPPERS = ("optimized_step", "subsampling_step", "synchronization", "meta_optimizer", "global_optimizer")
+_OF_STEPS = (
+    "ls_max_iterations", "ls_accept_ratio", "ls_mode", "ls_parameter", "ls_unroll_loop", "fraction", "unroll_loop",
+    "cg_max_iterations", "cg_damping", "cg_unroll_loop", "num_samples", "sync_frequency", "update_weight",
+)  # fmt: skip
 ACTIVATIONS = {
     **{name: name for name in ("relu", "tanh", "sigmoid", "elu", "selu", "softplus", "leaky_relu")},
     "lrelu": "leaky_relu",
@@ -123,12 +128,16 @@ class Stack:
     :param dense: those behind them
     :param cells: number of LSTM cells at the end; None for none
     :param by_name: layers for single states by name, in front of the others
+    :param scope: the network's name
+    :param scopes: the names of the layers that have kernels
     """
 
     convolutions: list[Layer] = field(default_factory=list)
     dense: list[Layer] = field(default_factory=list)
     cells: int | None = None
     by_name: dict[str, Stack] = field(default_factory=dict)
+    scope: str = field(default="", compare=False)
+    scopes: list[str] = field(default_factory=list, compare=False)
 
     @property
     def units(self) -> list[int]:
@@ -162,15 +171,39 @@ def stack_of(value: Any, where: str, defaults: LayerDefaults) -> Stack:
     if len(value) > _MOST_LAYERS:
         raise CoachError(f"the spec's '{where}' has {len(value):,} layers; at most {_MOST_LAYERS} are possible")
     found = Stack()
+    if value and all(isinstance(one, (list, tuple)) for one in value):
+        return _stack_of_paths(value, where, defaults)
     for number, one in enumerate(value):
-        if isinstance(one, (list, tuple)):
-            raise CoachError(f"the spec's '{where}[{number}]' is a dict, not {shown(one)}: networks here have one path")
         _add_layer(found, Fields(one, f"{where}[{number}]"), defaults)
     return found
 
 
+def _stack_of_paths(paths: Sequence[Any], where: str, defaults: LayerDefaults) -> Stack:
+    """Paths of layers. Each but the last one is for a state, and ends in an ``output`` that the last path reads."""
+    by_name = {}
+    for number, path in enumerate(paths):
+        here, layers = f"{where}[{number}]", list(path)
+        ends = [isinstance(one, Mapping) and one.get("type") == "output" for one in layers]
+        if ends and ends[-1]:
+            Fields(layers.pop(), here)
+        names: Any = None
+        if layers and isinstance(layers[0], Mapping) and layers[0].get("type") == "input":
+            first = Fields(layers.pop(0), here)
+            names, kind = first.get("names", "name"), first.get("aggregation_type")
+            if kind not in (None, "concat"):
+                logger.warning("the spec's '%s' joins its inputs side by side here, not by %s", here, shown(kind))
+        name = names[0] if isinstance(names, (list, tuple)) and len(names) == 1 else names
+        stack = stack_of(layers, here, defaults)
+        if number == len(paths) - 1:
+            return Stack(stack.convolutions, stack.dense, stack.cells, by_name)
+        if not isinstance(name, str):
+            raise CoachError(f"the spec's '{here}' begins with one state: only the last path joins several")
+        by_name[name] = stack
+    return Stack()
+
+
 def _stack_of_dict(network: Fields, defaults: LayerDefaults) -> Stack:
-    network.get("scope")
+    scope = network.get("scope")
     if network.get("network_spec") is not None:  # of RLgraph's value functions
         found = stack_of(network.get("network_spec"), network.path("network_spec"), defaults)
         network.finish()
@@ -183,13 +216,16 @@ def _stack_of_dict(network: Fields, defaults: LayerDefaults) -> Stack:
     if streams is not None:
         for name in streams.names:
             found.by_name[name] = stack_of(streams.get(name), streams.path(name), defaults)
+    found.scope = str(scope or "")
     network.finish()
     return found
 
 
 def _add_layer(found: Stack, layer: Fields, defaults: LayerDefaults) -> None:
     kind = layer.choice("type", (*_LAYERS, *_PLAIN_LAYERS)) or layer.missing("type")
-    layer.get("scope")
+    scope = layer.get("scope")
+    if kind in ("dense", "conv2d"):
+        found.scopes.append(str(scope or f"{kind}-layer-{len(found.scopes)}"))
     if found.cells is not None:
         raise CoachError(f"the spec's '{layer.path('type')}': no layer may follow the LSTM")
     for name in ("weights_spec", "biases_spec", "l1_regularization", "l2_regularization", "trainable"):
@@ -285,7 +321,13 @@ def put_stack(definition: Definition, name: str, stack: Stack | None, where: str
     if stack.cells is None:
         network.middleware_parameters = FCMiddlewareParameters("none", stack.dense)
     else:
+        definition.set(f"network_wrappers['{name}'].{SEPARATE}", False)  # heads share the LSTM
         network.middleware_parameters = LSTMMiddlewareParameters("none", stack.cells, stack.dense)
+
+
+def has_state(stack: Stack | None) -> bool:
+    """True if there is an LSTM."""
+    return stack is not None and stack.cells is not None
 
 
 def _rename_embedders(definition: Definition, name: str) -> None:
@@ -342,28 +384,6 @@ def schedule_of(value: Any, where: str, low: float = -math.inf, high: float = ma
     return found
 
 
-class HalvingSchedule(Schedule):
-    """A value whose distance to the last one halves at even intervals, until it is there.
-
-    :param initial_value: the first
-    :param final_value: the last
-    :param steps: number of steps to it
-    :param half_lives: number of intervals in them
-    """
-
-    def __init__(self, initial_value: float, final_value: float, steps: int, half_lives: float):
-        super().__init__(initial_value)
-        self.final_value = final_value
-        self.steps = steps
-        self.half_lives = half_lives
-
-    def value_at(self, step: int) -> float:
-        if step >= self.steps:
-            return self.final_value
-        share = 2.0 ** (-self.half_lives * step / self.steps)
-        return self.final_value + share * (self.initial_value - self.final_value)
-
-
 def set_optimizer(definition: Definition, fields: Fields | None, networks: Sequence[str]) -> int | None:
     """An optimizer such as ``{"type": "adam", "learning_rate": 1e-3}`` for these networks.
 
@@ -385,6 +405,12 @@ def set_optimizer(definition: Definition, fields: Fields | None, networks: Seque
         _set_all(definition, networks, "clip_gradients", limit)
         _set_all(definition, networks, "gradients_clipping_method", GradientClippingMethod.ClipByValue)
         return set_optimizer(definition, inner, networks)
+    for name in _OF_STEPS:
+        left_out(fields, name, "optimizers here make plain steps")
+    if any(fields.is_type(name) for name in _WRAPPERS):
+        logger.warning("the spec's '%s' makes the steps of its 'optimizer' here", fields.path("type"))
+        inner = fields.fields("optimizer")
+        return fields.missing("optimizer") if inner is None else set_optimizer(definition, inner, networks)
     kind, rate = fields.choice("type", OPTIMIZERS), fields.get("learning_rate")
     if kind in _NEAREST:
         logger.warning("the spec's '%s' %s is %s here", fields.path("type"), kind, OPTIMIZERS[kind])

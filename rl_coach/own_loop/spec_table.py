@@ -67,7 +67,7 @@ def whole(low: int = 1, high: int = 10**9) -> Read:
 
 def steps(unit: type[StepMethod]) -> Read:
     """A duration, from a whole number."""
-    return lambda value, where: unit(whole_number(value, where))
+    return lambda value, where: value if isinstance(value, StepMethod) else unit(whole_number(value, where))
 
 
 def choice(kinds: Mapping[str, Any]) -> Read:

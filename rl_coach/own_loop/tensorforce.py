@@ -11,6 +11,8 @@ import math
 import pathlib
 from typing import Any, ClassVar, Iterable, Mapping
 
+import numpy as np
+
 from rl_coach.agents.actor_critic_agent import ActorCriticAgentParameters
 from rl_coach.agents.clipped_ppo_agent import ClippedPPOAgentParameters
 from rl_coach.agents.ddpg_agent import DDPGAgentParameters
@@ -31,15 +33,15 @@ from rl_coach.exploration_policies.ou_process import OUProcessParameters
 from rl_coach.own_loop.forms import SINGLE, Part, Parts, part_of_space
 from rl_coach.own_loop.played import gymnasium_environment
 from rl_coach.own_loop.runner import Runner
-from rl_coach.own_loop.spec_agent import Algorithm, Family, General, SpecAgent, made_of
+from rl_coach.own_loop.spec_agent import Algorithm, Family, General, SpecAgent, made_of, without_meaning
 from rl_coach.own_loop.spec_fields import Fields, shape_of, shown
 from rl_coach.own_loop.spec_parts import (
     SEPARATE,
     Definition,
-    HalvingSchedule,
     LayerDefaults,
     Stack,
     after,
+    has_state,
     keep_episodes_for,
     left_out,
     line,
@@ -60,7 +62,7 @@ from rl_coach.own_loop.spec_table import (
     unused,
     whole,
 )
-from rl_coach.schedules import ConstantSchedule, Schedule
+from rl_coach.schedules import ConstantSchedule, HalvingSchedule, Schedule
 from rl_coach.utils import CoachError
 
 _KINDS = ("float", "int", "bool")
@@ -333,7 +335,9 @@ def _baseline(definition: Definition, fields: Fields, stack: Stack | None) -> st
     if mode is None and (baseline is not None or optimizer is not None):
         raise CoachError("the spec's 'baseline_mode' is missing: states or network")
     if "main" in definition.parameters.network_wrappers:
-        definition.set(f"network_wrappers['main'].{SEPARATE}", None if mode is None else mode == "states")
+        definition.set(
+            f"network_wrappers['main'].{SEPARATE}", None if mode is None or has_state(stack) else mode == "states"
+        )
     if baseline is not None:
         kind = baseline.choice("type", _BASELINES) or "mlp"
         sizes = [value for name in _BASELINES[kind] if (value := baseline.get(name)) is not None]
@@ -409,7 +413,7 @@ def _complete_vpg(definition: Definition, fields: Fields) -> None:
     elif batch not in (None, 1000):  # TensorForce's own
         left_out(fields, "batch_size", "vpg_agent learns from whole episodes; update_mode counts them")
     if set_optimizer(definition, fields.fields("optimizer"), ["main"]) not in (None, 1):
-        raise CoachError("the spec's 'optimizer.num_steps' is 1 for vpg_agent, which learns from each episode once")
+        left_out(fields.fields("optimizer") or fields, "num_steps", "vpg_agent learns from each episode once")
     gae_lambda = fields.number("gae_lambda", 0, 1)
     _baseline(definition, fields, stack)
     if gae_lambda is not None:
@@ -465,7 +469,9 @@ FAMILY = Family(
         "dqn_agent": Algorithm(_dqn_parameters, VALUES, _complete_values),
         "ddqn_agent": Algorithm(made_of(DDQNAgentParameters), [*VALUES, *_DOUBLE], _complete_values),
         "dqn_nstep_agent": Algorithm(made_of(NStepQAgentParameters), [*VALUES, *_ONE_Q], _complete_n_step),
-        "naf_agent": Algorithm(made_of(NAFAgentParameters), [*VALUES, *_ONE_Q], _complete_values),
+        "naf_agent": Algorithm(
+            made_of(NAFAgentParameters), [*VALUES, *_ONE_Q], _complete_values, needs_bounds=True
+        ),
         "dqfd_agent": Algorithm(
             made_of(DQfDAgentParameters),
             [
@@ -475,7 +481,7 @@ FAMILY = Family(
             ],
             _complete_dqfd,
         ),
-        "ddpg_agent": Algorithm(made_of(DDPGAgentParameters), VALUES, _complete_ddpg),
+        "ddpg_agent": Algorithm(made_of(DDPGAgentParameters), VALUES, _complete_ddpg, needs_bounds=True),
         "ppo_agent": Algorithm(made_of(ClippedPPOAgentParameters), PPO, _complete_ppo),
         "vpg_agent": Algorithm(_vpg_parameters, POLICY, _complete_vpg),
         "trpo_agent": Algorithm(made_of(TRPOAgentParameters), TRPO, _complete_trpo),
@@ -494,6 +500,44 @@ FAMILY = Family(
 # methods
 
 _MODEL = "tensorforce-model"
+_RULES = "the update is a rule of rl_coach/agents/rules; agent.get_td_loss gives losses"
+_MADE = "an agent has its networks when it is made"
+_OF_MODEL = {
+    **dict.fromkeys(("initialize", "setup", "create_output_operations"), _MADE),
+    **dict.fromkeys(
+        ("get_optimizer_kwargs", "tf_loss", "tf_loss_per_instance", "tf_optimization", "tf_regularization_losses",
+         "tf_discounted_cumulative_reward"),
+        _RULES,
+    ),
+    **dict.fromkeys(("act", "tf_actions_and_internals", "tf_action_exploration"), "agent.act and agent.predict"),
+    **dict.fromkeys(("tf_preprocess_states", "tf_preprocess_reward"), "filters of the agent, states_preprocessing"),
+    "get_summaries": "give the agent an experiment_path, where signals are written",
+    "update": "agent.update(batch), whose loss also has the loss of each row",
+}  # fmt: skip
+__getattr__ = without_meaning(
+    "TensorForce",
+    {"Model": "the agent has its methods, and parameters its settings", "Configuration": "write a dict"},
+    __name__,
+)
+
+
+class _Model:
+    """The methods of TensorForce's model that have a meaning here; the others say what does the same.
+
+    :param agent: the agent
+    """
+
+    def __init__(self, agent: TensorForceAgent):
+        self.save, self.restore = agent.save_model, agent.restore_model
+        self.reset, self.observe = agent.reset, agent.observe
+        self._agent = agent
+
+    def get_variables(self, include_non_trainable: bool = False) -> list[np.ndarray]:
+        """All weights."""
+        return [array for arrays in self._agent.get_weights().values() for array in arrays]
+
+    def __getattr__(self, name: str) -> Any:
+        return without_meaning("TensorForce", _OF_MODEL, "agent.model")(name)
 
 
 class TensorForceAgent(SpecAgent):
@@ -501,17 +545,13 @@ class TensorForceAgent(SpecAgent):
 
     family = FAMILY
     kind: ClassVar[str | None] = None
-
-    @property
-    def timestep(self) -> int:
-        """Steps acted."""
-        return self.total_steps
-
-    @property
-    def episode(self) -> int:
-        """Episodes that have ended."""
-        counters = self.graph_manager.total_steps_counters.values()
-        return sum(counter[EnvironmentEpisodes] for counter in counters)
+    attributes: ClassVar[dict[str, Any]] = {
+        "timestep": lambda agent: agent.total_steps,
+        "episode": lambda agent: sum(
+            counter[EnvironmentEpisodes] for counter in agent.graph_manager.total_steps_counters.values()
+        ),
+        "model": _Model,
+    }
 
     def act(  # type: ignore[override]  # TensorForce's order
         self,
@@ -619,28 +659,10 @@ class BatchAgent(TensorForceAgent):
         self.reset()
 
 
-class DQNAgent(MemoryAgent):
-    """DQN."""
-
-    kind = "dqn_agent"
-
-
-class DDQNAgent(MemoryAgent):
-    """Double DQN."""
-
-    kind = "ddqn_agent"
-
-
-class DQNNstepAgent(BatchAgent):
-    """DQN with returns of several steps."""
-
-    kind = "dqn_nstep_agent"
-
-
-class NAFAgent(MemoryAgent):
-    """Normalized advantage functions."""
-
-    kind = "naf_agent"
+DQNAgent = MemoryAgent.thin("DQNAgent", "dqn_agent", "DQN.")
+DDQNAgent = MemoryAgent.thin("DDQNAgent", "ddqn_agent", "Double DQN.")
+DQNNstepAgent = BatchAgent.thin("DQNNstepAgent", "dqn_nstep_agent", "DQN with returns of several steps.")
+NAFAgent = MemoryAgent.thin("NAFAgent", "naf_agent", "Normalized advantage functions.")
 
 
 class DQFDAgent(MemoryAgent):
@@ -648,35 +670,18 @@ class DQFDAgent(MemoryAgent):
 
     kind = "dqfd_agent"
 
-
-class DDPGAgent(MemoryAgent):
-    """Deep deterministic policy gradients."""
-
-    kind = "ddpg_agent"
-
-
-class PPOAgent(BatchAgent):
-    """PPO."""
-
-    kind = "ppo_agent"
+    def observe(  # type: ignore[override]  # the order of this agent alone
+        self, reward: Any, terminal: Any, env_ids: Any = None, infos: Any = None
+    ) -> None:
+        """See ``TensorForceAgent.observe``."""
+        super().observe(terminal, reward, env_ids, infos)
 
 
-class VPGAgent(BatchAgent):
-    """Policy gradients."""
-
-    kind = "vpg_agent"
-
-
-class TRPOAgent(BatchAgent):
-    """TRPO."""
-
-    kind = "trpo_agent"
-
-
-class RandomAgent(TensorForceAgent):
-    """Random actions."""
-
-    kind = "random_agent"
+DDPGAgent = MemoryAgent.thin("DDPGAgent", "ddpg_agent", "Deep deterministic policy gradients.")
+PPOAgent = BatchAgent.thin("PPOAgent", "ppo_agent", "PPO.")
+VPGAgent = BatchAgent.thin("VPGAgent", "vpg_agent", "Policy gradients.")
+TRPOAgent = BatchAgent.thin("TRPOAgent", "trpo_agent", "TRPO.")
+RandomAgent = TensorForceAgent.thin("RandomAgent", "random_agent", "Random actions.")
 
 
 class OpenAIGym:
@@ -715,20 +720,6 @@ class OpenAIGym:
 
 
 __all__ = [
-    "Agent",
-    "BatchAgent",
-    "DDPGAgent",
-    "DDQNAgent",
-    "DQFDAgent",
-    "DQNAgent",
-    "DQNNstepAgent",
-    "NAFAgent",
-    "OpenAIGym",
-    "PPOAgent",
-    "LearningAgent",
-    "MemoryAgent",
-    "RandomAgent",
-    "Runner",
-    "TRPOAgent",
-    "VPGAgent",
-]
+    "Agent", "BatchAgent", "DDPGAgent", "DDQNAgent", "DQFDAgent", "DQNAgent", "DQNNstepAgent", "LearningAgent",
+    "MemoryAgent", "NAFAgent", "OpenAIGym", "PPOAgent", "RandomAgent", "Runner", "TRPOAgent", "VPGAgent",
+]  # fmt: skip

@@ -113,6 +113,7 @@ class UpdateLoop:
     :param watch: explains a loss that is not finite
 
     :ivar batch_network: the network whose ``batch_size`` counts, for all of them
+    :ivar latest: the result of the last single update; None before it, and for a ``learn_from_batch`` of the user's
     """
 
     def __init__(
@@ -139,6 +140,7 @@ class UpdateLoop:
         self._batch_parameters: Any = settings.parameters.get(self.batch_network)
         self._targets = [name for name, network in networks.items() if network.has_target]
         self._shared_learner: SharedLearner | None = None
+        self.latest: LearningResult | None = None
 
     def share(self, shared: SharedNetworks) -> None:
         """Learn together with other processes from now on."""
@@ -352,7 +354,7 @@ class UpdateLoop:
 
     def update_once(self, columns: dict[str, np.ndarray], batch: Batch | None = None) -> Outcome:
         """Make a single update, for a ``learn_from_batch`` whose caller records the loss and the gradients."""
-        result = self.update(padded(columns), batch, is_counted=True)
+        self.latest = result = self.update(padded(columns), batch, is_counted=True)
         losses = [float(loss[0]) for loss in result.losses.values()]
         return sum(losses), losses, float(next(iter(result.gradient_norms.values()))[0])
 

@@ -35,6 +35,11 @@ def allowed_values(ops: Any, q: Any, states: dict[str, Any], mask_name: str | No
     return q if mask_name is None else ops.where(allows(ops, states[mask_name]), q, MASKED_LOGIT)
 
 
+def td_losses(ops: Any, td_errors: Any, is_huber: bool) -> Any:
+    """[B], each row's loss: its squared or Huber TD error."""
+    return huber(ops, td_errors) if is_huber else td_errors * td_errors
+
+
 def q_learning_update(
     ops: Any, target: Any, q: Any, batch: LearningBatch, is_huber: bool, loss_weight: float, mean: Any = weighted_mean
 ) -> Update:
@@ -47,7 +52,7 @@ def q_learning_update(
     :param mean: ``(ops, losses, weights)``, both [B], to the network's loss
     """
     td_errors = ops.stop_gradient(target) - select(ops, q, batch.actions)
-    losses = huber(ops, td_errors) if is_huber else td_errors * td_errors
+    losses = td_losses(ops, td_errors, is_huber)
     return Update({"main": loss_weight * mean(ops, losses, batch.weights)}, errors=td_errors)
 
 

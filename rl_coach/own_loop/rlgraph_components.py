@@ -1,0 +1,430 @@
+"""RLgraph's components: parts of an agent that are described, built, called and read alone.
+
+``rl_coach.testing.ComponentTest(component=..., input_spaces=...)`` builds them. They are made of Coach's networks,
+filters, memories and agents.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Mapping
+
+import numpy as np
+
+from rl_coach.agents.policy_gradients_agent import PolicyGradientsAgentParameters
+from rl_coach.architectures.head_parameters import HeadParameters, PolicyHeadParameters, VHeadParameters
+from rl_coach.architectures.policies import entropy
+from rl_coach.architectures.standalone import BuiltNetwork, FeaturesParameters
+from rl_coach.core_types import EnvResponse, TrainingSteps, Transition
+from rl_coach.environments.gym_spaces import action_space_of, observation_space_of
+from rl_coach.filters.filter import InputFilter
+from rl_coach.memories.non_episodic.experience_replay import ExperienceReplayParameters
+from rl_coach.own_loop.agent import Agent
+from rl_coach.own_loop.rlgraph_spaces import Dict, FloatBox, Space
+from rl_coach.own_loop.spec_fields import Fields, shown
+from rl_coach.own_loop.spec_parts import Definition, LayerDefaults, put_stack, set_replay, stack_of
+from rl_coach.policy.action_choice import CategoricalChoice, GaussianChoice
+from rl_coach.spaces import DiscreteActionSpace, RewardSpace, SpacesDefinition, StateSpace
+from rl_coach.utils import CoachError, dynamic_import_and_instantiate_module_from_params
+
+LAYERS = LayerDefaults("linear", "linear", "valid")
+"""Settings of RLgraph's layers that a specification leaves out."""
+REPLAY: dict[str, bool | None] = {
+    "replay": False, "replay_memory": False, "replay_buffer": False, "prioritized": True, "prioritized_replay": True,
+    "mem_prioritized_replay": True,
+}  # fmt: skip
+"""The names of memories, and whether they have priorities."""
+
+
+class Component:
+    """A part. :param spec: its settings
+
+    :ivar scope: the first part of its variables' names
+    """
+
+    kind: str | None = None
+    scope = ""
+
+    def __init__(self, **spec: Any):
+        self.scope = str(spec.pop("scope", None) or self.scope)
+        self.spec = {**({} if self.kind is None else {"type": self.kind}), **spec}
+
+    @classmethod
+    def from_spec(cls, spec: Any = None, **settings: Any) -> Any:
+        """The part of a specification.
+
+        :param spec: the part itself, a dict of its settings, or its type
+        :param settings: settings that replace those of ``spec``
+        :raises CoachError: it is of another form
+        """
+        if isinstance(spec, cls):
+            return spec
+        given = {"type": spec} if isinstance(spec, str) else {} if spec is None else spec
+        if not isinstance(given, Mapping):
+            raise CoachError(f"the spec of a {cls.__name__} is a dict, not {shown(spec)}")
+        return cls(**{**given, **settings})
+
+    def build(self, input_spaces: Mapping[str, Any], action_space: Any, framework: str, seed: int) -> None:
+        """Make the part. :param input_spaces: of the arguments of its methods, by name"""
+
+    def add_components(self, *components: Any, expose_apis: Any = ()) -> None:
+        """Accept ``Synchronizable``, which all parts with variables are here.
+
+        :raises CoachError: it is another component
+        """
+        for one in components:
+            if not isinstance(one, Synchronizable):
+                raise CoachError(f"add_components takes Synchronizable alone here, not {shown(one)}")
+
+
+class Synchronizable(Component):
+    """Says that variables may be set, by ``sync``."""
+
+
+class Optimizer(Component):
+    """An optimizer by its specification."""
+
+
+class AdamOptimizer(Optimizer):
+    """Adam."""
+
+    kind = "adam"
+
+
+class Exploration(Component):
+    """An exploration by its specification."""
+
+
+class SyncSpecification(Component):
+    """The times and the share by which a target network is updated.
+
+    :param sync_interval: updates between two of the target
+    :param sync_tau: the newest weights' share
+    """
+
+    def __init__(self, sync_interval: int = 1, sync_tau: float = 1.0):
+        super().__init__(sync_interval=sync_interval, sync_tau=sync_tau)
+
+
+class Memory(Component):
+    """A replay memory, which is built from ``records``, a dict of spaces."""
+
+    def build(self, input_spaces: Mapping[str, Any], action_space: Any, framework: str, seed: int) -> None:
+        definition, fields = Definition(PolicyGradientsAgentParameters(), space=FloatBox()), Fields(self.spec, "memory")
+        definition.parameters.memory = ExperienceReplayParameters()
+        set_replay(definition, fields, REPLAY, {"alpha": "memory.alpha", "beta": "memory.beta"})
+        fields.finish()
+        parameters = definition.parameters.memory
+        for path, value in definition.settings.items():
+            setattr(parameters, path.removeprefix("memory."), value)
+        self.memory = dynamic_import_and_instantiate_module_from_params(parameters)
+
+    def insert_records(self, records: Mapping[str, Any]) -> None:
+        """Store steps. :param records: [N, ...] by name, as ``get_records`` gives them"""
+        columns = [np.asarray(records[name]) for name in ("states", "actions", "rewards", "next_states", "terminals")]
+        for state, action, reward, after, ends in zip(*columns):
+            self.memory.store(Transition({"observation": state}, action, reward, {"observation": after}, bool(ends)))
+
+    def get_records(self, num_records: int) -> dict[str, np.ndarray]:
+        """Draw so many steps."""
+        batch = self.memory.sample(num_records)
+        columns = {"actions": batch.action_column, "rewards": batch.reward_column, "terminals": batch.game_over_column}
+        states, after = batch.state_columns["observation"], batch.next_state_columns["observation"]
+        return {**columns, "states": states, "next_states": after}
+
+
+class ReplayMemory(Memory):
+    """A memory that draws all steps alike."""
+
+    kind = "replay"
+
+
+class PrioritizedReplay(Memory):
+    """A memory that draws steps by their priorities."""
+
+    kind = "prioritized_replay"
+
+
+def _observations(space: Any, where: str) -> dict[str, tuple[Any, Any]]:
+    """Coach's space of each state of a space of Gymnasium's, and the function to its values; None for no change."""
+    named = getattr(space, "spaces", None) or {"observation": space}
+    return {name: observation_space_of(one, None, where, name) for name, one in named.items()}
+
+
+class PreprocessorStack(Component):
+    """Steps of preprocessing. :param steps: a dict each"""
+
+    scope = "preprocessor-stack"
+
+    def __init__(self, *steps: Any, scope: str | None = None):
+        super().__init__(scope=scope, steps=list(steps))
+
+    @classmethod
+    def from_spec(cls, spec: Any = None, **settings: Any) -> Any:
+        return (
+            spec if isinstance(spec, cls) else cls(*([spec] if isinstance(spec, Mapping) else spec or ()), **settings)
+        )
+
+    def build(self, input_spaces: Mapping[str, Any], action_space: Any, framework: str, seed: int) -> None:
+        self.get_preprocessed_space(next(iter(input_spaces.values())))
+
+    def get_preprocessed_space(self, space: Any) -> Space:
+        """The space of states after the steps."""
+        given = Space.from_spec(space).to_gymnasium()
+        definition = Definition(PolicyGradientsAgentParameters(), space=given)
+        self._filters = definition.parameters.input_filter = InputFilter()
+        definition.preprocess(self.spec["steps"], "preprocessing_spec")
+        self._read = _observations(given, self.scope)
+        after = {name: self._filters.get_filtered_observation_space(name, one) for name, (one, _) in self._read.items()}
+        spaces = {name: FloatBox(shape=tuple(one.shape)) for name, one in after.items()}
+        return spaces["observation"] if list(spaces) == ["observation"] else Dict(spaces)
+
+    def preprocess(self, states: Any) -> Any:
+        """States after the steps, [B, ...] as they follow each other."""
+        named = states if isinstance(states, Mapping) else {"observation": np.asarray(states)}
+        read = {name: (self._read[name][1] or np.asarray)(column) for name, column in named.items()}
+        rows = [dict(zip(read, one)) for one in zip(*read.values())]
+        found = [self._filters.filter(EnvResponse(one, 0.0, False))[0].next_state for one in rows]
+        columns = {name: np.stack([one[name] for one in found]) for name in named}
+        return columns if isinstance(states, Mapping) else columns["observation"]
+
+    def reset(self) -> None:
+        """Begin an episode."""
+        self._filters.reset()
+
+
+class NeuralNetwork(Component):
+    """Layers by their specification: a list of dicts, or a dict with ``layers``.
+
+    :ivar network: the network, once it is built
+    """
+
+    scope = "neural-network"
+
+    def __init__(self, *layers: Any, network_spec: Any = None, **settings: Any):
+        given = network_spec if network_spec is not None else list(layers[0] if len(layers) == 1 else layers)
+        given = settings.pop("layers", given)
+        super().__init__(network_spec=given, **settings)
+
+    @classmethod
+    def from_spec(cls, spec: Any = None, **settings: Any) -> Any:
+        if isinstance(spec, (list, tuple, NeuralNetwork)) and not isinstance(spec, cls):
+            return cls(network_spec=spec, **settings)
+        return super().from_spec(spec, **settings)
+
+    @property
+    def layers(self) -> Any:
+        """The specification of the layers."""
+        given = self.spec["network_spec"]
+        return given.layers if isinstance(given, NeuralNetwork) else given
+
+    def _heads(self, action: Any) -> list[HeadParameters]:
+        """The network's heads, besides its features."""
+        return []
+
+    def build(self, input_spaces: Mapping[str, Any], action_space: Any, framework: str, seed: int) -> None:
+        names = [one for one in ("nn_input", "preprocessed_states", "states", "inputs") if one in input_spaces]
+        space = Space.from_spec(input_spaces[names[0]] if names else next(iter(input_spaces.values()))).to_gymnasium()
+        definition = Definition(PolicyGradientsAgentParameters(), space=space)
+        stack = stack_of(self.layers, "network_spec", LAYERS)
+        if stack.cells is not None:
+            raise CoachError("the spec's 'network_spec': a component has no LSTM here; give it to an agent")
+        put_stack(definition, "main", stack, "network_spec")
+        actions = Space.from_spec(action_space or 2).to_gymnasium()
+        self.action, self._to_user = action_space_of(actions, self.scope)
+        parameters = definition.parameters.network_wrappers["main"]
+        parameters.heads_parameters = [FeaturesParameters(), *self._heads(self.action)]
+        self._read = _observations(space, self.scope)
+        states = StateSpace({name: one for name, (one, _) in self._read.items()})
+        spaces = SpacesDefinition(states, None, self.action, RewardSpace(1))
+        self.network, self._stack = BuiltNetwork(parameters, spaces, framework, seed), stack
+        self.rng = np.random.default_rng(seed)
+
+    def _outputs(self, nn_input: Any) -> list[dict[str, np.ndarray]]:
+        named = nn_input if isinstance(nn_input, Mapping) else {"observation": np.asarray(nn_input)}
+        return self.network.outputs({name: (self._read[name][1] or np.asarray)(one) for name, one in named.items()})
+
+    @property
+    def variable_registry(self) -> dict[str, int]:
+        """The variables' names, and their numbers among the weights."""
+        network = getattr(self.spec["network_spec"], "scope", None) or self._stack.scope or NeuralNetwork.scope
+        heads = ("action-adapter/action-layer", "action-adapter/deviation-layer")
+        own = "" if type(self) is NeuralNetwork else f"{network}/"
+        layers, names = iter([*(own + one for one in self._stack.scopes), *heads]), dict[str, int]()
+        for number, weight in enumerate(self.network.get_weights()):
+            if weight.ndim > 1:
+                layer, kinds = next(layers), iter(("kernel", "bias", "scale", "offset"))
+            names[f"{self.scope}/{layer}/dense/{next(kinds)}"] = number
+        return names
+
+    def variables(self) -> dict[str, np.ndarray]:
+        """The variables by name."""
+        weights = self.network.get_weights()
+        return {name: weights[number] for name, number in self.variable_registry.items()}
+
+    def sync(self, values: Mapping[str, np.ndarray]) -> None:
+        """Set variables by name."""
+        self.network.set_weights(list({**self.variables(), **values}.values()))
+
+    def call(self, nn_input: Any) -> np.ndarray:
+        """The layers' output, [B, F]."""
+        return self._outputs(nn_input)[0]["features"]
+
+
+class Policy(NeuralNetwork):
+    """A policy over a choice, or over numbers (a Gaussian).
+
+    :param network_spec: the layers
+    :param action_space: the actions; None for those of the test
+    :param deterministic: ``get_action`` gives the best action
+    """
+
+    scope = "policy"
+
+    def __init__(self, network_spec: Any = None, action_space: Any = None, deterministic: bool = True, **settings: Any):
+        self.action_space, self.deterministic = action_space, deterministic
+        fields = Fields({**settings, "network_spec": network_spec}, "policy_spec")
+        for name in ("scope", "network_spec", "action_adapter_spec"):
+            fields.get(name)
+        fields.choice("type", ("policy",))
+        fields.finish()
+        super().__init__(network_spec=network_spec, scope=settings.get("scope"))
+
+    def _heads(self, action: Any) -> list[HeadParameters]:
+        return [PolicyHeadParameters()]
+
+    def build(self, input_spaces: Mapping[str, Any], action_space: Any, framework: str, seed: int) -> None:
+        super().build(input_spaces, action_space if self.action_space is None else self.action_space, framework, seed)
+
+    @property
+    def _is_choice(self) -> bool:
+        return isinstance(self.action, DiscreteActionSpace)
+
+    def get_nn_output(self, nn_input: Any) -> dict[str, Any]:
+        """The layers' output. :param nn_input: states [B, ...]"""
+        return {"output": self.call(nn_input), "last_internal_states": None}
+
+    def get_action_layer_output(self, nn_input: Any) -> dict[str, Any]:
+        """Logits [B, A] of a choice; means and deviations of numbers."""
+        return {"output": self._parts(nn_input)["logits"], "last_internal_states": None}
+
+    def get_logits_parameters_log_probs(self, nn_input: Any) -> dict[str, Any]:
+        """``logits``; ``parameters``, which are probabilities [B, A], or means and deviations; and ``log_probs``, the
+        logarithms of the probabilities, None of numbers."""
+        return {**self._parts(nn_input), "last_internal_states": None}
+
+    def _parts(self, nn_input: Any) -> dict[str, Any]:
+        found = self._outputs(nn_input)[1]
+        if self._is_choice:
+            names = {"logits": "logits", "parameters": "probabilities", "log_probs": "log_probabilities"}
+            return {name: found[output] for name, output in names.items()}
+        pair = (found["mean"], found["standard_deviation"])
+        return {"logits": pair, "parameters": pair, "log_probs": None}
+
+    def get_action(self, nn_input: Any, deterministic: bool | None = None) -> dict[str, Any]:
+        """An action for each state, [B, ...]."""
+        is_best = self.deterministic if deterministic is None else deterministic
+        found = self._outputs(nn_input)[1]
+        if self._is_choice:
+            chosen = CategoricalChoice().choose([found["probabilities"]], None, self.rng, is_best).astype(np.int32)
+        else:
+            chosen = GaussianChoice().choose([found["mean"], found["standard_deviation"]], None, self.rng, is_best)
+            chosen = np.clip(chosen, self.action.low, self.action.high).astype(np.float32)
+        action = chosen if self._to_user is None else np.stack([self._to_user(one) for one in chosen])
+        return {"action": action, "last_internal_states": None}
+
+    def get_deterministic_action(self, nn_input: Any) -> dict[str, Any]:
+        """The best actions."""
+        return self.get_action(nn_input, True)
+
+    def get_stochastic_action(self, nn_input: Any) -> dict[str, Any]:
+        """Drawn actions."""
+        return self.get_action(nn_input, False)
+
+    def get_entropy(self, nn_input: Any) -> dict[str, Any]:
+        """The entropy of each state's policy, [B]."""
+        return {"entropy": entropy(np, self._outputs(nn_input)[1]), "last_internal_states": None}
+
+
+class ValueFunction(NeuralNetwork):
+    """V(s)."""
+
+    scope = "value-function"
+
+    def _heads(self, action: Any) -> list[HeadParameters]:
+        return [VHeadParameters()]
+
+    def value_output(self, nn_input: Any) -> np.ndarray:
+        """The value of each state, [B, 1]."""
+        return self._outputs(nn_input)[1]["v"][:, None]
+
+
+class SACAgentComponent(Component):
+    """Soft actor-critic whose batches come from outside.
+
+    :param agent: none
+    :param policy: the policy, which is a squashed Gaussian
+    :param q_function: the layers of each critic
+    :param preprocessor: none: states are preprocessed before
+    :param memory: the memory
+    :param optimizer: of the policy
+    :param vf_optimizer: of the critics
+    :param alpha_optimizer: of the temperature; None keeps ``initial_alpha``
+    :param q_sync_spec: the updates of the critics' targets
+    :param num_q_functions: 1 or 2
+    :raises CoachError: for bad input
+    """
+
+    scope = "sac-agent-component"
+
+    def __init__(
+        self, agent: Any, policy: Policy, q_function: ValueFunction, preprocessor: Any, memory: Memory, discount: float,
+        initial_alpha: float, target_entropy: float | None = None, optimizer: Any = None, vf_optimizer: Any = None,
+        alpha_optimizer: Any = None, q_sync_spec: Any = None, num_q_functions: int = 2,
+    ):  # fmt: skip
+        if agent is not None or PreprocessorStack.from_spec(preprocessor).spec["steps"]:
+            raise CoachError("SACAgentComponent: give agent=None and a preprocessor without steps")
+        if num_q_functions not in (1, 2):
+            raise CoachError(f"SACAgentComponent: num_q_functions is 1 or 2, not {shown(num_q_functions)}")
+        self._policy, self._optimizer, self.vf_optimizer = policy, optimizer, vf_optimizer
+        self._q_functions = [q_function] * num_q_functions
+        sync = dict((SyncSpecification() if q_sync_spec is None else q_sync_spec).spec)
+        sync["sync_interval"] = TrainingSteps(sync["sync_interval"])  # nothing is played
+        super().__init__(
+            network_spec=policy.layers, value_function_spec=q_function.layers, memory_spec=memory.spec,
+            discount=discount, initial_alpha=initial_alpha, target_entropy=target_entropy, update_spec=sync,
+            double_q=num_q_functions == 2, optimizer_spec=getattr(optimizer, "spec", None),
+            value_function_optimizer_spec=getattr(vf_optimizer, "spec", None),
+            alpha_optimizer_spec=False if alpha_optimizer is None else alpha_optimizer.spec,
+        )  # fmt: skip
+
+    def build(self, input_spaces: Mapping[str, Any], action_space: Any, framework: str, seed: int) -> None:
+        states = Space.from_spec(input_spaces["states"]).with_batch_rank(False)
+        spaces = {"state_space": states, "action_space": action_space}
+        self.agent: Any = Agent.from_spec({"type": "sac", **self.spec, **spaces}, framework=framework, seed=seed)
+
+    def update_from_external_batch(
+        self, preprocessed_states: Any, actions: Any, rewards: Any, terminals: Any, preprocessed_next_states: Any,
+        importance_weights: Any,
+    ) -> dict[str, Any]:  # fmt: skip
+        """Make an update on a batch. :return: ``actor_loss``, ``critic_loss`` and ``alpha_loss``"""
+        loss = self.agent.update({
+            "states": preprocessed_states, "actions": actions, "rewards": rewards, "terminals": terminals,
+            "next_states": preprocessed_next_states, "importance_weights": importance_weights,
+        })  # fmt: skip
+        names = {"actor_loss": "policy", "critic_loss": "q", "alpha_loss": "temperature"}
+        return {name: np.float32(loss.by_network.get(network, 0.0)) for name, network in names.items()}
+
+    def get_q_values(self, preprocessed_states: Any, actions: Any) -> list[np.ndarray]:
+        """The value of each state and action by each critic, [B, 1] each."""
+        rows, core = len(preprocessed_states), self.agent.graph_manager.get_agent()
+        steps = {"states": preprocessed_states, "actions": actions, "next_states": preprocessed_states}
+        columns = self.agent.columns_of({**steps, "rewards": np.zeros(rows), "terminals": np.ones(rows, bool)})
+        inputs = {name.removeprefix("states/"): one for name, one in columns.items() if name.startswith("states/")}
+        found = core.networks["q"].online_network.predict(
+            {**inputs, "action": columns["actions"]}, squeeze_output=False
+        )
+        return [values.reshape(rows, 1) for values in found[: len(self._q_functions)]]
+
+    def action_from_preprocessed_state(self, preprocessed_states: Any, deterministic: bool = False) -> tuple[Any, None]:
+        """An action for each state, and the state of a recurrent network, which is None."""
+        return np.asarray(self.agent.get_action(preprocessed_states, None, not deterministic), np.float32), None
