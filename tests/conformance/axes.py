@@ -67,6 +67,7 @@ def usual(agent: str) -> Cell:
     """The cell of an agent in which nothing is unusual."""
     return Cell(
         agent,
+        memory="EpisodicExperienceReplay" if agent == "BCQ" else "own",
         actions="Box" if agent in _CONTINUOUS else "Discrete",
         way="recorded data" if agent in _FROM_DATA else "one environment",
         observations=_OBSERVATIONS.get(agent, "vector"),

@@ -12,7 +12,7 @@ import numpy as np
 
 from tests.conformance import log
 from tests.conformance.axes import Cell
-from tests.conformance.running import COMMANDS, DEMONSTRATED, Outcome
+from tests.conformance.running import COMMANDS, DEMONSTRATED, RECORDED, Outcome
 from tests.conformance.seen import filtered, is_same_action, named
 
 _OWN_OBSERVATIONS = {"measurements", "goal", "accumulated_reward"}
@@ -20,6 +20,7 @@ _TOLERANCE = 2e-4
 _CUT = ("PPO", "AdaptivePPO", "TRPO", "GAIL", "PQN")
 _WHOLE = ("one environment", "own loop", "recorded data")
 _PLAYS_MORE = ("kill and resume", "export and act", "evaluation")
+_UNKNOWN_ORDER = (*COMMANDS, "compiled")
 _UNSEEN = ("reset", "reset")  # the first of two observations that nothing lies between
 
 
@@ -41,7 +42,7 @@ def faults(cell: Cell, outcome: Outcome, directory: pathlib.Path) -> Iterator[st
     """
     found = list(log.entries(directory))
     if outcome.refusal is not None:
-        yield from _faults_of_refusal(outcome.refusal, found)
+        yield from _faults_of_refusal(cell, outcome.refusal, found)
         return
     yield from _faults_of_actions(itertools.chain(*found))
     yield from _faults_of_counts(cell, outcome, found)
@@ -51,10 +52,11 @@ def faults(cell: Cell, outcome: Outcome, directory: pathlib.Path) -> Iterator[st
             yield f"not equal: {what}"
 
 
-def _faults_of_refusal(line: str, found: list[list[dict[str, Any]]]) -> Iterator[str]:
+def _faults_of_refusal(cell: Cell, line: str, found: list[list[dict[str, Any]]]) -> Iterator[str]:
     if "\n" in line.strip():
         yield f"it is refused in more than one line: {line!r}"
-    if any(entry["kind"] == "rows" for entry in itertools.chain(*found)):
+    # the policy is asked for when the run has ended
+    if cell.extra != "export and act" and any(entry["kind"] == "rows" for entry in itertools.chain(*found)):
         yield f"it is refused after something was learned: {line}"
 
 
@@ -73,7 +75,8 @@ def _faults_of_actions(entries: Any) -> Iterator[str]:
 def _faults_of_counts(cell: Cell, outcome: Outcome, found: list[list[dict[str, Any]]]) -> Iterator[str]:
     if not outcome.counted or cell.way == "compiled" or cell.extra in _PLAYS_MORE:
         return
-    steps = [entry for entries in _by_environment(found).values() for entry in entries if entry["kind"] == "step"]
+    played = {number: entries for number, entries in _by_environment(found).items() if number != RECORDED}
+    steps = [entry for entries in played.values() for entry in entries if entry["kind"] == "step"]
     players = 2 if cell.way == "two players" else 1
     ends = sum(entry["terminated"] or entry["truncated"] for entry in steps)
     if outcome.counted["steps"] * players != len(steps):
@@ -105,7 +108,9 @@ def _by_environment(found: list[list[dict[str, Any]]]) -> dict[Any, list[dict[st
         if entry["kind"] in ("reset", "step"):
             by_number.setdefault(entry["env"], []).append(entry)
     for number, entries in by_number.items():
-        entries.sort(key=lambda entry: entry.get("step", 0))  # compiled loops write in any order
+        if "step" in entries[0]:  # a compiled loop writes in any order, and may play an episode twice
+            last = {entry["step"]: entry for entry in entries}
+            entries = [last[step] for step in sorted(last)]
         # no episode has one step alone
         if [entry["kind"] for entry in entries[:3]] in (["reset", "step", "reset"], ["reset", "step"]):
             entries = entries[2:]
@@ -121,16 +126,17 @@ Filtered = dict[int, np.ndarray]
 def _episodes(cell: Cell, found: list[list[dict[str, Any]]]) -> Iterator[list[Episode]]:
     """The episodes with filtered observations, in each way in which statistics may count."""
     by_number = _by_environment(found)
-    if cell.filters != "normalisation" or cell.way in COMMANDS:
+    if cell.filters != "normalisation" or cell.way in _UNKNOWN_ORDER:
         yield [one for entries in by_number.values() for one in _of(cell, entries, {})]
         return
-    numbers = list(by_number)
-    # an evaluation counts nowhere, and has an environment that is made first or last
-    parts = [numbers, *([numbers[:-1], numbers[1:]] if cell.extra in ("evaluation", "export and act") else [])]
-    for part in filter(None, parts):
+    numbers = [number for number in by_number if number != RECORDED or cell.way == "recorded data"]
+    # an evaluation counts nowhere; its environments are made before those of the training, or after them
+    places = range(1, len(numbers)) if cell.extra in ("evaluation", "export and act") else ()
+    parts = [numbers, *(numbers[:place] for place in places), *(numbers[place:] for place in places)]
+    for part in parts:
         chosen = {number: by_number[number] for number in part}
         if cell.agent in DEMONSTRATED:  # what is recorded is filtered already, by whoever recorded it
-            yield [one for entries in chosen.values() for one in _of(cell, entries, {})]
+            yield list(_of(cell, by_number[RECORDED], {}))
         for count in (_one_by_one, _all_at_once, _data_set):
             normalized = count(cell, chosen)
             yield [one for entries in chosen.values() for one in _of(cell, entries, normalized)]
@@ -219,8 +225,9 @@ class _Table:
             for name in self._names
         }
         self._left_out = ("desired_goal",) if "Hindsight" in cell.memory else ()
-        # the statistics of several processes are exchanged at times that nobody can compute
-        self._left_out += ("observation",) if cell.filters == "normalisation" and cell.way in COMMANDS else ()
+        # nobody knows from the log when the statistics of several processes are exchanged
+        is_unknown = cell.filters == "normalisation" and cell.way in _UNKNOWN_ORDER
+        self._left_out += ("observation",) if is_unknown else ()
 
     def why_not(self, batch: dict[str, Any], row: int) -> str | None:
         """The reason why a row of a batch is no transition of the log; None if it is one."""

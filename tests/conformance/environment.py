@@ -52,8 +52,8 @@ def sample(space: gym.Space, rng: np.random.Generator) -> Any:
         return tuple(sample(part, rng) for part in space)
     if isinstance(space, spaces.Discrete):
         return space.start + rng.integers(space.n)
-    if space.dtype == np.uint8:
-        return rng.integers(0, 256, space.shape, np.uint8)
+    if np.issubdtype(space.dtype, np.integer):
+        return rng.integers(space.low, space.high, space.shape, space.dtype, endpoint=True)
     return rng.uniform(-3, 3, space.shape).astype(np.float32)
 
 
@@ -87,8 +87,9 @@ class Logged(gym.Env):
         is_over = self.steps >= self.length
         terminated, truncated = is_over and self.terminates, is_over and not self.terminates
         record(
-            self.log, "step", env=self.number, action=action, is_contained=self.action_space.contains(action), allowed=before,
-            observation=observation, reward=reward, terminated=terminated, truncated=truncated, mask=self.mask,
+            self.log, "step", env=self.number, action=action, is_contained=self.action_space.contains(action),
+            allowed=before, observation=observation, reward=reward, terminated=terminated, truncated=truncated,
+            mask=self.mask,
         )  # fmt: skip
         return observation, reward, terminated, truncated, info
 

@@ -1,4 +1,4 @@
-"""Search for the values that do not go together: each refused cell is made as usual as it can be and still be refused."""
+"""Search for values that do not go together: each refused cell is made as usual as it can be while it is refused."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ _AGENTS = ("DQN", "DDPG", "PPO")  # one of them takes whatever any agent takes
 
 
 def find(workers: int) -> None:
-    """Look for refusals that are not known, until all cells of the array can run, and write them down."""
+    """Look for refusals that are not known, until all cells of the array can run, and write each of them down."""
     refusals = known_refusals()
     while True:
-        cells = [cell for cell in running_cells(refusals) if cell.framework != "mxnet"]
-        cells = [cell._replace(framework="jax", extra="none") for cell in cells]
-        fresh: dict[frozenset[tuple[str, str]], Refusal] = {}
-        for cell, found in results(_refusal_of, dict.fromkeys(cells), workers):
+        before = len(refusals)
+        cells = dict.fromkeys(cell._replace(framework="jax", extra="none") for cell in running_cells(refusals))
+        unknown = (cell for cell in cells if not any(one.is_in(dict(zip(AXES, cell))) for one in refusals))
+        for cell, found in results(_refusal_of, unknown, workers):
             if isinstance(found, str):
                 print(f"{cell}\n{found}", flush=True)
-            elif found is not None:
-                fresh[frozenset(found.values.items())] = found
-        print(f"{len(cells)} cells, {len(fresh)} new refusals", flush=True)
-        if not fresh:
+            elif found is not None and found.values not in [one.values for one in refusals]:
+                refusals.append(found)
+                write_refusals(refusals)
+                print(f"{dict(found.values)}: {found.reason}", flush=True)
+        print(f"{len(cells)} cells, {len(refusals) - before} new refusals", flush=True)
+        if len(refusals) == before:
             return
-        refusals += fresh.values()
-        write_refusals(refusals)
 
 
 def _refusal_of(cell: Cell) -> Refusal | None:

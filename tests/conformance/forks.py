@@ -1,7 +1,10 @@
-"""Work on many cells in forked processes, each of which has what its parent imported, and the state of no other cell."""
+"""Work on cells in forked processes: each has what its parent imported, and the state of no other cell."""
 
 from __future__ import annotations
 
+import contextlib
+import importlib
+import itertools
 import multiprocessing
 import multiprocessing.connection
 import os
@@ -10,19 +13,24 @@ import traceback
 from typing import Any, Callable, Iterable, Iterator
 
 _SECONDS = 300
+_IMPORTED_LATE = ("keras", "onnx", "onnxruntime", "pettingzoo", "rl_coach.architectures.onnx_predictor")
 
 
 def results(work: Callable[[Any], Any], items: Iterable[Any], workers: int) -> Iterator[tuple[Any, Any]]:
     """What ``work`` gives for each item, with the item, as it comes; an error as its text."""
-    fork, left, running = multiprocessing.get_context("fork"), list(items)[::-1], {}
-    while left or running:
-        while left and len(running) < workers:
-            item = left.pop()
+    for name in _IMPORTED_LATE:  # once, before the forks
+        with contextlib.suppress(ModuleNotFoundError):
+            importlib.import_module(name)
+    fork, left, running = multiprocessing.get_context("fork"), iter(items), {}
+    while True:
+        for item in itertools.islice(left, workers - len(running)):
             receiver, sender = fork.Pipe(False)
             process = fork.Process(target=_work, args=(work, item, sender))
             process.start()
             sender.close()
             running[receiver] = (item, process)
+        if not running:
+            return
         ready = multiprocessing.connection.wait(list(running), _SECONDS)
         for receiver in ready or list(running)[:1]:
             item, process = running.pop(receiver)

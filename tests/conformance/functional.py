@@ -68,6 +68,8 @@ class Functional:
     def _draw(self, key: Any, name: str, space: gym.Space) -> Any:
         if name == "action_mask":
             return (jax.random.permutation(key, 4) < 2).astype(jnp.int8)
+        if isinstance(space, gym.spaces.Discrete):
+            return jax.random.randint(key, (), 0, space.n)
         if np.issubdtype(space.dtype, np.integer):
             return jax.random.randint(key, space.shape, 0, int(space.high.max()) + 1).astype(space.dtype)
         return jax.random.uniform(key, space.shape, minval=-3.0, maxval=3.0)

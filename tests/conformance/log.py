@@ -1,4 +1,4 @@
-"""The log of a cell: entries of each process in order. Processes of environments import it, so it needs no framework."""
+"""The log of a cell: entries of each process in order. Environments import it, so it needs no framework."""
 
 from __future__ import annotations
 

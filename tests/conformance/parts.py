@@ -35,6 +35,7 @@ from rl_coach.utils import CoachError
 from tests.conformance.axes import Cell
 
 STACK = 3
+_SPECIAL = ("DFP", "CIL", "TD3GoalBased", "TD3Exploration", "TD3IntrinsicReward", "Random")
 _NEVER_IN_A_CELL = {
     "Composite": "it is several agents, which tests/agents/test_composite_agent.py has",
     "Human": "a person plays with the keyboard",
@@ -129,6 +130,7 @@ def agent_parameters(cell: Cell) -> AgentParameters:
         parameters.algorithm.goal_vector = [1.0]
     if cell.agent == "CIL":
         parameters.algorithm.state_key_with_the_class_index = "command"
+        parameters.network_wrappers["main"].heads_parameters[0].num_output_head_copies = 2
     if hasattr(parameters.algorithm, "env_obs_key"):
         _set_novelty(parameters, "obs-goal" if cell.agent == "TD3GoalBased" else "observation")
     return parameters
@@ -149,7 +151,7 @@ def _shrink(network: Any, cell: Cell) -> None:
     for name, embedder in embedders.items():
         if name != "action" and cell.agent != "DrQv2":
             embedder.scheme = EmbedderScheme.Shallow if "observation" in name else EmbedderScheme.Empty
-    if cell.observations == "Dict" and "observation" in embedders and cell.agent not in ("DFP", "CIL"):
+    if cell.observations == "Dict" and "observation" in embedders and cell.agent not in _SPECIAL:
         embedders["desired_goal"] = InputEmbedderParameters(scheme=EmbedderScheme.Empty)
     if isinstance(getattr(network.middleware_parameters, "scheme", None), MiddlewareScheme):
         network.middleware_parameters.scheme = MiddlewareScheme.Empty
