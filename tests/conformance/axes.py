@@ -117,10 +117,38 @@ def running_cells(refusals: list[Refusal]) -> list[Cell]:
     """Cells in which every pair of values is at least once, unless it is refused."""
 
     def may_run(values: list[Any]) -> bool:
-        begun = dict(zip(AXES, values))
-        return not any(one.is_in(begun) for one in refusals)
+        return not _is_refused(dict(zip(AXES, values)), refusals)
 
-    return [Cell(*values) for values in AllPairs(list(AXES.values()), filter_func=may_run)]
+    cells = [Cell(*values) for values in AllPairs(list(AXES.values()), filter_func=may_run)]
+    # with many refusals the generator leaves pairs out
+    left = list(uncovered(cells, refusals))
+    while left:
+        values = left.pop(0)
+        for pair in list(left):
+            joined = {**values, **pair}
+            if values.items() <= joined.items() and not _is_refused(joined, refusals):
+                values = joined
+                left.remove(pair)
+        if (cell := _filled(values, refusals)) is not None:
+            cells.append(cell)
+    return cells
+
+
+def _is_refused(values: Mapping[str, str], refusals: list[Refusal]) -> bool:
+    return any(one.is_in(values) for one in refusals)
+
+
+def _filled(values: dict[str, str], refusals: list[Refusal]) -> Cell | None:
+    """A cell with these values, as usual as it can be; None if there is none."""
+    missing = next((axis for axis in AXES if axis not in values), None)
+    if missing is None:
+        return Cell(**values)
+    first = [getattr(usual(values["agent"]), missing)] if missing != "agent" else []
+    for value in dict.fromkeys([*first, *AXES[missing]]):
+        fuller = {**values, missing: value}
+        if not _is_refused(fuller, refusals) and (cell := _filled(fuller, refusals)) is not None:
+            return cell
+    return None
 
 
 def cells_of(framework: str) -> list[Cell]:
