@@ -33,7 +33,7 @@ BIN := $(VENV)/bin
 INSTALL := PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --editable
 METADATA := pyproject.toml setup.py
 
-.PHONY: help run test faults soak golden golden-table mxnet bench peers digests mutations lint style types format thin thin-jax docs package install-test cluster-test docker-trainer docker-worker docker-up docker-lint clean
+.PHONY: help run test conformance faults soak golden golden-table mxnet bench peers digests mutations lint style types format thin thin-jax docs package install-test cluster-test docker-trainer docker-worker docker-up docker-lint clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p' Makefile | sed '/^$$/q'
@@ -86,11 +86,11 @@ run: $(VENV)/.run-installed
 QUICK := -m "not golden and not slow and not install and not cluster"
 # The tests of a file stay together while all processes have work: they share fixtures and what is compiled.
 TESTS := $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal -q
-ON_JAX := tests/agents tests/exploration_policies tests/graph_managers tests/own_loop tests/test_rollout_worker.py \
+ON_JAX := tests/agents tests/conformance tests/exploration_policies tests/graph_managers tests/own_loop tests/test_rollout_worker.py \
   tests/test_vector_level_manager.py tests/test_compiled_level_manager.py tests/test_compiled_replay.py \
   tests/test_compiled_continuous.py tests/test_compiled_evaluation.py tests/test_seeds_program.py
 LEARNERS := $(addprefix tests/architectures/test_,update.py learner.py agreement.py loop_random.py)
-AGENTS := $(addprefix tests/agents/test_,learning.py acting_beside_learning.py toy_agent.py \
+AGENTS := tests/conformance/test_cells.py $(addprefix tests/agents/test_,learning.py acting_beside_learning.py toy_agent.py \
   drq.py::test_several_updates_are_those_of_the_paper \
   simba_v2.py::test_several_updates_are_those_of_the_paper \
   trpo.py::test_a_step_is_the_natural_gradient_within_the_limit)
@@ -103,6 +103,14 @@ test: style
 	echo "on JAX:"; COACH_TEST_FRAMEWORK=jax KERAS_BACKEND=jax $(TESTS) $(QUICK) $(ON_JAX) $(LEARNERS); on_jax=$$?; \
 	echo "on TensorFlow:"; $(TESTS) $(QUICK) $(OTHERS) $(AGENTS); on_tensorflow=$$?; \
 	wait $$typing; typed=$$?; cat "$$log"; exit $$(( on_jax || on_tensorflow || typed ))
+
+# Each framework has a process of its own, which forks one for each cell; `make mxnet` runs the cells of MXNet.
+conformance: $(VENV)/.test-installed
+	@failed=0; set -x; \
+	$(BIN)/python -m tests.conformance run --framework jax || failed=1; \
+	$(BIN)/python -m tests.conformance run --framework tensorflow || failed=1; \
+	$(BIN)/python -m tests.conformance page || failed=1; \
+	exit $$failed
 
 # TensorFlow keeps what XLA compiled until its process ends, 10 to 300 MB for each agent: each part has processes of its
 # own. A part that fails does not keep those after it from being run.
@@ -175,13 +183,14 @@ $(MXNET_VENV)/.installed: $(METADATA)
 	$$python -m venv $(MXNET_VENV)
 	$(MXNET_BIN)/python -c '$(WITHOUT_FRAMEWORK)' > $(MXNET_VENV)/requirements.txt
 	$(MXNET_BIN)/python -m pip install --quiet -r $(MXNET_VENV)/requirements.txt \
-	  'mxnet==1.9.1' 'numpy<2' setuptools faiss-cpu pytest pytest-xdist hypothesis
+	  'mxnet==1.9.1' 'numpy<2' setuptools faiss-cpu pytest pytest-xdist hypothesis allpairspy pettingzoo
 	$(MXNET_BIN)/python -m pip install --quiet --no-deps --editable .
 	@touch $@
 
 mxnet: $(MXNET_VENV)/.installed
 	COACH_TEST_FRAMEWORK=mxnet $(MXNET_BIN)/python -m pytest -n auto --maxprocesses 8 -m "not golden and not resume" -q \
 	  tests/architectures tests/agents
+	$(MXNET_BIN)/python -m tests.conformance run --framework mxnet
 
 $(VENV)/.bench-installed: $(BIN)/python $(METADATA)
 	$(INSTALL) '.[bench,jax,atari]'

@@ -171,7 +171,10 @@ class TD3Agent(DDPGAgent):
 
     def _start_after_episodes(self, updates_left: int | None) -> int:
         # steps of the heatup are not caught up with
-        updates = self.updates_of_full_episodes(min(self.clock.steps - self.clock.last_phase, self._steps_at_once()))
+        steps = min(self.clock.steps - self.clock.last_phase, self._steps_at_once())
+        updates = self.updates_of_full_episodes(steps)
+        if not steps:  # a phase that the user asks for
+            updates = self.ap.algorithm.num_consecutive_training_steps
         self.clock.start_phases()
         return updates if updates_left is None else min(updates, updates_left)
 

@@ -319,6 +319,15 @@ def test_updates_by_hand_and_its_own_share_a_clock():
         own_agent("ClippedPPO").update(columns)
 
 
+def test_an_agent_of_full_episodes_learns_from_recorded_steps_by_hand():
+    agent = agent_of(small(TD3AgentParameters()), observation_space=PLACE, action_space=Box(-1, 1, (1,), np.float32))
+    agent.import_observations({
+        "states": np.zeros((6, 3), np.float32), "actions": np.zeros((6, 1), np.float32), "rewards": np.ones(6),
+        "terminals": [False] * 5 + [True], "next_states": np.zeros((6, 3), np.float32),
+    })  # fmt: skip
+    assert agent.update() != 0 and agent.total_updates == 1
+
+
 def test_recorded_steps_are_stored_as_if_the_agent_had_played_them():
     played, imported = bandit(updates_itself=False), bandit(updates_itself=False)
     rows = []

@@ -1,0 +1,62 @@
+"""Observations as agents see them, computed from the log with NumPy alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from tests.conformance.axes import Cell
+from tests.conformance.environment import ACTIONS, OBSERVATIONS
+from tests.conformance.parts import STACK
+
+
+def named(cell: Cell, entry: dict[str, Any]) -> dict[str, np.ndarray]:
+    """The observations of an entry by the names and in the forms that docs/adding_an_environment.md gives them."""
+    observation, space = entry["observation"], OBSERVATIONS[cell.observations]
+    if isinstance(space, gym.spaces.Dict):
+        found = {name: np.asarray(value) for name, value in observation.items()}
+    elif isinstance(space, gym.spaces.Tuple):
+        found = {str(number): _plain(part, value) for number, (part, value) in enumerate(zip(space, observation))}
+    else:
+        found = {"observation": _plain(space, observation)}
+    if entry["mask"] is not None:
+        found["action_mask"] = entry["mask"]
+    return found
+
+
+def _plain(space: gym.Space, value: Any) -> np.ndarray:
+    if isinstance(space, gym.spaces.Discrete):
+        return (np.arange(space.n) == value - space.start).astype(np.float32)
+    return np.asarray(value)
+
+
+def filtered(cell: Cell, history: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    """The newest observations of an episode after the filters."""
+    newest, before = history[-1], history[-2] if len(history) > 1 else None
+    if "observation" not in newest or cell.filters in ("none", "normalisation"):
+        return newest
+    observation = newest["observation"]
+    if cell.filters == "with state":
+        observation = observation.astype(np.float32)
+        if before is not None:
+            observation = (observation + before["observation"].astype(np.float32)) / 2
+    if cell.filters == "stack":
+        frames = [one["observation"] for one in [history[0]] * STACK + history][-STACK:]
+        observation = np.stack(frames, axis=-1)
+    return {**newest, "observation": observation}
+
+
+def is_same_action(cell: Cell, given: Any, learned: Any) -> bool:
+    """True if the action that was learned from is the one that the environment was given."""
+    space = ACTIONS[cell.actions]
+    if isinstance(space, gym.spaces.Discrete):
+        return int(given) - int(space.start) == int(learned)
+    if isinstance(space, gym.spaces.Box):
+        clipped = np.clip(np.asarray(learned).reshape(space.shape), space.low, space.high)
+        return np.allclose(clipped, given, atol=1e-5)
+    if np.size(learned) == 1:  # a number for each combination
+        sizes = np.full(space.n, 2) if isinstance(space, gym.spaces.MultiBinary) else space.nvec
+        return int(np.ravel_multi_index(tuple(np.asarray(given, int)), tuple(sizes))) == int(np.ravel(learned)[0])
+    return np.array_equal(np.asarray(given), np.asarray(learned))
