@@ -98,7 +98,7 @@ examples:
     coach evaluate experiments/my_run/01_02_2026-10_00 experiments/my_other_run
   all runs that --seeds has started:
     coach evaluate experiments/my_seeds/01_02_2026-10_00
-  a policy that coach fetch wrote:
+  a policy that coach fetch wrote (takes --steps, -lvl, --seed and --render):
     coach evaluate CartPole_PPO_policy --steps 10000
 """
 
@@ -621,10 +621,7 @@ def get_dataset_parser() -> Parser:
 
 def get_evaluate_parser() -> Parser:
     """The parser of ``coach evaluate``; the flags it does not know are those of ``coach``."""
-    description = (
-        "Evaluate what a run has trained, with its preset, framework and settings, or the folder of a policy. "
-        "For a policy the flags are --steps, --level, --seed and --render."
-    )
+    description = "Evaluate what a run has trained, with its settings, or a trained policy."
     usage = "coach evaluate EXPERIMENT ... [--steps STEPS] [flags of coach]"
     parser = Parser(f"coach {EVALUATE}", description, EVALUATE_EXAMPLES, usage)
     what = "the directory of the run; give several to compare them"

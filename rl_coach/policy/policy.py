@@ -166,9 +166,9 @@ class Policy:
             if here is None or repr(here) != repr(self._spaces[name]):
                 found = "the environment has none" if here is None else f"the environment has {here!r}"
                 yield f"needs the observation '{name}' of {self._spaces[name]!r}: {found}"
-        own, here = _described(self.action_space), _described(action_space)
-        if own != here:
-            yield f"chooses from {own}: the environment has {here}"
+        own, others = _described(self.action_space), _described(action_space)
+        if own != others:
+            yield f"chooses from {own}: the environment has {others}"
 
     @property
     def remembers_episode(self) -> bool:
