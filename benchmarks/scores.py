@@ -46,7 +46,8 @@ LIBRARIES = {"coach": "Coach", "sb3": "Stable-Baselines3"}
 AIMS = {
     "CartPole_DQN": 500, "CartPole_PPO": 500, "Acrobot_DQN": -75, "Acrobot_PPO": -75, "LunarLander_DQN": 200,
     "LunarLander_PPO": 200, "Pendulum_SAC": -160, "Pendulum_TD3": -160, "InvertedPendulum_SAC": 1000,
-    "ExplorationChain_Bootstrapped": 10, "ExplorationChain_UCB": 10,
+    "ExplorationChain_Bootstrapped": 10, "ExplorationChain_UCB": 10, "Pendulum_NAF": -200, "CartPole_QR_DQN": 475,
+    "CartPole_TRPO": 475,
 }  # fmt: skip
 # rl-baselines3-zoo's table: one training each, the mean of hundreds of episodes
 PUBLISHED = {
@@ -64,8 +65,8 @@ CURVES = (
     "its band goes from the lowest seed to the highest."
 )
 HEADER = (
-    "| preset | steps | aim | published | library | scores | mean ± deviation | at 20, 40, 60, 80, 100 % of the steps "
-    "| wall time | day |\n|---|---|---|---|---|---|---|---|---|---|"
+    "| preset | steps | aim | published | library | scores | mean ± deviation | lowest | below the aim "
+    "| at 20, 40, 60, 80, 100 % of the steps | wall time | day |\n|---|---|---|---|---|---|---|---|---|---|---|---|"
 )
 
 
@@ -237,6 +238,7 @@ def _row(preset: str, trainer: str, runs: list[Score]) -> str:
     cells = [
         f"`{path_of(preset)}`", f"{runs[0].steps:,}", _known(preset, AIMS), _known(preset, PUBLISHED),
         trainer, ", ".join(map(_figure, scores)), f"{_figure(statistics.mean(scores))}{spread}",
+        _figure(min(scores)), _failures(preset, scores),
         ", ".join(_figure(_mean_at(part, runs)) for part in PARTS_OF_CURVE),
         ", ".join(duration(one.seconds) for one in runs), max(one.day for one in runs),
     ]  # fmt: skip
@@ -250,6 +252,13 @@ def _figure(value: float) -> str:
 
 def _known(preset: str, scores: dict[str, float]) -> str:
     return f"{scores[preset]:g}" if preset in scores else "–"
+
+
+def _failures(preset: str, scores: list[float]) -> str:
+    """How many of the trainings missed the aim."""
+    if preset not in AIMS:
+        return "–"
+    return f"{sum(score < AIMS[preset] for score in scores)} of {len(scores)}"
 
 
 def _mean_at(part: float, runs: list[Score]) -> float:

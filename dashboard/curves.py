@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, replace
 from typing import Sequence
 
@@ -25,6 +26,8 @@ from .view import LARGEST_WINDOW
 POINTS_OF_A_CURVE = 1600
 """About as many as a wide plot has pixels: the smallest and the largest value of every other pixel."""
 _PARTS_OF_A_LINE = 20
+_LONGEST_TITLE = 44
+_ENDS_OF_WORDS = re.compile(r"[\W_]+")
 AXIS_COLUMNS = {
     "episode": (EPISODE,),
     "iteration": (TRAINING_ITERATION,),
@@ -62,6 +65,24 @@ class Curve:
         return replace(
             self, **{name: getattr(self, name)[indices] for name in arrays if getattr(self, name) is not None}
         )
+
+
+def short_titles(labels: Sequence[str]) -> list[str]:
+    """Labels for a legend: if any is long, the words that all begin with become "…", and the middle of one that is
+    still long."""
+    if max(map(len, labels), default=0) <= _LONGEST_TITLE:
+        return list(labels)
+    first, last = min(labels), max(labels)  # what both begin with, all begin with
+    same = next((place for place, (a, b) in enumerate(zip(first, last)) if a != b), 0)
+    cut = max((match.end() for match in _ENDS_OF_WORDS.finditer(first[:same])), default=0)
+    titles = [_without_middle(f"…{label[cut:]}" if cut > 1 else label) for label in labels]
+    return titles if len(set(titles)) == len(set(labels)) else list(labels)
+
+
+def _without_middle(title: str) -> str:
+    if len(title) <= _LONGEST_TITLE:
+        return title
+    return f"{title[: _LONGEST_TITLE // 2]}…{title[-_LONGEST_TITLE // 2 + 1 :]}"
 
 
 def x_values(file: RunSignals, axis: str, counts_minutes: bool) -> np.ndarray | None:

@@ -19,6 +19,7 @@ from .store import Run, varied_parameters
 from .view import X_AXES, View
 
 _NUM_PARTS = 5
+_NUM_DIFFERENCES = 6
 _MOST_SETTINGS = 4
 """In the name of a run."""
 
@@ -179,14 +180,53 @@ def _curves_of_groups(
     return curves
 
 
+EXPERIMENT = "experiment"
+
+
 def groups_of(runs: Sequence[Run], by: str) -> dict[str, list[Run]]:
     """Groups of independent runs, by their names.
 
-    Several agents of one experiment are not independent: each agent has a group of its own.
+    Several agents of one experiment are not independent: each agent has a group of its own. Without a property to
+    group by, and within an experiment, runs of one group differ in nothing but their seeds. A mean over other runs
+    would hide their settings.
 
     :param by: as ``View.group``
     """
-    return _grouped(runs, lambda run: group_of(run, by) if by else "All runs")
+    if by in ("", EXPERIMENT):
+        groups = _sides(runs, (lambda run: run.description.experiment) if by else (lambda run: ""))
+        return groups if len(groups) > 1 or by else {"All runs": list(runs)}
+    return _grouped(runs, lambda run: group_of(run, by))
+
+
+def sides_of(runs: Sequence[Run], by: str) -> dict[str, list[Run]]:
+    """Runs that are compared as one, by a name for them: groups or, without groups, runs that differ in nothing but
+    their seeds.
+
+    :param by: as ``View.group``
+    """
+    if by:
+        return groups_of(runs, by)
+    sides = _sides(runs, lambda run: "")
+    return sides if len(sides) > 1 else _grouped(runs, lambda run: run.title)
+
+
+def _sides(runs: Sequence[Run], name_of: Callable[[Run], str]) -> dict[str, list[Run]]:
+    """Runs that differ in nothing but their seeds. :param name_of: the beginning of a name; empty for none"""
+    varied = varied_parameters([run.description for run in runs])
+    settings = dict(zip(varied, short_names(varied)))
+    parts = {run.id: _what_differs(run, name_of(run), settings) for run in runs}
+    keys = {run.id: tuple(parts[run.id][:1]) for run in runs}
+    for place in range(1, _NUM_DIFFERENCES):
+        finer = {run.id: (*keys[run.id], parts[run.id][place]) for run in runs}
+        if len(set(finer.values())) > len(set(keys.values())):
+            keys = finer
+    return _grouped(runs, lambda run: " · ".join(part for part in keys[run.id] if part))
+
+
+def _what_differs(run: Run, name: str, settings: Mapping[str, str]) -> list[str]:
+    title, setting, *_ = _parts(run, settings)
+    about = run.description
+    return [name, title, about.preset, about.agent, about.environment, setting]
 
 
 def _grouped(runs: Sequence[Run], name_of: Callable[[Run], str]) -> dict[str, list[Run]]:
@@ -199,25 +239,6 @@ def _grouped(runs: Sequence[Run], name_of: Callable[[Run], str]) -> dict[str, li
         agent = about.source.rpartition(".")[2] if len(sources[about.path.parent]) > 1 else ""
         groups.setdefault(" · ".join(part for part in (name_of(run), agent) if part), []).append(run)
     return groups
-
-
-def sides_of(runs: Sequence[Run], by: str) -> dict[str, list[Run]]:
-    """Runs that are compared as one, by a name for them: groups or, without groups, runs that differ in nothing but
-    their seeds.
-
-    :param by: as ``View.group``
-    """
-    if by:
-        return groups_of(runs, by)
-    varied = varied_parameters([run.description for run in runs])
-    settings = dict(zip(varied, short_names(varied)))
-    have_one_title = len({run.title for run in runs}) == 1
-
-    def name_of(run: Run) -> str:
-        title, setting, *_ = _parts(run, settings)
-        return setting if have_one_title and setting else " · ".join(filter(None, (title, setting)))
-
-    return _grouped(runs, name_of)
 
 
 def _label(label: str, signal: str, signals: int) -> str:

@@ -33,7 +33,7 @@ from rl_coach.utils import CoachError
 
 from .colours import line_colour, lowest_free
 from .components import Bar, Comparison, PictureButtons, SignalPicker, Wall
-from .curves import AXIS_COLUMNS, Curve, thin
+from .curves import AXIS_COLUMNS, Curve, short_titles, thin
 from .drawing import Drawing, draw, groups_of, labels_of, sides_of
 from .importance import importance
 from .panels import message, no_experiments, parameters_table, video_gallery
@@ -645,7 +645,8 @@ class Page:
         charts = {}
         for signal in signals:
             curves = draw(replace(view, left=(signal,), right=()), runs, files, self._colour_of).curves[:MOST_CURVES]
-            charts[signal] = [_line_of_chart(curve, self.theme) for curve in curves]
+            titles = short_titles([curve.label for curve in curves])
+            charts[signal] = [_line_of_chart(curve, title, self.theme) for curve, title in zip(curves, titles)]
         legend = {line["label"]: line["colour"] for lines in charts.values() for line in lines}
         return json.dumps({"stale": False, "charts": charts, "legend": list(legend.items()), "version": version})
 
@@ -953,10 +954,10 @@ def _counted(runs: int) -> str:
     return "1 run" if runs == 1 else f"{runs} runs"
 
 
-def _line_of_chart(curve: Curve, theme: str) -> dict[str, Any]:
+def _line_of_chart(curve: Curve, title: str, theme: str) -> dict[str, Any]:
     """A curve as the wall draws it: no more points than a small chart has pixels, in five digits."""
     curve = thin(curve, points=_POINTS_OF_A_CHART)
-    line: dict[str, Any] = {"label": curve.label, "colour": line_colour(curve.colour, theme)}
+    line: dict[str, Any] = {"label": title, "colour": line_colour(curve.colour, theme)}
     for name in ("x", "y", "low", "high"):
         values = getattr(curve, name)
         if values is not None:

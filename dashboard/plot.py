@@ -26,14 +26,13 @@ from bokeh.models.renderers import GlyphRenderer
 from bokeh.plotting import figure
 
 from .colours import DASHES, PLOT, line_colour
-from .curves import Curve, bounds, thin
+from .curves import Curve, bounds, short_titles, thin
 
 # A figure is made before there is something to draw, and hidden as long.
 silence(MISSING_RENDERERS, True)
 
 MOST_LEGEND_ENTRIES = 24
 MOST_CURVES = 80
-_LONGEST_LABEL = 44
 _NEAR = 10
 _FONT = "Inter, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'Liberation Sans', Arial, sans-serif"
 STYLE = ":host, :host(:focus), .bk-events:focus { outline: none !important; }"
@@ -182,7 +181,8 @@ class SignalPlot:
         self.hover.renderers = [self._drawn[curve.key].near for curve in self._curves]
 
     def _draw(self, curve: Curve) -> None:
-        style = (self._theme, curve.colour, curve.dash, curve.right, curve.raw is None, curve.low is None, curve.label)
+        kinds = (curve.raw is None, curve.low is None, curve.x.size == 1)
+        style = (self._theme, curve.colour, curve.dash, curve.right, *kinds, curve.label)
         drawn = self._drawn.get(curve.key)
         if drawn is not None and drawn.style != style:
             self._remove({curve.key})
@@ -207,6 +207,8 @@ class SignalPlot:
             raw = self.figure.line(x="x", y="raw", line_color=colour, line_alpha=0.22, line_width=1, **where)
             renderers.append(raw)
         line = self.figure.line(x="x", y="y", line_color=colour, line_dash=dash, line_width=1.8, **where)
+        if curve.x.size == 1:  # a line through one point is not seen
+            renderers.append(self.figure.scatter(x="x", y="y", color=colour, size=7, **where))
         # Far wider than the line and never seen: what the mouse has to come near to.
         near = self.figure.line(x="x", y="y", line_alpha=0, line_width=_NEAR, name=curve.label, **where)
         return _Drawn(source, [*renderers, line], near, style)
@@ -219,9 +221,10 @@ class SignalPlot:
 
     def _arrange_legend(self) -> None:
         labels: list[tuple[str, list[Any]]] = []
-        for curve in self._curves[:MOST_LEGEND_ENTRIES]:
+        titles = short_titles([curve.label for curve in self._curves])
+        for curve, title in zip(self._curves[:MOST_LEGEND_ENTRIES], titles):
             drawn = self._drawn[curve.key]
-            labels.append((_shorten(curve.label), [*reversed(drawn.renderers), drawn.near]))
+            labels.append((title, [*reversed(drawn.renderers), drawn.near]))
         hidden = len(self._curves) - len(labels)
         if hidden > 0:
             labels.append((f"and {hidden} more", []))
@@ -309,9 +312,3 @@ def _data(curve: Curve) -> dict[str, np.ndarray]:
 
 def _same(old: Any, new: dict[str, np.ndarray]) -> bool:
     return all(np.array_equal(old[name], values, equal_nan=True) for name, values in new.items())
-
-
-def _shorten(label: str) -> str:
-    return (
-        label if len(label) <= _LONGEST_LABEL else f"{label[: _LONGEST_LABEL // 2]}…{label[-_LONGEST_LABEL // 2 + 1 :]}"
-    )

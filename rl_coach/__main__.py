@@ -1,9 +1,26 @@
 """``python -m rl_coach`` is ``coach``."""
 
+import os
+import signal
 import sys
+from types import FrameType
+from typing import Optional
 
-from rl_coach.utilities.standard_streams import drop_lost_output
-from rl_coach.utilities.stop_signals import ignore, stop_signals
+
+def _end_at_once(number: int, frame: Optional[FrameType] = None) -> None:
+    os.write(2, b"coach: stopped\n" if number == signal.SIGINT else b"coach: stopped by SIGTERM\n")
+    os._exit(128 + number)
+
+
+# Nothing has begun, so nothing is lost. The imports below take a few tenths of a second. A child process of
+# multiprocessing imports this module again, and its parent ends it.
+if "multiprocessing" not in sys.modules:
+    for _number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(_number) != signal.SIG_IGN:
+            signal.signal(_number, _end_at_once)
+
+from rl_coach.utilities.standard_streams import drop_lost_output  # noqa: E402
+from rl_coach.utilities.stop_signals import ignore, stop_signals  # noqa: E402
 
 
 def main() -> int:

@@ -20,7 +20,7 @@ from rl_coach.command_line import flag_checks, preset_catalogue
 from rl_coach.installation import missing_package, predecessor_warning
 from rl_coach.runs import record as experiment_record
 from rl_coach.runs.run_group import is_group
-from rl_coach.utilities.errors import refuse
+from rl_coach.utilities.errors import CoachError, refuse
 from rl_coach.utilities.overrides import OverrideTable
 from rl_coach.utilities.stop_signals import Terminated, stop_signals
 from rl_coach.utilities.system import shell_command, shown
@@ -101,6 +101,9 @@ class CoachLauncher:
             self.tune_and_exit(given[1:])
         if given[:1] == [command_line.EVALUATE]:
             evaluated, flags = command_line.evaluation_arguments(given[1:])
+            if flag_checks.is_policy(evaluated[0]):
+                self.evaluate_policy(given[1:])
+                return
             if len(evaluated) > 1 or is_group(evaluated[0]):
                 self.evaluate_several_and_exit(evaluated, flags)
             arguments = ["--resume", evaluated[0], *flags]
@@ -259,6 +262,15 @@ class CoachLauncher:
         resumed = args.resume
         sys.exit(several_runs.resume(args, parser) if resumed else several_runs.train(args, parser))
 
+    def evaluate_policy(self, arguments: Sequence[str]) -> None:
+        """``coach evaluate POLICY``: evaluate the policy in a folder.
+
+        :raises CoachError: for bad input
+        """
+        from rl_coach.command_line import policy_evaluation
+
+        policy_evaluation.evaluate(arguments[0], arguments[1:])
+
     def evaluate_several_and_exit(self, experiments: Sequence[str], flags: Sequence[str]) -> NoReturn:
         """``coach evaluate EXPERIMENT EXPERIMENT ...``: evaluate side by side, and exit.
 
@@ -297,6 +309,10 @@ class CoachLauncher:
     def _choose_places(self, args: argparse.Namespace) -> None:
         from rl_coach.base_parameters import Frameworks
 
+        known = [name for name in Frameworks.__members__ if name != Frameworks.acting.name]
+        if args.framework not in known:  # a flag has one of them; this one is in the record of a run
+            run = args.resume or args.evaluated
+            raise CoachError(f"'{run}' was trained on '{args.framework}'; this version has {', '.join(known)}")
         args.framework = Frameworks[args.framework]
         chosen = args.resume or args.run_directory
         if not chosen:

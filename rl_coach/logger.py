@@ -9,11 +9,9 @@ import errno
 import functools
 import io
 import itertools
-import json
 import math
 import numbers
 import os
-import pathlib
 import platform
 import select
 import shutil
@@ -32,6 +30,7 @@ from rl_coach.installation import pip_install
 from rl_coach.runs.event_file import EventFile, check_tensorboardx
 from rl_coach.runs.live_region import LiveRegion
 from rl_coach.utilities import files
+from rl_coach.utilities.safe_reading import read_json
 from rl_coach.utilities.stop_signals import leave_lost_terminal, stop_signals
 from rl_coach.utils import CoachError
 
@@ -577,10 +576,19 @@ class Logger(BaseLogger):
             return
         os.makedirs(os.path.dirname(os.path.abspath(self.doc_path)), exist_ok=True)
         document = {"run": run_record(), "parameters": unfold_dict_or_list(parameters)}
-        if os.path.exists(self.doc_path):
-            before = json.loads(pathlib.Path(self.doc_path).read_text(encoding="utf-8"))
-            document |= {"run": before["run"], "resumed": [*before.get("resumed", []), document["run"]]}
+        before = self._documentation_before(self.doc_path)
+        if before:
+            document |= {"run": before.get("run"), "resumed": [*(before.get("resumed") or []), document["run"]]}
         files.write_json(self.doc_path, document)
+
+    def _documentation_before(self, path: str) -> dict[str, Any]:
+        try:
+            return read_json(path)
+        except FileNotFoundError:
+            return {}
+        except CoachError as error:
+            screen.warning(f"{error}; the run writes a new one")
+            return {}
 
     def close(self) -> None:
         super().close()

@@ -193,9 +193,16 @@ class RainbowQHeadParameters(_Support, _NamedHead):
 
 
 class NAFHeadParameters(_NamedHead):
-    """A quadratic advantage around the best action (Gu et al. 2016)."""
+    """A quadratic advantage around the best action (Gu et al. 2016).
+
+    :ivar diagonal_bounds: the smallest and the largest entry on the diagonal of L; None for no bounds. Without bounds L
+        can fall to 0. Then the advantage is 0 too, and the best action gets no gradient for the rest of the training.
+    """
+
+    constraints = {"diagonal_bounds": optional(bounds("(0.1, 10)", above=0))}
 
     head, default_name, default_activation = "NAFHead", "naf_head_params", "tanh"
+    diagonal_bounds: Sequence[float] | None = None
 
 
 class DNDQHeadParameters(_NamedHead):

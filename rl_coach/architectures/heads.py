@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -194,8 +195,16 @@ class NAFHead(Head):
         place[np.arange(len(rows)), rows * size + columns] = 1.0
         on_diagonal = layers.constant(rows == columns)
         entries = layers.dense(features, len(rows))
-        entries = layers.ops.exp(entries * on_diagonal) * on_diagonal + entries * (1.0 - on_diagonal)
+        diagonal = layers.ops.exp(self._exponent(layers, entries * on_diagonal))
+        entries = diagonal * on_diagonal + entries * (1.0 - on_diagonal)
         return layers.ops.reshape(layers.ops.matmul(entries, layers.constant(place)), (-1, size, size))
+
+    def _exponent(self, layers: Layers, x: Any) -> Any:
+        if self.parameters.diagonal_bounds is None:
+            return x
+        low, high = (math.log(bound) for bound in self.parameters.diagonal_bounds)
+        centre, radius = (high + low) / 2, (high - low) / 2
+        return centre + radius * layers.ops.tanh(x / radius)
 
 
 class PPOVHead(Head):

@@ -98,6 +98,8 @@ examples:
     coach evaluate experiments/my_run/01_02_2026-10_00 experiments/my_other_run
   all runs that --seeds has started:
     coach evaluate experiments/my_seeds/01_02_2026-10_00
+  a policy that coach fetch wrote (takes --steps, -lvl, --seed and --render):
+    coach evaluate CartPole_PPO_policy --steps 10000
 """
 
 SWEEP_EXAMPLES = """\
@@ -619,13 +621,24 @@ def get_dataset_parser() -> Parser:
 
 def get_evaluate_parser() -> Parser:
     """The parser of ``coach evaluate``; the flags it does not know are those of ``coach``."""
-    description = "Evaluate what a run has trained, with its preset, framework and settings."
+    description = "Evaluate what a run has trained, with its settings, or a trained policy."
     usage = "coach evaluate EXPERIMENT ... [--steps STEPS] [flags of coach]"
     parser = Parser(f"coach {EVALUATE}", description, EVALUATE_EXAMPLES, usage)
     what = "the directory of the run; give several to compare them"
     parser.add_argument("experiment", type=_directory, metavar="EXPERIMENT", nargs="+", help=what)
     length = "number of environment steps; the last episode is finished (default: %(default)s); 0 runs until stopped"
     parser.add_argument("--steps", type=_from(0), default=1000, metavar="STEPS", help=length)
+    return parser
+
+
+def get_policy_evaluation_parser() -> Parser:
+    """The parser of ``coach evaluate`` for the flags that the evaluation of a policy takes."""
+    parser = Parser(f"coach {EVALUATE}", "Evaluate a trained policy.", EVALUATE_EXAMPLES)
+    length = "number of environment steps; the last episode is finished (default: %(default)s)"
+    parser.add_argument("--steps", type=_from(1), default=1000, metavar="STEPS", help=length)
+    parser.add_argument("-lvl", "--level", metavar="LEVEL", help="the environment (default: that of the preset)")
+    parser.add_argument("--seed", type=_from(0), default=0, metavar="N", help="seed of the environment (default: 0)")
+    parser.add_argument("--render", action="store_true", help="show the environment in a window")
     return parser
 
 

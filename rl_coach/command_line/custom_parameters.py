@@ -396,6 +396,8 @@ class _Target:
     def exists(self) -> bool:
         key = self._key
         if not self.last.is_item:
+            if self._is_read_only():  # its value may be an error
+                return True
             return self._is_setting() and hasattr(self.holder, str(key)) and not inspect.isroutine(self.get())
         if isinstance(self.holder, dict):
             return key in self.holder
@@ -418,7 +420,10 @@ class _Target:
 
     def get(self) -> Any:
         if not self.last.is_item:
-            return getattr(self.holder, str(self.last.key))
+            try:
+                return getattr(self.holder, str(self.last.key))
+            except NotImplementedError as error:
+                raise CoachError(f"-cp: '{self.last}' cannot be read: {error}") from error
         return self.holder.get(self._key) if isinstance(self.holder, dict) else self.holder[self._key]
 
     def set(self, value: Any) -> None:
@@ -431,13 +436,13 @@ class _Target:
         """
         :raises CoachError: where the value is of another kind than the one that stands there
         """
+        if not self.last.is_item and (self._is_read_only() or not hasattr(self.holder, "__dict__")):
+            raise CoachError(f"-cp: '{assignment}' can be read but not set")
         wanted = None if self._takes_schedules(assignment.value) else _wanted_kind(self.get(), assignment.value)
         if _is_a(self.holder, "rl_coach.schedules", "Schedule") and not _is_number(assignment.value):
             wanted = wanted or "a number"
         if wanted:
             raise CoachError(f"-cp: '{assignment}' must be {wanted}, not {assignment.value!r}")
-        if not self.last.is_item and self._is_read_only():
-            raise CoachError(f"-cp: '{assignment}' can be read but not set")
 
     def _takes_schedules(self, value: Any) -> bool:
         """True if the setting may be a number or a schedule, and the value is one of these."""

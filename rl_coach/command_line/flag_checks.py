@@ -93,6 +93,11 @@ def unmet_by_workers(graph_manager: GraphManager, args: argparse.Namespace) -> I
         yield "-ew: evaluation_steps is 0, so there is nothing to evaluate: set it"
 
 
+def is_policy(directory: str) -> bool:
+    """True for the folder of a policy, which has no run around it."""
+    return os.path.isfile(os.path.join(directory, "policy.json"))
+
+
 def are_several(args: argparse.Namespace) -> bool:
     """True if the flags ask for several runs."""
     return bool(args.seeds) or bool(args.resume and is_group(args.resume))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import pathlib
 import re
 import tempfile
@@ -14,6 +13,7 @@ from rl_coach.command_line import preset_catalogue
 from rl_coach.installation import is_installed, missing_package
 from rl_coach.policy import export as policy_export
 from rl_coach.policy import files as policy_files
+from rl_coach.utilities.safe_reading import read_json
 from rl_coach.utilities.user_code import in_one_line
 from rl_coach.utils import CoachError, did_you_mean
 
@@ -69,13 +69,24 @@ def policies_directory() -> pathlib.Path:
 def index() -> dict[str, dict[str, Any]]:
     """Facts about each policy of a tuned preset, by the preset's name: the ``run`` that it comes from, its
     ``mean_reward`` in so many ``episodes``, the ``sha256`` of its ``policy.json``, and for those on the Hub their
-    ``repository`` and ``revision``."""
-    found: dict[str, dict[str, Any]] = json.loads((policies_directory() / INDEX_FILE).read_text(encoding="utf-8"))
-    return found
+    ``repository`` and ``revision``.
+
+    :raises CoachError: the file of these facts is damaged
+    """
+    file = policies_directory() / INDEX_FILE
+    try:
+        found = read_json(file)
+        if all(isinstance(entry["sha256"], str) and _about(entry) for entry in found.values()):
+            return found
+    except CoachError:
+        raise
+    except (FileNotFoundError, KeyError, TypeError, ValueError):
+        pass
+    raise CoachError(f"'{file}' is damaged: install rl_coach again")
 
 
 def _lines(known: dict[str, dict[str, Any]]) -> list[str]:
-    width = max(map(len, known))
+    width = max(map(len, known), default=0)
     return [f"{name:<{width}}  {_about(entry)}" for name, entry in known.items()]
 
 
@@ -103,9 +114,13 @@ def _folder_of(name: str, entry: dict[str, Any]) -> pathlib.Path:
         folder = _download(entry["repository"], entry["revision"])
     else:
         folder = policies_directory() / name.rpartition("/")[2]
-    digest = hashlib.sha256((folder / policy_files.POLICY_FILE).read_bytes()).hexdigest()
+    try:
+        digest = hashlib.sha256((folder / policy_files.POLICY_FILE).read_bytes()).hexdigest()
+    except OSError as error:
+        raise CoachError(f"the policy of {name} in '{folder}' cannot be read: {error.strerror}") from None
     if digest != entry["sha256"]:
-        raise CoachError(f"the policy of {name} in '{folder}' is not the one that was published: delete it, try again")
+        again = "delete it, try again" if "repository" in entry else "install rl_coach again"
+        raise CoachError(f"the policy of {name} in '{folder}' is not the one that was published: {again}")
     return folder
 
 

@@ -22,6 +22,7 @@ from typing import Any, Iterator
 
 from rl_coach.environments.rendering import has_display
 from rl_coach.installation import install_command, is_installed, pip_install
+from rl_coach.utilities.dynamic_import import import_module
 from rl_coach.utils import CoachError, did_you_mean, lower_under_to_upper, short_dynamic_import
 
 logger = logging.getLogger("rl_coach")
@@ -146,7 +147,7 @@ def draw_without_display() -> None:
 
 def _import(module: str, level: str) -> ModuleType:
     try:
-        return importlib.import_module(module)
+        return import_module(module)
     except ModuleNotFoundError as error:
         raise _missing_import(level, error) from error
 

@@ -5,7 +5,6 @@ PettingZoo is imported when an environment is made, not with this module.
 
 from __future__ import annotations
 
-import importlib
 from typing import Any, Iterable, Sequence, Union
 
 import numpy as np
@@ -18,6 +17,7 @@ from rl_coach.environments.multi_agent_environment import MultiAgentEnvironment
 from rl_coach.environments.observation_space_type import ObservationSpaceType
 from rl_coach.installation import install_command
 from rl_coach.spaces import RewardSpace
+from rl_coach.utilities.dynamic_import import import_module
 from rl_coach.utilities.requirements import FLAG, TEXT, instance, list_of, member, optional
 from rl_coach.utilities.user_code import environment_error
 from rl_coach.utils import CoachError, import_file, short_dynamic_import
@@ -339,7 +339,7 @@ def _maker_of_user(level: str) -> Any:
 
 def _maker_of_module(level: str, turns: bool | None) -> tuple[Any, bool]:
     try:
-        module = import_file(level) if level.endswith(".py") else importlib.import_module(level)
+        module = import_file(level) if level.endswith(".py") else import_module(level)
     except ImportError as error:
         missing = error.name or ""
         if missing and (level == missing or level.startswith(f"{missing}.")):

@@ -28,6 +28,9 @@ def unmet_by(manifest: dict[str, Any], preset: str | None, fits: dict[str, str])
     :param fits: the graph's ``fits_of``
     """
     other, there = manifest.get("preset"), manifest.get("fits", {})
+    if not isinstance(there, dict):
+        yield f"is damaged: 'fits' in its manifest is {there!r}, not a JSON object"
+        return
     if preset and other and preset != other:
         yield (
             f"is of the preset {other}, not of {preset}: use -p {other}, with -cp and -lvl for what is to be different"

@@ -50,7 +50,7 @@ from rl_coach.runs.progress import SECONDS_BETWEEN_REDRAWS, Progress, Status
 from rl_coach.runs.status import RunStatus
 from rl_coach.runs.summary import Counts, Summary
 from rl_coach.utilities.errors import refuse
-from rl_coach.utilities.requirements import Constrained, check, settings_below, steps, whole
+from rl_coach.utilities.requirements import PART_OF_FILE_NAME, Constrained, check, settings_below, steps, whole
 from rl_coach.utilities.stop_signals import stop_signals
 from rl_coach.utils import CoachError
 
@@ -100,6 +100,7 @@ class GraphManager(CoachNames, Constrained):
         "steps_between_evaluation_periods": steps(EnvironmentSteps, EnvironmentEpisodes, TrainingSteps, low=1),
         "improve_steps": steps(EnvironmentSteps, EnvironmentEpisodes, TrainingSteps),
         "checkpoints_to_keep": whole(0),
+        "name": PART_OF_FILE_NAME,
     }
 
     def __init__(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
-from typing import Any
+from typing import Any, Iterator
 
 import numpy as np
 
@@ -20,6 +21,17 @@ def evaluation_seed(seed: int, training_steps: int, before: int = 0) -> np.rando
     """
     key = (_EVALUATION, training_steps, before) if before else (_EVALUATION, training_steps)
     return np.random.SeedSequence(seed, spawn_key=key)
+
+
+@contextlib.contextmanager
+def kept_global_generators() -> Iterator[None]:
+    """Leave Python's and NumPy's global generators as they were, for a program that draws from them itself."""
+    for_python, for_numpy = random.getstate(), np.random.get_state()
+    try:
+        yield
+    finally:
+        random.setstate(for_python)
+        np.random.set_state(for_numpy)
 
 
 class RunSeeds:

@@ -14,6 +14,7 @@ from rl_coach.core_types import EnvironmentSteps
 from rl_coach.environments.environment import EnvironmentParameters
 from rl_coach.environments.fed_environment import FedEnvironmentParameters
 from rl_coach.environments.gym_environment import Atari, GymVectorEnvironment
+from rl_coach.graph_managers.run_seeds import kept_global_generators
 from rl_coach.graph_managers.schedule_parameters import SimpleScheduleWithoutEvaluation
 from rl_coach.installation import missing_package
 from rl_coach.own_loop.graph import OwnLoopGraphManager
@@ -76,7 +77,8 @@ def make_graph(
         raise CoachError(f"{error}{''.join(hints)}") from None
     for line in said:
         logger.warning("%s", line)
-    graph.create_graph(task)
+    with kept_global_generators():
+        graph.create_graph(task)
     return graph
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import copy
 import os
 import pathlib
-from typing import Any, Iterable, Mapping, Union
+from typing import Any, Iterable, Iterator, Mapping, Union
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from rl_coach.spaces import (
     DiscreteActionSpace,
     OneHotObservationSpace,
     PlanarMapsObservationSpace,
+    StateSpace,
 )
 from rl_coach.utilities import plain_data
 from rl_coach.utilities.files import Path
@@ -162,6 +163,22 @@ class Policy:
     def observation_shapes(self) -> dict[str, tuple[int, ...]]:
         """The shape of each observation that the policy looks at, by name; ``()`` for a number that is one of many."""
         return dict(self._shapes)
+
+    def unmet_by(self, state_space: StateSpace, action_space: ActionSpace) -> Iterator[str]:
+        """Reasons why the policy cannot act in an environment of Coach. Each is a line that begins with the predicate;
+        its subject is the policy.
+
+        :param state_space: the environment's
+        :param action_space: the environment's
+        """
+        for name in self._observed:
+            here = state_space.sub_spaces.get(name)
+            if here is None or repr(here) != repr(self._spaces[name]):
+                found = "the environment has none" if here is None else f"the environment has {here!r}"
+                yield f"needs the observation '{name}' of {self._spaces[name]!r}: {found}"
+        own, others = _described(self.action_space), _described(action_space)
+        if own != others:
+            yield f"chooses from {own}: the environment has {others}"
 
     @property
     def remembers_episode(self) -> bool:
@@ -327,6 +344,10 @@ class Policy:
 
     def __repr__(self) -> str:
         return f"Policy({self.about.get('agent_class')}, {self.observation_shapes} -> {self.action_space})"
+
+
+def _described(space: ActionSpace) -> str:
+    return f"{space!r} with {space.num_actions} actions" if isinstance(space, DiscreteActionSpace) else repr(space)
 
 
 def _raw_shape(space: Any) -> tuple[int, ...]:

@@ -66,6 +66,9 @@ class SignalPlot:
                 parts.append(f'<polygon points="{edge}" fill="{colour}" opacity="0.2"/>')
             points = axes.points(line.x, line.y)
             parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.5"/>')
+            if len(line.x) == 1:  # a line through one point is not seen
+                across, down = points.split(",")
+                parts.append(f'<circle cx="{across}" cy="{down}" r="3" fill="{colour}"/>')
         parts.append("</g>")
         for number, (line, colour) in enumerate(zip(drawn, cycle(_COLOURS)), start=1):
             parts.append(_text(_LEFT + 8, _LEGEND_LINE * number, line.label, colour))

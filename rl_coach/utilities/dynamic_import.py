@@ -6,13 +6,17 @@ import contextlib
 import importlib
 import importlib.util
 import inspect
+import os
 import pathlib
 import re
 import sys
+from importlib.machinery import PathFinder
 from types import ModuleType
 from typing import Any, ContextManager, Iterator, Mapping, Sequence
 
 from rl_coach.utilities.errors import CoachError, did_you_mean
+from rl_coach.utilities.stop_signals import stop_signals
+from rl_coach.utilities.user_code import in_one_line
 
 
 def list_all_classes_in_module(module: ModuleType) -> list[str]:
@@ -113,10 +117,14 @@ _PACKAGE = __name__.partition(".")[0]
 
 def dynamic_import(module_path: str, class_name: str, ignore_module_case: bool = False) -> Any:
     """The attribute ``class_name`` of a module given by its dotted name or its file's path."""
-    if module_path.endswith(".py") or "/" in module_path:
-        module = import_file(module_path)
-    else:
-        module = _import_module(module_path, ignore_module_case)
+    try:
+        module = _import(module_path, ignore_module_case)
+    except (CoachError, ModuleNotFoundError):
+        raise
+    except (Exception, SystemExit) as error:
+        if stop_signals.have_raised(error):
+            raise
+        raise CoachError(f"'{module_path}' cannot be imported: {in_one_line(error)}") from error
     try:
         return getattr(module, class_name)
     except AttributeError:
@@ -129,18 +137,36 @@ def dynamic_import_from_full_path(module_path: str, class_name: str, ignore_modu
     return dynamic_import(module_path, class_name, ignore_module_case)
 
 
-def _import_module(module_path: str, ignore_case: bool) -> ModuleType:
+def _import(module_path: str, ignore_case: bool) -> ModuleType:
+    if module_path.endswith(".py") or "/" in module_path:
+        return import_file(module_path)
     if ignore_case:
         package, _, name = module_path.rpartition(".")
         directory = pathlib.Path(str(importlib.import_module(package).__file__)).parent
         name = next((file.stem for file in directory.glob("*.py") if file.stem.lower() == name.lower()), name)
         module_path = f"{package}.{name}"
     try:
-        return importlib.import_module(module_path)
+        return import_module(module_path)
     except ModuleNotFoundError as error:
         if error.name != module_path or not module_path.startswith(f"{_PACKAGE}."):
             raise  # a package that is not installed
         raise CoachError(f"there is no module '{module_path}'") from error
+
+
+def import_module(name: str) -> ModuleType:
+    """Import a module by its name. If there is none, look in the current directory, as ``python -m`` does. The
+    directory comes last, so that its files hide no package that is installed.
+
+    :raises ModuleNotFoundError: there is none there either
+    """
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        here, package = os.getcwd(), name.partition(".")[0]
+        if error.name != package or PathFinder.find_spec(package, [here]) is None:
+            raise
+        sys.path.append(here)
+        return importlib.import_module(name)
 
 
 def dynamic_import_and_instantiate_module_from_params(

@@ -177,9 +177,13 @@ def pair(first: Constraint, second: Constraint, example: str) -> Constraint:
     return Constraint(f"a pair such as {example}", holds)
 
 
-def bounds(example: str) -> Constraint:
-    """Pairs of numbers, the lower one first. :param example: such a pair, for the message"""
-    of_numbers = pair(number(), number(), example)
+def bounds(example: str, above: float = -math.inf) -> Constraint:
+    """Pairs of numbers, the lower one first.
+
+    :param example: such a pair, for the message
+    :param above: a bound that neither number reaches
+    """
+    of_numbers = pair(number(above=above), number(above=above), example)
     allowed = f"{of_numbers.allowed}, the lower number first,"
     return Constraint(allowed, lambda value: of_numbers.holds(value) and value[0] < value[1])
 
@@ -212,6 +216,10 @@ def _is_flag(value: Any) -> bool:
 FLAG = Constraint("True or False", _is_flag)
 FRACTION = number(0, 1)
 TEXT = Constraint("a text", lambda value: isinstance(value, str))
+PART_OF_FILE_NAME = Constraint(
+    "a text of 1 to 100 characters without '/', because files are named after it",
+    lambda value: isinstance(value, str) and 0 < len(value) <= 100 and value.isprintable() and "/" not in value,
+)
 
 
 def flags(*names: str) -> dict[str, Constraint]:

@@ -5,6 +5,7 @@ The network is a single layer, so that its outputs are a product; the gradient i
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Callable
 
 import numpy as np
@@ -373,24 +374,31 @@ def layer(weights: Weights, state: np.ndarray, width: int) -> np.ndarray:
     return state.astype(np.float64) @ weights[first] + weights[first + 1]
 
 
-def normalized_advantage(weights: Weights, target: Weights, fixed: Weights, row: Row) -> float:
+def normalized_advantage(weights: Weights, target: Weights, fixed: Weights, row: Row, bounds: Any = None) -> float:
     """Gu et al. 2016, equations 4 and 5."""
     v, mean, entries = (layer(weights, row["state"], width) for width in (1, D, D * (D + 1) // 2))
     lower = np.zeros((D, D))
     lower[np.tril_indices(D)] = entries
-    lower[np.diag_indices(D)] = np.exp(np.diag(lower))
+    exponent = np.diag(lower)
+    if bounds is not None:
+        radius = np.log(bounds[1] / bounds[0]) / 2
+        exponent = np.log(bounds[0] * bounds[1]) / 2 + radius * np.tanh(exponent / radius)
+    lower[np.diag_indices(D)] = np.exp(exponent)
     difference = row["action"] - (CENTRE + RADIUS * np.tanh(mean))
     q = v[0] - difference @ lower @ lower.T @ difference / 2
     return (row["reward"] + row["discount"] * layer(target, row["next_state"], 1)[0] - q) ** 2
 
 
-def test_normalized_advantage_functions():
-    parameters = network_parameters([NAFHeadParameters()], create_target_network=True, **settings([]))
+@pytest.mark.parametrize("bounds", [None, (0.5, 3.0)])
+def test_normalized_advantage_functions(bounds):
+    head = NAFHeadParameters()
+    head.diagonal_bounds = bounds
+    parameters = network_parameters([head], create_target_network=True, **settings([]))
     parameters.learning_rate = 0.001  # errors are large where an action is far from the best one
     columns = random_columns()
     columns["actions"] = np.random.default_rng(3).uniform(BOX.low, BOX.high, (B * UPDATES, D)).astype(np.float32)
     learned = trained(parameters, spaces(VECTOR, BOX), normalized_advantage_rule(False), columns)
-    assert_same(learned, normalized_advantage, columns, rate=0.001)
+    assert_same(learned, functools.partial(normalized_advantage, bounds=bounds), columns, rate=0.001)
 
 
 DELTA, NEIGHBOURS, WIDTH = 0.1, 3, 4

@@ -11,7 +11,7 @@ pytest.importorskip("panel")
 from bokeh.document import Document
 from bokeh.document.models import DocumentModelManager
 
-from rl_coach.dashboard.curves import Curve, bounds, extremes, line_of, smooth, thin
+from rl_coach.dashboard.curves import Curve, bounds, extremes, line_of, short_titles, smooth, thin
 from rl_coach.dashboard.plot import SignalPlot
 from rl_coach.dashboard.view import LARGEST_WINDOW
 from rl_coach.runs.mean_curve import mean_of
@@ -141,6 +141,24 @@ def test_many_lines_are_one_change_of_the_page(monkeypatch):
     assert len(looks) == 1 and len(plot.figure.renderers) == 60
     plot.show(lines[:5], "x", "y", "")
     assert len(looks) == 2 and len(plot.figure.renderers) == 15
+
+
+def test_titles_lose_what_all_long_labels_begin_with():
+    long = "experiment_with_a_long_name_of_somebody"
+    assert short_titles([f"{long}_a (3)", f"{long}_b (3)"]) == ["…a (3)", "…b (3)"]
+    assert short_titles(["a", "b"]) == ["a", "b"] and short_titles([]) == []
+    (alone,) = short_titles([f"{long}_{long}"])
+    assert len(alone) <= 44 and alone.startswith("experiment") and alone.endswith("somebody")
+    middles = [f"{'x' * 30}{middle}{'y' * 30}" for middle in "ab"]
+    assert short_titles(middles) == middles
+
+
+def test_a_single_value_is_drawn_as_a_point():
+    plot = SignalPlot("light", False, False, lambda zoom: None, lambda work: work())
+    for values, kinds in (([5.0], {"Line", "Scatter"}), ([5.0, 6.0], {"Line"}), ([7.0], {"Line", "Scatter"})):
+        plot.show([curve(values)], "x", "y", "")
+        assert {renderer.glyph.__class__.__name__ for renderer in plot.figure.renderers} == kinds
+        assert all(list(renderer.data_source.data["y"]) == values for renderer in plot.figure.renderers)
 
 
 def test_bounds_leave_a_margin_and_never_collapse():

@@ -235,6 +235,27 @@ def test_runs_that_differ_in_nothing_but_seeds_are_one_side_of_a_report(root):
     assert {name: len(of_side) for name, of_side in sides_of(runs, "seed").items()} == {"0": 1, "1": 1}
 
 
+def test_a_mean_is_over_runs_that_differ_in_nothing_but_their_seeds(root):
+    for discount in (0.9, 0.99):
+        for seed in range(2):
+            name, settings = f"22_11_2026-12_00/run_{discount}_{seed}", {"algorithm": {"discount": discount}}
+            write_run(root, "Sweep_DQN", name, rows=20, seed=seed, parameters=settings)
+    write_run(root, "Other_DQN", "22_11_2026-12_00", rows=20)
+    (root / "Sweep_DQN" / "22_11_2026-12_00" / "runs.json").write_text("{}")
+    store = scanned(root)
+    sweep = [run for run in store.runs.values() if "Sweep_DQN" in run.id]
+    sizes = {f"Sweep_DQN/22_11_2026-12_00 · discount={discount}": 2 for discount in (0.9, 0.99)}
+    assert {name: len(runs) for name, runs in groups_of(sweep, "experiment").items()} == sizes
+    assert {name: len(runs) for name, runs in groups_of(sweep, "").items()} == {"discount=0.9": 2, "discount=0.99": 2}
+    assert {name: len(runs) for name, runs in groups_of(sweep[:1], "").items()} == {"All runs": 1}
+    both = groups_of([*sweep, *(run for run in store.runs.values() if run.title == "Other_DQN")], "")
+    assert sorted(map(len, both.values())) == [1, 2, 2] and "Other_DQN" in " ".join(both)
+    assert {name: len(runs) for name, runs in groups_of(sweep, "agent").items()} == {"DQN": 4}
+    view = View(runs=tuple(run.id for run in sweep), left=("Training Reward",), group="experiment", draw="iqm")
+    curves = draw(view, store.runs, store.columns(view.runs), lambda key: 0).curves
+    assert sorted(curve.label for curve in curves) == [f"{name} (2)" for name in sizes]
+
+
 def test_runs_are_grouped_by_settings_that_differ_first():
     varied = ["agent.algorithm.discount", "agent.a.learning_rate", "agent.b.learning_rate"]
     differing = ["agent.algorithm.__class__", *varied, "agent.other", "task.seed"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import pathlib
+import random
 import re
 import subprocess
 import sys
@@ -40,6 +41,14 @@ def bandit(**arguments) -> Agent:
     """A DQN of three numbers and two actions."""
     small = {"middleware_parameters": {"scheme": []}, "batch_size": 4}
     return agent_of("DQN", observation_space=PLACE, action_space=Discrete(2), **{"seed": 1, **small, **arguments})
+
+
+def test_the_random_generators_of_the_program_go_on():
+    random.seed(5)
+    np.random.seed(6)
+    expected = random.Random(5).random(), np.random.RandomState(6).random()
+    bandit(seed=3)
+    assert (random.random(), np.random.random()) == expected
 
 
 def state(number: float = 0.0) -> np.ndarray:

@@ -7,7 +7,8 @@ import sys
 
 import pytest
 
-from rl_coach.utilities.dynamic_import import hidden_modules, imported_at_first_use
+from rl_coach.utilities.dynamic_import import hidden_modules, imported_at_first_use, short_dynamic_import
+from rl_coach.utils import CoachError
 
 
 @pytest.fixture
@@ -47,6 +48,28 @@ def test_one_that_is_hidden_is_missing_until_then(modules):
     with hidden_modules("pictures"), pytest.raises(ModuleNotFoundError):
         importlib.import_module("drawing")
     assert importlib.import_module("drawing").draw() == "red"
+
+
+def test_modules_of_the_current_directory_are_found_last(tmp_path, monkeypatch):
+    (tmp_path / "found_here.py").write_text("import beside_it\nnumber = beside_it.number\n")
+    (tmp_path / "beside_it.py").write_text("number = 7\n")
+    (tmp_path / "csv.py").write_text("mine = True\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    assert short_dynamic_import("found_here:number") == 7
+    assert sys.path[-1] == str(tmp_path) and short_dynamic_import("csv:DictReader")
+    for missing in ("not_here_either", "found_here.sub"):
+        with pytest.raises(ModuleNotFoundError, match=missing):
+            short_dynamic_import(f"{missing}:number")
+    for name in ("found_here", "beside_it"):
+        sys.modules.pop(name, None)
+
+
+def test_a_module_that_fails_is_one_line(tmp_path):
+    file = tmp_path / "fails.py"
+    file.write_text("1 / 0\n")
+    with pytest.raises(CoachError, match=r"fails.py:1: ZeroDivisionError: division by zero"):
+        short_dynamic_import(f"{file}:number")
 
 
 def test_one_that_is_imported_already_stays(modules):

@@ -31,7 +31,9 @@ class DemonstrationReplayParameters(MemoryParameters):
     """
 
     constraints = {
-        "max_size": pair(exactly(MemoryGranularity.Transitions), whole(1), "(MemoryGranularity.Transitions, 1000000)"),
+        "max_size": pair(
+            exactly(MemoryGranularity.Transitions), whole(1, 10**15), "(MemoryGranularity.Transitions, 1000000)"
+        ),
         "alpha": number(0),
         "beta": schedule(number(0)),
         "epsilon": number(above=0),

@@ -26,7 +26,9 @@ class ExperienceReplayParameters(MemoryParameters):
     """
 
     constraints = {
-        "max_size": pair(exactly(MemoryGranularity.Transitions), whole(1), "(MemoryGranularity.Transitions, 1000000)"),
+        "max_size": pair(
+            exactly(MemoryGranularity.Transitions), whole(1, 10**15), "(MemoryGranularity.Transitions, 1000000)"
+        ),
         "allow_duplicates_in_batch_sampling": FLAG,
     }
 

@@ -1,0 +1,66 @@
+"""``coach evaluate`` of a trained policy, such as ``coach fetch`` writes, without the run that it comes from."""
+
+from __future__ import annotations
+
+from typing import Any, Sequence
+
+from rl_coach.base_parameters import VisualizationParameters
+from rl_coach.command_line import arguments as command_line
+from rl_coach.command_line import preset_catalogue
+from rl_coach.core_types import RunPhase
+from rl_coach.environments.gym_environment import GymVectorEnvironment
+from rl_coach.environments.reward_ranges import range_of_episodes
+from rl_coach.graph_managers.building import make_environment
+from rl_coach.policy import Policy
+from rl_coach.runs.evaluation import EvaluationStatistics
+from rl_coach.utilities.errors import refuse
+from rl_coach.utilities.stop_signals import stop_signals
+from rl_coach.utils import CoachError
+
+
+def evaluate(folder: str, arguments: Sequence[str]) -> None:
+    """Play with a policy, best action in each step, and print the mean reward with its interval.
+
+    :param folder: has a ``policy.json``
+    :param arguments: of ``coach evaluate``, those after the folder
+    :raises CoachError: the policy is damaged, or does not fit the level
+    """
+    args = command_line.get_policy_evaluation_parser().parse_args(arguments)
+    policy = Policy.load(folder)
+    parameters = _environment_parameters(folder, policy, args.level)
+    environment = make_environment(parameters, args.seed, VisualizationParameters(render=args.render))
+    environment.phase = RunPhase.TEST
+    rewards: list[float] = []
+    try:
+        spaces = environment.state_space, environment.action_space
+        refuse(f"the policy in '{folder}' {unmet}" for unmet in policy.unmet_by(*spaces))
+        while not rewards or environment.total_steps_counter < args.steps:
+            rewards.append(_play(policy, environment))
+        outcome = EvaluationStatistics.of(rewards, range_of_episodes(environment))
+        print(f"{folder}: level {environment.env_id}: {outcome}")
+    finally:
+        environment.close()
+
+
+def _environment_parameters(folder: str, policy: Policy, level: str | None) -> Any:
+    """Those of the policy's preset, if it is one of Coach's: a preset of somebody else is a program."""
+    presets = (*preset_catalogue.list_all_presets(), *preset_catalogue.list_tuned_presets())
+    preset = next((one for one in presets if preset_catalogue.name_of(one) == policy.about.get("preset")), None)
+    if preset is None and level is None:
+        raise CoachError(f"the policy in '{folder}' does not name a preset of Coach: name its environment with -lvl")
+    graph: Any = preset and preset_catalogue.load(preset)
+    parameters = GymVectorEnvironment() if graph is None else graph.env_params
+    if level is not None:
+        parameters.level = level
+    return parameters
+
+
+def _play(policy: Policy, environment: Any) -> float:
+    """:return: the total reward of an episode"""
+    policy.reset()
+    answer = environment.reset_internal_state(force_environment_reset=True)
+    while not answer.game_over:
+        stop_signals.stop_if_asked()
+        action = policy.act_in(answer.next_state)
+        answer = environment.step(environment.action_space.from_raw(action))
+    return float(environment.total_reward_in_current_episode)

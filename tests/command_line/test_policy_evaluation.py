@@ -1,0 +1,81 @@
+"""``coach evaluate`` of the folder of a policy."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import re
+
+import pytest
+
+from rl_coach.coach import BAD_INPUT, DONE, main
+from rl_coach.policy import files as policy_files
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["fetch", "tuned/CartPole_PPO", "-o", "policy"]) == DONE
+    capsys.readouterr()
+    return pathlib.Path("policy")
+
+
+def said(capsys, *arguments: str, code: int = DONE) -> str:
+    assert main(["evaluate", "policy", *arguments]) == code
+    captured = capsys.readouterr()
+    text = captured.err if code else captured.out
+    assert text.count("\n") == 1
+    return text
+
+
+def test_the_mean_reward_and_its_interval(capsys, folder):
+    line = said(capsys, "--steps", "1200", "--seed", "3")
+    assert line.startswith("policy: level CartPole-v1: mean reward 500, 95% confidence interval 500 to 500; ")
+    assert line.endswith(" 3 episodes\n")
+
+
+def test_a_seed_repeats_an_evaluation(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["fetch", "tuned/Acrobot_DQN", "-o", "policy"]) == DONE
+    capsys.readouterr()
+    one, again, other = (said(capsys, "--seed", seed) for seed in ("1", "1", "2"))
+    assert one == again != other
+    mean, low, high = map(float, re.findall(r"reward (\S+), .* (\S+) to (\S+); ", one)[0])
+    assert -500 <= low < mean < high < 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        (["-lvl", "Pendulum-v1"], "needs the observation 'observation' of VectorObservationSpace(shape=(4,))"),
+        (["-lvl", "nowhere"], "no level 'nowhere'"),
+        (["--steps", "0"], "0 is too small"),
+        (["another"], "unknown flag 'another'"),
+        (["--seeds", "3"], "unknown flag '--seeds'"),
+    ],
+)
+def test_what_does_not_fit_is_refused(capsys, folder, arguments, part):
+    assert part in said(capsys, *arguments, code=BAD_INPUT)
+
+
+def test_other_actions_are_refused(capsys, folder):
+    pathlib.Path("one.py").write_text(
+        "import gymnasium\nfrom gymnasium.envs.classic_control import CartPoleEnv\n\n\nclass One(CartPoleEnv):\n"
+        "    def __init__(self):\n        super().__init__()\n"
+        "        self.action_space = gymnasium.spaces.Discrete(3)\n"
+    )
+    assert "the environment has DiscreteActionSpace" in said(capsys, "-lvl", "one:One", code=BAD_INPUT)
+
+
+def test_a_policy_of_another_preset_needs_a_level(capsys, folder):
+    document, model = policy_files.read(folder)
+    document["about"]["preset"] = "mine"
+    for name, content in policy_files.as_files(document, model).items():
+        (folder / name).write_bytes(content)
+    assert "name its environment with -lvl" in said(capsys, code=BAD_INPUT)
+    assert "mean reward 500" in said(capsys, "-lvl", "CartPole-v1")
+
+
+def test_a_damaged_policy_is_one_line(capsys, folder):
+    (folder / "policy.json").write_text(json.dumps({"policy": None}))
+    assert "policy.json' is damaged" in said(capsys, code=BAD_INPUT)
