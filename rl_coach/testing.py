@@ -136,7 +136,7 @@ def _compare(found: Any, expected: Any, tolerance: float, where: str) -> None:
         assert np.shape(found) == np.shape(expected), (
             f"{where} has the shape {np.shape(found)}, not {np.shape(expected)}"
         )
-        digits = 4 * np.finfo(np.float32).eps  # of large numbers
+        digits = 4 * float(np.finfo(np.float32).eps)  # of large numbers
         np.testing.assert_allclose(found, expected, rtol=digits, atol=tolerance, err_msg=where)
 
 

@@ -427,7 +427,7 @@ def _set_temperature(definition: Definition, alpha: float) -> None:
 def _optimize_temperature(definition: Definition, given: Any) -> None:
     name = "alpha_optimizer_spec"
     if given is False:  # the temperature stays
-        temperature = definition.parameters.network_wrappers.pop("temperature")
+        temperature: Any = definition.parameters.network_wrappers.pop("temperature")
         definition.set("algorithm.temperature", math.exp(temperature.trained["log_temperature"]))
     else:
         set_optimizer(definition, Fields({name: given}).fields(name), ["temperature"])
@@ -518,7 +518,11 @@ _EXTRAS = ("preprocessed_states", "internal_states", "used_exploration")
 
 def _given(*names: str) -> dict[str, Callable[[Any], Any]]:
     """Attributes that are parts of the specification."""
-    return {name: lambda agent, name=name: agent.spec.document.get(name) for name in names}
+
+    def of(name: str) -> Callable[[Any], Any]:
+        return lambda agent: agent.spec.document.get(name)
+
+    return {name: of(name) for name in names}
 
 
 def _part_of(kind: type[Component], key: str) -> Callable[[Any], Any]:

@@ -55,6 +55,10 @@ class Space:
         vars(changed).update(ranks)
         return changed
 
+    def to_gymnasium(self) -> Any:
+        """Gymnasium's space of one value."""
+        raise NotImplementedError(f"{type(self).__name__} has no space of Gymnasium's")
+
     def __eq__(self, other: Any) -> bool:
         return type(self) is type(other) and vars(self) == vars(other)
 

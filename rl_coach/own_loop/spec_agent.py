@@ -339,7 +339,7 @@ class SpecAgent(Agent):
         given = recorded.batch(self._core, self._environments[0], self._chosen(renamed(batch)))
         return loop.columns(loop.filtered(given, False))
 
-    def import_observations(  # type: ignore[override]  # the name of both systems
+    def import_observations(  # the argument has the name of both systems
         self, observations: Mapping[str, Any] | Iterable[Mapping[str, Any]]
     ) -> int:
         return super().import_observations(self._chosen(renamed(observations)))

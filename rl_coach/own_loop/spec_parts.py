@@ -180,7 +180,7 @@ def stack_of(value: Any, where: str, defaults: LayerDefaults) -> Stack:
 
 def _stack_of_paths(paths: Sequence[Any], where: str, defaults: LayerDefaults) -> Stack:
     """Paths of layers. Each but the last one is for a state, and ends in an ``output`` that the last path reads."""
-    by_name = {}
+    by_name: dict[str, Stack] = {}
     for number, path in enumerate(paths):
         here, layers = f"{where}[{number}]", list(path)
         ends = [isinstance(one, Mapping) and one.get("type") == "output" for one in layers]
