@@ -1,12 +1,12 @@
-"""A network on MXNet as an ONNX graph."""
+"""A network over array operations as an ONNX graph."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from rl_coach.architectures.mxnet_components.network import MXNetNetwork
-from rl_coach.architectures.mxnet_components.network_layers import Pass
-from rl_coach.architectures.mxnet_components.onnx_ops import BATCH, OnnxOps
+from rl_coach.architectures.array_components.layers import Pass
+from rl_coach.architectures.array_components.network import ArrayNetwork
+from rl_coach.architectures.array_components.onnx_ops import BATCH, OnnxOps
 from rl_coach.architectures.network_function import NetworkFunction
 from rl_coach.architectures.onnx_model import hoist_transposes
 from rl_coach.architectures.onnx_predictor import ExportedNetwork
@@ -17,8 +17,8 @@ def export(network: NetworkFunction) -> ExportedNetwork:
 
     The graph has opset 18, a dynamic batch, weights named ``weight_<i>`` and ``buffer_<i>`` and observations by name.
     """
-    if not isinstance(network, MXNetNetwork):
-        raise TypeError(f"{network!r} is no network on MXNet")
+    if not isinstance(network, ArrayNetwork):
+        raise TypeError(f"{network!r} is no network over array operations")
     ops = OnnxOps()
     weights = [ops.input(f"weight_{i}", array.shape) for i, array in enumerate(network.initial_weights())]
     buffers: list = network.initial_buffers()

@@ -1,4 +1,4 @@
-"""What networks compute on ONNX Runtime, one operation at a time; MXNet is not needed for it."""
+"""What networks compute on ONNX Runtime, one operation at a time; no framework is needed for it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import onnxruntime
 import pytest
 
-from rl_coach.architectures.mxnet_components.onnx_ops import BATCH, OnnxOps
+from rl_coach.architectures.array_components.onnx_ops import BATCH, OnnxOps
 
 X = np.array([[-1.5, 0.25, 2.0, -0.5], [0.5, -0.75, 1.0, 3.0]], np.float32)
 W = np.arange(8, dtype=np.float32).reshape(4, 2) / 4 - 1
