@@ -39,7 +39,7 @@ class ComponentTest:
     :param observation_space: of the input: a size, or a space; for a head its features
     :param action_space: of a head or a rule; None for two choices
     :param networks: of an update rule, by name
-    :param framework: ``tensorflow``, ``jax`` or ``mxnet``
+    :param framework: ``tensorflow``, ``jax``, ``mxnet`` or ``torch``
     :param seed: of the initial weights
     :raises CoachError: the framework is not installed, or the part does not fit
     """

@@ -175,7 +175,7 @@ _NARROWEST = 80  # columns of the help
 NEGATABLE = ("checkpoint_memory",)
 MOST_SEEDS = 1000
 DEFAULT_TRIALS = 50
-FRAMEWORKS = ("tensorflow", "jax", "mxnet")
+FRAMEWORKS = ("tensorflow", "jax", "mxnet", "torch")
 ORCHESTRATOR, TRAINER, ROLLOUT_WORKER = RUN_TYPES = ("orchestrator", "trainer", "rollout-worker")
 _NO_KEYWORDS = {"help", "list", "version", "seeds", "at_once", "run_directory", "seeds_program"}
 
