@@ -315,6 +315,13 @@ class Layers:
         """A float32 array that nothing changes."""
         return array.astype(np.float32)
 
+    def module(self, module_class: Any, x: Any) -> Any:
+        """``x`` after a module of PyTorch, which is made of the shape of one row of ``x``.
+
+        :raises CoachError: this is another framework
+        """
+        raise CoachError(f"'{module_class.__name__}' is a module of PyTorch: use -f torch")
+
     def native(self, layer: Any, x: Any) -> Any:
         """``x`` after a layer of the framework's own.
 

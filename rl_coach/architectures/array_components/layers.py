@@ -29,6 +29,7 @@ class Pass:
     :param training: batch normalisation over the batch, and dropout
     :param single_step: each row is a sequence of its own with one step
     :param draws_noise: NoisyNet layers draw new noise; otherwise they use that of the buffers
+    :param parts: all that the first pass has made besides arrays, in order
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class Pass:
         training: bool = False,
         single_step: bool = False,
         draws_noise: bool = False,
+        parts: Sequence = (),
     ):
         self.ops = ops
         self.rng = rng
@@ -48,7 +50,12 @@ class Pass:
         self.draws_noise = draws_noise
         self.buffers = list(buffers)
         self._weights: Iterator = iter(weights)
+        self._parts: Iterator = iter(parts)
         self._num_buffers = 0
+
+    def part(self, make: Callable[[], Any]) -> Any:
+        """The next part of a network that is no array, such as a user's module."""
+        return next(self._parts)
 
     def weight(self, shape: tuple[int, ...], initializer: Initializer, kind: str | None = None) -> Any:
         """The next trained weight."""
@@ -84,6 +91,7 @@ class DrawingPass(Pass):
     :ivar drawn: the trained weights
     :ivar initial_buffers: the untrained state
     :ivar noise: indices of the float buffers that hold noise
+    :ivar parts: all that is no array
     :ivar kinds: indices of the weights of each kind
     """
 
@@ -92,7 +100,12 @@ class DrawingPass(Pass):
         self.drawn: list[np.ndarray] = []
         self.initial_buffers: list[np.ndarray] = []
         self.noise: list[int] = []
+        self.parts: list[Any] = []
         self.kinds: dict[str, list[int]] = {CONVOLUTION: [], UNIT_COLUMNS: []}
+
+    def part(self, make: Callable[[], Any]) -> Any:
+        self.parts.append(make())
+        return self.parts[-1]
 
     def weight(self, shape: tuple[int, ...], initializer: Initializer, kind: str | None = None) -> Any:
         if kind is not None:

@@ -28,6 +28,8 @@ class ArrayNetwork(StructuredNetwork):
         super().__init__(parameters, spaces, name, rng)
         drawing = self._draw()
         self._weights, self._buffers, self.noise_buffers = drawing.drawn, drawing.initial_buffers, drawing.noise
+        self.order = {"weights": list(range(len(self._weights))), "buffers": list(range(len(self._buffers)))}
+        self.parts = drawing.parts
         self.unit_columns, self.convolution_weights = drawing.kinds[UNIT_COLUMNS], drawing.kinds[CONVOLUTION]
 
     def __call__(
@@ -41,7 +43,7 @@ class ArrayNetwork(StructuredNetwork):
     ) -> tuple[Outputs, dict[str, Any], list]:
         ops = self.ops
         values, state = [ops.convert_to_tensor(weight) for weight in weights], [ops.buffer(one) for one in buffers]
-        run = Pass(ops, self.rng, values, state, training, single_step, draws_noise)
+        run = Pass(ops, self.rng, values, state, training, single_step, draws_noise, self.parts)
         given = {name: ops.cast(inputs[name], "float32") for name in self.input_shapes}
         heads, recurrent = self.run(run, given | self._recurrent(inputs))
         return heads, recurrent, run.buffers

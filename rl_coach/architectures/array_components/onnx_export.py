@@ -28,7 +28,9 @@ def export(network: NetworkFunction) -> ExportedNetwork:
     names = [tensor.name for tensor in [*weights, *(buffers[position] for position in positions)]]
     shapes = network.input_shapes | {name: (size,) for name, size in network.recurrent_sizes.items()}
     inputs = {name: ops.input(name, (BATCH, *shape)) for name, shape in shapes.items()}
-    heads, recurrent = network.run(Pass(ops, network.rng, weights, buffers, single_step=True), inputs)
+    heads, recurrent = network.run(
+        Pass(ops, network.rng, weights, buffers, single_step=True, parts=network.parts), inputs
+    )
     outputs = {f"output_{head}_{name}": heads[head][name] for head, name in network.public_outputs}
     outputs |= {f"next_{name}": tensor for name, tensor in recurrent.items()}
     model = ops.model(outputs)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Sequence
+from typing import Any, Callable, Mapping, Sequence
 
 import numpy as np
 import onnx
@@ -81,6 +81,29 @@ class OnnxOps:
         )
         onnx.checker.check_model(model, full_check=True)
         return model
+
+    def include(self, model: onnx.ModelProto, x: OnnxTensor, given: Mapping[str, Any]) -> OnnxTensor:
+        """The output of another graph.
+
+        :param model: has the inputs ``x`` and those of ``given``, and the output ``y``
+        """
+        prefix = f"{self._new_name()}/"
+        names = {"x": x.name} | {name: one.name for name, one in given.items() if isinstance(one, OnnxTensor)}
+
+        def renamed(name: str) -> str:
+            return names.get(name, name and prefix + name)
+
+        for node in model.graph.node:
+            copied = onnx.NodeProto()
+            copied.CopyFrom(node)
+            copied.name = renamed(node.name)
+            copied.input[:], copied.output[:] = map(renamed, node.input), map(renamed, node.output)
+            self._nodes.append(copied)
+        for constant in model.graph.initializer:
+            if constant.name not in names:
+                self._constants.append(numpy_helper.from_array(numpy_helper.to_array(constant), renamed(constant.name)))
+        sizes = [dimension.dim_value for dimension in model.graph.output[0].type.tensor_type.shape.dim]
+        return OnnxTensor(self, renamed("y"), (BATCH, *sizes[1:]))
 
     def convert_to_tensor(self, x: Any) -> OnnxTensor:
         """A constant; a tensor passes as it is."""
