@@ -56,7 +56,7 @@ class OnnxOps:
     """Records one graph. Methods have the names and meaning of ``keras.ops``."""
 
     relu, tanh, sigmoid, softplus = map(_of_shape, ("Relu", "Tanh", "Sigmoid", "Softplus"))
-    exp, log, sqrt, selu = map(_of_shape, ("Exp", "Log", "Sqrt", "Selu"))
+    abs, cos, exp, log, selu, sin, sqrt = map(_of_shape, ("Abs", "Cos", "Exp", "Log", "Selu", "Sin", "Sqrt"))
     softmax, log_softmax = _of_shape("Softmax", axis=-1), _of_shape("LogSoftmax", axis=-1)
 
     def __init__(self) -> None:
@@ -116,6 +116,12 @@ class OnnxOps:
         """A node of two broadcast inputs."""
         x, y = self.convert_to_tensor(x), self.convert_to_tensor(y)
         return self._node(kind, [x, y], _broadcast(x.shape, y.shape))
+
+    def maximum(self, x: Any, y: Any) -> OnnxTensor:
+        return self.elementwise("Max", x, y)
+
+    def minimum(self, x: Any, y: Any) -> OnnxTensor:
+        return self.elementwise("Min", x, y)
 
     def square(self, x: OnnxTensor) -> OnnxTensor:
         return self.elementwise("Mul", x, x)
@@ -191,6 +197,9 @@ class OnnxOps:
     def zeros_like(self, x: OnnxTensor) -> OnnxTensor:
         shape = self._node("Shape", [x], (len(x.shape),))
         return self._node("ConstantOfShape", [shape], x.shape)
+
+    def ones_like(self, x: OnnxTensor) -> OnnxTensor:
+        return self.zeros_like(x) + 1.0
 
     def conv(self, inputs: OnnxTensor, kernel: OnnxTensor, strides: int) -> OnnxTensor:
         """[B, height, width, channels] with a kernel [height, width, channels, filters], without padding."""
