@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from rl_coach.architectures.learner import Learner
+from tests.frameworks import FRAMEWORK
 from tests.zoo.graphs import graph, schedule
 from tests.zoo.parameters import PROBLEMS
 
@@ -22,6 +23,8 @@ MOST_CALLS = 2
 DRAWS_NOISE = ("rainbow", "droq")
 """Agents whose networks draw random numbers, which differ between frameworks."""
 NAMES = [name for name in PROBLEMS if name not in DRAWS_NOISE]
+OTHER_SLOPES = {"jax": ("direct_future_prediction",)}
+"""Agents with a leaky relu of exactly 0, where JAX has the slope 1, and the other frameworks have the smaller one."""
 
 
 class Enough(Exception):
@@ -96,16 +99,14 @@ def main(action: str, directory: str, *names: str) -> None:
         file = pathlib.Path(directory) / f"{name}.pickle"
         if action == "record":
             calls = record(name)
-            assert calls or name in NOT_BY_LEARNER, name
+            assert calls, name
             file.write_bytes(pickle.dumps(calls))
-        else:
+        elif name not in OTHER_SLOPES.get(FRAMEWORK.name, ()):
             try:
                 compare(name, pickle.loads(file.read_bytes()))
             except AssertionError as error:
                 raise AssertionError(f"{name}: {error}") from error
 
-
-NOT_BY_LEARNER: tuple[str, ...] = ()
 
 if __name__ == "__main__":
     main(*sys.argv[1:])
