@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Sequence
+from typing import Any, Sequence
 
 from rl_coach.command_line import arguments as command_line
 
-if TYPE_CHECKING:
-    from rl_coach.launcher import CoachLauncher
 
-
-def run(arguments: Sequence[str], launcher: CoachLauncher) -> None:
+def run(arguments: Sequence[str], launcher: Any) -> None:
     """Build the preset's graph, take the weights, and write a checkpoint.
 
+    :param launcher: a ``CoachLauncher``
     :raises CoachError: for bad input
     """
     own, flags = command_line.get_import_parser().parse_known_args(arguments)
