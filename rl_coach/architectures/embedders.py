@@ -35,10 +35,7 @@ class InputEmbedder:
 
 
 class ModuleEmbedder(InputEmbedder):
-    """An embedder that is a module of PyTorch.
-
-    :param module_class: the subclass of ``torch.nn.Module``, which is called with the shape of one row of its input
-    """
+    """An embedder that is a module of PyTorch; see ``Layers.module``."""
 
     def __init__(self, parameters: InputEmbedderParameters, given: NetworkInput, module_class: Any):
         super().__init__(parameters, given)

@@ -61,10 +61,7 @@ class LSTMMiddleware(FCMiddleware):
 
 
 class ModuleMiddleware(Middleware):
-    """A middleware that is a module of PyTorch.
-
-    :param module_class: the subclass of ``torch.nn.Module``, which is called with the shape of one row of its input
-    """
+    """A middleware that is a module of PyTorch; see ``Layers.module``."""
 
     def __init__(self, parameters: Any, module_class: Any):
         super().__init__(parameters)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from functools import partial
+from typing import Any, Callable, NamedTuple, Sequence
 
 import numpy as np
 
@@ -13,6 +14,18 @@ from rl_coach.base_parameters import NetworkParameters
 from rl_coach.core_types import GradientClippingMethod
 
 LEARNED = ("weights", "slots")
+Called = tuple[Variables, Sequence[Any]]
+"""The variables after a step, and its results."""
+Change = Callable[[Variables, dict[str, Any], list], Called]
+"""A step on columns and scalars."""
+
+
+class PackedBatch(NamedTuple):
+    """[B, width], the packed rows of a batch, its other columns, and the numbers of the update."""
+
+    rows: np.ndarray
+    large: list[np.ndarray]
+    scalars: np.ndarray
 
 
 class VectorStep(TrainingStep):
@@ -65,7 +78,7 @@ class ArrayLearner(Learner):
     """Base of learners that call their framework for each update. The numbers that say which networks learn and which
     targets move stay on the host.
 
-    A framework's subclass makes one update (``_update``) or gradient (``_gradient``).
+    A framework's subclass says how a step is called (``_called``).
     """
 
     step: VectorStep
@@ -86,7 +99,8 @@ class ArrayLearner(Learner):
         rows, scalars = packing.unpack_rows(np, vector), packing.unpack_scalars(np, vector)
         for k in range(int(vector[-1])):
             chosen = slice(k * size, (k + 1) * size) if indices is None else indices[k]
-            variables, row = self._update(layout, variables, *_chosen(packing, rows, large, chosen), scalars[k])
+            batch = PackedBatch(*_chosen(packing, rows, large, chosen), scalars[k])
+            variables, row = self._update(layout, variables, batch)
             outputs.append(row)
         return variables, [np.stack([self.ops.convert_to_numpy(row) for row in outputs])]
 
@@ -95,32 +109,30 @@ class ArrayLearner(Learner):
     ) -> tuple[Variables, list]:
         packing = layout.packing
         rows, scalars = packing.unpack_rows(np, vector), packing.unpack_scalars(np, vector)
-        variables, results = self._gradient(layout, variables, rows, large, scalars[0])
+        change = partial(self._differentiated_by, layout)
+        variables, results = self._called(layout, change, variables, PackedBatch(rows, large, scalars[0]))
         return variables, [self.ops.convert_to_numpy(result) for result in results]
 
-    def _update(
-        self, layout: StepLayout, variables: Variables, rows: np.ndarray, large: list[np.ndarray], scalars: np.ndarray
-    ) -> tuple[Variables, Any]:
-        """The variables after an update, and its outputs in one vector.
+    def _update(self, layout: StepLayout, variables: Variables, batch: PackedBatch) -> tuple[Variables, Any]:
+        """The variables after an update, and its outputs in one vector."""
+        variables, (outputs,) = self._called(layout, partial(self._updated, layout), variables, batch)
+        return variables, outputs
 
-        :param rows: [B, width], the batch's packed rows; ``large`` its other columns
-        :param scalars: the update's numbers
-        """
-        raise NotImplementedError(f"{type(self).__name__} makes no update")
+    def _updated(self, layout: StepLayout, variables: Variables, columns: dict, scalar_row: list) -> Called:
+        after, outputs = self._one_update(layout, variables, columns, scalar_row)
+        return after, [outputs]
 
-    def _gradient(
-        self, layout: StepLayout, variables: Variables, rows: np.ndarray, large: list[np.ndarray], scalars: np.ndarray
-    ) -> tuple[Variables, list]:
-        """The variables, whose buffers alone change; the gradients of each network and the outputs [1, outputs]."""
-        raise NotImplementedError(f"{type(self).__name__} gives no gradients")
-
-    def _traced_gradient(
-        self, layout: StepLayout, variables: Variables, columns: dict[str, Any], scalar_row: Any
-    ) -> tuple[Variables, list]:
+    def _differentiated_by(self, layout: StepLayout, variables: Variables, columns: dict, scalar_row: list) -> Called:
         found, buffers, outputs = self._one_gradient(layout, variables, columns, scalar_row)
         after = {name: {**groups, "buffers": buffers[name]} for name, groups in variables.items()}
-        names = self._output_names[layout.stages].losses
-        return after, [*(found[name].vector for name in names), outputs]
+        return after, [*(found[name].vector for name in self._output_names[layout.stages].losses), outputs]
+
+    def _called(self, layout: StepLayout, change: Change, variables: Variables, batch: PackedBatch) -> Called:
+        """The variables after a step, and its results.
+
+        :param change: the step; it is the same for each call with one layout
+        """
+        raise NotImplementedError(f"{type(self).__name__} makes no steps")
 
 
 def _chosen(

@@ -7,9 +7,8 @@ from typing import Any, Callable
 
 import numpy as np
 
-from rl_coach.architectures.array_components.learner import ArrayLearner
-from rl_coach.architectures.array_components.pieces import Pieces
-from rl_coach.architectures.array_components.state import ArrayNetworkState
+from rl_coach.architectures.array_components.learner import ArrayLearner, Called, Change, PackedBatch
+from rl_coach.architectures.array_components.state import ArrayNetworkState, Pieces
 from rl_coach.architectures.learner import CompiledStep, Packing, StepLayout, Variables
 from rl_coach.architectures.mxnet_components import ops
 from rl_coach.architectures.mxnet_components.compatible_mxnet import mxnet, numpy_semantics
@@ -75,15 +74,8 @@ class MXNetLearner(ArrayLearner):
 
         return call
 
-    def _update(
-        self, layout: StepLayout, variables: Variables, rows: np.ndarray, large: list[np.ndarray], scalars: np.ndarray
-    ) -> tuple[Variables, Any]:
-        return self._one_update(layout, variables, _columns(layout.packing, rows, large), scalars.tolist())
-
-    def _gradient(
-        self, layout: StepLayout, variables: Variables, rows: np.ndarray, large: list[np.ndarray], scalars: np.ndarray
-    ) -> tuple[Variables, list]:
-        return self._traced_gradient(layout, variables, _columns(layout.packing, rows, large), scalars.tolist())
+    def _called(self, layout: StepLayout, change: Change, variables: Variables, batch: PackedBatch) -> Called:
+        return change(variables, _columns(layout.packing, batch.rows, batch.large), batch.scalars.tolist())
 
 
 def _columns(packing: Packing, rows: np.ndarray, large: list[np.ndarray]) -> dict[str, Any]:

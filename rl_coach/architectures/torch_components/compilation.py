@@ -10,8 +10,6 @@ import hashlib
 import os
 import pathlib
 import shutil
-import signal
-import subprocess
 import sys
 import tempfile
 from typing import Callable, Sequence
@@ -23,14 +21,13 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from rl_coach.architectures.compilation_cache import compilation_cache
 from rl_coach.base_parameters import Frameworks
 from rl_coach.logger import screen
-from rl_coach.utilities.stop_signals import stop_signals
+from rl_coach.utilities.child_process import exit_code
 from rl_coach.utils import CoachError
 
 VARIABLE = "COACH_TORCH_COMPILE"
 Tensors = Sequence[torch.Tensor]
 Step = Callable[[Tensors], Tensors]
 """A function of tensors, which it may write to."""
-_SECONDS_BETWEEN_LOOKS = 0.1
 
 
 def compiled(function: Step, tensors: Tensors) -> Step:
@@ -93,29 +90,13 @@ def _compile(graph: GraphModule, tensors: Tensors, package: pathlib.Path, scratc
         return False
     program, written, errors = (pathlib.Path(scratch) / name for name in ("program.pt2", "step.pt2", "errors"))
     torch.export.save(torch.export.export(graph, tuple(tensors)), program)
-    threads = str(torch.get_num_threads())
-    environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": scratch, "OMP_NUM_THREADS": threads}
-    with open(errors, "wb") as output:
-        child = subprocess.Popen(
-            [sys.executable, "-c", _COMPILE, str(program), str(written)],
-            env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
-        )  # fmt: skip
-    try:
-        while child.poll() is None and stop_signals.asked is None:
-            try:
-                child.wait(_SECONDS_BETWEEN_LOOKS)
-            except subprocess.TimeoutExpired:
-                continue
-    finally:
-        if child.poll() is None:
-            os.killpg(child.pid, signal.SIGKILL)  # with the compiler that it started
-            child.wait()
-    if stop_signals.asked is not None:
+    environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": scratch, "OMP_NUM_THREADS": str(torch.get_num_threads())}
+    code = exit_code([sys.executable, "-c", _COMPILE, str(program), str(written)], environment, errors)
+    if code is None:
         return False
-    if child.returncode:
-        raise CoachError(
-            f"PyTorch could not compile the training step: {_last_line(errors)}; {VARIABLE}=off trains without"
-        )
+    if code:
+        last_line = errors.read_text(errors="replace").strip().rpartition("\n")[2]
+        raise CoachError(f"PyTorch could not compile the training step: {last_line}; {VARIABLE}=off trains without")
     # under another name first: another run may look for it
     unfinished = package.with_suffix(f".{os.getpid()}")
     shutil.copyfile(written, unfinished)
@@ -128,7 +109,3 @@ import sys, torch
 program = torch.export.load(sys.argv[1])
 torch._inductor.aoti_compile_and_package(program, package_path=sys.argv[2])
 """
-
-
-def _last_line(path: pathlib.Path) -> str:
-    return path.read_text(errors="replace").strip().rpartition("\n")[2]

@@ -6,23 +6,18 @@ An update is compiled for each choice of networks that it teaches. A phase of up
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import Any, Callable, Sequence
 
 import numpy as np
 import torch
 
-from rl_coach.architectures.array_components.learner import ArrayLearner
-from rl_coach.architectures.array_components.pieces import Pieces
-from rl_coach.architectures.array_components.state import ArrayNetworkState
+from rl_coach.architectures.array_components.learner import ArrayLearner, Called, Change, PackedBatch
+from rl_coach.architectures.array_components.state import ArrayNetworkState, Pieces
 from rl_coach.architectures.learner import OPTIMIZER_SCALARS, CompiledStep, StepLayout, Variables
 from rl_coach.architectures.network_function import NetworkFunction
 from rl_coach.architectures.torch_components import ops
 from rl_coach.architectures.torch_components.compilation import Step, compiled
 from rl_coach.architectures.update import Move, Stage, TrainingStep
-
-Change = Callable[[Variables, dict[str, Any], list], "tuple[Variables, list]"]
-"""The variables after a step on columns and scalars, and its results."""
 
 
 class TorchNetworkState(ArrayNetworkState):
@@ -101,47 +96,23 @@ class TorchLearner(ArrayLearner):
 
         return call
 
-    def _update(
-        self, layout: StepLayout, variables: Variables, rows: np.ndarray, large: list[np.ndarray], scalars: np.ndarray
-    ) -> tuple[Variables, Any]:
+    def _update(self, layout: StepLayout, variables: Variables, batch: PackedBatch) -> tuple[Variables, Any]:
         # targets follow outside: whether one moves needs no step of its own then
-        without_targets = replace(layout, target_rates={}, moving=())
-
-        def update(variables: Variables, columns: dict[str, Any], scalar_row: list) -> tuple[Variables, list]:
-            after, outputs = self._one_update(without_targets, variables, columns, scalar_row)
-            return after, [outputs]
-
-        (outputs,) = self._called(layout, update, variables, rows, large, scalars)
-        first_mask = len(scalars) - len(layout.moving)
-        moves = dict(zip(layout.moving, scalars[first_mask:]))
+        variables, outputs = super()._update(layout, variables, batch)
+        moves = dict(zip(layout.moving, batch.scalars[len(batch.scalars) - len(layout.moving) :]))
         for name, rate in layout.target_rates.items():
             if moves.get(name, 1) > 0:
                 self.networks[name].update_target(rate)
         return variables, outputs
 
-    def _gradient(
-        self, layout: StepLayout, variables: Variables, rows: np.ndarray, large: list[np.ndarray], scalars: np.ndarray
-    ) -> tuple[Variables, list]:
-        return variables, self._called(
-            layout, partial(self._traced_gradient, layout), variables, rows, large, scalars
-        )  # fmt: skip
+    def _updated(self, layout: StepLayout, *others: Any) -> Called:
+        return super()._updated(replace(layout, target_rates={}, moving=()), *others)
 
-    def _called(
-        self,
-        layout: StepLayout,
-        change: Change,
-        variables: Variables,
-        rows: np.ndarray,
-        large: list[np.ndarray],
-        scalars: np.ndarray,
-    ) -> Sequence[torch.Tensor]:
-        """The results of a step, which is made when it is called for the first time.
-
-        :param change: the step; it is the same for each call with one layout
-        """
+    def _called(self, layout: StepLayout, change: Change, variables: Variables, batch: PackedBatch) -> Called:
+        scalars = batch.scalars
         first_mask = len(self.networks) * OPTIMIZER_SCALARS + len(layout.scalar_names)
         learning = [float(mask) for mask in scalars[first_mask : first_mask + len(layout.learning)]]
-        given = [*flattened(variables), *map(_tensor, (rows, scalars[:first_mask], *large))]
+        given = [*flattened(variables), *map(_tensor, (batch.rows, scalars[:first_mask], *batch.large))]
         key = (id(layout), *learning)
         if key not in self._steps:
 
@@ -156,7 +127,7 @@ class TorchLearner(ArrayLearner):
 
             has_moves = any(stage.move for stage in layout.stages)  # which loop for as long as numbers say
             self._steps[key] = step if has_moves else compiled(step, given)
-        return self._steps[key](given)
+        return variables, self._steps[key](given)
 
 
 def _marked(array: torch.Tensor) -> torch.Tensor:

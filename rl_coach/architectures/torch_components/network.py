@@ -13,7 +13,7 @@ import torch
 from rl_coach.architectures.array_components.layers import ArrayLayers
 from rl_coach.architectures.array_components.network import ArrayNetwork
 from rl_coach.architectures.array_components.onnx_ops import BATCH, OPSET, OnnxOps
-from rl_coach.architectures.initializers import Initializer
+from rl_coach.architectures.initializers import Constant
 from rl_coach.architectures.torch_components import ops
 from rl_coach.utils import CoachError
 
@@ -36,20 +36,10 @@ class TorchLayers(ArrayLayers):
         return y
 
     def _weight(self, tensor: torch.Tensor) -> Any:
-        return self.run.weight(tuple(tensor.shape), Given(tensor))
+        return self.run.weight(tuple(tensor.shape), Constant(tensor.detach().numpy()))
 
     def _buffer(self, tensor: torch.Tensor) -> int:
-        return self.run.buffer(tuple(tensor.shape), Given(tensor))
-
-
-class Given(Initializer):
-    """Initial values that a module has drawn."""
-
-    def __init__(self, tensor: torch.Tensor):
-        self.array = tensor.detach().numpy()
-
-    def __call__(self, shape: Any, dtype: Any = None, **kwargs: Any) -> np.ndarray:
-        return np.array(self.array)
+        return self.run.buffer(tuple(tensor.shape), Constant(tensor.detach().numpy()))
 
 
 def made(module_class: Any, shape: tuple[int, ...], rng: np.random.Generator) -> torch.nn.Module:

@@ -99,6 +99,7 @@ sin = _of_one(torch.sin)
 softplus = _of_one(functional.softplus)
 sqrt = _of_one(torch.sqrt)
 square = _of_one(torch.square)
+squeeze = _of_one(torch.squeeze)
 std = _of_one(functools.partial(torch.std, correction=0))
 stop_gradient = _of_one(torch.Tensor.detach)
 sum = _of_one(torch.sum)
@@ -142,11 +143,6 @@ def stack(xs: Sequence[Any], axis: int = 0) -> torch.Tensor:
 def split(x: torch.Tensor, indices_or_sections: int, axis: int = 0) -> Sequence[torch.Tensor]:
     """So many equal parts along an axis."""
     return torch.split(x, x.shape[axis] // indices_or_sections, dim=axis)
-
-
-def squeeze(x: Any, axis: int | None = None) -> torch.Tensor:
-    """``x`` without an axis of size 1, or without all of them."""
-    return torch.squeeze(convert_to_tensor(x)) if axis is None else torch.squeeze(convert_to_tensor(x), axis)
 
 
 def transpose(x: torch.Tensor, axes: Sequence[int] | None = None) -> torch.Tensor:
