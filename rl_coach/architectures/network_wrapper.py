@@ -270,7 +270,7 @@ def _reordered(
     """
     if written is None or wanted is None or written == wanted:
         return arrays
-    found = []
+    found: list[np.ndarray] = []
     for start in range(
         0, len(own), max(1, len(wanted))
     ):  # an optimizer's slots have the order of the weights several times

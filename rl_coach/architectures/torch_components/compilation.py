@@ -61,12 +61,13 @@ def _loaded(package: pathlib.Path) -> Step:
     """The step of a package. :raises CoachError: it is damaged"""
     try:
         # PyTorch's documented function imports all of Inductor for this, which takes seconds
-        return torch._C._aoti.AOTIModelPackageLoader(str(package), "model", True, 1, -1).run
+        loader = torch._C._aoti.AOTIModelPackageLoader(str(package), "model", True, 1, -1)
     except RuntimeError as error:
         package.unlink()
         raise CoachError(
             f"a compiled step that an earlier run kept was damaged; {package} is deleted now: start again"
         ) from error
+    return lambda given: loader.run(list(given))
 
 
 def _digest(graph: GraphModule, tensors: Tensors) -> str:

@@ -116,7 +116,7 @@ class TorchLearner(ArrayLearner):
         key = (id(layout), *learning)
         if key not in self._steps:
 
-            def step(given: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+            def step(given: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
                 state, (rows, numbers, *large) = filled(variables, given)
                 columns = layout.packing.columns(ops, rows) | dict(zip(layout.packing.large, large))
                 after, results = change(state, columns, [*numbers.unbind(), *learning])

@@ -66,7 +66,8 @@ def made(module_class: Any, shape: tuple[int, ...], rng: np.random.Generator) ->
 
 def exported(module: torch.nn.Module, shape: tuple[Any, ...]) -> Any:
     """The ``ModelProto`` of a module as it acts; weights and buffers are inputs of their own names."""
-    file, example = io.BytesIO(), torch.zeros((2, *shape[1:]))
+    file: Any = io.BytesIO()
+    example = torch.zeros((2, *shape[1:]))
     rows = {"x": {0: BATCH}, "y": {0: BATCH}}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the newer exporter needs a package more, and names weights otherwise
