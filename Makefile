@@ -5,6 +5,7 @@
 # make golden  trains every preset that has a reward to reach (hours)
 # make golden-table  trains them with three seeds each and writes the tables in docs; goes on if interrupted
 # make mxnet   runs the tests of networks and agents on MXNet, in an environment of its own (Python 3.10 to 3.12)
+# make torch   runs the tests of networks and agents on PyTorch, in an environment of its own
 # make bench   measures speed
 # make peers   makes an environment for each library that `make bench` compares with (.venv-sb3, .venv-skrl, ...; 25 GB)
 # make digests  compares the weights and CSVs of short runs of 16 presets with those on record (ten minutes)
@@ -33,7 +34,7 @@ BIN := $(VENV)/bin
 INSTALL := PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --editable
 METADATA := pyproject.toml setup.py
 
-.PHONY: help run test conformance faults soak golden golden-table mxnet bench peers digests mutations lint style types format thin thin-jax docs package install-test cluster-test docker-trainer docker-worker docker-up docker-lint clean
+.PHONY: help run test conformance faults soak golden golden-table mxnet torch bench peers digests mutations lint style types format thin thin-jax docs package install-test cluster-test docker-trainer docker-worker docker-up docker-lint clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p' Makefile | sed '/^$$/q'
@@ -192,6 +193,26 @@ mxnet: $(MXNET_VENV)/.installed
 	  tests/architectures tests/agents
 	$(MXNET_BIN)/python -m tests.conformance run --framework mxnet
 
+# PyTorch needs no other framework either. TORCH names a smaller build, such as TORCH=torch==2.13.0+cpu.
+TORCH_VENV := .venv-torch
+TORCH_BIN := $(TORCH_VENV)/bin
+TORCH ?= torch>=2.13
+
+$(TORCH_VENV)/.installed: $(METADATA)
+	@$(find-python); \
+	echo "making $(TORCH_VENV) with $$($$python --version)"; \
+	$$python -m venv $(TORCH_VENV)
+	$(TORCH_BIN)/python -c '$(WITHOUT_FRAMEWORK)' > $(TORCH_VENV)/requirements.txt
+	$(TORCH_BIN)/python -m pip install --quiet -r $(TORCH_VENV)/requirements.txt \
+	  '$(TORCH)' faiss-cpu pytest pytest-xdist hypothesis
+	$(TORCH_BIN)/python -m pip install --quiet --no-deps --editable .
+	@touch $@
+
+# Most tests run steps uncompiled, because Inductor takes 20 seconds for each.
+torch: $(TORCH_VENV)/.installed
+	COACH_TEST_FRAMEWORK=torch $(TORCH_BIN)/python -m pytest -n auto --maxprocesses 8 -m "not golden and not resume" -q \
+	  tests/architectures tests/agents
+
 $(VENV)/.bench-installed: $(BIN)/python $(METADATA)
 	$(INSTALL) '.[bench,jax,atari]'
 	$(INSTALL_GYMNAX)
@@ -294,6 +315,6 @@ docker-lint: $(VENV)/.test-installed
 	$(BIN)/hadolint --config docker/.hadolint.yaml docker/*.Dockerfile
 
 clean:
-	rm -rf $(VENV) .venv-thin .venv-thin-jax $(MXNET_VENV) $(PEERS:%=.venv-%) build dist *.egg-info
+	rm -rf $(VENV) .venv-thin .venv-thin-jax $(MXNET_VENV) $(TORCH_VENV) $(PEERS:%=.venv-%) build dist *.egg-info
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -65,7 +65,7 @@ STRAIGHT = Peer("benchmarks.straight_side:StraightLoop", ("dqn", "ppo"), None, "
 OWN_LOOPS = ("skrl", "sample_factory", "pufferlib", "rejax")
 """Their ``begin(work, tick)`` trains until ``tick(steps)`` is True. The others give a function that makes steps."""
 
-FRAMEWORKS = ("tensorflow", "jax", "mxnet")
+FRAMEWORKS = ("tensorflow", "jax", "mxnet", "torch")
 """Coach on its frameworks."""
 
 LIBRARIES = (*FRAMEWORKS, *PEERS, "straight", ONE_BY_ONE)

@@ -42,6 +42,7 @@ class Frameworks(Enum):
     tensorflow = "TensorFlow"
     mxnet = "MXNet"
     jax = "JAX"
+    torch = "PyTorch"
     #: ONNX Runtime, for processes that act and do not learn; no choice of ``-f``
     acting = "ONNX Runtime"
 

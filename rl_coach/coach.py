@@ -71,7 +71,7 @@ class CoachInterface(CoachLauncher):
         custom_parameter: str | None = None,
         environment_type: str | None = None,
         exploration_policy_type: str | None = None,
-        framework: Literal["tensorflow", "jax", "mxnet"] | None = None,
+        framework: Literal["tensorflow", "jax", "mxnet", "torch"] | None = None,
         use_cpu: bool = False,
         num_threads: int | None = None,
         apply_stop_condition: bool = False,

@@ -15,7 +15,8 @@ PREDECESSOR = "rl-coach"
 _EXTRA = re.compile(r"""\s*(?:and\s+)?extra\s*==\s*["']([^"']+)["']""")
 _PACKAGES_OF_EXTRAS = {
     "gymnax": ("gymnax",), "playground": ("mujoco_playground",), "pgx": ("pgx",), "envpool": ("envpool",),
-    "jax": ("jax",), "mxnet": ("mxnet",), "atari": ("ale_py",), "mujoco": ("mujoco", "gymnasium_robotics"),
+    "jax": ("jax",), "mxnet": ("mxnet",), "torch": ("torch",), "atari": ("ale_py",),
+    "mujoco": ("mujoco", "gymnasium_robotics"),
     "doom": ("vizdoom",), "minari": ("minari",), "multi-agent": ("pettingzoo", "mpe2", "pymunk"),
     "control": ("dm_control",), "carla": ("carla",), "starcraft": ("pysc2",), "robosuite": ("robosuite",),
     "ray": ("ray",), "tune": ("optuna", "sklearn"), "wandb": ("wandb",), "mlflow": ("mlflow",),

@@ -142,6 +142,7 @@ class CoachLauncher:
         return {
             command_line.EXPORT: self.export,
             command_line.FETCH: self.fetch,
+            command_line.IMPORT: self.import_policy,
             command_line.PUSH: self.push,
             command_line.ALGORITHMS: self.list_algorithms,
             command_line.CHECK_ENVIRONMENT: self.check_environment_and_exit,
@@ -159,6 +160,15 @@ class CoachLauncher:
         from rl_coach.command_line import trained_policies
 
         trained_policies.fetch(arguments)
+
+    def import_policy(self, arguments: Sequence[str]) -> None:
+        """``coach import``: make an experiment from a policy of another library.
+
+        :raises CoachError: for bad input
+        """
+        from rl_coach.command_line import sb3_import
+
+        sb3_import.run(arguments, self)
 
     def push(self, arguments: Sequence[str]) -> None:
         """``coach push``: upload a trained policy.

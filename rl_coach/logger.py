@@ -704,7 +704,7 @@ def run_record() -> dict[str, Any]:
 
 def _versions() -> dict[str, str]:
     versions = {"python": platform.python_version(), "rl_coach": __version__}
-    for package in ("numpy", "gymnasium", "tensorflow", "keras", "jax", "mxnet", "onnxruntime"):
+    for package in ("numpy", "gymnasium", "tensorflow", "keras", "jax", "mxnet", "torch", "onnxruntime"):
         if package in ("numpy", "gymnasium") or package in sys.modules:
             try:
                 versions[package] = metadata.version(package)

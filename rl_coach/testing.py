@@ -35,7 +35,7 @@ class ComponentTest:
     :param observation_space: of the input: a size, or a space; for a head its features
     :param action_space: of a head or a rule; None for two choices
     :param networks: of an update rule, by name
-    :param framework: ``tensorflow``, ``jax`` or ``mxnet``; None for the one that the process runs
+    :param framework: ``tensorflow``, ``jax``, ``mxnet`` or ``torch``; None for the one that the process runs
     :param seed: of the initial weights
     :param input_spaces: of a component of ``rl_coach.own_loop.rlgraph``: the spaces of its methods' arguments, by name;
         ``action_space`` is RLgraph's then

@@ -22,6 +22,9 @@ settings.load_profile("untimed")
 if redis_server := os.environ.get("COACH_TEST_REDIS"):
     os.environ["PATH"] = f"{os.path.dirname(os.path.abspath(redis_server))}{os.pathsep}{os.environ['PATH']}"
 
+# PyTorch compiles a step in 20 seconds; tests of what is compiled switch it on.
+os.environ.setdefault("COACH_TORCH_COMPILE", "off")
+
 # A shell has what it starts in the background ignore Ctrl-C, and nohup a closed terminal; what the tests start would
 # inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

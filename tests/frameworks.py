@@ -26,14 +26,13 @@ def not_on_mxnet(reason: str) -> pytest.MarkDecorator:
     return pytest.mark.skipif(FRAMEWORK is Frameworks.mxnet, reason=f"on MXNet, {reason}")
 
 
-NOT_ON_MXNET = {
-    "drq": "networks share no convolutions",
-    "simba_v2": "networks keep no weights on a sphere",
-    "trpo": "there are no second derivatives",
-}
+NOT_ON_MXNET = {"trpo": "there are no second derivatives"}
 """Why an agent does not learn there, by its name in the zoo."""
 
-in_layers_of_keras = not_on_mxnet("a network's layers lie in another order; the rule is the same function")
+in_layers_of_keras = pytest.mark.skipif(
+    FRAMEWORK in (Frameworks.mxnet, Frameworks.torch),
+    reason="a network's layers lie in another order; the rule is the same function",
+)
 
 
 def agents_of_zoo(names: Iterable[str], slow: Container[str] = ()) -> list[Any]:

@@ -270,6 +270,7 @@ OF_EXTRAS: dict[str, tuple[str, ...]] = {
     "playground": ("coach", "-p", "Mujoco_DDPG", "-lvl", "playground:CartpoleBalance", "-f", "jax", "-cp", SHORT),
     "pgx": ("coach", "-p", "CartPole_DQN", "-lvl", "pgx:tic_tac_toe", "-f", "jax", "-cp", f"{AS_VECTOR}; {SHORT}"),
     "mxnet": ("coach", "-p", "CartPole_DQN", "-f", "mxnet", "-cp", SHORT),
+    "torch": ("coach", "-p", "CartPole_DQN", "-f", "torch", "-cp", SHORT),
     "atari": ("coach", "-p", "Atari_DQN", "-lvl", "pong", "-cp", SMALL_MEMORY),
     "nec": ("coach", "-p", "CartPole_NEC", "-cp", f"agent_params.algorithm.dnd_size=100; {SHORT}"),
     "envpool": ("coach", "-p", "CartPole_DQN", "-lvl", "envpool:CartPole-v1", "-cp", SHORT),

@@ -16,6 +16,7 @@ def component_class(wanted: Any, known: Mapping[str, type[Component]], base: typ
     :param wanted: a name in ``known``, ``'module:Class'`` (or ``'file.py:Class'``), or a class
     :param known: Coach's own
     :param base: the class that the one found must derive from
+    :return: a subclass of ``base``, or of ``torch.nn.Module``
     :raises CoachError: there is no such class, or it is no subclass of ``base``, or one of a class that is gone
     """
     found = wanted
@@ -23,9 +24,14 @@ def component_class(wanted: Any, known: Mapping[str, type[Component]], base: typ
         found = known[wanted] if wanted in known else _imported(wanted, known, base)
     if isinstance(found, type) and issubclass(found, RetiredBase):
         found.refuse()
-    if not (isinstance(found, type) and issubclass(found, base)):
+    if not (isinstance(found, type) and (issubclass(found, base) or is_torch_module(found))):
         raise CoachError(f"{wanted!r} is no network part: it must be a subclass of {base.__module__}.{base.__name__}")
     return found
+
+
+def is_torch_module(part: type) -> bool:
+    """True for a subclass of ``torch.nn.Module``; PyTorch is not imported to find out."""
+    return any((one.__module__, one.__name__) == ("torch.nn.modules.module", "Module") for one in part.__mro__)
 
 
 def _imported(path: str, known: Mapping[str, type], base: type) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rl_coach.architectures.components import component_class
+from rl_coach.architectures.components import component_class, is_torch_module
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.layers import Layers
 from rl_coach.architectures.network_inputs import NetworkInput
@@ -34,9 +34,21 @@ class InputEmbedder:
         return layers.flatten(x) if self.parameters.flatten and len(x.shape) > 2 else x
 
 
+class ModuleEmbedder(InputEmbedder):
+    """An embedder that is a module of PyTorch; see ``Layers.module``."""
+
+    def __init__(self, parameters: InputEmbedderParameters, given: NetworkInput, module_class: Any):
+        super().__init__(parameters, given)
+        self.module_class = module_class
+
+    def embed(self, layers: Layers, x: Any) -> Any:
+        return layers.module(self.module_class, x)
+
+
 EMBEDDERS: dict[str, type[InputEmbedder]] = {"InputEmbedder": InputEmbedder}
 
 
 def make_embedder(parameters: InputEmbedderParameters, given: NetworkInput) -> InputEmbedder:
     """The embedder that ``parameters.path`` names."""
-    return component_class(parameters.path, EMBEDDERS, InputEmbedder)(parameters, given)
+    found = component_class(parameters.path, EMBEDDERS, InputEmbedder)
+    return ModuleEmbedder(parameters, given, found) if is_torch_module(found) else found(parameters, given)

@@ -58,6 +58,9 @@ _FRAMEWORKS = {
         f"{install_command('mxnet')} (Python up to 3.12)",
         uses_keras=False,
     ),
+    Frameworks.torch: _Framework(
+        "rl_coach.architectures.torch_components.framework", "torch", install_command("torch"), uses_keras=False
+    ),
     Frameworks.acting: _Framework(
         "rl_coach.architectures.acting_components.framework",
         "onnxruntime",

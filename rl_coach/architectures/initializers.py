@@ -67,9 +67,9 @@ class UniformFanIn(Initializer):
 
 
 class Constant(Initializer):
-    """The same number everywhere."""
+    """The same number everywhere, or given numbers."""
 
-    def __init__(self, value: float):
+    def __init__(self, value: float | np.ndarray):
         self.value = value
 
     def values(self, shape: Sequence[int]) -> np.ndarray:

@@ -262,7 +262,7 @@ class Layers:
     def unit_dense(self, x: Any, units: int) -> Any:
         """A linear layer without offset, [B, F] to [B, units]. The weights of each output have the Euclidean norm 1:
         they start so, and each update ends with their division by their norm (Lee et al. 2025, section 4)."""
-        raise CoachError("this framework keeps no weights on a sphere: use -f tensorflow or -f jax")
+        raise NotImplementedError(f"{type(self).__name__} has no layer on a sphere")
 
     def convolution(self, x: Any, filters: int, size: int, strides: int) -> Any:
         """[B, height, width, channels] after a convolution without padding."""
@@ -314,6 +314,13 @@ class Layers:
     def constant(self, array: np.ndarray) -> Any:
         """A float32 array that nothing changes."""
         return array.astype(np.float32)
+
+    def module(self, module_class: Any, x: Any) -> Any:
+        """``x`` after a module of PyTorch, which is made of the shape of one row of ``x``.
+
+        :raises CoachError: this is another framework
+        """
+        raise CoachError(f"'{module_class.__name__}' is a module of PyTorch: use -f torch")
 
     def native(self, layer: Any, x: Any) -> Any:
         """``x`` after a layer of the framework's own.

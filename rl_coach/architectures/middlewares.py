@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rl_coach.architectures import schemes
-from rl_coach.architectures.components import component_class
+from rl_coach.architectures.components import component_class, is_torch_module
 from rl_coach.architectures.layers import Layers
 from rl_coach.architectures.middleware_parameters import MiddlewareParameters
 
@@ -60,9 +60,21 @@ class LSTMMiddleware(FCMiddleware):
         return x, {"lstm_h": h, "lstm_c": c}
 
 
+class ModuleMiddleware(Middleware):
+    """A middleware that is a module of PyTorch; see ``Layers.module``."""
+
+    def __init__(self, parameters: Any, module_class: Any):
+        super().__init__(parameters)
+        self.module_class = module_class
+
+    def __call__(self, layers: Layers, x: Any, state: State) -> tuple[Any, State]:
+        return layers.module(self.module_class, x), {}
+
+
 MIDDLEWARES: dict[str, type[Middleware]] = {"FCMiddleware": FCMiddleware, "LSTMMiddleware": LSTMMiddleware}
 
 
 def make_middleware(parameters: MiddlewareParameters) -> Middleware:
     """The middleware that ``parameters.path`` names."""
-    return component_class(parameters.path, MIDDLEWARES, Middleware)(parameters)
+    found = component_class(parameters.path, MIDDLEWARES, Middleware)
+    return ModuleMiddleware(parameters, found) if is_torch_module(found) else found(parameters)

@@ -29,6 +29,8 @@ class NetworkFunction:
     :ivar unit_columns: the weights whose columns each update divides by their norms, by their position
     :ivar convolution_weights: kernels and biases of convolutions, by their position
     :ivar kept_names: the names of buffers that an update rule may replace, which are all or none of them
+    :ivar order: for ``weights`` and ``buffers`` the place of each array in the order in which layers are made, the same
+        on every framework; empty if the network does not know it
     """
 
     def __init__(self, parameters: NetworkParameters, name: str):
@@ -42,6 +44,7 @@ class NetworkFunction:
         self.unit_columns: list[int] = []
         self.convolution_weights: list[int] = []
         self.kept_names: tuple[str, ...] = ()
+        self.order: dict[str, list[int]] = {}
         self._weights: Sequence[Any] = []
         self._buffers: Sequence[Any] = []
 

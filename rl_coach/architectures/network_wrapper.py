@@ -223,6 +223,7 @@ class NetworkWrapper:
             **arrays,
             "accumulated": list(self._target_learning.accumulated),
             "updates": self.state.updates,
+            "order": self.state.function.order,
             "rng": self.rng.bit_generator.state,
         }
 
@@ -232,12 +233,18 @@ class NetworkWrapper:
         :raises ValueError: a shape does not fit
         """
         for group in self.state.groups():
-            self.state.set_arrays(group, _in_order(state[group]))
+            self.state.set_arrays(group, self._read(group, state[group], state))
         if self.state.keeps_for_acting and "kept" in state:
-            self.state.keep({group: _in_order(kept) for group, kept in state["kept"].items()})
+            self.state.keep({group: self._read(group, kept, state) for group, kept in state["kept"].items()})
         self._target_learning.accumulated = list(state["accumulated"])
         self.state.updates = state["updates"]
         self.rng.bit_generator.state = state["rng"]
+
+    def _read(self, group: str, arrays: dict[str, np.ndarray], state: dict) -> list[np.ndarray]:
+        """The arrays of a checkpoint's group in the order of this network."""
+        kind = "buffers" if "buffers" in group else "weights"
+        written, wanted = (order.get(kind) for order in (state.get("order", {}), self.state.function.order))
+        return _reordered(_in_order(arrays), self.state.arrays(group), written, wanted)
 
     def summary(self) -> str:
         """The layers with their shapes and numbers of parameters, as text."""
@@ -251,6 +258,26 @@ def _numbered(arrays: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
 
 def _in_order(numbered: dict[str, np.ndarray]) -> list[np.ndarray]:
     return [numbered[name] for name in sorted(numbered)]
+
+
+def _reordered(
+    arrays: list[np.ndarray], own: list[np.ndarray], written: list[int] | None, wanted: list[int] | None
+) -> list[np.ndarray]:
+    """The arrays of a group, which another framework may have written, in the order that a network wants.
+
+    :param own: those of the network, for which another framework may have no counterpart
+    :param written: the ``order`` of the network that wrote them, None if unknown; ``wanted`` of the one that reads them
+    """
+    if written is None or wanted is None or written == wanted:
+        return arrays
+    found: list[np.ndarray] = []
+    for start in range(
+        0, len(own), max(1, len(wanted))
+    ):  # an optimizer's slots have the order of the weights several times
+        first = len(found) // len(wanted) * len(written)
+        made = dict(zip(written, arrays[first : first + len(written)]))
+        found += [made.get(place, own[start + i]) for i, place in enumerate(wanted)]
+    return found
 
 
 _PREDICTED = {VStateValue: ("v",), QActionStateValue: ("q",), ActionProbabilities: ("probabilities", "mean")}

@@ -32,6 +32,7 @@ _VARIABLES = {
     Frameworks.tensorflow: "TF_NUM_INTRAOP_THREADS",
     Frameworks.jax: "NPROC",
     Frameworks.mxnet: "OMP_NUM_THREADS",
+    Frameworks.torch: "OMP_NUM_THREADS",
 }
 
 
@@ -51,7 +52,7 @@ def set_num_threads(
         raise CoachError(f"num_threads must be at least 1, not {wanted}")
     if wanted is not None and framework in _VARIABLES:
         os.environ[_VARIABLES[framework]] = str(wanted)
-    elif framework in (Frameworks.tensorflow, Frameworks.jax):
+    elif framework in (Frameworks.tensorflow, Frameworks.jax, Frameworks.torch):
         largest = max(largest_product(name, network, spaces) for name, network in networks.items())
         if largest < LARGE_PRODUCT:
             os.environ.setdefault(_VARIABLES[framework], "1")

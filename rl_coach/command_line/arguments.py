@@ -44,6 +44,16 @@ TUNE = "tune"
 FETCH = "fetch"
 ALGORITHMS = "algorithms"
 PUSH = "push"
+IMPORT = "import"
+
+IMPORT_EXAMPLES = """\
+examples:
+  a policy of PPO with two towers of 64 x 64 units:
+    coach import sb3 ppo_cartpole.zip -p tuned/CartPole_PPO -e from_sb3
+  see it play, or train it further:
+    coach evaluate experiments/from_sb3/01_02_2026-10_00
+    coach --resume experiments/from_sb3/01_02_2026-10_00
+"""
 
 EXPORT_EXAMPLES = """\
 examples:
@@ -177,7 +187,7 @@ _NARROWEST = 80  # columns of the help
 NEGATABLE = ("checkpoint_memory",)
 MOST_SEEDS = 1000
 DEFAULT_TRIALS = 50
-FRAMEWORKS = ("tensorflow", "jax", "mxnet")
+FRAMEWORKS = ("tensorflow", "jax", "mxnet", "torch")
 ORCHESTRATOR, TRAINER, ROLLOUT_WORKER = RUN_TYPES = ("orchestrator", "trainer", "rollout-worker")
 _NO_KEYWORDS = {"help", "list", "version", "seeds", "at_once", "run_directory", "seeds_program"}
 
@@ -460,6 +470,7 @@ def get_argument_parser() -> Parser:
         "       coach export EXPERIMENT -o DIR\n"
         "       coach fetch [NAME]\n"
         "       coach push DIR REPO\n"
+        "       coach import sb3 FILE -p PRESET [flags]\n"
         "       coach check-env LEVEL\n"
         "       coach algorithms [TEXT]\n"
         "       coach dataset info|convert|record ...\n"
@@ -551,6 +562,15 @@ def get_export_parser() -> Parser:
     parser.add_argument("--agent", metavar="LEVEL.AGENT", help="which agent, if the run has several")
     forms = f"{POLICY} (default), or {FROZEN_GRAPH}: TensorFlow's, with the tensor names of Coach 1.0.1"
     parser.add_argument("--format", choices=(POLICY, FROZEN_GRAPH), default=POLICY, help=forms)
+    return parser
+
+
+def get_import_parser() -> Parser:
+    """The parser of ``coach import``; the flags that it does not know are those of ``coach``."""
+    about = "Make an experiment from a policy that another library has trained."
+    parser = Parser(f"coach {IMPORT}", about, IMPORT_EXAMPLES, f"coach {IMPORT} sb3 FILE -p PRESET [flags]")
+    parser.add_argument("library", choices=("sb3",), help="Stable-Baselines3")
+    parser.add_argument("file", metavar="FILE", help="the .zip that model.save has written")
     return parser
 
 

@@ -12,7 +12,7 @@ from rl_coach.checkpoint import (
     load_checkpoint,
     save_checkpoint,
 )
-from rl_coach.graph_managers.checkpoint_fit import unmet_by
+from rl_coach.graph_managers.checkpoint_fit import MOVES, unmet_by
 from rl_coach.utilities.errors import refuse
 from rl_coach.utils import CoachError
 
@@ -30,7 +30,8 @@ def save_agent(directory: str, name: str, agent: Any, state: dict[str, Any], fra
     :raises OSError: it cannot be written
     """
     place = os.path.join(directory, agent.name)
-    manifest = {"agent": agent.name, "framework": framework, "fits": {"framework": framework, **agent.fits()}}
+    fits = {"framework": framework, **agent.fits()}
+    manifest = {"agent": agent.name, "framework": framework, **MOVES, "fits": fits}
     path = save_checkpoint(place, name, {"agent": {**state, "memory": None}}, manifest)
     keep_checkpoints(place, keep)
     return path

@@ -20,7 +20,7 @@ from rl_coach.checkpoint import (
     save_checkpoint,
 )
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, TotalStepsCounter, TrainingSteps
-from rl_coach.graph_managers.checkpoint_fit import fits_of, unmet_by
+from rl_coach.graph_managers.checkpoint_fit import MOVES, fits_of, unmet_by
 from rl_coach.graph_managers.graph_state import lost_episode
 from rl_coach.level_manager import LevelManager
 from rl_coach.logger import screen
@@ -225,6 +225,7 @@ class GraphCheckpoints:
             "graph": self._graph,
             "preset": self._task.preset,
             "framework": self._task.framework_type.name,
+            **MOVES,
             "steps": self._counter[EnvironmentSteps],
             "episodes": self._counter[EnvironmentEpisodes],
             "updates": self._counter[TrainingSteps],

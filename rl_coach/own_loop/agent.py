@@ -665,7 +665,7 @@ def make_agent(
     :param heatup_steps: steps of random actions before training; it ends with an episode, as in a preset
     :param updates_itself: learn in ``observe``, as often as the algorithm's settings say; otherwise in ``update`` alone
     :param seed: makes the agent repeatable; None draws one
-    :param framework: ``tensorflow``, ``jax`` or ``mxnet``
+    :param framework: ``tensorflow``, ``jax``, ``mxnet`` or ``torch``
     :param experiment_path: directory for signals and checkpoints; None writes none
     :param reward_threshold: total reward with which an episode is a success; None takes the environment's own
     :param agent_class: a subclass of ``Agent``, or what makes one of the same arguments

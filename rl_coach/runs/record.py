@@ -15,7 +15,7 @@ from rl_coach.utilities.safe_reading import read_json
 
 RECORD_FILE = "experiment.json"
 _DATE = re.compile(r"\d{1,2}_\d{1,2}_\d{4}-\d{1,2}_\d{1,2}([-_]\d+)?")
-_FIXED = ("preset", "level", "framework", "seed", "environment_type")
+_FIXED = ("preset", "level", "seed", "environment_type")
 _NEW_EACH_TIME = (
     "resume", "trust", "evaluated", "list", "open_dashboard", "evaluate", "play", "checkpoint_restore_dir",
     "checkpoint_restore_file", "experiment_name", "experiment_path", "checkpoint_save_dir", "run_directory", "seeds",
@@ -23,7 +23,7 @@ _NEW_EACH_TIME = (
 )  # fmt: skip
 _TEXTS = ("preset", "custom_parameter", "level", "framework", "environment_type", "exploration_policy_type")
 PATHS = ("preset", "level", "environment_type", "exploration_policy_type")
-_FIXED_IN_EVALUATIONS = ("preset", "framework", "exploration_policy_type")
+_FIXED_IN_EVALUATIONS = ("preset", "exploration_policy_type")
 _OF_EVALUATIONS = (
     "preset", "level", "framework", "environment_type", "exploration_policy_type", "custom_parameter", "use_cpu",
     "num_threads",

@@ -62,7 +62,7 @@ def linear(heads: list, has_target: bool = False) -> Any:
 def in_order_of_heads(arrays: list[np.ndarray]) -> list[np.ndarray]:
     """Kernel and bias of the first head, then of the second; Keras holds the last head's first."""
     arrays = [np.array(array, np.float64) for array in arrays]
-    is_turned = len(arrays) == 4 and FRAMEWORK is not Frameworks.mxnet
+    is_turned = len(arrays) == 4 and FRAMEWORK not in (Frameworks.mxnet, Frameworks.torch)
     return [*arrays[2:], *arrays[:2]] if is_turned else arrays
 
 

@@ -20,7 +20,7 @@ from tests.agents.numpy_gradients import (
     one_update,
     recorded_columns,
 )
-from tests.frameworks import NOT_ON_MXNET, not_on_mxnet
+from tests.frameworks import in_layers_of_keras
 from tests.zoo.continuous import simba_v2
 from tests.zoo.environments import Target
 from tests.zoo.graphs import graph
@@ -141,7 +141,7 @@ def reference(agent: Any, columns: dict[str, np.ndarray]) -> dict[str, Weights]:
     return {**weights, "target": target}
 
 
-@not_on_mxnet(NOT_ON_MXNET["simba_v2"])
+@in_layers_of_keras
 def test_several_updates_are_those_of_the_paper(tmp_path):
     agents = []
     for number in range(2):  # one learns, the reference begins where the other one is

@@ -23,7 +23,7 @@ from tests.zoo.environments import Bandit
 from tests.zoo.graphs import graph
 from tests.zoo.parameters import dqn
 
-FRAMEWORKS = {"tensorflow", "keras", "jax", "mxnet"}
+FRAMEWORKS = {"tensorflow", "keras", "jax", "mxnet", "torch"}
 OBSERVATIONS = np.random.default_rng(0).normal(size=(3, 1, 3)).astype(np.float32)
 
 

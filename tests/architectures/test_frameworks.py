@@ -26,6 +26,7 @@ COMPATIBLE_MXNET = "rl_coach.architectures.mxnet_components.compatible_mxnet"
         (Frameworks.tensorflow, "pip install tensorflow"),
         (Frameworks.jax, install_command("jax")),
         (Frameworks.mxnet, install_command("mxnet")),
+        (Frameworks.torch, install_command("torch")),
     ],
 )
 def test_a_framework_that_is_not_installed_says_how_to_install_it(framework, advice, monkeypatch):
@@ -43,8 +44,10 @@ def test_mxnet_beside_a_numpy_that_is_too_new_says_so(monkeypatch):
         importlib.import_module(COMPATIBLE_MXNET)
 
 
-@pytest.mark.slow  # `make test` runs others on JAX, and `make mxnet` on MXNet
-@pytest.mark.parametrize("framework", [pytest.param(name, marks=where_installed(name)) for name in ("jax", "mxnet")])
+@pytest.mark.slow  # `make test` runs others on JAX, `make mxnet` on MXNet, and `make torch` on PyTorch
+@pytest.mark.parametrize(
+    "framework", [pytest.param(name, marks=where_installed(name)) for name in ("jax", "mxnet", "torch")]
+)
 @pytest.mark.parametrize(
     "tests",
     [
@@ -69,8 +72,9 @@ def test_what_every_agent_does_on_jax(tests):
 @pytest.mark.parametrize(
     ("framework", "others"),
     [
-        pytest.param("jax", {"tensorflow", "mxnet"}, marks=where_installed("jax")),
-        pytest.param("mxnet", {"tensorflow", "keras", "jax"}, marks=where_installed("mxnet")),
+        pytest.param("jax", {"tensorflow", "mxnet", "torch"}, marks=where_installed("jax")),
+        pytest.param("mxnet", {"tensorflow", "keras", "jax", "torch"}, marks=where_installed("mxnet")),
+        pytest.param("torch", {"tensorflow", "keras", "jax", "mxnet"}, marks=where_installed("torch")),
     ],
 )
 def test_a_framework_needs_no_other(framework, others):

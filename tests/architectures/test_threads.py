@@ -115,7 +115,12 @@ def test_small_networks_take_one_thread_and_large_ones_all(networks, spaces, thr
 
 @pytest.mark.parametrize(
     ("framework", "variable"),
-    [(Frameworks.tensorflow, TENSORFLOW), (Frameworks.jax, "NPROC"), (Frameworks.mxnet, "OMP_NUM_THREADS")],
+    [
+        (Frameworks.tensorflow, TENSORFLOW),
+        (Frameworks.jax, "NPROC"),
+        (Frameworks.mxnet, "OMP_NUM_THREADS"),
+        (Frameworks.torch, "OMP_NUM_THREADS"),
+    ],
 )
 def test_what_is_wanted_holds_for_every_framework(framework, variable, monkeypatch):
     monkeypatch.setenv(variable, "5")

@@ -17,7 +17,7 @@ from rl_coach.agents.soft_actor_critic_agent import SoftActorCriticAgentParamete
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.frameworks import load_framework
 from rl_coach.architectures.head_parameters import QHeadParameters
-from rl_coach.architectures.layers import BatchnormActivationDropout, Conv2d, Dense
+from rl_coach.architectures.layers import BatchnormActivationDropout, Conv2d, Dense, NoisyNetDense
 from rl_coach.architectures.middleware_parameters import LSTMMiddlewareParameters
 from rl_coach.architectures.update import TrainingStep, UpdateRule
 from rl_coach.base_parameters import NetworkParameters
@@ -48,6 +48,9 @@ def problem(kind: str) -> tuple[dict[str, NetworkParameters], UpdateRule, Spaces
     if kind == "lstm":
         cells = LSTMMiddlewareParameters(number_of_lstm_cells=8)
         return q_network(middleware_parameters=cells), Q_RULE, spaces(VECTOR, DISCRETE)
+    if kind == "dropout":
+        dropped = embedding(NoisyNetDense(8), BatchnormActivationDropout(activation_function="tanh", dropout_rate=0.5))
+        return q_network(input_embedders_parameters=dropped), Q_RULE, spaces(VECTOR, DISCRETE)
     if kind == "batchnorm":
         normalised = embedding(Dense(8), BatchnormActivationDropout(batchnorm=True, activation_function="tanh"))
         return q_network(input_embedders_parameters=normalised), Q_RULE, spaces(VECTOR, DISCRETE)

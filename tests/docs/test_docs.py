@@ -92,6 +92,8 @@ def test_command_lines_are_understood(page, tmp_path):
             args, words[1:] = command_line.get_dataset_parser().parse_known_args(words[2:])
             if args.command != command_line.RECORD:
                 continue
+        if words[1:2] == [command_line.IMPORT]:
+            _, words[1:] = command_line.get_import_parser().parse_known_args(words[2:])
         if words[1:2] == [command_line.EVALUATE]:
             evaluated, flags = command_line.evaluation_arguments(words[2:])
             words[1:] = ["--resume", evaluated[0], *flags]

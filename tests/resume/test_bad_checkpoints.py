@@ -109,10 +109,15 @@ def test_what_only_shows_while_it_is_restored_leaves_everything_as_it_was(dqn, t
     assert_refused(other, dqn[1], "does not fit this graph: the checkpoint's exploration state")
 
 
-def test_another_framework(dqn, monkeypatch):
+def test_another_framework_reads_a_checkpoint_unless_it_is_older_than_the_order_of_layers(dqn, tmp_path, monkeypatch):
     graph, path = dqn
     monkeypatch.setattr(graph.task_parameters, "framework_type", Frameworks.jax)
-    assert_refused(graph, path, "it has tensorflow as its framework, here it is jax")
+    graph.restore_checkpoint(path)
+    old = pathlib.Path(shutil.copytree(path, tmp_path / "0_Step-0.ckpt"))
+    manifest = json.loads((old / MANIFEST_FILE).read_text())
+    del manifest["moves"]
+    (old / MANIFEST_FILE).write_text(json.dumps(manifest))
+    assert_refused(graph, old, "it has tensorflow as its framework, here it is jax")
 
 
 @pytest.mark.parametrize("name", ["arrays.safetensors", "state.json", "manifest.json"])

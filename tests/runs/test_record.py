@@ -71,10 +71,8 @@ def test_another_checkpoint_than_the_newest():
         (("-p", "CartPole_DQN"), "--preset"),
         (("-lvl", "Acrobot-v1"), "--level None"),
         (("--seed", "4"), "--seed 3"),
-        (("-f", "jax"), "--framework tensorflow"),
         (("-e", "other"), "leave out --experiment_name"),
         (("--play",), "to play, start a new run with -p"),
-        (("--evaluate", "-f", "jax"), "--framework tensorflow"),
     ],
 )
 def test_what_contradicts_the_run_is_refused(capsys, flags, message):

@@ -182,7 +182,8 @@ def categorical_critic_rule(settings: MaximumEntropySettings) -> UpdateRule:
         loss = weighted_mean(ops, losses, batch.weights)
         q = z_tm1["q1"]
         signals = {"Q Loss": loss, "Q": weighted_mean(ops, q, batch.weights)}
-        return Update({"q": loss}, errors=q - ops.sum(target * support, axis=-1), signals=signals)
+        mean = ops.sum(target * ops.convert_to_tensor(support), axis=-1)
+        return Update({"q": loss}, errors=q - mean, signals=signals)
 
     return rule
 

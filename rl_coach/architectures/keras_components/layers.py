@@ -17,49 +17,57 @@ class KerasLayers(Layers):
 
     :cvar dense_class: the layer of a matrix and a bias
     :cvar convolution_class: the layer of a convolution
+    :param made: gets the layers in the order in which they are made
     """
 
     dense_class: type[keras.layers.Dense] = keras.layers.Dense
     convolution_class: type[keras.layers.Conv2D] = keras.layers.Conv2D
 
-    def __init__(self, rng: np.random.Generator, settings: LayerSettings):
+    def __init__(self, rng: np.random.Generator, settings: LayerSettings, made: list[keras.layers.Layer]):
         super().__init__(ops, rng, settings)
+        self.made = made
+
+    def _applied(self, layer: keras.layers.Layer, *tensors: Any) -> Any:
+        self.made.append(layer)
+        return layer(*tensors)
 
     def plain_dense(
         self, x: Any, units: int, kernel: Initializer | None = None, bias: Initializer | None = None
     ) -> Any:
-        return self.dense_class(
+        dense = self.dense_class(
             int(units), kernel_initializer=self.kernel(kernel), bias_initializer=self.bias(x.shape[-1], bias)
-        )(x)
+        )
+        return self._applied(dense, x)
 
     def unit_dense(self, x: Any, units: int) -> Any:
-        return UnitDense(int(units), self.rng)(x)
+        return self._applied(UnitDense(int(units), self.rng), x)
 
     def convolution(self, x: Any, filters: int, size: int, strides: int) -> Any:
         bias = self.bias(size * size * x.shape[-1])
         numbers = (int(number) for number in (filters, size, strides))
-        return self.convolution_class(*numbers, kernel_initializer=self.kernel(), bias_initializer=bias)(x)
+        layer = self.convolution_class(*numbers, kernel_initializer=self.kernel(), bias_initializer=bias)
+        return self._applied(layer, x)
 
     def noisy_dense(self, x: Any, units: int) -> Any:
-        return NoisyDense(int(units), self.rng)(x)
+        return self._applied(NoisyDense(int(units), self.rng), x)
 
     def batchnorm(self, x: Any) -> Any:
-        return keras.layers.BatchNormalization()(x)
+        return self._applied(keras.layers.BatchNormalization(), x)
 
     def batch_renorm(self, x: Any, warm_up: int) -> Any:
-        return BatchRenormalization(warm_up)(x)
+        return self._applied(BatchRenormalization(warm_up), x)
 
     def dropout(self, x: Any, rate: float) -> Any:
-        return keras.layers.Dropout(float(rate), seed=int(self.rng.integers(2**31)))(x)
+        return self._applied(keras.layers.Dropout(float(rate), seed=int(self.rng.integers(2**31))), x)
 
     def lstm(self, x: Any, h: Any, c: Any, cells: int) -> tuple[Any, Any, Any]:
-        return LSTMSequences(int(cells), self.kernel(), self.kernel())(x, h, c)
+        return self._applied(LSTMSequences(int(cells), self.kernel(), self.kernel()), x, h, c)
 
     def trained_row(self, x: Any, size: int, initializer: Initializer, function: Callable[[Any], Any]) -> Any:
-        return TrainedRow(size, initializer, function)(x)
+        return self._applied(TrainedRow(size, initializer, function), x)
 
     def native(self, layer: Any, x: Any) -> Any:
-        return layer(x) if isinstance(layer, keras.layers.Layer) else super().native(layer, x)
+        return self._applied(layer, x) if isinstance(layer, keras.layers.Layer) else super().native(layer, x)
 
 
 class TrainedRow(keras.layers.Layer):

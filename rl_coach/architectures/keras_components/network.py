@@ -26,6 +26,7 @@ class KerasNetwork(StructuredNetwork):
 
     def __init__(self, parameters: NetworkParameters, spaces: SpacesDefinition, name: str, rng: np.random.Generator):
         super().__init__(parameters, spaces, name, rng)
+        self._made: list[keras.layers.Layer] = []
         self.model = self._build()
         layers = list(self.model._flatten_layers())
         self._lstm_layers = [layer for layer in layers if isinstance(layer, LSTMSequences)]
@@ -41,6 +42,16 @@ class KerasNetwork(StructuredNetwork):
         noise = {id(buffer) for layer in self._noisy_layers for buffer in (layer.noise_in, layer.noise_out)}
         floats = [buffer for buffer in self._buffers if keras.backend.is_float_dtype(buffer.dtype)]
         self.noise_buffers = [index for index, buffer in enumerate(floats) if id(buffer) in noise]
+        self.order = {"weights": self._places(self._weights), "buffers": self._places(self._buffers)}
+
+    def _places(self, variables: Sequence[keras.Variable]) -> list[int]:
+        """The place of each variable in the order in which layers are made; -1 for the generator of Keras' LSTM, which
+        draws nothing. A layer's generator comes first."""
+        made = [v for one in self._made for v in sorted(one.variables, key=lambda v: v.dtype != "uint32")]
+        unused = {id(v) for one in self._lstm_layers for v in one.non_trainable_variables}
+        wanted = {id(v) for v in variables} - unused
+        places = {key: place for place, key in enumerate(dict.fromkeys(id(v) for v in made if id(v) in wanted))}
+        return [places.get(id(v), -1) for v in variables]
 
     def __call__(
         self,
@@ -78,7 +89,7 @@ class KerasNetwork(StructuredNetwork):
         given = {name: keras.Input(shape, name=_tensor_name(name)) for name, shape in shapes.items()}
         # an input may be an output too, which a Keras model cannot have
         inputs = given | {name: keras.layers.Identity()(given[name]) for name in self.input_shapes}
-        heads, recurrent = self.outputs(partial(self.layers_class, self.rng), inputs)
+        heads, recurrent = self.outputs(partial(self.layers_class, self.rng, made=self._made), inputs)
         self._name_outputs(heads)
         named = {_tensor_name(name): tensor for name, tensor in given.items()}
         return keras.Model(named, {"heads": heads, "recurrent": recurrent}, name=self.name)

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+from rl_coach.architectures.array_components.network import ArrayNetwork
+from rl_coach.architectures.array_components.onnx_export import export
 from rl_coach.architectures.framework import Framework
+from rl_coach.architectures.mxnet_components import ops
+from rl_coach.architectures.mxnet_components.compatible_mxnet import numpy_semantics
 from rl_coach.architectures.mxnet_components.learner import MXNetLearner, MXNetNetworkState
-from rl_coach.architectures.mxnet_components.network import MXNetNetwork
-from rl_coach.architectures.mxnet_components.onnx_export import export
+
+
+class MXNetNetwork(ArrayNetwork):
+    """See ``ArrayNetwork``. Random generators' state stays on the host."""
+
+    ops = ops
+    __call__ = numpy_semantics(ArrayNetwork.__call__)
+    _draw = numpy_semantics(ArrayNetwork._draw)
+
 
 FRAMEWORK = Framework(MXNetNetwork, MXNetNetworkState, MXNetLearner, export)

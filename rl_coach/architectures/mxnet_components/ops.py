@@ -183,3 +183,36 @@ def conv(inputs: Any, kernel: Any, strides: int) -> Any:
     x, k = _np.transpose(inputs, (0, 3, 1, 2)), _np.transpose(kernel, (3, 2, 0, 1))
     y = _npx.convolution(x, k, kernel=size, stride=(strides, strides), num_filter=filters, no_bias=True)
     return _np.transpose(y, (0, 2, 3, 1))
+
+
+def convert_to_numpy(x: Any) -> numpy.ndarray:
+    """``x`` on the host."""
+    return x.asnumpy() if isinstance(x, _np.ndarray) else numpy.asarray(x)
+
+
+def piece(vector: Any, start: int, stop: int, shape: tuple[int, ...]) -> Any:
+    """vector[start:stop] in a shape, on the same memory."""
+    return vector._slice(start, stop).reshape_view(shape)
+
+
+def buffer(array: Any) -> Any:
+    """What is not trained as an array; the state of random generators, which is no float, stays on the host."""
+    return array if array.dtype == numpy.uint32 else convert_to_tensor(array)
+
+
+def dropout_mask(state: numpy.ndarray, shape: tuple[int, ...], rate: float) -> tuple[Any, numpy.ndarray]:
+    """Zeros at this rate, elsewhere 1 / (1 - rate); and the new state of the generator."""
+    rng, after = _generator(state)
+    return convert_to_tensor(((rng.random(shape) >= rate) / (1.0 - rate)).astype(numpy.float32)), after
+
+
+def factorised_noise(state: numpy.ndarray, size: int) -> tuple[Any, numpy.ndarray]:
+    """[size], sign(x) sqrt(|x|) of standard normal x; and the new state of the generator."""
+    rng, after = _generator(state)
+    sample = rng.standard_normal(size)
+    return convert_to_tensor((numpy.sign(sample) * numpy.sqrt(numpy.abs(sample))).astype(numpy.float32)), after
+
+
+def _generator(state: numpy.ndarray) -> tuple[numpy.random.Generator, numpy.ndarray]:
+    seed, count = (int(number) for number in state)
+    return numpy.random.default_rng([seed, count]), numpy.array([seed, count + 1], numpy.uint32)

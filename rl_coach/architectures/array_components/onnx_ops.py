@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Sequence
+from typing import Any, Callable, Mapping, Sequence
 
 import numpy as np
 import onnx
@@ -56,7 +56,7 @@ class OnnxOps:
     """Records one graph. Methods have the names and meaning of ``keras.ops``."""
 
     relu, tanh, sigmoid, softplus = map(_of_shape, ("Relu", "Tanh", "Sigmoid", "Softplus"))
-    exp, log, sqrt, selu = map(_of_shape, ("Exp", "Log", "Sqrt", "Selu"))
+    abs, cos, exp, log, selu, sin, sqrt = map(_of_shape, ("Abs", "Cos", "Exp", "Log", "Selu", "Sin", "Sqrt"))
     softmax, log_softmax = _of_shape("Softmax", axis=-1), _of_shape("LogSoftmax", axis=-1)
 
     def __init__(self) -> None:
@@ -82,6 +82,29 @@ class OnnxOps:
         onnx.checker.check_model(model, full_check=True)
         return model
 
+    def include(self, model: onnx.ModelProto, x: OnnxTensor, given: Mapping[str, Any]) -> OnnxTensor:
+        """The output of another graph.
+
+        :param model: has the inputs ``x`` and those of ``given``, and the output ``y``
+        """
+        prefix = f"{self._new_name()}/"
+        names = {"x": x.name} | {name: one.name for name, one in given.items() if isinstance(one, OnnxTensor)}
+
+        def renamed(name: str) -> str:
+            return names.get(name, name and prefix + name)
+
+        for node in model.graph.node:
+            copied = onnx.NodeProto()
+            copied.CopyFrom(node)
+            copied.name = renamed(node.name)
+            copied.input[:], copied.output[:] = map(renamed, node.input), map(renamed, node.output)
+            self._nodes.append(copied)
+        for constant in model.graph.initializer:
+            if constant.name not in names:
+                self._constants.append(numpy_helper.from_array(numpy_helper.to_array(constant), renamed(constant.name)))
+        sizes = [dimension.dim_value for dimension in model.graph.output[0].type.tensor_type.shape.dim]
+        return OnnxTensor(self, renamed("y"), (BATCH, *sizes[1:]))
+
     def convert_to_tensor(self, x: Any) -> OnnxTensor:
         """A constant; a tensor passes as it is."""
         if isinstance(x, OnnxTensor):
@@ -93,6 +116,12 @@ class OnnxOps:
         """A node of two broadcast inputs."""
         x, y = self.convert_to_tensor(x), self.convert_to_tensor(y)
         return self._node(kind, [x, y], _broadcast(x.shape, y.shape))
+
+    def maximum(self, x: Any, y: Any) -> OnnxTensor:
+        return self.elementwise("Max", x, y)
+
+    def minimum(self, x: Any, y: Any) -> OnnxTensor:
+        return self.elementwise("Min", x, y)
 
     def square(self, x: OnnxTensor) -> OnnxTensor:
         return self.elementwise("Mul", x, x)
@@ -168,6 +197,9 @@ class OnnxOps:
     def zeros_like(self, x: OnnxTensor) -> OnnxTensor:
         shape = self._node("Shape", [x], (len(x.shape),))
         return self._node("ConstantOfShape", [shape], x.shape)
+
+    def ones_like(self, x: OnnxTensor) -> OnnxTensor:
+        return self.zeros_like(x) + 1.0
 
     def conv(self, inputs: OnnxTensor, kernel: OnnxTensor, strides: int) -> OnnxTensor:
         """[B, height, width, channels] with a kernel [height, width, channels, filters], without padding."""

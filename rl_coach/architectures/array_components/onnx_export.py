@@ -1,12 +1,12 @@
-"""A network on MXNet as an ONNX graph."""
+"""A network over array operations as an ONNX graph."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from rl_coach.architectures.mxnet_components.network import MXNetNetwork
-from rl_coach.architectures.mxnet_components.network_layers import Pass
-from rl_coach.architectures.mxnet_components.onnx_ops import BATCH, OnnxOps
+from rl_coach.architectures.array_components.layers import Pass
+from rl_coach.architectures.array_components.network import ArrayNetwork
+from rl_coach.architectures.array_components.onnx_ops import BATCH, OnnxOps
 from rl_coach.architectures.network_function import NetworkFunction
 from rl_coach.architectures.onnx_model import hoist_transposes
 from rl_coach.architectures.onnx_predictor import ExportedNetwork
@@ -17,8 +17,8 @@ def export(network: NetworkFunction) -> ExportedNetwork:
 
     The graph has opset 18, a dynamic batch, weights named ``weight_<i>`` and ``buffer_<i>`` and observations by name.
     """
-    if not isinstance(network, MXNetNetwork):
-        raise TypeError(f"{network!r} is no network on MXNet")
+    if not isinstance(network, ArrayNetwork):
+        raise TypeError(f"{network!r} is no network over array operations")
     ops = OnnxOps()
     weights = [ops.input(f"weight_{i}", array.shape) for i, array in enumerate(network.initial_weights())]
     buffers: list = network.initial_buffers()
@@ -28,7 +28,9 @@ def export(network: NetworkFunction) -> ExportedNetwork:
     names = [tensor.name for tensor in [*weights, *(buffers[position] for position in positions)]]
     shapes = network.input_shapes | {name: (size,) for name, size in network.recurrent_sizes.items()}
     inputs = {name: ops.input(name, (BATCH, *shape)) for name, shape in shapes.items()}
-    heads, recurrent = network.run(Pass(ops, network.rng, weights, buffers, single_step=True), inputs)
+    heads, recurrent = network.run(
+        Pass(ops, network.rng, weights, buffers, single_step=True, parts=network.parts), inputs
+    )
     outputs = {f"output_{head}_{name}": heads[head][name] for head, name in network.public_outputs}
     outputs |= {f"next_{name}": tensor for name, tensor in recurrent.items()}
     model = ops.model(outputs)

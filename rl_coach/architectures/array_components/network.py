@@ -1,4 +1,4 @@
-"""A network as a pure function of its weights, over MXNet's array operations or those that record an ONNX graph."""
+"""A network as a pure function of its weights, over the array operations of a framework or of ONNX."""
 
 from __future__ import annotations
 
@@ -7,24 +7,31 @@ from typing import Any, Sequence
 
 import numpy as np
 
-from rl_coach.architectures.mxnet_components import ops
-from rl_coach.architectures.mxnet_components.compatible_mxnet import numpy_semantics
-from rl_coach.architectures.mxnet_components.network_layers import DrawingPass, MXNetLayers, Pass
+from rl_coach.architectures.array_components.layers import CONVOLUTION, UNIT_COLUMNS, ArrayLayers, DrawingPass, Pass
 from rl_coach.architectures.network_function import Outputs
 from rl_coach.architectures.network_structure import StructuredNetwork
 from rl_coach.base_parameters import NetworkParameters
 from rl_coach.spaces import SpacesDefinition
 
 
-class MXNetNetwork(StructuredNetwork):
-    """A network as a pass over its layers; see ``StructuredNetwork``. Random generators' state stays on the host."""
+class ArrayNetwork(StructuredNetwork):
+    """Base of networks as passes over their layers; see ``StructuredNetwork``.
+
+    :cvar ops: the framework's array operations; besides the names of ``keras.ops`` they have ``conv``, ``buffer``,
+        ``dropout_mask``, ``factorised_noise`` and ``piece``
+    """
+
+    ops: Any
+    layers_class: type[ArrayLayers] = ArrayLayers
 
     def __init__(self, parameters: NetworkParameters, spaces: SpacesDefinition, name: str, rng: np.random.Generator):
         super().__init__(parameters, spaces, name, rng)
         drawing = self._draw()
         self._weights, self._buffers, self.noise_buffers = drawing.drawn, drawing.initial_buffers, drawing.noise
+        self.order = {"weights": list(range(len(self._weights))), "buffers": list(range(len(self._buffers)))}
+        self.parts = drawing.parts
+        self.unit_columns, self.convolution_weights = drawing.kinds[UNIT_COLUMNS], drawing.kinds[CONVOLUTION]
 
-    @numpy_semantics
     def __call__(
         self,
         weights: Sequence,
@@ -34,10 +41,9 @@ class MXNetNetwork(StructuredNetwork):
         single_step: bool = False,
         draws_noise: bool = False,
     ) -> tuple[Outputs, dict[str, Any], list]:
-        values = [ops.convert_to_tensor(weight) for weight in weights]
-        # what is no float serves random generators, on the host
-        state = [buffer if buffer.dtype == np.uint32 else ops.convert_to_tensor(buffer) for buffer in buffers]
-        run = Pass(ops, self.rng, values, state, training, single_step, draws_noise)
+        ops = self.ops
+        values, state = [ops.convert_to_tensor(weight) for weight in weights], [ops.buffer(one) for one in buffers]
+        run = Pass(ops, self.rng, values, state, training, single_step, draws_noise, self.parts)
         given = {name: ops.cast(inputs[name], "float32") for name in self.input_shapes}
         heads, recurrent = self.run(run, given | self._recurrent(inputs))
         return heads, recurrent, run.buffers
@@ -48,18 +54,17 @@ class MXNetNetwork(StructuredNetwork):
         :param inputs: all of ``input_shapes`` and, for a recurrent network, its state
         :return: a dict of outputs for each head, and the new recurrent state
         """
-        return self.outputs(partial(MXNetLayers, run), inputs)
+        return self.outputs(partial(self.layers_class, run), inputs)
 
-    @numpy_semantics
     def _draw(self) -> DrawingPass:
         """The first pass, over one row of zeros."""
-        zeros = {name: ops.zeros((1, *shape)) for name, shape in self.input_shapes.items()}
-        run = DrawingPass(ops, self.rng)
+        zeros = {name: self.ops.zeros((1, *shape)) for name, shape in self.input_shapes.items()}
+        run = DrawingPass(self.ops, self.rng)
         self._name_outputs(self.run(run, zeros | self._recurrent({}))[0])
         return run
 
     def _recurrent(self, inputs: dict[str, Any]) -> dict[str, Any]:
         return {
-            name: ops.convert_to_tensor(inputs[name]) if name in inputs else ops.zeros((1, size))
+            name: self.ops.convert_to_tensor(inputs[name]) if name in inputs else self.ops.zeros((1, size))
             for name, size in self.recurrent_sizes.items()
         }

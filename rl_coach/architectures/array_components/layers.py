@@ -1,4 +1,4 @@
-"""Layers over any array operations: MXNet's, and those that record an ONNX graph.
+"""Layers over any array operations: MXNet's, PyTorch's, and those that record an ONNX graph.
 
 Layers are plain functions of their input and of a ``Pass``, which hands out their weights. The first pass draws the
 weights, in the order in which the network asks for them; every later one hands out given ones in the same order.
@@ -6,17 +6,17 @@ weights, in the order in which the network asks for them; every later one hands 
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, Callable, Iterator, Sequence
 
 import numpy as np
 
-from rl_coach.architectures.initializers import Constant, Initializer, UniformFanIn
+from rl_coach.architectures.initializers import Constant, Initializer, UniformFanIn, UnitColumns
 from rl_coach.architectures.layers import NORM_EPSILON, NORM_MOMENTUM, Layers, LayerSettings, renormalized
 
 NOISE_AT_FIRST = 0.5  # sigma zero of Fortunato et al. 2018, section 3.2
 
-Draw = Callable[[np.random.Generator], np.ndarray]
+CONVOLUTION, UNIT_COLUMNS = "convolution", "unit columns"
+"""Kinds of weights that training steps treat in their own ways."""
 
 
 class Pass:
@@ -29,6 +29,7 @@ class Pass:
     :param training: batch normalisation over the batch, and dropout
     :param single_step: each row is a sequence of its own with one step
     :param draws_noise: NoisyNet layers draw new noise; otherwise they use that of the buffers
+    :param parts: all that the first pass has made besides arrays, in order
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class Pass:
         training: bool = False,
         single_step: bool = False,
         draws_noise: bool = False,
+        parts: Sequence = (),
     ):
         self.ops = ops
         self.rng = rng
@@ -48,9 +50,14 @@ class Pass:
         self.draws_noise = draws_noise
         self.buffers = list(buffers)
         self._weights: Iterator = iter(weights)
+        self._parts: Iterator = iter(parts)
         self._num_buffers = 0
 
-    def weight(self, shape: tuple[int, ...], initializer: Initializer) -> Any:
+    def part(self, make: Callable[[], Any]) -> Any:
+        """The next part of a network that is no array, such as a user's module."""
+        return next(self._parts)
+
+    def weight(self, shape: tuple[int, ...], initializer: Initializer, kind: str | None = None) -> Any:
         """The next trained weight."""
         return next(self._weights)
 
@@ -64,14 +71,18 @@ class Pass:
         return self.buffer((size,), Constant(0.0))
 
     def random_stream(self) -> int:
-        """The position of the next stream of random numbers: a seed, and how often it was drawn from, on the host."""
+        """The position of the next stream of random numbers: a seed, and how often it was drawn from."""
         return self.buffer((2,), Constant(0.0))
 
-    def draw(self, stream: int, draw: Draw) -> Any:
-        """The result of ``draw`` on the next numbers of a stream, as float32."""
-        seed, count = (int(number) for number in self.buffers[stream])
-        self.buffers[stream] = np.array([seed, count + 1], np.uint32)
-        return self.ops.convert_to_tensor(draw(np.random.default_rng([seed, count])).astype(np.float32))
+    def dropout_mask(self, stream: int, shape: tuple[int, ...], rate: float) -> Any:
+        """Zeros at this rate, elsewhere 1 / (1 - rate), from the next numbers of a stream."""
+        mask, self.buffers[stream] = self.ops.dropout_mask(self.buffers[stream], shape, rate)
+        return mask
+
+    def factorised_noise(self, stream: int, size: int) -> Any:
+        """[size], sign(x) sqrt(|x|) of standard normal x, from the next numbers of a stream."""
+        noise, self.buffers[stream] = self.ops.factorised_noise(self.buffers[stream], size)
+        return noise
 
 
 class DrawingPass(Pass):
@@ -80,6 +91,8 @@ class DrawingPass(Pass):
     :ivar drawn: the trained weights
     :ivar initial_buffers: the untrained state
     :ivar noise: indices of the float buffers that hold noise
+    :ivar parts: all that is no array
+    :ivar kinds: indices of the weights of each kind
     """
 
     def __init__(self, ops: Any, rng: np.random.Generator):
@@ -87,8 +100,16 @@ class DrawingPass(Pass):
         self.drawn: list[np.ndarray] = []
         self.initial_buffers: list[np.ndarray] = []
         self.noise: list[int] = []
+        self.parts: list[Any] = []
+        self.kinds: dict[str, list[int]] = {CONVOLUTION: [], UNIT_COLUMNS: []}
 
-    def weight(self, shape: tuple[int, ...], initializer: Initializer) -> Any:
+    def part(self, make: Callable[[], Any]) -> Any:
+        self.parts.append(make())
+        return self.parts[-1]
+
+    def weight(self, shape: tuple[int, ...], initializer: Initializer, kind: str | None = None) -> Any:
+        if kind is not None:
+            self.kinds[kind].append(len(self.drawn))
         self.drawn.append(initializer(shape))
         return self.ops.convert_to_tensor(self.drawn[-1])
 
@@ -104,11 +125,11 @@ class DrawingPass(Pass):
 
     def _add(self, array: np.ndarray) -> int:
         self.initial_buffers.append(array)
-        self.buffers.append(array if array.dtype == np.uint32 else self.ops.convert_to_tensor(array))
+        self.buffers.append(self.ops.buffer(array))
         return len(self.buffers) - 1
 
 
-class MXNetLayers(Layers):
+class ArrayLayers(Layers):
     """Layers of one part of a network, computed at once.
 
     :param run: hands out the weights
@@ -124,9 +145,12 @@ class MXNetLayers(Layers):
         weights = self.run.weight((x.shape[-1], units), self.kernel(kernel))
         return self.ops.matmul(x, weights) + self.run.weight((units,), self.bias(x.shape[-1], bias))
 
+    def unit_dense(self, x: Any, units: int) -> Any:
+        return self.ops.matmul(x, self.run.weight((x.shape[-1], units), UnitColumns(self.rng), UNIT_COLUMNS))
+
     def convolution(self, x: Any, filters: int, size: int, strides: int) -> Any:
-        kernel = self.run.weight((size, size, x.shape[-1], filters), self.kernel())
-        bias = self.run.weight((filters,), self.bias(size * size * x.shape[-1]))
+        kernel = self.run.weight((size, size, x.shape[-1], filters), self.kernel(), CONVOLUTION)
+        bias = self.run.weight((filters,), self.bias(size * size * x.shape[-1]), CONVOLUTION)
         return self.ops.conv(x, kernel, strides) + bias
 
     def trained_row(self, x: Any, size: int, initializer: Initializer, function: Callable[[Any], Any]) -> Any:
@@ -197,7 +221,7 @@ class MXNetLayers(Layers):
         stream = self.run.random_stream()
         if not self.run.training:
             return x
-        return x * self.run.draw(stream, lambda rng: (rng.random(x.shape) >= rate) / (1.0 - rate))
+        return x * self.run.dropout_mask(stream, x.shape, rate)
 
     def noisy_dense(self, x: Any, units: int) -> Any:
         run, ops, fan_in = self.run, self.ops, x.shape[-1]
@@ -209,7 +233,7 @@ class MXNetLayers(Layers):
         positions = run.noise_buffer(fan_in), run.noise_buffer(units)
         if run.draws_noise:
             for position, size in zip(positions, (fan_in, units)):
-                run.buffers[position] = run.draw(stream, partial(_factorised_noise, size=size))
+                run.buffers[position] = run.factorised_noise(stream, size)
         noise_in, noise_out = (run.buffers[position] for position in positions)
         clean = ops.matmul(x, kernel_mean) + bias_mean
         noisy = ops.matmul(x * noise_in, kernel_deviation) * noise_out
@@ -222,8 +246,3 @@ class _OpenForgetGate(Constant):
     def values(self, shape: Sequence[int]) -> np.ndarray:
         zero, value = np.zeros(shape[0] // 4), super().values((shape[0] // 4,))
         return np.concatenate([zero, value, zero, zero])
-
-
-def _factorised_noise(rng: np.random.Generator, size: int) -> np.ndarray:
-    sample = rng.standard_normal(size)
-    return np.sign(sample) * np.sqrt(np.abs(sample))

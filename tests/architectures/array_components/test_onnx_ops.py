@@ -1,4 +1,4 @@
-"""What networks compute on ONNX Runtime, one operation at a time; MXNet is not needed for it."""
+"""What networks compute on ONNX Runtime, one operation at a time; no framework is needed for it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import onnxruntime
 import pytest
 
-from rl_coach.architectures.mxnet_components.onnx_ops import BATCH, OnnxOps
+from rl_coach.architectures.array_components.onnx_ops import BATCH, OnnxOps
 
 X = np.array([[-1.5, 0.25, 2.0, -0.5], [0.5, -0.75, 1.0, 3.0]], np.float32)
 W = np.arange(8, dtype=np.float32).reshape(4, 2) / 4 - 1
@@ -36,6 +36,10 @@ CASES: dict[str, tuple[Callable, Callable]] = {
     "mean": (lambda ops, x, w: ops.mean(x, axis=1, keepdims=True), lambda x: x.mean(1, keepdims=True)),
     "squeezed mean": (lambda ops, x, w: ops.mean(x, axis=-1, keepdims=False), lambda x: x.mean(1)),
     "zeros_like": (lambda ops, x, w: ops.zeros_like(x) + 3.0, lambda x: np.full_like(x, 3)),
+    "ones_like": (lambda ops, x, w: ops.ones_like(x[:, :1]), lambda x: np.ones((len(x), 1))),
+    "maximum": (lambda ops, x, w: ops.maximum(x, 0.5), lambda x: np.maximum(x, 0.5)),
+    "minimum": (lambda ops, x, w: ops.minimum(x, x * x), lambda x: np.minimum(x, x * x)),
+    "waves": (lambda ops, x, w: ops.sin(x) * ops.cos(ops.abs(x)), lambda x: np.sin(x) * np.cos(x)),
     "leaky_relu": (lambda ops, x, w: ops.leaky_relu(x), lambda x: np.where(x > 0, x, 0.2 * x)),
     "elu": (lambda ops, x, w: ops.elu(x), lambda x: np.where(x > 0, x, np.expm1(x))),
     "softplus": (lambda ops, x, w: ops.softplus(x), lambda x: np.log1p(np.exp(x))),

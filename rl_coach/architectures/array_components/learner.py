@@ -1,0 +1,147 @@
+"""Training steps that make one update after the other, each with all weights of a network as one vector."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Callable, NamedTuple, Sequence
+
+import numpy as np
+
+from rl_coach.architectures.array_components.state import with_updated_target
+from rl_coach.architectures.learner import Learner, Packing, StepLayout, Variables
+from rl_coach.architectures.update import TrainingStep
+from rl_coach.base_parameters import NetworkParameters
+from rl_coach.core_types import GradientClippingMethod
+
+LEARNED = ("weights", "slots")
+Called = tuple[Variables, Sequence[Any]]
+"""The variables after a step, and its results."""
+Change = Callable[[Variables, dict[str, Any], list], Called]
+"""A step on columns and scalars."""
+
+
+class PackedBatch(NamedTuple):
+    """[B, width], the packed rows of a batch, its other columns, and the numbers of the update."""
+
+    rows: np.ndarray
+    large: list[np.ndarray]
+    scalars: np.ndarray
+
+
+class VectorStep(TrainingStep):
+    """A training step whose optimizer works on all weights of a network as one vector.
+
+    :param step: the step whose networks, parameters and stages it has
+    """
+
+    def __init__(self, step: TrainingStep):
+        super().__init__(step.networks, step.parameters, step.stages)
+
+    def apply(
+        self, ops: Any, state: dict, gradients: dict[str, Any], buffers: dict, optimizer_scalars: dict[str, Any]
+    ) -> tuple[dict, dict[str, Any]]:
+        if any(self._needs_each_variable(name) for name in self.networks):
+            new_state, norms = super().apply(ops, state, gradients, buffers, optimizer_scalars)
+            for name in gradients:
+                new_state[name] |= {group: state[name][group].replaced(new_state[name][group]) for group in LEARNED}
+            return new_state, norms
+        vectors = {name: groups | {g: groups[g].vectors for g in LEARNED} for name, groups in state.items()}
+        found = {name: group.vectors for name, group in gradients.items()}
+        new_state, norms = super().apply(ops, vectors, found, buffers, optimizer_scalars)
+        for name, old in state.items():
+            new_state[name] |= {group: old[group].with_vectors(new_state[name][group]) for group in LEARNED}
+        return new_state, norms
+
+    def _needs_each_variable(self, name: str) -> bool:
+        return bool(self.networks[name].unit_columns) or _clips_each_variable(self.parameters[name])
+
+    @staticmethod
+    def choose(ops: Any, condition: Any, these: Any, others: Any) -> Any:
+        return these if condition > 0 else others
+
+    @staticmethod
+    def update_targets(state: dict, rates: dict[str, Any]) -> dict:
+        return {**state, **{name: with_updated_target(state[name], rate) for name, rate in rates.items()}}
+
+    def _with_convolutions(self, name: str, groups: dict[str, Any], group: str, convolutions: list) -> dict[str, Any]:
+        changed = super()._with_convolutions(name, groups, group, convolutions)
+        return {**changed, group: groups[group].replaced(changed[group])}
+
+
+def _clips_each_variable(parameters: NetworkParameters) -> bool:
+    return bool(parameters.clip_gradients) and (
+        parameters.gradients_clipping_method == GradientClippingMethod.ClipByNorm
+    )
+
+
+class ArrayLearner(Learner):
+    """Base of learners that call their framework for each update. The numbers that say which networks learn and which
+    targets move stay on the host.
+
+    A framework's subclass says how a step is called (``_called``).
+    """
+
+    step: VectorStep
+
+    def __init__(self, ops: Any, step: TrainingStep, networks: dict[str, Any]):
+        super().__init__(ops, VectorStep(step), networks)
+
+    def _no_gradients(self, weights: Any) -> Any:
+        return weights.with_vectors([self.ops.zeros_like(vector) for vector in weights.vectors])
+
+    def _branch(self, condition: float, one: Callable[[], Any], other: Callable[[], Any]) -> Any:
+        return one() if condition > 0 else other()
+
+    def all_updates(
+        self, layout: StepLayout, variables: Variables, vector: Any, large: list, indices: Any
+    ) -> tuple[Variables, list]:
+        packing, size, outputs = layout.packing, layout.batch_size, []
+        rows, scalars = packing.unpack_rows(np, vector), packing.unpack_scalars(np, vector)
+        for k in range(int(vector[-1])):
+            chosen = slice(k * size, (k + 1) * size) if indices is None else indices[k]
+            batch = PackedBatch(*_chosen(packing, rows, large, chosen), scalars[k])
+            variables, row = self._update(layout, variables, batch)
+            outputs.append(row)
+        return variables, [np.stack([self.ops.convert_to_numpy(row) for row in outputs])]
+
+    def gradients_of_call(
+        self, layout: StepLayout, variables: Variables, vector: Any, large: list, indices: Any
+    ) -> tuple[Variables, list]:
+        packing = layout.packing
+        rows, scalars = packing.unpack_rows(np, vector), packing.unpack_scalars(np, vector)
+        change = partial(self._differentiated_by, layout)
+        variables, results = self._called(layout, change, variables, PackedBatch(rows, large, scalars[0]))
+        return variables, [self.ops.convert_to_numpy(result) for result in results]
+
+    def _update(self, layout: StepLayout, variables: Variables, batch: PackedBatch) -> tuple[Variables, Any]:
+        """The variables after an update, and its outputs in one vector."""
+        variables, (outputs,) = self._called(layout, partial(self._updated, layout), variables, batch)
+        return variables, outputs
+
+    def _updated(self, layout: StepLayout, variables: Variables, columns: dict, scalar_row: list) -> Called:
+        after, outputs = self._one_update(layout, variables, columns, scalar_row)
+        return after, [outputs]
+
+    def _differentiated_by(self, layout: StepLayout, variables: Variables, columns: dict, scalar_row: list) -> Called:
+        found, buffers, outputs = self._one_gradient(layout, variables, columns, scalar_row)
+        after = {name: {**groups, "buffers": buffers[name]} for name, groups in variables.items()}
+        return after, [*(found[name].vector for name in self._output_names[layout.stages].losses), outputs]
+
+    def _called(self, layout: StepLayout, change: Change, variables: Variables, batch: PackedBatch) -> Called:
+        """The variables after a step, and its results.
+
+        :param change: the step; it is the same for each call with one layout
+        """
+        raise NotImplementedError(f"{type(self).__name__} makes no steps")
+
+
+def _chosen(
+    packing: Packing, rows: np.ndarray, large: list[np.ndarray], chosen: Any
+) -> tuple[np.ndarray, list[np.ndarray]]:
+    """The packed rows and the large columns of a batch; a negative index stands for a row of weight 0."""
+    if isinstance(chosen, slice):
+        return rows[chosen], [column[chosen] for column in large]
+    present = np.maximum(chosen, 0)
+    rows = rows[present]
+    rows[chosen < 0, packing.packed["weights"].start] = 0.0
+    return rows, [column[present] for column in large]

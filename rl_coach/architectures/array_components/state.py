@@ -1,0 +1,120 @@
+"""A network's state as vectors: all weights of a network are one array, and so is each slot of the optimizer."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from functools import cached_property
+from typing import Any, Iterator, Sequence
+
+import numpy as np
+
+from rl_coach.architectures.network_function import NetworkFunction
+from rl_coach.architectures.network_state import NetworkState, initial_groups
+
+BUFFERS = ("buffers", "target_buffers")
+Shapes = tuple[tuple[int, ...], ...]
+
+
+class Pieces(Sequence):
+    """Consecutive pieces of vectors, as arrays on the same memory: each operation costs as much as adding thousands of
+    numbers.
+
+    :param ops: the framework's array operations
+    :param vectors: its arrays of one dimension, each cut in the same way
+    :param shapes: the shapes of one vector's pieces, whose sizes add up to its length
+    """
+
+    def __init__(self, ops: Any, vectors: Sequence[Any], shapes: Shapes):
+        self.ops = ops
+        self.vectors = list(vectors)
+        self.shapes = shapes
+
+    @classmethod
+    def of(cls, ops: Any, arrays: Sequence[np.ndarray], shapes: Shapes) -> Pieces:
+        """New vectors with the values of arrays on the host, as many as the shapes go into them."""
+        values = np.concatenate([np.zeros(0, np.float32), *(array.ravel() for array in arrays)])
+        parts = np.split(values, len(arrays) // len(shapes)) if len(values) else []
+        return cls(ops, [ops.convert_to_tensor(part) for part in parts], shapes)
+
+    def with_vectors(self, vectors: Sequence[Any]) -> Pieces:
+        """Other vectors, cut in the same way."""
+        return Pieces(self.ops, vectors, self.shapes)
+
+    def replaced(self, arrays: Sequence[Any]) -> Pieces:
+        """New values of the pieces, in new vectors."""
+        flat, size = [self.ops.reshape(array, (-1,)) for array in arrays], len(self.shapes)
+        return self.with_vectors([self.ops.concatenate(flat[i : i + size]) for i in range(0, len(flat), size)])
+
+    @property
+    def vector(self) -> Any:
+        """The only vector."""
+        (vector,) = self.vectors
+        return vector
+
+    @cached_property
+    def arrays(self) -> list[Any]:
+        """The pieces; those of one ``Pieces`` are always the same objects."""
+        places = self._places()
+        return [self.ops.piece(v, start, stop, shape) for v in self.vectors for start, stop, shape in places]
+
+    def numpy(self) -> list[np.ndarray]:
+        """Copies of the pieces on the host."""
+        places = self._places()
+        values = [np.array(self.ops.convert_to_numpy(vector)) for vector in self.vectors]
+        return [value[start:stop].reshape(shape) for value in values for start, stop, shape in places]
+
+    def _places(self) -> list[tuple[int, int, tuple[int, ...]]]:
+        stops = list(itertools.accumulate(map(math.prod, self.shapes)))
+        return list(zip([0, *stops], stops, self.shapes))
+
+    def __len__(self) -> int:
+        return len(self.vectors) * len(self.shapes)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.arrays[index]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.arrays)
+
+
+class ArrayNetworkState(NetworkState):
+    """See ``NetworkState``. Nothing is ever under way: updates are made when the call returns.
+
+    :param ops: the framework's array operations; see ``ArrayNetwork``
+
+    :ivar variables: arrays by group
+    """
+
+    def __init__(self, ops: Any, function: NetworkFunction, has_target: bool):
+        groups = initial_groups(function, has_target)
+        super().__init__(function, groups)
+        self.ops = ops
+        self.variables: dict[str, Any] = {name: self._held(name, group) for name, group in groups.items()}
+
+    def arrays(self, group: str) -> list[np.ndarray]:
+        held = self.variables[group]
+        if isinstance(held, Pieces):
+            return held.numpy()
+        values = zip(held, self._forms[group])
+        return [np.array(self.ops.convert_to_numpy(value), dtype) for value, (_, dtype) in values]
+
+    def update_target(self, rate: float) -> None:
+        self.variables = with_updated_target(self.variables, rate)
+        self.version += 1
+
+    def _replace(self, group: str, arrays: list[np.ndarray]) -> None:
+        self.variables[group] = self._held(group, arrays)
+
+    def _held(self, group: str, arrays: Sequence[np.ndarray]) -> Any:
+        if group in BUFFERS:
+            return [self.ops.buffer(np.array(array)) for array in arrays]
+        return Pieces.of(self.ops, arrays, tuple(shape for shape, _ in self._forms["weights"]))
+
+
+def with_updated_target(groups: dict[str, Any], rate: float) -> dict[str, Any]:
+    """The groups after the target moved towards the online weights, all of them at once."""
+    online, target = groups["weights"], groups["target_weights"]
+    pairs = zip(online.vectors, target.vectors)
+    vectors = online.vectors if rate == 1 else [old + rate * (new - old) for new, old in pairs]
+    return {**groups, "target_weights": target.with_vectors(vectors), "target_buffers": groups["buffers"]}

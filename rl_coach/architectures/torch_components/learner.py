@@ -1,0 +1,140 @@
+"""A network's state in PyTorch's tensors, and the training steps that change it in place.
+
+An update is compiled for each choice of networks that it teaches. A phase of updates calls it in a loop.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Callable, Sequence
+
+import numpy as np
+import torch
+
+from rl_coach.architectures.array_components.learner import ArrayLearner, Called, Change, PackedBatch
+from rl_coach.architectures.array_components.state import ArrayNetworkState, Pieces
+from rl_coach.architectures.learner import OPTIMIZER_SCALARS, CompiledStep, StepLayout, Variables
+from rl_coach.architectures.network_function import NetworkFunction
+from rl_coach.architectures.torch_components import ops
+from rl_coach.architectures.torch_components.compilation import Step, compiled
+from rl_coach.architectures.update import Move, Stage, TrainingStep
+
+
+class TorchNetworkState(ArrayNetworkState):
+    """See ``ArrayNetworkState``. An update writes to the tensors."""
+
+    def __init__(self, function: NetworkFunction, has_target: bool):
+        super().__init__(ops, function, has_target)
+
+    def update_target(self, rate: float) -> None:
+        groups = self.variables
+        for old, new in zip(groups["target_weights"].vectors, groups["weights"].vectors):
+            # as in TrainingStep.update_targets: target + (online - target) is not exactly online
+            old.copy_(new if rate == 1 else old + rate * (new - old))
+        for old, new in zip(groups["target_buffers"], groups["buffers"]):
+            old.copy_(new)
+        self.version += 1
+
+
+def flattened(variables: Variables) -> list[torch.Tensor]:
+    """The tensors of all networks in one list."""
+    groups = [group for network in variables.values() for group in network.values()]
+    return [tensor for group in groups for tensor in (group.vectors if isinstance(group, Pieces) else group)]
+
+
+def filled(example: Variables, tensors: Sequence[torch.Tensor]) -> tuple[Variables, list[torch.Tensor]]:
+    """The variables that ``flattened`` made a list of, and the tensors behind them."""
+    left = list(tensors)
+
+    def taken(group: Any) -> Any:
+        vectors = group.vectors if isinstance(group, Pieces) else group
+        own, left[: len(vectors)] = left[: len(vectors)], []
+        return group.with_vectors(own) if isinstance(group, Pieces) else own
+
+    filled = {name: {key: taken(group) for key, group in groups.items()} for name, groups in example.items()}
+    return filled, left
+
+
+class TorchLearner(ArrayLearner):
+    """See ``Learner``."""
+
+    networks: dict[str, TorchNetworkState]
+
+    def __init__(self, step: TrainingStep, networks: dict[str, TorchNetworkState], published: tuple[str, ...] = ()):
+        super().__init__(ops, step, networks)  # all weights cost the same to read
+        self._steps: dict[tuple, Step] = {}
+
+    def _gradients(self, function: Callable, weights: dict[str, Any]) -> tuple[dict[str, Any], Any]:
+        # weights that require gradients are those of another derivative, of which this one is a part
+        is_part = any(array.requires_grad for arrays in weights.values() for array in arrays)
+        marked = {name: [_marked(array) for array in arrays] for name, arrays in weights.items()}
+        losses, auxiliary = function(marked)
+        found = {}
+        for name, loss in losses.items():
+            slopes: Sequence[Any] = [None] * len(marked[name])
+            if loss.requires_grad:
+                slopes = torch.autograd.grad(
+                    loss, marked[name], retain_graph=True, create_graph=is_part, allow_unused=True
+                )
+            known = [torch.zeros_like(a) if s is None else s for a, s in zip(marked[name], slopes)]
+            found[name] = weights[name].replaced(known) if isinstance(weights[name], Pieces) else known
+        return found, auxiliary
+
+    def _moved(self, move: Move, stage: Stage, state: dict, gradients: dict, *others: Any) -> tuple[dict, dict, dict]:
+        after, norms, signals = super()._moved(move, stage, state, gradients, *others)
+        for name in gradients:
+            after[name]["weights"] = state[name]["weights"].replaced(after[name]["weights"])
+        return after, norms, signals
+
+    def _compile(self, layout: StepLayout, compute: Callable[..., tuple[Variables, list]]) -> CompiledStep:
+        def call(vector: np.ndarray, large: list[np.ndarray], indices: np.ndarray | None) -> list[np.ndarray]:
+            state = {name: network.variables for name, network in self.networks.items()}
+            _, results = compute(layout, state, vector, large, indices)
+            for network in self.networks.values():
+                network.version += 1
+            return results
+
+        return call
+
+    def _update(self, layout: StepLayout, variables: Variables, batch: PackedBatch) -> tuple[Variables, Any]:
+        # targets follow outside: whether one moves needs no step of its own then
+        variables, outputs = super()._update(layout, variables, batch)
+        moves = dict(zip(layout.moving, batch.scalars[len(batch.scalars) - len(layout.moving) :]))
+        for name, rate in layout.target_rates.items():
+            if moves.get(name, 1) > 0:
+                self.networks[name].update_target(rate)
+        return variables, outputs
+
+    def _updated(self, layout: StepLayout, *others: Any) -> Called:
+        return super()._updated(replace(layout, target_rates={}, moving=()), *others)
+
+    def _called(self, layout: StepLayout, change: Change, variables: Variables, batch: PackedBatch) -> Called:
+        scalars = batch.scalars
+        first_mask = len(self.networks) * OPTIMIZER_SCALARS + len(layout.scalar_names)
+        learning = [float(mask) for mask in scalars[first_mask : first_mask + len(layout.learning)]]
+        given = [*flattened(variables), *map(_tensor, (batch.rows, scalars[:first_mask], *batch.large))]
+        key = (id(layout), *learning)
+        if key not in self._steps:
+
+            def step(given: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
+                state, (rows, numbers, *large) = filled(variables, given)
+                columns = layout.packing.columns(ops, rows) | dict(zip(layout.packing.large, large))
+                after, results = change(state, columns, [*numbers.unbind(), *learning])
+                for old, new in zip(given, flattened(after)):
+                    if new is not old:
+                        old.copy_(new)
+                return results
+
+            has_moves = any(stage.move for stage in layout.stages)  # which loop for as long as numbers say
+            self._steps[key] = step if has_moves else compiled(step, given)
+        return variables, self._steps[key](given)
+
+
+def _marked(array: torch.Tensor) -> torch.Tensor:
+    """The array as one that is differentiated by."""
+    return array.view_as(array) if array.requires_grad else array.detach().requires_grad_(True)
+
+
+def _tensor(array: np.ndarray) -> torch.Tensor:
+    """The array as a tensor on the same memory, unless nobody may write there."""
+    return torch.from_numpy(array if array.flags.writeable else array.copy())

@@ -1,0 +1,85 @@
+"""Networks on PyTorch, of which modules of users may be parts."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from typing import Any
+
+import numpy as np
+import onnx
+import torch
+
+from rl_coach.architectures.array_components.layers import ArrayLayers
+from rl_coach.architectures.array_components.network import ArrayNetwork
+from rl_coach.architectures.array_components.onnx_ops import BATCH, OPSET, OnnxOps
+from rl_coach.architectures.initializers import Constant
+from rl_coach.architectures.torch_components import ops
+from rl_coach.utils import CoachError
+
+
+class TorchLayers(ArrayLayers):
+    """See ``ArrayLayers``."""
+
+    def module(self, module_class: Any, x: Any) -> Any:
+        module = self.run.part(lambda: made(module_class, tuple(x.shape[1:]), self.rng))
+        weights = {name: self._weight(one) for name, one in module.named_parameters()}
+        places = {name: self._buffer(one) for name, one in module.named_buffers()}
+        buffers = {name: self.run.buffers[place] for name, place in places.items()}
+        if isinstance(self.ops, OnnxOps):
+            return self.ops.include(exported(module, x.shape), x, weights | buffers)
+        # a module writes to its buffers, and these are the state's
+        buffers = {name: ops.convert_to_tensor(buffer).clone() for name, buffer in buffers.items()}
+        y = torch.func.functional_call(module.train(self.run.training), weights | buffers, (x,))
+        for name, place in places.items():
+            self.run.buffers[place] = buffers[name]
+        return y
+
+    def _weight(self, tensor: torch.Tensor) -> Any:
+        return self.run.weight(tuple(tensor.shape), Constant(tensor.detach().numpy()))
+
+    def _buffer(self, tensor: torch.Tensor) -> int:
+        return self.run.buffer(tuple(tensor.shape), Constant(tensor.detach().numpy()))
+
+
+def made(module_class: Any, shape: tuple[int, ...], rng: np.random.Generator) -> torch.nn.Module:
+    """A user's module, whose initial weights the network's seed decides.
+
+    :raises CoachError: it cannot be made, or draws random numbers of PyTorch, which no checkpoint holds
+    """
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(int(rng.integers(2**31)))
+        try:
+            module = module_class(shape)
+        except TypeError as error:
+            raise CoachError(
+                f"'{module_class.__name__}' is called with the shape of one row of its input, {shape}: {error}"
+            ) from error
+    for part in module.modules():
+        if isinstance(part, torch.nn.modules.dropout._DropoutNd):
+            raise CoachError(
+                f"'{module_class.__name__}' has a {type(part).__name__}, which an exact resume cannot repeat: "
+                f"set dropout_rate of the parameters instead"
+            )
+    return module
+
+
+def exported(module: torch.nn.Module, shape: tuple[Any, ...]) -> Any:
+    """The ``ModelProto`` of a module as it acts; weights and buffers are inputs of their own names."""
+    file: Any = io.BytesIO()
+    example = torch.zeros((2, *shape[1:]))
+    rows = {"x": {0: BATCH}, "y": {0: BATCH}}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the newer exporter needs a package more, and names weights otherwise
+        torch.onnx.export(
+            module.eval(), (example,), file, input_names=["x"], output_names=["y"], dynamic_axes=rows, dynamo=False,
+            opset_version=OPSET, do_constant_folding=False, keep_initializers_as_inputs=True,
+        )  # fmt: skip
+    return onnx.load_from_string(file.getvalue())
+
+
+class TorchNetwork(ArrayNetwork):
+    """See ``ArrayNetwork``."""
+
+    ops = ops
+    layers_class = TorchLayers

@@ -1,0 +1,266 @@
+"""``keras.ops`` on PyTorch: the names that update rules and networks use, on tensors of the processor."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any, Callable, Sequence
+
+import numpy
+import torch
+from torch.nn import functional
+
+_DTYPES = {name: getattr(torch, name) for name in ("float32", "int32", "int64", "bool")}
+
+
+def convert_to_tensor(x: Any, dtype: str | None = None) -> torch.Tensor:
+    """``x`` as a tensor; floats have 32 bits, and so have Python's integers. A tensor passes as it is."""
+    if isinstance(x, (bool, int, float)):
+        kind = "bool" if isinstance(x, bool) else "int32" if isinstance(x, int) else "float32"
+        x = torch.full((), x, dtype=_DTYPES[kind])
+    elif not isinstance(x, torch.Tensor):
+        array = numpy.asarray(x)
+        x = torch.tensor(array, dtype=torch.float32 if array.dtype.kind == "f" else None)
+    return x if dtype is None else cast(x, dtype)
+
+
+def cast(x: Any, dtype: str) -> torch.Tensor:
+    """``x`` as ``dtype``; what has that type already passes as it is."""
+    return convert_to_tensor(x).to(_DTYPES[dtype])
+
+
+def convert_to_numpy(x: Any) -> numpy.ndarray:
+    """``x`` as an array on the same memory."""
+    return x.detach().numpy() if isinstance(x, torch.Tensor) else numpy.asarray(x)
+
+
+def _of_one(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def converted(x: Any, *arguments: Any, **named: Any) -> Any:
+        return function(convert_to_tensor(x), *arguments, **named)
+
+    return converted
+
+
+def _of_two(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
+    @functools.wraps(function)
+    def converted(x: Any, y: Any) -> Any:
+        return function(convert_to_tensor(x), convert_to_tensor(y))
+
+    return converted
+
+
+# PyTorch takes NumPy's `axis` and `keepdims` for its own `dim` and `keepdim`
+
+abs = _of_one(torch.abs)
+all = _of_one(torch.all)
+any = _of_one(torch.any)
+arctan = _of_one(torch.arctan)
+argmax = _of_one(torch.argmax)
+argmin = _of_one(torch.argmin)
+argsort = _of_one(torch.argsort)
+broadcast_to = _of_one(torch.broadcast_to)
+ceil = _of_one(torch.ceil)
+cos = _of_one(torch.cos)
+cumsum = _of_one(torch.cumsum)
+elu = _of_one(functional.elu)
+equal = _of_two(torch.eq)
+exp = _of_one(torch.exp)
+expand_dims = _of_one(torch.unsqueeze)
+expm1 = _of_one(torch.expm1)
+eye = torch.eye
+floor = _of_one(torch.floor)
+isnan = _of_one(torch.isnan)
+log = _of_one(torch.log)
+log1p = _of_one(torch.log1p)
+log_sigmoid = _of_one(functional.logsigmoid)
+logaddexp = _of_two(torch.logaddexp)
+logical_and = _of_two(torch.logical_and)
+logical_not = _of_one(torch.logical_not)
+logical_or = _of_two(torch.logical_or)
+matmul = _of_two(torch.matmul)
+max = _of_one(torch.amax)
+maximum = _of_two(torch.maximum)
+mean = _of_one(torch.mean)
+min = _of_one(torch.amin)
+minimum = _of_two(torch.minimum)
+not_equal = _of_two(torch.ne)
+ones = torch.ones
+ones_like = _of_one(torch.ones_like)
+outer = _of_two(torch.outer)
+prod = _of_one(torch.prod)
+relu = _of_one(torch.relu)
+reshape = _of_one(torch.reshape)
+round = _of_one(torch.round)
+selu = _of_one(torch.selu)
+sigmoid = _of_one(torch.sigmoid)
+sign = _of_one(torch.sign)
+sin = _of_one(torch.sin)
+softplus = _of_one(functional.softplus)
+sqrt = _of_one(torch.sqrt)
+square = _of_one(torch.square)
+squeeze = _of_one(torch.squeeze)
+std = _of_one(functools.partial(torch.std, correction=0))
+stop_gradient = _of_one(torch.Tensor.detach)
+sum = _of_one(torch.sum)
+swapaxes = _of_one(torch.swapaxes)
+tanh = _of_one(torch.tanh)
+tile = _of_one(torch.tile)
+tril = _of_one(torch.tril)
+triu = _of_one(torch.triu)
+var = _of_one(functools.partial(torch.var, correction=0))
+zeros = torch.zeros
+zeros_like = _of_one(torch.zeros_like)
+
+
+def shape(x: Any) -> tuple[int, ...]:
+    """The shape of ``x``."""
+    return tuple(x.shape)
+
+
+def arange(start: Any, stop: Any = None, step: Any = 1, dtype: str | None = None) -> torch.Tensor:
+    """Numbers from ``start`` (0 if it is alone) to ``stop``; integers have 32 bits."""
+    first, last = (0, start) if stop is None else (start, stop)
+    has_floats = float in map(type, (first, last, step))
+    return torch.arange(first, last, step, dtype=_DTYPES[dtype or ("float32" if has_floats else "int32")])
+
+
+def clip(x: Any, x_min: Any, x_max: Any) -> torch.Tensor:
+    """``x`` within limits, which may be arrays."""
+    return minimum(maximum(x, x_min), x_max)
+
+
+def concatenate(xs: Sequence[Any], axis: int = -1) -> torch.Tensor:
+    """Arrays behind each other along an axis."""
+    return torch.cat([convert_to_tensor(x) for x in xs], dim=axis)
+
+
+def stack(xs: Sequence[Any], axis: int = 0) -> torch.Tensor:
+    """Arrays side by side on a new axis."""
+    return torch.stack([convert_to_tensor(x) for x in xs], dim=axis)
+
+
+def split(x: torch.Tensor, indices_or_sections: int, axis: int = 0) -> Sequence[torch.Tensor]:
+    """So many equal parts along an axis."""
+    return torch.split(x, x.shape[axis] // indices_or_sections, dim=axis)
+
+
+def transpose(x: torch.Tensor, axes: Sequence[int] | None = None) -> torch.Tensor:
+    """The axes in another order; turned over if none is given."""
+    return torch.permute(x, tuple(reversed(range(x.ndim))) if axes is None else tuple(axes))
+
+
+def sort(x: Any, axis: int = -1) -> torch.Tensor:
+    """Ascending numbers along an axis."""
+    return torch.sort(convert_to_tensor(x), dim=axis).values
+
+
+def repeat(x: Any, repeats: int, axis: int | None = None) -> torch.Tensor:
+    """Each entry so many times, next to each other."""
+    return torch.repeat_interleave(convert_to_tensor(x), repeats, dim=axis)
+
+
+def where(condition: Any, x: Any, y: Any) -> torch.Tensor:
+    """``x`` where the condition holds, elsewhere ``y``."""
+    return torch.where(convert_to_tensor(condition), convert_to_tensor(x), convert_to_tensor(y))
+
+
+def one_hot(x: torch.Tensor, num_classes: int, axis: int = -1, dtype: str = "float32") -> torch.Tensor:
+    """1 at the position that ``x`` names on a new last axis, 0 elsewhere; an index outside gives zeros."""
+    if axis != -1:
+        raise NotImplementedError("one_hot makes a new last axis only")
+    return cast(x[..., None] == torch.arange(num_classes, dtype=x.dtype), dtype)
+
+
+def take(x: Any, indices: Any, axis: int | None = None) -> torch.Tensor:
+    """The entries of ``x`` at ``indices`` along ``axis``."""
+    x, indices = convert_to_tensor(x), convert_to_tensor(indices)
+    x, axis = (x.reshape(-1), 0) if axis is None else (x, axis % x.ndim)
+    return x.index_select(axis, indices.reshape(-1)).reshape(*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
+
+
+def take_along_axis(x: torch.Tensor, indices: Any, axis: int = -1) -> torch.Tensor:
+    """x[..., indices[..., i], ...] along an axis."""
+    return torch.take_along_dim(x, convert_to_tensor(indices).to(torch.int64), axis)
+
+
+def softmax(x: Any, axis: int = -1) -> torch.Tensor:
+    """exp(x) divided by its sum along an axis."""
+    return torch.softmax(convert_to_tensor(x), axis)
+
+
+def log_softmax(x: Any, axis: int = -1) -> torch.Tensor:
+    """The logarithm of ``softmax``."""
+    return torch.log_softmax(convert_to_tensor(x), axis)
+
+
+def logsumexp(x: Any, axis: int | None = None, keepdims: bool = False) -> torch.Tensor:
+    """log sum exp(x), which does not overflow."""
+    x = convert_to_tensor(x)
+    return torch.logsumexp(x, tuple(range(x.ndim)) if axis is None else axis, keepdim=keepdims)
+
+
+def leaky_relu(x: Any, negative_slope: float = 0.2) -> torch.Tensor:
+    """``x`` where it is positive, elsewhere ``negative_slope`` times it."""
+    return functional.leaky_relu(convert_to_tensor(x), negative_slope)
+
+
+def while_loop(condition: Callable[..., Any], body: Callable[..., Any], variables: Sequence[Any]) -> Sequence[Any]:
+    """The variables after ``body`` has changed them for as long as the condition holds; it cannot be compiled."""
+    while condition(*variables):
+        variables = body(*variables)
+    return variables
+
+
+def conv(inputs: torch.Tensor, kernel: torch.Tensor, strides: int) -> torch.Tensor:
+    """[B, height, width, channels] convolved with a kernel [height, width, channels, filters], without padding."""
+    y = functional.conv2d(inputs.permute(0, 3, 1, 2), kernel.permute(3, 2, 0, 1), stride=strides)
+    return y.permute(0, 2, 3, 1)
+
+
+def piece(vector: torch.Tensor, start: int, stop: int, shape: tuple[int, ...]) -> torch.Tensor:
+    """vector[start:stop] in a shape, on the same memory."""
+    return vector[start:stop].view(shape)
+
+
+# Random numbers are a function of a state, so that a compiled step draws what an eager one draws, and a checkpoint has
+# all of it. The state is a seed and the number of draws so far.
+
+_MULTIPLIER, _LOW_BITS = 0x45D9F3B, 0xFFFFFFFF
+
+
+def buffer(array: Any) -> torch.Tensor:
+    """What is not trained as a tensor; the state of random generators, 32 bits without a sign, gets 64."""
+    unsigned = isinstance(array, numpy.ndarray) and array.dtype == numpy.uint32
+    return torch.from_numpy(array.astype(numpy.int64)) if unsigned else convert_to_tensor(array)
+
+
+def dropout_mask(state: torch.Tensor, shape: Sequence[int], rate: float) -> tuple[torch.Tensor, torch.Tensor]:
+    """Zeros at this rate, elsewhere 1 / (1 - rate); and the new state of the generator."""
+    is_kept = _uniform(state, 0, math.prod(shape)).reshape(tuple(shape)) >= rate
+    return is_kept / (1.0 - rate), _drawn(state)
+
+
+def factorised_noise(state: torch.Tensor, size: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """[size], sign(x) sqrt(|x|) of standard normal x (Box & Muller 1958); and the new state of the generator."""
+    radius = torch.sqrt(-2.0 * torch.log1p(-_uniform(state, 0, size)))
+    sample = radius * torch.cos(2.0 * math.pi * _uniform(state, 1, size))
+    return torch.sign(sample) * torch.sqrt(torch.abs(sample)), _drawn(state)
+
+
+def _drawn(state: torch.Tensor) -> torch.Tensor:
+    return state + torch.arange(2)
+
+
+def _uniform(state: torch.Tensor, stream: int, size: int) -> torch.Tensor:
+    """[size] from 0 to below 1. :param stream: tells apart the numbers of one state"""
+    key = _mixed(_mixed(state[0] + stream) + state[1])
+    return (_mixed(_mixed(torch.arange(size)) ^ key) >> 8).to(torch.float32) * 2.0**-24
+
+
+def _mixed(x: torch.Tensor) -> torch.Tensor:
+    """A permutation of the numbers of 32 bits in which each bit depends on all (Mueller's hash function)."""
+    x = x & _LOW_BITS
+    for _ in range(2):
+        x = ((x >> 16) ^ x) * _MULTIPLIER & _LOW_BITS
+    return (x >> 16) ^ x

@@ -1,0 +1,33 @@
+"""``coach import sb3``: an experiment of Coach from a policy that Stable-Baselines3 has trained."""
+
+from __future__ import annotations
+
+from typing import Any, Sequence
+
+from rl_coach.command_line import arguments as command_line
+
+
+def run(arguments: Sequence[str], launcher: Any) -> None:
+    """Build the preset's graph, take the weights, and write a checkpoint.
+
+    :param launcher: a ``CoachLauncher``
+    :raises CoachError: for bad input
+    """
+    own, flags = command_line.get_import_parser().parse_known_args(arguments)
+    args = launcher.get_config_args(launcher.get_argument_parser(), flags)
+    from rl_coach.policy import stable_baselines3  # after --help has answered
+    from rl_coach.utils import CoachError
+
+    weights = stable_baselines3.read(own.file)
+    manager = launcher.get_graph_manager_from_args(args)
+    directory = launcher.make_directory(manager, args)
+    try:
+        launcher.build(launcher.create_task_parameters(manager, args), manager, args)
+        stable_baselines3.take(manager.get_agent().networks, weights, own.file)
+        print(f"imported {own.file}: {manager.save_checkpoint()}")
+        manager.close()
+    except CoachError:
+        directory.remove()
+        raise
+    finally:
+        directory.release()

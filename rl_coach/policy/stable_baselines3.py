@@ -1,0 +1,103 @@
+"""Weights of policies that Stable-Baselines3 has trained, for networks of the same shape."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from pathlib import Path
+from typing import Any, Iterator, Mapping
+
+import numpy as np
+
+from rl_coach.utils import CoachError
+
+WEIGHTS_FILE = "policy.pth"
+Weights = Mapping[str, np.ndarray]
+
+
+def read(path: str | Path) -> dict[str, np.ndarray]:
+    """The weights of a policy by Stable-Baselines3's names. Nothing that the file could execute is loaded.
+
+    :param path: the ``.zip`` that ``model.save`` has written
+    :raises CoachError: it is none
+    :raises ModuleNotFoundError: PyTorch is not installed
+    """
+    import torch  # reads its own format
+
+    try:
+        with zipfile.ZipFile(path) as archive:
+            loaded = torch.load(io.BytesIO(archive.read(WEIGHTS_FILE)), map_location="cpu", weights_only=True)
+    except (OSError, KeyError, zipfile.BadZipFile) as error:
+        raise CoachError(f"'{path}' is no policy of Stable-Baselines3, as model.save writes it: {error}") from error
+    return {name: tensor.numpy() for name, tensor in loaded.items()}
+
+
+def take(networks: Mapping[str, Any], weights: Weights, path: str | Path) -> None:
+    """Replace the weights of an agent's networks, and of their targets.
+
+    :param networks: ``NetworkWrapper`` by name
+    :param weights: as ``read`` gives them
+    :param path: the file that they come from, for messages
+    :raises CoachError: a network has another shape, or the algorithm has no counterpart
+    """
+    changes = []
+    for name, network in networks.items():
+        heads = network.head_outputs or []
+        if not network.state.function.input_shapes:
+            continue  # values, such as a temperature
+        for group, is_target in (("weights", False), ("target_weights", True)):
+            if group in network.state.groups():
+                made = [array for head in heads for array in _layers(weights, head, is_target, path)]
+                changes.append((network.state, group, _in_own_order(network, name, made, path)))
+    for state, group, arrays in changes:  # all or nothing
+        state.set_arrays(group, arrays)
+
+
+def _layers(weights: Weights, head: tuple[str, ...], is_target: bool, path: str | Path) -> Iterator[np.ndarray]:
+    """The layers that lead to a head, and its own, in the order in which Coach makes them."""
+    for prefix in _prefixes(weights, head, is_target, path):
+        if prefix == "log_std":
+            yield weights[prefix].ravel()  # a matrix with state-dependent noise
+            continue
+        names = [name for name in weights if name.startswith(prefix + ".")]
+        if not names:
+            raise CoachError(f"'{path}' has no '{prefix}', which a network here needs: choose the same algorithm")
+        for name in names:
+            # PyTorch multiplies by the transposed matrix
+            yield weights[name].T if name.endswith(".weight") else weights[name]
+
+
+def _prefixes(weights: Weights, head: tuple[str, ...], is_target: bool, path: str | Path) -> list[str]:
+    if "actor.latent_pi.0.weight" in weights:  # soft actor-critic
+        critic = "critic_target" if is_target else "critic"
+        if "log_deviation" in head:
+            return ["actor.latent_pi", "actor.mu", "actor.log_std"]
+        if "q1" in head:
+            return [f"{critic}.qf0", f"{critic}.qf1"]
+    if "mlp_extractor.policy_net.0.weight" in weights:  # PPO and A2C
+        if "v" in head:
+            return ["mlp_extractor.value_net", "value_net"]
+        if "probabilities" in head or "mean" in head:
+            deviation = ["log_std"] if "log_std" in weights else []
+            return ["mlp_extractor.policy_net", "action_net", *deviation]
+    if "q_net.q_net.0.weight" in weights and "q" in head:  # DQN
+        return ["q_net_target.q_net" if is_target else "q_net.q_net"]
+    raise CoachError(
+        f"'{path}' has no counterpart of a head with the outputs {', '.join(head)}: policies of PPO, A2C, DQN and SAC "
+        f"with vectors as observations are read, for agents of the same algorithm"
+    )
+
+
+def _in_own_order(network: Any, name: str, made: list[np.ndarray], path: str | Path) -> list[np.ndarray]:
+    own, order = network.state.arrays("weights"), network.state.function.order["weights"]
+    there = [own[order.index(place)].shape for place in range(len(own))]
+    if [array.shape for array in made] != there:
+        raise CoachError(
+            f"'{path}' has layers {_shapes([array.shape for array in made])}, and network '{name}' here has "
+            f"{_shapes(there)}: choose a preset, or layers, of the same shape"
+        )
+    return [made[place] for place in order]
+
+
+def _shapes(shapes: list[tuple[int, ...]]) -> str:
+    return " ".join("x".join(map(str, shape)) for shape in shapes)

@@ -1,0 +1,112 @@
+"""Updates of every agent on recorded data, in a process with one framework.
+
+``record DIRECTORY`` writes the first updates of each agent: the networks before, the arguments of the learner, and its
+results. ``compare DIRECTORY`` makes the same updates on another framework.
+"""
+
+from __future__ import annotations
+
+import pathlib
+import pickle
+import sys
+import tempfile
+from typing import Any
+
+import numpy as np
+
+from rl_coach.architectures.learner import Learner
+from tests.frameworks import FRAMEWORK
+from tests.zoo.graphs import graph, schedule
+from tests.zoo.parameters import PROBLEMS
+
+MOST_CALLS = 2
+DRAWS_NOISE = ("rainbow", "droq")
+"""Agents whose networks draw random numbers, which differ between frameworks."""
+NAMES = [name for name in PROBLEMS if name not in DRAWS_NOISE]
+OTHER_SLOPES = {"jax": ("direct_future_prediction",)}
+"""Agents with a leaky relu of exactly 0, where JAX has the slope 1, and the other frameworks have the smaller one."""
+
+
+class Enough(Exception):
+    """As many updates as are wanted have been recorded."""
+
+
+def built(name: str) -> Any:
+    parameters, problem, steps, _ = PROBLEMS[name]
+    return graph(parameters(), problem, pathlib.Path(tempfile.mkdtemp()), schedule(steps, heatup=40), seed=1)
+
+
+def states(agent: Any) -> dict[str, dict]:
+    return {name: network.get_state() for name, network in agent.networks.items()}
+
+
+def results(agent: Any, result: Any) -> dict[str, Any]:
+    numbers = result.wait()
+    groups = ("losses", "gradient_norms", "signals", "values")
+    found = {f"{group}/{name}": value for group in groups for name, value in getattr(numbers, group).items()}
+    found |= {} if numbers.errors is None else {"errors": numbers.errors}
+    for name, network in agent.networks.items():
+        order, arrays = network.state.function.order.get("weights"), network.state.arrays("weights")
+        made = arrays if order is None else [arrays[order.index(place)] for place in range(len(arrays))]
+        found[f"weights/{name}"] = np.concatenate([np.zeros(0), *(np.array(array).ravel() for array in made)])
+    return found
+
+
+def record(name: str) -> list[dict[str, Any]]:
+    manager = built(name)
+    agent, calls = manager.get_agent(), []
+    train = Learner.train
+
+    def recorded(self: Learner, *arguments: Any, **named: Any) -> Any:
+        if self is not agent.update_loop.learner:
+            return train(self, *arguments, **named)
+        stages = named.get("stages")
+        call = {"arguments": arguments, "named": {**named, "stages": None}, "before": states(agent)}
+        call["stages"] = None if stages is None else [self.step.stages.index(one) for one in stages]
+        result = train(self, *arguments, **named)
+        calls.append({**call, "after": results(agent, result)})
+        if len(calls) == MOST_CALLS:
+            raise Enough
+        return result
+
+    Learner.train = recorded  # type: ignore[method-assign]
+    try:
+        manager.improve()
+    except Enough:
+        pass
+    finally:
+        Learner.train = train  # type: ignore[method-assign]
+    return calls
+
+
+def compare(name: str, calls: list[dict[str, Any]]) -> None:
+    agent = built(name).get_agent()
+    learner = agent.update_loop.learner
+    for call in calls:
+        for network, state in call["before"].items():
+            agent.networks[network].set_state(state)
+        stages, named = call["stages"], dict(call["named"])
+        named["stages"] = None if stages is None else tuple(learner.step.stages[i] for i in stages)
+        found = results(agent, learner.train(*call["arguments"], **named))
+        assert found.keys() == call["after"].keys()
+        for what, expected in call["after"].items():
+            differ = np.linalg.norm(found[what] - expected)
+            assert differ <= 1e-5 * np.linalg.norm(expected) + 1e-6, (what, differ, np.linalg.norm(expected))
+
+
+def main(action: str, directory: str, *names: str) -> None:
+    for name in names or NAMES:
+        file = pathlib.Path(directory) / f"{name}.pickle"
+        if action == "record":
+            calls = record(name)
+            assert calls, name
+            file.write_bytes(pickle.dumps(calls))
+        elif name not in OTHER_SLOPES.get(FRAMEWORK.name, ()):
+            try:
+                compare(name, pickle.loads(file.read_bytes()))
+            except AssertionError as error:
+                raise AssertionError(f"{name}: {error}") from error
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
