@@ -57,6 +57,7 @@ CLOCK, EPISODES, SIGNALS, UPDATES = (
 )
 COLUMNS = "tests/agents/core/test_column_actors.py"
 REMEMBER = "tests/agents/test_parts_that_remember.py"
+EVALUATION = "tests/agents/core/test_evaluation_in_progress.py"
 LEVELS = "tests/environments/test_vector_levels.py"
 STATE = "tests/utilities/test_episode_state.py"
 STACKS = "tests/filters/observation/test_observation_stacking_filter.py"
@@ -71,16 +72,19 @@ MUTATIONS = (
     Mutation("clock.py", "due_in = math.ceil(period.num_steps) - (self.updates - self.last_target_update)",
              "due_in = math.ceil(period.num_steps)", CLOCK),
     Mutation("clock.py", "self.last_target_update = now - passed", "self.last_target_update = now", CLOCK),
-    Mutation("actors.py", "self._actors[self.index].leave(self._agent)", "pass", EPISODES),
+    Mutation("actors.py", "self._actors[self.index].leave()", "pass", EPISODES),
     Mutation("actors.py", "in reversed(list(enumerate(episodes)))", "in list(enumerate(episodes))", EPISODES),
-    Mutation("actors.py", "self._actors[self.index].episode = self._agent.episode", "pass", EPISODES),
-    Mutation("actors.py", "other.input_filter.for_another_actor(),", "other.input_filter,", REMEMBER),
-    Mutation("actors.py", "other.exploration_policy.for_another_actor(),", "other.exploration_policy,", REMEMBER),
-    Mutation("actors.py", "part.for_evaluation() for part in parts", "part for part in parts", REMEMBER),
-    Mutation("actors.py", "vars(agent).update(self.attributes)", "pass", REMEMBER),
-    Mutation("actors.py", "if made and users_classes", "if not made and users_classes", REMEMBER),
-    Mutation("actors.py", 'return "__init__" in names and', "return False and", REMEMBER),
-    Mutation("actors.py", "self._suspended = [part.suspend()", "[part.suspend()", REMEMBER),
+    Mutation("actor.py", "part.for_another_actor() for part in parts", "part for part in parts", REMEMBER),
+    Mutation("actor.py", "part.for_evaluation() for part in parts", "part for part in parts", REMEMBER),
+    Mutation("actor.py", "vars(agent).update(self.attributes)", "pass", REMEMBER),
+    Mutation("actor.py", "self._suspended = [part.suspend()", "[part.suspend()", REMEMBER),
+    Mutation("actor.py", "self.recurrent_states = self._present", "self._present", COLUMNS),
+    Mutation("actor.py", "if episode.acted_from:", "if not episode.acted_from:", COLUMNS),
+    Mutation("evaluation.py", "self._training_actor.enter()", "pass", EVALUATION),
+    Mutation("evaluation.py", "vars(agent).update({name: before", "dict({name: before", EVALUATION),
+    Mutation("episode_attributes.py", "if users_classes(type(agent)) and", "if not users_classes(type(agent)) and",
+             REMEMBER),
+    Mutation("episode_attributes.py", 'return "__init__" in names and', "return False and", REMEMBER),
     Mutation("column_actors.py", "self.states[name] = self.states[name].copy()", "pass",
              f"{COLUMNS} -k rollout_leads"),
     Mutation("column_actors.py", "            self.states, self._actions, shaped, over,",
