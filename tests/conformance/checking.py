@@ -210,6 +210,8 @@ def _of(cell: Cell, entries: list[dict[str, Any]], normalized: Filtered) -> Iter
             episode.rewards.append(entry["reward"])
             episode.terminated, episode.truncated = entry["terminated"], entry["truncated"]
     if episode is not None:
+        # the unfinished episode at the end of recorded data counts as truncated
+        episode.truncated |= entries[0]["env"] == RECORDED and not episode.terminated
         yield episode
 
 
