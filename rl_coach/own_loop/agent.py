@@ -472,7 +472,8 @@ class Agent:
         """Store recorded steps, in order, as if the agent had played them; neither steps nor updates are counted.
 
         Where a step does not begin in the next state of the step before, another episode begins, and a warning says
-        how often. Filters with statistics see all steps before the first of them is stored.
+        how often. An unfinished last episode counts as truncated. Filters with statistics see all steps before the
+        first of them is stored.
 
         :param data: columns ``states``, ``actions``, ``rewards``, ``terminals`` and, if they are known, ``truncated``
             and ``next_states``, [N, ...] each; or a dict of these names for each step

@@ -57,6 +57,11 @@ def _rows(
 def store(core: Any, environment: FedEnvironment, data: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> int:
     """Store recorded steps in an agent's memory. See ``Agent.import_observations``."""
     _require_memory(core)
+    if core.learning.segment_steps is not None:
+        raise CoachError(
+            f"agent '{core.name}' learns from the segments that it plays: {type(core).__name__} cannot use what was "
+            f"recorded"
+        )
     steps = _rows(data, _COLUMNS, _OPTIONAL)
     # each is looked at before the first is stored
     played = [_played(core, environment, steps, episode) for episode in _episodes(steps)]

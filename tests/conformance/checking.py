@@ -126,7 +126,7 @@ Filtered = dict[int, np.ndarray]
 def _episodes(cell: Cell, found: list[list[dict[str, Any]]]) -> Iterator[list[Episode]]:
     """The episodes with filtered observations, in each way in which statistics may count."""
     by_number = _by_environment(found)
-    if cell.filters != "normalisation" or cell.way in _UNKNOWN_ORDER:
+    if not _is_normalized(cell) or cell.way in _UNKNOWN_ORDER:
         yield [one for entries in by_number.values() for one in _of(cell, entries, {})]
         return
     numbers = [number for number in by_number if number != RECORDED or cell.way == "recorded data"]
@@ -140,6 +140,11 @@ def _episodes(cell: Cell, found: list[list[dict[str, Any]]]) -> Iterator[list[Ep
         for count in (_one_by_one, _all_at_once, _data_set):
             normalized = count(cell, chosen)
             yield [one for entries in chosen.values() for one in _of(cell, entries, normalized)]
+
+
+def _is_normalized(cell: Cell) -> bool:
+    """True if the filter's observation exists; those of a Tuple have other names."""
+    return cell.filters == "normalisation" and cell.observations != "Tuple"
 
 
 def _rounds(by_number: dict[Any, list[dict[str, Any]]]) -> Iterator[list[dict[str, Any]]]:
@@ -210,6 +215,8 @@ def _of(cell: Cell, entries: list[dict[str, Any]], normalized: Filtered) -> Iter
             episode.rewards.append(entry["reward"])
             episode.terminated, episode.truncated = entry["terminated"], entry["truncated"]
     if episode is not None:
+        # the unfinished episode at the end of recorded data counts as truncated
+        episode.truncated |= entries[0]["env"] == RECORDED and not episode.terminated
         yield episode
 
 

@@ -29,7 +29,9 @@ def named(cell: Cell, entry: dict[str, Any]) -> dict[str, np.ndarray]:
 def _plain(space: gym.Space, value: Any) -> np.ndarray:
     if isinstance(space, gym.spaces.Discrete):
         return (np.arange(space.n) == value - space.start).astype(np.float32)
-    return np.asarray(value)
+    # the small first axis of an image counts its channels
+    is_first = len(space.shape) == 3 and space.dtype == np.uint8 and space.shape[0] <= 4 < space.shape[2]
+    return np.moveaxis(value, 0, -1) if is_first else np.asarray(value)
 
 
 def filtered(cell: Cell, history: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:

@@ -328,6 +328,14 @@ def test_updates_by_hand_and_its_own_share_a_clock():
         own_agent("ClippedPPO").update(columns)
 
 
+@pytest.mark.parametrize("name", ["IMPALA", "ACER", "NStepQ"])
+def test_an_agent_that_learns_from_the_segments_it_plays_refuses_recorded_steps(name):
+    agent = agent_of(name, observation_space=PLACE, action_space=Discrete(2), seed=1)
+    recorded = {"states": np.zeros((3, 3)), "actions": [0, 1, 0], "rewards": np.ones(3), "terminals": [0, 0, 1]}
+    with pytest.raises(CoachError, match="learns from the segments that it plays"):
+        agent.import_observations(recorded)
+
+
 def test_an_agent_of_full_episodes_learns_from_recorded_steps_by_hand():
     agent = agent_of(small(TD3AgentParameters()), observation_space=PLACE, action_space=Box(-1, 1, (1,), np.float32))
     agent.import_observations({

@@ -267,6 +267,8 @@ def why_not_in_columns(agent: Any) -> str | None:
     remembering = [member for member in agent.input_filter.members if member.remembers_episode]
     if any(not isinstance(member, ObservationStackingFilter) for member in remembering):
         return "a filter remembers the episode"
+    if agent.learning.segment_steps is not None and agent.experience.rollout is None:
+        return "it learns from segments of each episode"
     if remembering and agent.experience.rollout is None:
         return "the memory stores each frame of a stack once"
     return agent.experience.why_not_in_columns()

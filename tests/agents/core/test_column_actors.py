@@ -21,6 +21,7 @@ from rl_coach.filters.observation.observation_stacking_filter import Observation
 from rl_coach.filters.reward.reward_rescale_filter import RewardRescaleFilter
 from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
 from rl_coach.logger import screen
+from rl_coach.memories.non_episodic.experience_replay import ExperienceReplayParameters
 from rl_coach.schedules import ConstantSchedule
 from tests.agents.test_overrides import plain_bytes
 from tests.zoo.agents import of_class
@@ -296,6 +297,18 @@ def test_allowed_overrides_are_called(tmp_path):
     before = WithARule.calls
     manager.train_and_act(EnvironmentSteps(COPIES * 5))
     assert is_in_columns(manager) and WithARule.calls == before + 5
+
+
+def test_segments_of_episodes_are_learned_from_whatever_the_memory_keeps(tmp_path):
+    parameters = actor_critic()
+    parameters.memory = ExperienceReplayParameters()
+    parameters.algorithm.num_steps_between_gradient_updates = 4
+    parameters.algorithm.apply_gradients_every_x_episodes = 1
+    manager = cart_pole(parameters, tmp_path)
+    agent = manager.get_agent()
+    assert "segments of each episode" in why_not_in_columns(agent)
+    manager.train_and_act(EnvironmentSteps(COPIES * 8))
+    assert agent.training_iteration > 0
 
 
 def test_what_has_no_columns_is_played_one_after_the_other(tmp_path):
