@@ -446,6 +446,8 @@ def _why_not_spaces(environment: Any) -> str | None:
         return f"actions {actions} have no compiled form"
     if any(isinstance(space, OneHotObservationSpace) for space in environment.state_space.sub_spaces.values()):
         return "an observation is a number of a Discrete space"
+    if any(getattr(space, "raw_channels_first", False) for space in environment.state_space.sub_spaces.values()):
+        return "an observation has its channels on the first axis"
     return None
 
 

@@ -135,16 +135,22 @@ def mask_space_of(space: ActionSpace) -> ActionMaskSpace | None:
     return ActionMaskSpace(space.num_actions, space.counts) if isinstance(space, DiscreteActionSpace) else None
 
 
-def read_masks(space: ActionMaskSpace, masks: Any, place: str) -> np.ndarray:
+def mask_array(space: ActionMaskSpace, masks: Any) -> Any:
+    """The parts of a mask, which an environment gives as a tuple of arrays, in a row; any other value as it is."""
+    in_parts = isinstance(masks, (tuple, list)) and space.counts is not None and len(masks) == len(space.counts)
+    return np.concatenate([np.ravel(part) for part in masks]) if in_parts and np.ndim(masks[0]) else masks
+
+
+def read_masks(space: ActionMaskSpace, masks: Any, place: str, leading: tuple[int, ...] = ()) -> np.ndarray:
     """Masks in the form that agents use.
 
     :param masks: [..., A] as an environment gives them; of actions with parts also a mask for each part
     :param place: what they are and where they are from, for the message
+    :param leading: the axes before those of one mask, as [N]
     :raises CoachError: they do not fit, or have other numbers than 0 and 1
     """
-    if isinstance(masks, (tuple, list)) and space.counts is not None and np.ndim(masks[0]):
-        masks = np.concatenate([np.ravel(part) for part in masks])
-    if (fault := space.fault(masks)) is not None:
+    masks = masks if leading else mask_array(space, masks)
+    if (fault := space.fault(masks, leading)) is not None:
         raise CoachError(f"{place} {fault}")
     return space.encode(masks)
 

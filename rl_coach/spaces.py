@@ -215,14 +215,27 @@ class ActionMaskSpace(VectorObservationSpace):
         self.counts = None if counts is None else np.asarray(counts, int)
 
     @property
+    def _is_choice(self) -> np.ndarray:
+        """[K, M] of 0 and 1: 0 beyond the choices of a part."""
+        assert self.counts is not None
+        return (np.arange(self.shape[1]) < self.counts[:, None]).astype(np.int8)
+
+    def of_all(self) -> np.ndarray:
+        """A mask that allows all actions."""
+        return self.encode(np.ones(tuple(self.shape), np.int8))
+
+    @property
     def raw_shape(self) -> tuple[int, ...]:
         """The shape in which the environment gives a mask."""
         return (self.num_elements,) if self.counts is None else (int(self.counts.sum()),)
 
-    def fault(self, masks: Any) -> str | None:
-        """The reason why [..., A] are no masks of this space; None if they are."""
-        masks, own = np.asarray(masks), tuple(self.shape.tolist())
-        if masks.dtype.kind not in "biuf" or (own != masks.shape[-len(own) :] and self.raw_shape != masks.shape[-1:]):
+    def fault(self, masks: Any, leading: tuple[int, ...] = ()) -> str | None:
+        """The reason why masks are none of this space; None if they are.
+
+        :param leading: the axes before those of one mask, as [N]
+        """
+        masks, forms = np.asarray(masks), (tuple(self.shape.tolist()), self.raw_shape)
+        if masks.dtype.kind not in "biuf" or all(masks.shape != (*leading, *form) for form in forms):
             return f"has the shape {masks.shape}, which does not fit its actions: {self._form}"
         if not ((masks == 0) | (masks == 1)).all():
             return f"has other numbers than 0 and 1: {masks.tolist()}"
@@ -242,7 +255,8 @@ class ActionMaskSpace(VectorObservationSpace):
         """
         masks = np.asarray(masks)
         if self.counts is None or masks.shape[-1:] != self.raw_shape:
-            return _unless_all_zero(masks)
+            own = _unless_all_zero(masks)
+            return own if self.counts is None or self.num_dimensions < 2 else own * self._is_choice
         if self.num_dimensions == 2:
             found = np.zeros((*masks.shape[:-1], *self.shape), masks.dtype)
             for number, part in enumerate(np.split(masks, np.cumsum(self.counts)[:-1], axis=-1)):
@@ -595,7 +609,7 @@ class MultiDiscreteActionSpace(ActionSpace):
 
     def sample_with_info(self, action_mask: np.ndarray | None = None) -> ActionInfo:
         """:param action_mask: [K, M] of 0 and 1; None allows all"""
-        allowed = self.is_choice if action_mask is None else action_mask > 0
+        allowed = self.is_choice if action_mask is None else (action_mask > 0) & self.is_choice
         action = (
             self.sample()
             if action_mask is None

@@ -411,7 +411,8 @@ class GymEnvironment(Environment):
             self._arcade.rng = np.random.default_rng(seed)
 
     def _reset_simulator(self) -> None:
-        observation, self.info = self.env.reset(seed=self._next_seed)
+        observation, info = self.env.reset(seed=self._next_seed)
+        self.info = {} if info is None else info
         self._next_seed = None
         self.state = self._read_state(observation, self.info)
         self.done = self.truncated = False

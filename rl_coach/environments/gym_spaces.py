@@ -16,7 +16,7 @@ from rl_coach.core_types import StateType
 from rl_coach.environments.environment_checks import READABLE, Finding, form_finding, missing
 from rl_coach.environments.gym_probe import ACTION_MASK
 from rl_coach.environments.observation_space_type import ObservationSpaceType
-from rl_coach.space_values import mask_space_of, observation_name, read_masks
+from rl_coach.space_values import mask_array, mask_space_of, observation_name, read_masks
 from rl_coach.spaces import (
     ActionSpace,
     BoxActionSpace,
@@ -291,9 +291,9 @@ class StateReader:
         self._read_masks(mask)
         return True
 
-    def _read_masks(self, masks: Any) -> np.ndarray:
+    def _read_masks(self, masks: Any, leading: tuple[int, ...] = ()) -> np.ndarray:
         assert self._mask_space is not None
-        return read_masks(self._mask_space, masks, self._mask_place)
+        return read_masks(self._mask_space, masks, self._mask_place, leading)
 
     def _refuse_late_mask(self, info: Mapping[str, Any]) -> None:
         if self._mask_space is not None and ACTION_MASK not in self.state_space and info[ACTION_MASK] is not None:
@@ -332,7 +332,8 @@ class StateReader:
         return state
 
     def _mask_of_all(self) -> np.ndarray:
-        return np.ones(self.state_space[ACTION_MASK].shape, np.int8)
+        assert self._mask_space is not None
+        return self._mask_space.of_all()
 
     def columns(self, observations: Any, infos: Mapping[str, np.ndarray], count: int) -> dict[str, np.ndarray]:
         """As a call, for several observations at once.
@@ -345,13 +346,16 @@ class StateReader:
         states = {}
         for name, path, convert in self._parts:
             column = _follow(observations, path)
-            states[name] = column if convert is None else convert(column)
+            if name == ACTION_MASK and self._mask_space is not None:
+                states[name] = self._read_masks(column, (count,))
+            else:
+                states[name] = column if convert is None else convert(column)
         if self._adds_mask:
             masks = infos.get(ACTION_MASK)
             if masks is None:
                 masks = np.stack([self._mask_of_all()] * count)
             masks = masks.filled(1) if isinstance(masks, np.ma.MaskedArray) else masks
-            states[ACTION_MASK] = np.array(self._read_masks(masks))
+            states[ACTION_MASK] = np.array(self._read_masks(masks, (count,)))
         elif ACTION_MASK in infos:
             self._refuse_late_mask(infos)
         return states
@@ -364,8 +368,8 @@ def allowed_action(space: ActionSpace, mask: Any) -> Any:
     :param mask: as the environment gives it; None allows all. A mask that does not fit is refused later
     """
     masks, action = mask_space_of(space), space.default_action
-    if masks is not None and mask is not None and masks.fault(mask) is None:
-        action = masks.action_nearest(masks.encode(mask), action)
+    if masks is not None and mask is not None and masks.fault(given := mask_array(masks, mask)) is None:
+        action = masks.action_nearest(masks.encode(given), action)
     return space.to_raw(action)
 
 

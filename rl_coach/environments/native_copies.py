@@ -124,9 +124,12 @@ class NativeCopies(EnvironmentCopies):
     def _goals(self, states: dict[str, np.ndarray]) -> np.ndarray | None:
         return None if self.goal_space is None else states["desired_goal"]
 
-    def _array_of(self, actions: np.ndarray | Sequence[ActionType]) -> np.ndarray:
-        """[N, ...] the actions as the simulator understands them."""
-        return np.asarray(simulator_columns(self._action_space, actions), self._simulator.single_action_space.dtype)
+    def _array_of(self, actions: np.ndarray | Sequence[ActionType]) -> Any:
+        """[N, ...] the actions as the simulator understands them, at the leaves of tuples and dicts."""
+        columns = simulator_columns(self._action_space, actions)
+        if isinstance(columns, (tuple, dict)):
+            return columns
+        return np.asarray(columns, self._simulator.single_action_space.dtype)
 
     def _ask(self, method: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
         try:

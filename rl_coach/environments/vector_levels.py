@@ -20,6 +20,7 @@ from rl_coach.environments.gym_levels import (
     make_registered_vector,
 )
 from rl_coach.installation import install_command, is_installed
+from rl_coach.utilities.raw_actions import together
 from rl_coach.utils import CoachError
 
 MakeVector = Callable[[int], Any]
@@ -137,7 +138,9 @@ class VectorOfOne(gymnasium.Env):
         return self._row(observations), row_of_infos(infos, 0)
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        actions = np.asarray([action], self.vector.single_action_space.dtype)
+        actions = together([action])
+        if not isinstance(action, (tuple, dict)):
+            actions = actions.astype(self.vector.single_action_space.dtype)
         observations, rewards, terminated, truncated, infos = self.vector.step(actions)
         info = row_of_infos(infos, 0)
         if self._is_same_step and (terminated[0] or truncated[0]):

@@ -284,8 +284,10 @@ class Policy:
 
     def _fitting(self, name: str, value: Any, batch: tuple[int, ...]) -> np.ndarray:
         """An observation, or a batch, as a point of its space; Coach flattens vectors of other ranks, for one."""
-        array, space = np.asarray(value), self._spaces[name]
-        shape = batch + self._shapes[name]
+        space = self._spaces[name]
+        if isinstance(space, ActionMaskSpace):
+            return read_masks(space, value, f"the observation '{name}'", batch)
+        array, shape = np.asarray(value), batch + self._shapes[name]
         if array.shape != shape:
             if isinstance(space, PlanarMapsObservationSpace) and array.shape == (*batch, *space.shape.tolist()):
                 return array
@@ -294,8 +296,6 @@ class Policy:
                     f"the observation '{name}' has the shape {array.shape}, but the policy was trained on {shape}"
                 )
             array = array.reshape(shape)
-        if isinstance(space, ActionMaskSpace):
-            return read_masks(space, array, f"the observation '{name}'")
         if isinstance(space, PlanarMapsObservationSpace):
             return space.encode(array)
         return self._one_hot(name, space, array) if isinstance(space, OneHotObservationSpace) else array

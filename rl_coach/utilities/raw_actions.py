@@ -35,16 +35,32 @@ def build(form: Form, numbers: np.ndarray) -> Any:
     return dict(zip(form["names"], built)) if "names" in form else tuple(built)
 
 
+# Each step of an environment builds an action: what a leaf means is computed once. The form is kept with it, so that
+# its id stays its own.
+_LEAVES: dict[int, tuple[Form, tuple[np.dtype, tuple[int, ...], Any, Any]]] = {}
+
+
+def _meaning(form: Form) -> tuple[np.dtype, tuple[int, ...], Any, Any]:
+    """The dtype, the shape, the start (None for 0) and the last choice of each element (None if there are none)."""
+    known = _LEAVES.get(id(form))
+    if known is None:
+        start = np.ravel(form.get("start", 0))
+        last = np.ravel(form["choices"]) - 1 if "choices" in form else None
+        meaning = (np.dtype(form["dtype"]), tuple(form["shape"]), start if start.any() else None, last)
+        known = _LEAVES[id(form)] = (form, meaning)
+    return known[1]
+
+
 def _leaf(form: Form, numbers: np.ndarray) -> Any:
-    dtype = np.dtype(form["dtype"])
-    if "choices" in form:
-        numbers = np.clip(np.floor(numbers), 0, np.ravel(form["choices"]) - 1)
+    dtype, shape, start, last = _meaning(form)
+    if last is not None:
+        numbers = np.clip(np.floor(numbers), 0, last)
     elif dtype.kind in "iu" and numbers.dtype.kind == "f":
         numbers = np.rint(numbers)
-    start = form.get("start", 0)
-    numbers = numbers + np.ravel(start) if np.any(start) else numbers
-    array = numbers.astype(dtype).reshape((*numbers.shape[:-1], *form["shape"]))
-    return array[()] if form.get("is_number") and not array.ndim else array
+    array = (numbers if start is None else numbers + start).astype(dtype)
+    if len(shape) != 1:
+        array = array.reshape((*numbers.shape[:-1], *shape))
+    return array[()] if not array.ndim and form.get("is_number") else array
 
 
 def together(actions: Sequence[Any]) -> Any:

@@ -7,8 +7,9 @@ from gymnasium import spaces
 from rl_coach.environments.gym_environment import ObservationSpaceType
 from rl_coach.environments.gym_spaces import StateReader, action_space_of, observation_space_of, simulator_columns
 from rl_coach.filters.description import DescriptionReader, describe_space
+from rl_coach.filters.observation.observation_clipping_filter import ObservationClippingFilter
 from rl_coach.filters.observation.observation_move_axis_filter import ObservationMoveAxisFilter
-from rl_coach.space_values import mask_space_of, part_of_observation
+from rl_coach.space_values import mask_space_of, part_of_observation, read_masks
 from rl_coach.spaces import (
     ActionMaskSpace,
     BoxActionSpace,
@@ -375,3 +376,30 @@ class TestSeveralObservations:
         only_text = spaces.Dict({"mission": spaces.Text(20)})
         with pytest.raises(CoachError, match=r"'mission' of the space .* is not supported"):
             reader_of(only_text, {"mission": "go"})
+
+
+def test_random_actions_of_many_parts_stay_within_the_choices_of_each_part():
+    actions, _ = action_space_of(spaces.MultiDiscrete([100, 100, 2]), "level")
+    masks = mask_space_of(actions)
+    actions.seed(1)
+    for mask in (masks.of_all(), masks.encode(np.zeros(masks.raw_shape, int)), np.ones((3, 100))):
+        assert all(actions.contains(actions.sample_with_info(mask).action) for _ in range(50))
+
+
+@pytest.mark.parametrize("shape", [(1, 5), (2, 5), (4,)])
+def test_a_mask_of_another_shape_than_one_states_is_an_error(shape):
+    masks = mask_space_of(action_space_of(spaces.MultiDiscrete([3, 2]), "level")[0])
+    with pytest.raises(CoachError, match=r"parts of 3, 2 choices, 5 in all"):
+        read_masks(masks, np.ones(shape), "the action_mask")
+    assert read_masks(masks, np.ones((2, 5)), "the action_mask", (2,)).shape == (2, 6)
+    in_parts = (np.array([1, 0, 1]), np.array([0, 1]))
+    assert read_masks(masks, in_parts, "the action_mask").tolist() == [0, 1, 0, 0, 0, 1]
+
+
+def test_a_filter_that_moves_the_channels_after_another_filter_leaves_them_at_the_end():
+    space, _ = observation_space_of(spaces.Box(0, 255, (3, 40, 60), np.uint8), None, "level", "observation")
+    clipped = ObservationClippingFilter(0, 200).get_filtered_observation_space(space)
+    assert clipped.shape.tolist() == [40, 60, 3]
+    mover = ObservationMoveAxisFilter(0, 2)
+    assert mover.get_filtered_observation_space(clipped).shape.tolist() == [40, 60, 3]
+    assert mover.filter(np.zeros((40, 60, 3))).shape == (40, 60, 3)

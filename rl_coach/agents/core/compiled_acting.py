@@ -6,6 +6,7 @@ from typing import Any, Callable, NamedTuple
 
 import numpy as np
 
+from rl_coach.architectures.policies import allows
 from rl_coach.architectures.update import NetworkView
 from rl_coach.base_parameters import AgentParameters
 from rl_coach.exploration_policies.exploration_policy import fitting_exploration
@@ -74,7 +75,7 @@ def epsilon_greedy(
 
     def act(key: Any, networks: dict[str, NetworkView], states: dict[str, Any], level: Any) -> Any:
         q = values(networks, states)
-        possible = ops.ones_like(q) if mask_name is None else ops.cast(states[mask_name] > 0, "float32")
+        possible = ops.ones_like(q) if mask_name is None else ops.cast(allows(ops, states[mask_name]), "float32")
         best = ops.max(ops.where(possible > 0, q, -np.inf), axis=-1, keepdims=True)
         greedy = possible * ops.cast(q == best, "float32")
         uniform, greedy = (one / ops.sum(one, axis=-1, keepdims=True) for one in (possible, greedy))

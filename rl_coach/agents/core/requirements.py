@@ -116,8 +116,8 @@ class AgentRequirements:
         if isinstance(actions, MultiDiscreteActionSpace) and not self.acts_in_parts:
             yield (
                 f"agent '{agent}' needs one number for each combination of the {len(actions.counts)} choices of an "
-                f"action, and there are {math.prod(actions.counts):.3g}, more than 4096: choose ClippedPPO or A2C, "
-                f"which make each choice by itself"
+                f"action, and there are 10^{sum(map(math.log10, actions.counts)):.1f}, more than 4096: choose "
+                f"ClippedPPO or A2C, which make each choice by itself"
             )
         yield from self._unmet_by_memory(agent, parameters, memory)
         n_step = parameters.algorithm.n_step

@@ -87,6 +87,12 @@ def similar_space(
     if len(shape) in (2, 3) and isinstance(space, PlanarMapsObservationSpace):
         axis = space.channels_axis if channels_axis is None else channels_axis
         maps = PlanarMapsObservationSpace(shape, low, high, axis)
-        is_image = isinstance(space, ImageObservationSpace) and maps.channels in ImageObservationSpace.CHANNELS
-        return ImageObservationSpace(shape, high, axis) if is_image and not np.any(low) else maps
+        if (
+            isinstance(space, ImageObservationSpace)
+            and maps.channels in ImageObservationSpace.CHANNELS
+            and not np.any(low)
+        ):
+            maps = ImageObservationSpace(shape, high, axis)
+        maps.raw_channels_first = space.raw_channels_first  # for filters that would move the channels once more
+        return maps
     return TensorObservationSpace(shape, low, high)

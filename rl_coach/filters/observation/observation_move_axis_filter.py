@@ -60,4 +60,6 @@ class ObservationMoveAxisFilter(ObservationFilter):
             order = [0, 1, 2]
             order.insert(self.axis_target % 3, order.pop(self.axis_origin % 3))
             channels_axis = order.index(space.channels_axis % 3)
-        return similar_space(space, self._moved(space.low), self._moved(space.high), channels_axis)
+        moved: Any = similar_space(space, self._moved(space.low), self._moved(space.high), channels_axis)
+        moved.raw_channels_first = False  # the filter has moved the channels
+        return moved
