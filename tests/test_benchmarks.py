@@ -348,7 +348,7 @@ def test_scores_become_a_row_for_each_library(tmp_path, monkeypatch):
     assert text.startswith("above\n") and text.endswith("\nbelow\n") and "old line" not in text
     for library in ("Coach", "Stable-Baselines3"):
         assert (
-            f"| `tuned/CartPole_DQN` | 5,000 | 500 | 500 | {library} | 10, 20 | 15 ± 7.071 "
+            f"| `tuned/CartPole_DQN` | 5,000 | 500 | 500 | {library} | 10, 20 | 15 ± 7.071 | 10 | 2 of 2 "
             "| 11.5, 21.5, 31.5, 41.5, 51.5 | 1:01, 1:01 | 2026-01-02 |"
         ) in text
     assert json.loads((tmp_path / "scores.json").read_text()) == {"tuned/CartPole_DQN": 15.0}

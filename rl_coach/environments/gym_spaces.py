@@ -71,7 +71,8 @@ def action_space_of(space: gym.Space, level: str, names: list[str] | None = None
 
 
 def _choices(leaves: Sequence[Any]) -> DiscreteActionSpace | MultiDiscreteActionSpace:
-    """One action for each combination, which all agents can take; a choice for each part if there are too many."""
+    """Actions with a number for each combination, which all agents can take; with a choice for each part if there are
+    too many."""
     counts = [count for leaf in leaves for count in _counts(leaf)]
     if math.prod(counts) > MAX_NUM_COMBINED_ACTIONS:
         return MultiDiscreteActionSpace(counts)

@@ -196,7 +196,7 @@ def piece(vector: Any, start: int, stop: int, shape: tuple[int, ...]) -> Any:
 
 
 def buffer(array: Any) -> Any:
-    """What is not trained as an array; the state of random generators, which is no float, stays on the host."""
+    """A variable without training as an array. The state of random generators, which is no float, stays on the host."""
     return array if array.dtype == numpy.uint32 else convert_to_tensor(array)
 
 

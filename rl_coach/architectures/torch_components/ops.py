@@ -230,7 +230,7 @@ _MULTIPLIER, _LOW_BITS = 0x45D9F3B, 0xFFFFFFFF
 
 
 def buffer(array: Any) -> torch.Tensor:
-    """What is not trained as a tensor; the state of random generators, 32 bits without a sign, gets 64."""
+    """A variable without training as a tensor. The state of random generators, 32 bits without a sign, gets 64."""
     unsigned = isinstance(array, numpy.ndarray) and array.dtype == numpy.uint32
     return torch.from_numpy(array.astype(numpy.int64)) if unsigned else convert_to_tensor(array)
 
