@@ -159,7 +159,9 @@ def run(cell: Cell, directory: pathlib.Path, seed: int = 1, is_played: bool = Tr
     directory.mkdir(parents=True, exist_ok=True)
     os.environ[DIRECTORY] = str(directory)
     record_learning()
-    logging.getLogger("rl_coach").setLevel(logging.ERROR)
+    logger = logging.getLogger("rl_coach")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
     recorded = _graph if cell.agent in FROM_FILES else _recorded
     way = {"own loop": _own_loop, "recorded data": recorded, **dict.fromkeys(COMMANDS, _command)}.get(cell.way, _graph)
     try:
@@ -167,6 +169,7 @@ def run(cell: Cell, directory: pathlib.Path, seed: int = 1, is_played: bool = Tr
     except CoachError as error:
         return Outcome(str(error))
     finally:
+        logger.setLevel(level)
         if cell.way == "compiled":
             import jax  # which the environment of MXNet does not have
 

@@ -64,6 +64,9 @@ def test_command_lines_are_understood(page, tmp_path):
         if words[1:2] == [command_line.EXPORT]:
             command_line.get_export_parser().parse_args(words[2:])
             continue
+        if words[1] == "evaluate" and words[2].endswith("_policy"):
+            command_line.get_policy_evaluation_parser().parse_args(words[3:])
+            continue
         if words[1:2] == [command_line.FETCH]:
             name = command_line.get_fetch_parser().parse_args(words[2:]).name
             assert name in (None, "OWNER/NAME", *trained_policies.index())

@@ -183,9 +183,11 @@ def test_bad_errors_are_refused_and_change_nothing(indices, errors):
 
 
 def test_too_few_and_all_zero():
-    memory = prioritized(filled=4, epsilon=0.0)
+    memory = prioritized(filled=4, epsilon=0.0, allow_duplicates_in_batch_sampling=False)
     with pytest.raises(CoachError, match="cannot sample 5 of 4"):
         memory.sample(5)
+    memory = prioritized(filled=4, epsilon=0.0)
+    assert set(memory.sample(5).info("idx").tolist()) == {0, 1, 2, 3}
     memory.update_priorities(np.arange(4), np.zeros(4))
     with pytest.raises(CoachError, match="epsilon"):
         memory.sample(1)

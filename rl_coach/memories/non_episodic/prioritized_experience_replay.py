@@ -357,9 +357,10 @@ class PrioritizedExperienceReplay(ExperienceReplay):
     def sample(self, size: int) -> Batch:
         """``size`` transitions, one from each of ``size`` equal segments of the priorities' sum.
 
-        :raises CoachError: fewer than ``size`` transitions are stored, or all priorities are zero
+        :raises CoachError: the memory is empty, all priorities are zero, or duplicates are not allowed and fewer than
+            ``size`` transitions are stored
         """
-        if size > self._store.length:
+        if self._store.length == 0 or (size > self._store.length and not self.allow_duplicates):
             self._refuse_sampling(size)
         try:
             rows, values = self._draw_by_priority(size)
