@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import pathlib
-import sysconfig
 import traceback
 
 _COACH = pathlib.Path(__file__).resolve().parent.parent
-_INSTALLED = tuple(pathlib.Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "purelib", "platlib"))
 _SHAPE_OF_ANSWERS = "step() returns (observation, reward, terminated, truncated, info), reset() (observation, info)"
+
+
+@functools.cache
+def _installed() -> tuple[pathlib.Path, ...]:
+    """The directories of installed packages."""
+    import sysconfig  # which reads a file of the platform: a policy that acts does not need it
+
+    return tuple(pathlib.Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "purelib", "platlib"))
 
 
 def users_frame(error: BaseException) -> traceback.FrameSummary | None:
@@ -19,7 +26,7 @@ def users_frame(error: BaseException) -> traceback.FrameSummary | None:
 
 def _is_users(filename: str) -> bool:
     file = pathlib.Path(filename).resolve()
-    return file.is_file() and not any(file.is_relative_to(place) for place in (_COACH, *_INSTALLED))
+    return file.is_file() and not any(file.is_relative_to(place) for place in (_COACH, *_installed()))
 
 
 def in_one_line(error: BaseException) -> str:

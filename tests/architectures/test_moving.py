@@ -110,7 +110,6 @@ def check(directory: str) -> None:
     [
         pytest.param("tensorflow", "torch", marks=where_installed("torch")),
         pytest.param("torch", "jax", marks=[where_installed("torch"), where_installed("jax")]),
-        pytest.param("jax", "tensorflow", marks=where_installed("jax")),
     ],
 )
 @pytest.mark.skipif(FRAMEWORK.name != "tensorflow", reason="starts each framework itself")

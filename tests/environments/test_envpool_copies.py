@@ -66,7 +66,7 @@ def test_screens_of_games(start):
     copies = start("envpool:Pong-v5", 2)
     first = copies.begin_columns(np.arange(2), np.ones(2, np.bool_))["observation"]
     columns = copies.step_columns(np.array([0, 2]))
-    assert first.shape == columns.states["observation"].shape == (2, 4, 84, 84)
+    assert first.shape == columns.states["observation"].shape == (2, 84, 84, 4)
     assert "lives" in columns.infos
 
 
