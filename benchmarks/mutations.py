@@ -77,7 +77,7 @@ MUTATIONS = (
     Mutation("actor.py", "part.for_another_actor() for part in parts", "part for part in parts", REMEMBER),
     Mutation("actor.py", "part.for_evaluation() for part in parts", "part for part in parts", REMEMBER),
     Mutation("actor.py", "vars(agent).update(self.attributes)", "pass", REMEMBER),
-    Mutation("actor.py", "self._suspended = [part.suspend()", "[part.suspend()", REMEMBER),
+    Mutation("actor.py", "self._suspended = [(part, part", "[(part, part", REMEMBER),
     Mutation("actor.py", "self.recurrent_states = self._present", "self._present", COLUMNS),
     Mutation("actor.py", "if episode.acted_from:", "if not episode.acted_from:", COLUMNS),
     Mutation("evaluation.py", "self._training_actor.enter()", "pass", EVALUATION),

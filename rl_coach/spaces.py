@@ -214,12 +214,6 @@ class ActionMaskSpace(VectorObservationSpace):
         super().__init__(np.asarray(num_actions), 0, 1)
         self.counts = None if counts is None else np.asarray(counts, int)
 
-    @property
-    def _is_choice(self) -> np.ndarray:
-        """[K, M] of 0 and 1: 0 beyond the choices of a part."""
-        assert self.counts is not None
-        return (np.arange(self.shape[1]) < self.counts[:, None]).astype(np.int8)
-
     def of_all(self) -> np.ndarray:
         """A mask that allows all actions."""
         return self.encode(np.ones(tuple(self.shape), np.int8))
@@ -256,7 +250,7 @@ class ActionMaskSpace(VectorObservationSpace):
         masks = np.asarray(masks)
         if self.counts is None or masks.shape[-1:] != self.raw_shape:
             own = _unless_all_zero(masks)
-            return own if self.counts is None or self.num_dimensions < 2 else own * self._is_choice
+            return own if self.counts is None or self.num_dimensions < 2 else own * _is_choice(self.counts)
         if self.num_dimensions == 2:
             found = np.zeros((*masks.shape[:-1], *self.shape), masks.dtype)
             for number, part in enumerate(np.split(masks, np.cumsum(self.counts)[:-1], axis=-1)):
@@ -273,6 +267,11 @@ class ActionMaskSpace(VectorObservationSpace):
         if self.num_dimensions == 2:
             return np.where(np.take_along_axis(mask, action[:, None], 1)[:, 0], action, mask.argmax(axis=1))
         return action if mask[action] else int(np.argmax(mask))
+
+
+def _is_choice(counts: Any) -> np.ndarray:
+    """[K, M] bool: False beyond the choices of a part. :param counts: [K], the number of choices of each part"""
+    return np.arange(max(counts)) < np.asarray(counts)[:, None]
 
 
 def _unless_all_zero(masks: np.ndarray) -> np.ndarray:
@@ -602,7 +601,7 @@ class MultiDiscreteActionSpace(ActionSpace):
     @property
     def is_choice(self) -> np.ndarray:
         """[K, M] bool: False beyond the choices of a part."""
-        return np.arange(self.most_choices) < np.asarray(self.counts)[:, None]
+        return _is_choice(self.counts)
 
     def sample(self) -> np.ndarray:
         return self.rng.integers(self.counts)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -51,7 +50,7 @@ class Actor:
         self.exploration_policy = exploration_policy
         self.recurrent_states: dict[str, Any] = {}
         self.attributes: dict[str, Any] = {}
-        self._suspended: list[Any] = []
+        self._suspended: list[tuple[Any, Any]] = []
         # decided once an episode, because each step asks
         self._filters_responses = self._filters_actions = True
 
@@ -74,12 +73,6 @@ class Actor:
 
     # changing the actor
 
-    @cached_property
-    def _exchanging(self) -> list[Any]:
-        """Parts of a user that exchange episodes themselves."""
-        members = [*self.input_filter.members, *self.output_filter.members, self.exploration_policy]
-        return [part for part in members if exchanges_episodes(part)]
-
     def enter(self) -> None:
         """Let the agent act as this actor."""
         agent = self._agent
@@ -88,7 +81,7 @@ class Actor:
             agent.networks[name].online_network.recurrent_state = state
         if self.attributes:
             vars(agent).update(self.attributes)
-        for part, state in zip(self._exchanging, self._suspended):
+        for part, state in self._suspended:
             part.resume(state)
 
     def leave(self) -> None:
@@ -96,7 +89,9 @@ class Actor:
         if self._agent.is_recurrent:
             self.recurrent_states = self._present_recurrent_states()
         self.attributes = self._present_attributes()
-        self._suspended = [part.suspend() for part in self._exchanging]
+        parts = (*self.input_filter.members, *self.output_filter.members, self.exploration_policy)
+        # parts of a user that exchange episodes themselves
+        self._suspended = [(part, part.suspend()) for part in parts if exchanges_episodes(part)]
 
     def _present_recurrent_states(self) -> dict[str, Any]:
         return {name: one.online_network.recurrent_state for name, one in self._agent.networks.items()}

@@ -359,8 +359,7 @@ def test_infos_are_stored_as_on_the_ordinary_path(make, tmp_path):
     """Also those that only some steps have."""
     found = []
     for is_ordinary in (False, True):
-        environment = GymVectorEnvironment(f"{__name__}:TellingBySeed")
-        manager = graph(make(), environment, tmp_path / str(is_ordinary), schedule(10**6), seed=3, copies=COPIES)
+        manager = telling(make(), tmp_path / str(is_ordinary))
         agent = manager.get_agent()
         if is_ordinary:
             agent.update_log = agent.update_log
