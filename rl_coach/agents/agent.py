@@ -59,9 +59,9 @@ class Agent(CoachNames, AgentInterface):
     ``learn_from_batch`` and computes targets itself. It may declare requirements (``AgentRequirements``) of its memory,
     exploration policy and networks.
 
-    The agent consists of parts: ``actor`` (acts in the present episode), ``parallel`` (all actors, if there are several
-    episodes), ``experience`` (stores transitions), ``clock`` (counts, and decides when to learn), ``update_loop``
-    (updates the networks), ``signals`` and ``recorder`` (the rows of the CSV).
+    The agent consists of parts. ``actor`` acts in the present episode; ``parallel`` holds all actors if there are
+    several episodes. ``experience`` stores transitions. ``clock`` counts and decides when to learn, ``update_loop``
+    updates the networks. ``signals`` and ``recorder`` write the rows of the CSV.
 
     :param agent_parameters: all settings; a filter that is not set changes nothing
     :param parent: the level manager or composite agent that holds it
@@ -257,7 +257,7 @@ class Agent(CoachNames, AgentInterface):
     def play_in_copies(self, count: int) -> Actors:
         """Act in several copies of the environment from now on, with an episode in each.
 
-        :raises CoachError: nobody says which attributes belong to an episode
+        :raises CoachError: it is not declared which attributes belong to an episode
         """
         self.episode_state.require_for_copies()
         self.clock.steps_at_once = count

@@ -14,7 +14,7 @@ Outputs = list[dict[str, Any]]
 class NetworkFunction:
     """Base of networks, which hold no weights: they are handed in at each call.
 
-    So one network serves the online weights, the target's, and those that a compiled step has in the middle of its
+    So one network serves the online weights, the target weights, and the weights of a compiled step between two
     updates. ``weights`` are trained; ``buffers`` are not (batch normalisation's statistics, noise, the state of random
     generators) and come back from a call with their new values.
 

@@ -265,7 +265,7 @@ def _reordered(
 ) -> list[np.ndarray]:
     """The arrays of a group, which another framework may have written, in the order that a network wants.
 
-    :param own: those of the network, for which another framework may have no counterpart
+    :param own: the arrays of the network; another framework may have no counterpart of some
     :param written: the ``order`` of the network that wrote them, None if unknown; ``wanted`` of the one that reads them
     """
     if written is None or wanted is None or written == wanted:

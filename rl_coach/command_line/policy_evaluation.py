@@ -43,7 +43,8 @@ def evaluate(folder: str, arguments: Sequence[str]) -> None:
 
 
 def _environment_parameters(folder: str, policy: Policy, level: str | None) -> Any:
-    """Those of the policy's preset, if it is one of Coach's: a preset of somebody else is a program."""
+    """The environment's parameters from the policy's preset. Only Coach's own presets are loaded: a preset is a
+    program."""
     presets = (*preset_catalogue.list_all_presets(), *preset_catalogue.list_tuned_presets())
     preset = next((one for one in presets if preset_catalogue.name_of(one) == policy.about.get("preset")), None)
     if preset is None and level is None:

@@ -36,7 +36,7 @@ logger = logging.getLogger("rl_coach")
 
 MAX_NUM_COMBINED_ACTIONS = 4096
 
-_LARGEST_TABLE = 512  # of one-hot vectors, whose number is the square of that of the values
+_LARGEST_TABLE = 512  # rows of a table of one-hot vectors, which has the square of this number of elements
 
 Convert = Callable[[Any], Any]
 

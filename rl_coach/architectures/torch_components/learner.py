@@ -65,7 +65,7 @@ class TorchLearner(ArrayLearner):
         self._steps: dict[tuple, Step] = {}
 
     def _gradients(self, function: Callable, weights: dict[str, Any]) -> tuple[dict[str, Any], Any]:
-        # weights that require gradients are those of another derivative, of which this one is a part
+        # weights require gradients if this derivative is a part of another one
         is_part = any(array.requires_grad for arrays in weights.values() for array in arrays)
         marked = {name: [_marked(array) for array in arrays] for name, arrays in weights.items()}
         losses, auxiliary = function(marked)
