@@ -265,18 +265,17 @@ def _reordered(
 ) -> list[np.ndarray]:
     """The arrays of a group, which another framework may have written, in the order that a network wants.
 
-    :param own: the arrays of the network; another framework may have no counterpart of some
+    :param own: the arrays of the network, for those at place -1, which other frameworks do not have
     :param written: the ``order`` of the network that wrote them, None if unknown; ``wanted`` of the one that reads them
     """
-    if written is None or wanted is None or written == wanted:
+    if written is None or wanted is None or written == wanted or set(written) - {-1} != set(wanted) - {-1}:
         return arrays
     found: list[np.ndarray] = []
-    for start in range(
-        0, len(own), max(1, len(wanted))
-    ):  # an optimizer's slots have the order of the weights several times
+    # an optimizer's slots have the order of the weights several times
+    for start in range(0, len(own), max(1, len(wanted))):
         first = len(found) // len(wanted) * len(written)
         made = dict(zip(written, arrays[first : first + len(written)]))
-        found += [made.get(place, own[start + i]) for i, place in enumerate(wanted)]
+        found += [own[start + i] if place == -1 else made[place] for i, place in enumerate(wanted)]
     return found
 
 
