@@ -1,5 +1,8 @@
+import atexit
 import os
+import shutil
 import signal
+import tempfile
 
 from hypothesis import settings
 
@@ -13,6 +16,12 @@ os.environ.setdefault(
     "XLA_FLAGS",
     "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true --xla_cpu_use_fusion_emitters=false",
 )
+
+# Many tests compile the same steps. All processes of a run share them, and no run gets those of another.
+if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = tempfile.mkdtemp(prefix="coach-tests-compiled-")
+    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
+    atexit.register(shutil.rmtree, os.environ["JAX_COMPILATION_CACHE_DIR"], ignore_errors=True)
 
 # Tests share their machine with others: how long an example takes says nothing about the code.
 settings.register_profile("untimed", deadline=None)

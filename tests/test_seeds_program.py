@@ -97,6 +97,7 @@ def test_seeds_train_in_one_program_as_they_do_alone(agent, heatup, tmp_path):
     assert rows_of(together / "seed_0") != rows_of(together / "seed_1")
 
 
+@pytest.mark.slow
 def test_they_resume_exactly(tmp_path):
     preset = (
         "-cp",

@@ -19,6 +19,7 @@ from rl_coach.coach import main
 from rl_coach.core_types import EnvironmentSteps
 from rl_coach.utils import CoachError
 from tests.frameworks import FRAMEWORK
+from tests.samples import one_in
 
 DIRECTORY = pathlib.Path(rl_coach.agents.__file__).parent
 STATES = gymnasium.spaces.Box(-1, 1, (4,), np.float32)
@@ -130,7 +131,7 @@ def test_the_command_lists_names(capsys):
     assert capsys.readouterr().err == "coach: no algorithm contains 'zzz' (coach algorithms lists all)\n"
 
 
-@pytest.mark.parametrize("name", [algorithm.names[0] for algorithm in known_algorithms()])
+@pytest.mark.parametrize("name", one_in(3, [algorithm.names[0] for algorithm in known_algorithms()]))
 def test_an_algorithm_acts_and_learns_or_says_why_not(name):
     refusals = []
     for actions in ACTIONS:

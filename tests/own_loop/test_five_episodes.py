@@ -7,6 +7,7 @@ import pytest
 
 from rl_coach.own_loop import tensorforce
 from tests.frameworks import FRAMEWORK
+from tests.samples import one_in
 
 SETTINGS = {"framework": FRAMEWORK.name, "seed": 1}
 
@@ -156,7 +157,8 @@ def test_a_network_with_an_lstm(name):
 
 
 @pytest.mark.parametrize(
-    ("name", "action"), [(name, action) for name, (_, _, actions) in CONFIGS.items() for action in actions]
+    ("name", "action"),
+    one_in(3, [(name, action) for name, (_, _, actions) in CONFIGS.items() for action in actions]),
 )
 def test_an_agent_of_tensorforce_plays(name, action):
     play(MinimalTest(**{action: ()}), name, LAYERS)
