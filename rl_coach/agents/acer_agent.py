@@ -74,7 +74,6 @@ class ACERNetworkParameters(NetworkParameters):
         self.input_embedders_parameters = {"observation": InputEmbedderParameters()}
         self.middleware_parameters = FCMiddlewareParameters()
         self.heads_parameters = [QHeadParameters(loss_weight=0.5), ACERPolicyHeadParameters(loss_weight=1.0)]
-        self.optimizer_type = "Adam"
         self.async_training = True
         self.clip_gradients = 40.0
         self.create_target_network = True
@@ -83,6 +82,8 @@ class ACERNetworkParameters(NetworkParameters):
 class ACERAgentParameters(AgentParameters):
     """ACER that samples from the policy."""
 
+    path = "rl_coach.agents.acer_agent:ACERAgent"
+
     def __init__(self) -> None:
         super().__init__(
             algorithm=ACERAlgorithmParameters(),
@@ -90,10 +91,6 @@ class ACERAgentParameters(AgentParameters):
             memory=EpisodicExperienceReplayParameters(),
             networks={"main": ACERNetworkParameters()},
         )
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.agents.acer_agent:ACERAgent"
 
 
 PROBABILITIES = HeadRequirement("ACERPolicyHeadParameters", ("probabilities", "log_probabilities"))

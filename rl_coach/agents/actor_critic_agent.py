@@ -83,7 +83,6 @@ class ActorCriticNetworkParameters(NetworkParameters):
         self.input_embedders_parameters = {"observation": InputEmbedderParameters()}
         self.middleware_parameters = FCMiddlewareParameters()
         self.heads_parameters = [VHeadParameters(loss_weight=0.5), PolicyHeadParameters(loss_weight=1.0)]
-        self.optimizer_type = "Adam"
         self.clip_gradients = 40.0
         self.async_training = True
 
@@ -92,6 +91,7 @@ class ActorCriticAgentParameters(AgentParameters):
     """Actor-critic that samples from the policy."""
 
     algorithm_names = ("A2C", "A3C", "ActorCritic")
+    path = "rl_coach.agents.actor_critic_agent:ActorCriticAgent"
 
     def __init__(self) -> None:
         super().__init__(
@@ -103,10 +103,6 @@ class ActorCriticAgentParameters(AgentParameters):
             memory=SingleEpisodeBufferParameters(),
             networks={"main": ActorCriticNetworkParameters()},
         )
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.agents.actor_critic_agent:ActorCriticAgent"
 
 
 def actor_critic_rule(value_weight: float, policy_weight: float, beta_entropy: float, mask: str | None) -> UpdateRule:

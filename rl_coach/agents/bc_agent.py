@@ -24,15 +24,13 @@ class BCNetworkParameters(NetworkParameters):
         self.input_embedders_parameters = {"observation": InputEmbedderParameters()}
         self.middleware_parameters = FCMiddlewareParameters(scheme=MiddlewareScheme.Medium)
         self.heads_parameters = [PolicyHeadParameters()]
-        self.optimizer_type = "Adam"
-        self.batch_size = 32
-        self.replace_mse_with_huber_loss = False
-        self.create_target_network = False
 
 
 class BCAgentParameters(AgentParameters):
     """Behavioural cloning of what ``memory.load_memory_from_file_path`` names, and epsilon-greedy choice of the most
     probable action."""
+
+    path = "rl_coach.agents.bc_agent:BCAgent"
 
     def __init__(self) -> None:
         super().__init__(
@@ -41,10 +39,6 @@ class BCAgentParameters(AgentParameters):
             memory=ExperienceReplayParameters(),
             networks={"main": BCNetworkParameters()},
         )
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.agents.bc_agent:BCAgent"
 
 
 class BCAgent(ImitationAgent):

@@ -44,14 +44,12 @@ class CILNetworkParameters(NetworkParameters):
         self.input_embedders_parameters = {"observation": InputEmbedderParameters()}
         self.middleware_parameters = FCMiddlewareParameters(scheme=MiddlewareScheme.Medium)
         self.heads_parameters = [RegressionHeadParameters()]
-        self.optimizer_type = "Adam"
-        self.batch_size = 32
-        self.replace_mse_with_huber_loss = False
-        self.create_target_network = False
 
 
 class CILAgentParameters(AgentParameters):
     """Conditional imitation of what ``memory.load_memory_from_file_path`` names; each command is sampled as often."""
+
+    path = "rl_coach.agents.cil_agent:CILAgent"
 
     def __init__(self) -> None:
         super().__init__(
@@ -60,10 +58,6 @@ class CILAgentParameters(AgentParameters):
             memory=BalancedExperienceReplayParameters(),
             networks={"main": CILNetworkParameters()},
         )
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.agents.cil_agent:CILAgent"
 
 
 class CILAgent(ImitationAgent):

@@ -42,14 +42,8 @@ class ClippedPPONetworkParameters(NetworkParameters):
         self.middleware_parameters = FCMiddlewareParameters(activation_function="tanh")
         self.heads_parameters = [VHeadParameters(), PPOHeadParameters()]
         self.batch_size = 64
-        self.optimizer_type = "Adam"
-        self.clip_gradients = None
         self.use_separate_networks_per_head = True
-        self.async_training = False
-        self.l2_regularization = 0
         self.create_target_network = True
-        self.shared_optimizer = True
-        self.scale_down_gradients_by_number_of_workers_for_sync_training = True
 
 
 class ClippedPPOAlgorithmParameters(AlgorithmParameters):
@@ -110,6 +104,7 @@ class ClippedPPOAgentParameters(AgentParameters):
     """PPO that samples from the policy."""
 
     algorithm_names = ("PPO", "ClippedPPO")
+    path = "rl_coach.agents.clipped_ppo_agent:ClippedPPOAgent"
 
     def __init__(self) -> None:
         super().__init__(
@@ -121,10 +116,6 @@ class ClippedPPOAgentParameters(AgentParameters):
             memory=EpisodicExperienceReplayParameters(),
             networks={"main": ClippedPPONetworkParameters()},
         )
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.agents.clipped_ppo_agent:ClippedPPOAgent"
 
 
 class ClippedPPOAgent(ProximalPolicyAgent):

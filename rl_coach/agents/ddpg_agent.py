@@ -76,7 +76,6 @@ class DDPGAlgorithmParameters(DeterministicPolicyAlgorithmParameters):
         super().__init__()
         self.num_steps_between_copying_online_weights_to_target = EnvironmentSteps(1)
         self.rate_for_copying_weights_to_target = 0.001
-        self.num_consecutive_playing_steps = EnvironmentSteps(1)
 
 
 class DDPGAgentParameters(AgentParameters):
@@ -84,6 +83,8 @@ class DDPGAgentParameters(AgentParameters):
 
     :param use_batchnorm: batch normalisation in both networks
     """
+
+    path = "rl_coach.agents.ddpg_agent:DDPGAgent"
 
     def __init__(self, use_batchnorm: bool = False) -> None:
         super().__init__(
@@ -95,10 +96,6 @@ class DDPGAgentParameters(AgentParameters):
                 "critic": DDPGCriticNetworkParameters(use_batchnorm),
             },
         )
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.agents.ddpg_agent:DDPGAgent"
 
 
 class DDPGAgent(Agent):

@@ -36,13 +36,11 @@ class DiscreteCQLAlgorithmParameters(DQNAlgorithmParameters):
 class DiscreteCQLAgentParameters(DQNAgentParameters):
     """Conservative double DQN; other settings as DQN's."""
 
+    path = "rl_coach.agents.discrete_cql_agent:DiscreteCQLAgent"
+
     def __init__(self) -> None:
         super().__init__()
         self.algorithm = DiscreteCQLAlgorithmParameters()
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.agents.discrete_cql_agent:DiscreteCQLAgent"
 
 
 class DiscreteCQLAgent(DDQNAgent):

@@ -49,8 +49,6 @@ class DQNNetworkParameters(NetworkParameters):
         self.input_embedders_parameters = {"observation": InputEmbedderParameters()}
         self.middleware_parameters = FCMiddlewareParameters(scheme=MiddlewareScheme.Medium)
         self.heads_parameters = [QHeadParameters()]
-        self.optimizer_type = "Adam"
-        self.batch_size = 32
         self.replace_mse_with_huber_loss = True
         self.create_target_network = True
         self.should_get_softmax_probabilities = False
@@ -58,6 +56,8 @@ class DQNNetworkParameters(NetworkParameters):
 
 class DQNAgentParameters(AgentParameters):
     """DQN with epsilon-greedy exploration and uniform replay."""
+
+    path = "rl_coach.agents.dqn_agent:DQNAgent"
 
     def __init__(self) -> None:
         super().__init__(
@@ -68,10 +68,6 @@ class DQNAgentParameters(AgentParameters):
         )
         self.exploration.epsilon_schedule = LinearSchedule(1, 0.1, 1000000)
         self.exploration.evaluation_epsilon = 0.05
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.agents.dqn_agent:DQNAgent"
 
 
 class DQNAgent(ValueOptimizationAgent):

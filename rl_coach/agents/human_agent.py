@@ -34,16 +34,13 @@ class HumanNetworkParameters(NetworkParameters):
         super().__init__()
         self.input_embedders_parameters = {"observation": InputEmbedderParameters()}
         self.middleware_parameters = FCMiddlewareParameters()
-        self.optimizer_type = "Adam"
-        self.batch_size = 32
-        self.replace_mse_with_huber_loss = False
-        self.create_target_network = False
 
 
 class HumanAgentParameters(AgentParameters):
     """A person, with a replay memory of episodes."""
 
     why_not_in_own_loop = "a person plays with the keyboard; use coach -p PRESET --play"
+    path = "rl_coach.agents.human_agent:HumanAgent"
 
     def __init__(self) -> None:
         super().__init__(
@@ -52,10 +49,6 @@ class HumanAgentParameters(AgentParameters):
             memory=EpisodicExperienceReplayParameters(),
             networks={"main": HumanNetworkParameters()},
         )
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.agents.human_agent:HumanAgent"
 
 
 class HumanAgent(Agent):

@@ -64,6 +64,8 @@ class IMPALAAlgorithmParameters(AlgorithmParameters):
 class IMPALAAgentParameters(AgentParameters):
     """IMPALA that samples from the policy; value and policy share a body."""
 
+    path = "rl_coach.agents.impala_agent:IMPALAAgent"
+
     def __init__(self) -> None:
         super().__init__(
             algorithm=IMPALAAlgorithmParameters(),
@@ -74,10 +76,6 @@ class IMPALAAgentParameters(AgentParameters):
             memory=SingleEpisodeBufferParameters(),
             networks={"main": ActorCriticNetworkParameters()},
         )
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.agents.impala_agent:IMPALAAgent"
 
 
 class IMPALAEpisode(SegmentedEpisode):

@@ -34,15 +34,12 @@ class MixedMonteCarloAgentParameters(DQNAgentParameters):
     """Mixed Monte Carlo; settings as DQN's, with a memory that knows the returns of its episodes."""
 
     algorithm_names = ("MMC", "MixedMonteCarlo")
+    path = "rl_coach.agents.mmc_agent:MixedMonteCarloAgent"
 
     def __init__(self) -> None:
         super().__init__()
         self.algorithm = MixedMonteCarloAlgorithmParameters()
         self.memory = EpisodicExperienceReplayParameters()
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.agents.mmc_agent:MixedMonteCarloAgent"
 
 
 def mixed_monte_carlo_rule(

@@ -31,14 +31,11 @@ class MunchausenDQNAgentParameters(DQNAgentParameters):
     """Munchausen DQN; settings as DQN's."""
 
     algorithm_names = ("MunchausenDQN", "Munchausen", "MDQN")
+    path = "rl_coach.agents.munchausen_dqn_agent:MunchausenDQNAgent"
 
     def __init__(self) -> None:
         super().__init__()
         self.algorithm = MunchausenDQNAlgorithmParameters()
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.agents.munchausen_dqn_agent:MunchausenDQNAgent"
 
 
 class MunchausenDQNAgent(ValueOptimizationAgent):

@@ -33,9 +33,7 @@ class NStepQNetworkParameters(NetworkParameters):
         self.input_embedders_parameters = {"observation": InputEmbedderParameters()}
         self.middleware_parameters = FCMiddlewareParameters()
         self.heads_parameters = [QHeadParameters()]
-        self.optimizer_type = "Adam"
         self.async_training = True
-        self.shared_optimizer = True
         self.create_target_network = True
 
 
@@ -61,6 +59,8 @@ class NStepQAlgorithmParameters(AlgorithmParameters):
 class NStepQAgentParameters(AgentParameters):
     """N-step Q-learning with epsilon-greedy exploration; it replays nothing."""
 
+    path = "rl_coach.agents.n_step_q_agent:NStepQAgent"
+
     def __init__(self) -> None:
         super().__init__(
             algorithm=NStepQAlgorithmParameters(),
@@ -68,10 +68,6 @@ class NStepQAgentParameters(AgentParameters):
             memory=SingleEpisodeBufferParameters(),
             networks={"main": NStepQNetworkParameters()},
         )
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.agents.n_step_q_agent:NStepQAgent"
 
 
 class NStepQAgent(ValueOptimizationAgent, PolicyOptimizationAgent):

@@ -38,7 +38,6 @@ class NAFNetworkParameters(NetworkParameters):
         self.input_embedders_parameters = {"observation": InputEmbedderParameters()}
         self.middleware_parameters = FCMiddlewareParameters()
         self.heads_parameters = [NAFHeadParameters()]
-        self.optimizer_type = "Adam"
         self.learning_rate = 0.001
         self.async_training = True
         self.create_target_network = True
@@ -62,6 +61,8 @@ class NAFAlgorithmParameters(AlgorithmParameters):
 class NAFAgentParameters(AgentParameters):
     """Normalized advantage functions with Ornstein-Uhlenbeck noise."""
 
+    path = "rl_coach.agents.naf_agent:NAFAgent"
+
     def __init__(self) -> None:
         super().__init__(
             algorithm=NAFAlgorithmParameters(),
@@ -69,10 +70,6 @@ class NAFAgentParameters(AgentParameters):
             memory=EpisodicExperienceReplayParameters(),
             networks={"main": NAFNetworkParameters()},
         )
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.agents.naf_agent:NAFAgent"
 
 
 def advantages(ops: Any, head: dict[str, Any], actions: Any) -> Any:

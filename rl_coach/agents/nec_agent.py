@@ -34,7 +34,6 @@ class NECNetworkParameters(NetworkParameters):
         self.input_embedders_parameters = {"observation": InputEmbedderParameters()}
         self.middleware_parameters = FCMiddlewareParameters()
         self.heads_parameters = [DNDQHeadParameters()]
-        self.optimizer_type = "Adam"
         self.should_get_softmax_probabilities = False
 
 
@@ -88,6 +87,8 @@ class NECMemoryParameters(EpisodicExperienceReplayParameters):
 class NECAgentParameters(AgentParameters):
     """Neural episodic control with epsilon-greedy exploration."""
 
+    path = "rl_coach.agents.nec_agent:NECAgent"
+
     def __init__(self) -> None:
         super().__init__(
             algorithm=NECAlgorithmParameters(),
@@ -97,10 +98,6 @@ class NECAgentParameters(AgentParameters):
         )
         self.exploration.epsilon_schedule = ConstantSchedule(0.1)
         self.exploration.evaluation_epsilon = 0.01
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.agents.nec_agent:NECAgent"
 
 
 class NECAgent(ValueOptimizationAgent):

@@ -38,14 +38,12 @@ class PALAlgorithmParameters(DQNAlgorithmParameters):
 class PALAgentParameters(DQNAgentParameters):
     """Advantage learning; settings as DQN's, with a memory that knows the returns of its episodes."""
 
+    path = "rl_coach.agents.pal_agent:PALAgent"
+
     def __init__(self) -> None:
         super().__init__()
         self.algorithm = PALAlgorithmParameters()
         self.memory = EpisodicExperienceReplayParameters()
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.agents.pal_agent:PALAgent"
 
 
 def action_gap(ops: Any, q: Any, actions: Any) -> Any:

@@ -63,6 +63,7 @@ class PolicyGradientsAgentParameters(AgentParameters):
     """Policy gradients that sample from the policy."""
 
     algorithm_names = ("PG", "PolicyGradients", "REINFORCE")
+    path = "rl_coach.agents.policy_gradients_agent:PolicyGradientsAgent"
 
     def __init__(self) -> None:
         super().__init__(
@@ -74,10 +75,6 @@ class PolicyGradientsAgentParameters(AgentParameters):
             memory=SingleEpisodeBufferParameters(),
             networks={"main": PolicyGradientNetworkParameters()},
         )
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.agents.policy_gradients_agent:PolicyGradientsAgent"
 
 
 def policy_gradient_rule(beta_entropy: float, mask_name: str | None, loss_weight: float = 1.0) -> UpdateRule:

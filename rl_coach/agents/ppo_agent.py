@@ -32,7 +32,6 @@ class PPOCriticNetworkParameters(NetworkParameters):
         self.middleware_parameters = FCMiddlewareParameters(activation_function="tanh")
         self.heads_parameters = [VHeadParameters()]
         self.async_training = True
-        self.l2_regularization = 0
         self.create_target_network = True
         self.batch_size = 128
 
@@ -45,9 +44,7 @@ class PPOActorNetworkParameters(NetworkParameters):
         self.input_embedders_parameters = {"observation": InputEmbedderParameters(activation_function="tanh")}
         self.middleware_parameters = FCMiddlewareParameters(activation_function="tanh")
         self.heads_parameters = [PPOHeadParameters()]
-        self.optimizer_type = "Adam"
         self.async_training = True
-        self.l2_regularization = 0
         self.create_target_network = True
         self.batch_size = 128
 
@@ -101,6 +98,7 @@ class PPOAgentParameters(AgentParameters):
     """PPO with a penalty, sampling from the policy."""
 
     algorithm_names = ("AdaptivePPO",)
+    path = "rl_coach.agents.ppo_agent:PPOAgent"
 
     def __init__(self) -> None:
         super().__init__(
@@ -112,10 +110,6 @@ class PPOAgentParameters(AgentParameters):
             memory=EpisodicExperienceReplayParameters(),
             networks={"critic": PPOCriticNetworkParameters(), "actor": PPOActorNetworkParameters()},
         )
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.agents.ppo_agent:PPOAgent"
 
 
 _POLICY_EPOCHS, _VALUE_EPOCHS = 10, 1

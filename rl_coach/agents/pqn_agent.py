@@ -42,11 +42,8 @@ class PQNNetworkParameters(NetworkParameters):
         self.input_embedders_parameters = {"observation": InputEmbedderParameters(scheme=[Dense(256), LayerNorm()])}
         self.middleware_parameters = FCMiddlewareParameters(scheme=[Dense(256), LayerNorm()])
         self.heads_parameters = [QHeadParameters(loss_weight=0.5)]
-        self.optimizer_type = "Adam"
         self.batch_size = 128
         self.clip_gradients = 10.0
-        self.replace_mse_with_huber_loss = False
-        self.create_target_network = False
 
 
 class PQNAlgorithmParameters(AlgorithmParameters):
@@ -70,6 +67,8 @@ class PQNAlgorithmParameters(AlgorithmParameters):
 class PQNAgentParameters(AgentParameters):
     """PQN with epsilon-greedy exploration; it replays nothing."""
 
+    path = "rl_coach.agents.pqn_agent:PQNAgent"
+
     def __init__(self) -> None:
         super().__init__(
             algorithm=PQNAlgorithmParameters(),
@@ -79,10 +78,6 @@ class PQNAgentParameters(AgentParameters):
         )
         self.exploration.epsilon_schedule = LinearSchedule(1, 0.05, 100000)
         self.exploration.evaluation_epsilon = 0.0
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.agents.pqn_agent:PQNAgent"
 
 
 class PQNAgent(ValueOptimizationAgent):

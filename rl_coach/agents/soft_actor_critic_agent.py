@@ -54,11 +54,8 @@ class _SACNetworkParameters(NetworkParameters):
         self.middleware_parameters = middleware
         self.heads_parameters = [head]
         self.rescale_gradient_from_head_by_factor = [1]
-        self.optimizer_type = "Adam"
         self.batch_size = 256
-        self.async_training = False
         self.learning_rate = 0.0003
-        self.create_target_network = False
 
 
 class SACValueNetworkParameters(_SACNetworkParameters):
@@ -148,6 +145,7 @@ class SoftActorCriticAgentParameters(AgentParameters):
     """
 
     algorithm_names = ("SAC", "SoftActorCritic")
+    path = "rl_coach.agents.soft_actor_critic_agent:SoftActorCriticAgent"
 
     def __init__(self, use_value_network: bool = True) -> None:
         super().__init__(
@@ -161,10 +159,6 @@ class SoftActorCriticAgentParameters(AgentParameters):
         else:
             self.network_wrappers["q"].create_target_network = True
             self.network_wrappers["temperature"] = ValuesParameters({"log_temperature": 0.0}, learning_rate=0.0003)
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.agents.soft_actor_critic_agent:SoftActorCriticAgent"
 
     def unmet(self) -> Iterator[str]:
         algorithm, without = self.algorithm, "SoftActorCriticAgentParameters(use_value_network=False)"

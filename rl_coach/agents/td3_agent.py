@@ -97,6 +97,8 @@ class TD3AgentExplorationParameters(AdditiveNoiseParameters):
 class TD3AgentParameters(AgentParameters):
     """TD3 with Gaussian noise."""
 
+    path = "rl_coach.agents.td3_agent:TD3Agent"
+
     def __init__(self) -> None:
         algorithm = TD3AlgorithmParameters()
         super().__init__(
@@ -108,10 +110,6 @@ class TD3AgentParameters(AgentParameters):
                 "critic": TD3CriticNetworkParameters(algorithm.num_q_networks),
             },
         )
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.agents.td3_agent:TD3Agent"
 
 
 TWIN_CRITICS = HeadRequirement("TD3VHeadParameters", ("critics", "q", "first"))

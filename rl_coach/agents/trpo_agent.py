@@ -92,6 +92,8 @@ class TRPOAlgorithmParameters(AlgorithmParameters):
 class TRPOAgentParameters(AgentParameters):
     """TRPO that samples from the policy."""
 
+    path = "rl_coach.agents.trpo_agent:TRPOAgent"
+
     def __init__(self) -> None:
         super().__init__(
             algorithm=TRPOAlgorithmParameters(),
@@ -102,10 +104,6 @@ class TRPOAgentParameters(AgentParameters):
             memory=EpisodicExperienceReplayParameters(),
             networks={"critic": TRPOCriticNetworkParameters(), "actor": TRPOActorNetworkParameters()},
         )
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.agents.trpo_agent:TRPOAgent"
 
 
 class TRPOAgent(SeparateNetworksAgent):

@@ -22,9 +22,7 @@ from rl_coach.spaces import ActionSpace, DiscreteActionSpace, MultiDiscreteActio
 class CategoricalParameters(ExplorationParameters):
     """The agent's own probabilities."""
 
-    @property
-    def path(self) -> str:
-        return "rl_coach.exploration_policies.categorical:Categorical"
+    path = "rl_coach.exploration_policies.categorical:Categorical"
 
 
 class Categorical(DiscreteActionExplorationPolicy):
