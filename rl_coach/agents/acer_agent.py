@@ -11,11 +11,10 @@ from rl_coach.agents.core.requirements import HeadRequirement, MemoryRequirement
 from rl_coach.agents.core.segments import ReplaySettings, Segment, SegmentLearning, SegmentReplay, SegmentSettings
 from rl_coach.agents.policy_optimization_agent import PolicyOptimizationAgent
 from rl_coach.agents.rules.acer import TINY, acer_rule, retrace_targets
-from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import ACERPolicyHeadParameters, QHeadParameters
-from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
+from rl_coach.architectures.network_parameters import FullyConnectedParameters
 from rl_coach.architectures.update import UpdateRule
-from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, NetworkParameters
+from rl_coach.base_parameters import AgentParameters, AlgorithmParameters
 from rl_coach.core_types import Batch
 from rl_coach.exploration_policies.categorical import CategoricalParameters
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
@@ -66,14 +65,11 @@ class ACERAlgorithmParameters(AlgorithmParameters):
         self.beta_entropy = 0
 
 
-class ACERNetworkParameters(NetworkParameters):
+class ACERNetworkParameters(FullyConnectedParameters):
     """Q(s, a) and a policy on one body; the target network is the average policy."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.input_embedders_parameters = {"observation": InputEmbedderParameters()}
-        self.middleware_parameters = FCMiddlewareParameters()
-        self.heads_parameters = [QHeadParameters(loss_weight=0.5), ACERPolicyHeadParameters(loss_weight=1.0)]
+        super().__init__(QHeadParameters(loss_weight=0.5), ACERPolicyHeadParameters(loss_weight=1.0))
         self.async_training = True
         self.clip_gradients = 40.0
         self.create_target_network = True
@@ -101,6 +97,7 @@ class ACERAgent(PolicyOptimizationAgent):
 
     memory_requirement = MemoryRequirement.EPISODES
     network_requirements = {"main": NetworkRequirement((Q, PROBABILITIES), has_target=True)}
+    is_on_policy = False
 
     def __init__(self, agent_parameters: Any, parent: Any = None):
         super().__init__(agent_parameters, parent)
@@ -108,10 +105,6 @@ class ACERAgent(PolicyOptimizationAgent):
         self.q_values = self.register_signal("Q Values")
         self.q_targets = self.register_signal("Q Targets")
         self.importance_weights = self.register_signal("Importance Weights")
-
-    @property
-    def is_on_policy(self) -> bool:
-        return False
 
     def segment_settings(self) -> SegmentSettings:
         algorithm = self.ap.algorithm

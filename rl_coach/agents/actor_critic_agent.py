@@ -26,18 +26,17 @@ from rl_coach.agents.rules.advantages import (
     n_step_advantages,
     n_step_advantages_of_copies,
 )
-from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import PolicyHeadParameters, VHeadParameters
-from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
+from rl_coach.architectures.network_parameters import FullyConnectedParameters
 from rl_coach.architectures.policies import entropy, log_probability, mask_of, masked
 from rl_coach.architectures.update import LearningBatch, NetworkView, Update, UpdateRule, assert_rank
-from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, NetworkParameters
+from rl_coach.base_parameters import AgentParameters, AlgorithmParameters
 from rl_coach.core_types import Batch, n_step_returns
-from rl_coach.exploration_policies.categorical import CategoricalParameters
+from rl_coach.exploration_policies.categorical import CategoricalParameters, categorical_or
 from rl_coach.exploration_policies.continuous_entropy import ContinuousEntropyParameters
 from rl_coach.filters.pure import PureFilters
 from rl_coach.memories.episodic.single_episode_buffer import SingleEpisodeBufferParameters
-from rl_coach.spaces import ActionSpace, BoxActionSpace, DiscreteActionSpace
+from rl_coach.spaces import ActionSpace
 from rl_coach.utilities.requirements import FRACTION, flags, member, number, whole
 from rl_coach.utils import CoachError
 
@@ -75,14 +74,11 @@ class ActorCriticAlgorithmParameters(AlgorithmParameters):
         self.learns_from_copies_together = False
 
 
-class ActorCriticNetworkParameters(NetworkParameters):
+class ActorCriticNetworkParameters(FullyConnectedParameters):
     """A critic and a policy on one body."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.input_embedders_parameters = {"observation": InputEmbedderParameters()}
-        self.middleware_parameters = FCMiddlewareParameters()
-        self.heads_parameters = [VHeadParameters(loss_weight=0.5), PolicyHeadParameters(loss_weight=1.0)]
+        super().__init__(VHeadParameters(loss_weight=0.5), PolicyHeadParameters(loss_weight=1.0))
         self.clip_gradients = 40.0
         self.async_training = True
 
@@ -96,10 +92,7 @@ class ActorCriticAgentParameters(AgentParameters):
     def __init__(self) -> None:
         super().__init__(
             algorithm=ActorCriticAlgorithmParameters(),
-            exploration={
-                DiscreteActionSpace: CategoricalParameters(),
-                BoxActionSpace: ContinuousEntropyParameters(),
-            },
+            exploration=categorical_or(ContinuousEntropyParameters()),
             memory=SingleEpisodeBufferParameters(),
             networks={"main": ActorCriticNetworkParameters()},
         )
@@ -134,15 +127,12 @@ class AdvantageAgent(PolicyAgent):
 
     rescalers = (PolicyGradientRescaler.A_VALUE, PolicyGradientRescaler.GAE)
     acts_in_parts = True
+    is_on_policy = True
 
     def __init__(self, agent_parameters: Any, parent: Any = None):
         super().__init__(agent_parameters, parent)
         self.action_advantages = self.register_signal("Advantages")
         self.state_values = self.register_signal("Values")
-
-    @property
-    def is_on_policy(self) -> bool:
-        return True
 
     def discount(self, x: np.ndarray, gamma: float) -> np.ndarray:
         """[T], sum_k gamma^k x_{t+k}."""

@@ -18,29 +18,25 @@ from rl_coach.agents.core.requirements import PPO_POLICY, NetworkRequirement, V
 from rl_coach.agents.proximal_policy import ProximalPolicyAgent
 from rl_coach.agents.rules.advantages import PolicyGradientRescaler
 from rl_coach.agents.rules.proximal_policy import clipped_ppo_rule
-from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import PPOHeadParameters, VHeadParameters
-from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
+from rl_coach.architectures.network_parameters import FullyConnectedParameters
 from rl_coach.architectures.update import UpdateRule
-from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, NetworkParameters
+from rl_coach.base_parameters import AgentParameters, AlgorithmParameters
 from rl_coach.core_types import EnvironmentSteps, RunPhase
 from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
-from rl_coach.exploration_policies.categorical import CategoricalParameters
+from rl_coach.exploration_policies.categorical import CategoricalParameters, categorical_or
 from rl_coach.filters.pure import PureFilters
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
 from rl_coach.schedules import ConstantSchedule
-from rl_coach.spaces import ActionSpace, BoxActionSpace, DiscreteActionSpace
+from rl_coach.spaces import ActionSpace
 from rl_coach.utilities.requirements import FRACTION, flags, member, number, optional, schedule, whole
 
 
-class ClippedPPONetworkParameters(NetworkParameters):
+class ClippedPPONetworkParameters(FullyConnectedParameters):
     """A critic and a policy that share nothing."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.input_embedders_parameters = {"observation": InputEmbedderParameters(activation_function="tanh")}
-        self.middleware_parameters = FCMiddlewareParameters(activation_function="tanh")
-        self.heads_parameters = [VHeadParameters(), PPOHeadParameters()]
+        super().__init__(VHeadParameters(), PPOHeadParameters(), activation_function="tanh")
         self.batch_size = 64
         self.use_separate_networks_per_head = True
         self.create_target_network = True
@@ -109,10 +105,7 @@ class ClippedPPOAgentParameters(AgentParameters):
     def __init__(self) -> None:
         super().__init__(
             algorithm=ClippedPPOAlgorithmParameters(),
-            exploration={
-                DiscreteActionSpace: CategoricalParameters(),
-                BoxActionSpace: AdditiveNoiseParameters(),
-            },
+            exploration=categorical_or(AdditiveNoiseParameters()),
             memory=EpisodicExperienceReplayParameters(),
             networks={"main": ClippedPPONetworkParameters()},
         )

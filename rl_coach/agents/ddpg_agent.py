@@ -111,14 +111,11 @@ class DDPGAgent(Agent):
     acting_networks: tuple[str, ...] = ("actor",)
     needs_bounded_actions = True
     compiled_explorations: tuple[type, ...] = (AdditiveNoiseParameters,)
+    is_on_policy = False
 
     def __init__(self, agent_parameters: Any, parent: Any = None):
         super().__init__(agent_parameters, parent)
         self.action_signal = self.register_signal("actions")
-
-    @property
-    def is_on_policy(self) -> bool:
-        return False
 
     @property
     def next_value(self) -> NextValue:

@@ -10,12 +10,11 @@ from rl_coach.agents.core.overrides import is_replaced
 from rl_coach.agents.core.requirements import NetworkRequirement, Q
 from rl_coach.agents.rules.q_learning import SelectActions, greedy_by_target, q_learning_rule, selected_before
 from rl_coach.agents.value_optimization_agent import ValueOptimizationAgent
-from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import QHeadParameters
-from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
+from rl_coach.architectures.network_parameters import FullyConnectedParameters
 from rl_coach.architectures.policies import MASKED_LOGIT, allows
 from rl_coach.architectures.update import UpdateRule
-from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, MiddlewareScheme, NetworkParameters
+from rl_coach.base_parameters import AgentParameters, AlgorithmParameters
 from rl_coach.core_types import Batch, EnvironmentSteps
 from rl_coach.exploration_policies.e_greedy import EGreedyParameters
 from rl_coach.memories.non_episodic.experience_replay import ExperienceReplayParameters
@@ -39,16 +38,13 @@ class DQNAlgorithmParameters(AlgorithmParameters):
         self.supports_parameter_noise = True
 
 
-class DQNNetworkParameters(NetworkParameters):
+class DQNNetworkParameters(FullyConnectedParameters):
     """A Q-network."""
 
     constraints = {"should_get_softmax_probabilities": FLAG}
 
     def __init__(self) -> None:
-        super().__init__()
-        self.input_embedders_parameters = {"observation": InputEmbedderParameters()}
-        self.middleware_parameters = FCMiddlewareParameters(scheme=MiddlewareScheme.Medium)
-        self.heads_parameters = [QHeadParameters()]
+        super().__init__(QHeadParameters())
         self.replace_mse_with_huber_loss = True
         self.create_target_network = True
         self.should_get_softmax_probabilities = False

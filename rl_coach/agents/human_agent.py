@@ -10,10 +10,9 @@ import numpy as np
 from rl_coach.agents.agent import Agent
 from rl_coach.agents.core.episode import new_buffer
 from rl_coach.agents.core.learning import NoLearning
-from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
-from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
+from rl_coach.architectures.network_parameters import FullyConnectedParameters
 from rl_coach.architectures.network_wrapper import NetworkWrapper
-from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, NetworkParameters
+from rl_coach.base_parameters import AgentParameters, AlgorithmParameters
 from rl_coach.core_types import ActionInfo, ActionType, StateType
 from rl_coach.exploration_policies.e_greedy import EGreedyParameters
 from rl_coach.exploration_policies.exploration_policy import ExplorationParameters
@@ -27,13 +26,11 @@ class HumanAlgorithmParameters(AlgorithmParameters):
     """A person learns without."""
 
 
-class HumanNetworkParameters(NetworkParameters):
+class HumanNetworkParameters(FullyConnectedParameters):
     """A network of the kind that imitates people; the human agent itself builds none."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.input_embedders_parameters = {"observation": InputEmbedderParameters()}
-        self.middleware_parameters = FCMiddlewareParameters()
 
 
 class HumanAgentParameters(AgentParameters):

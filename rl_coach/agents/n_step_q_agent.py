@@ -12,11 +12,10 @@ from rl_coach.agents.core.segments import SegmentSettings
 from rl_coach.agents.policy_optimization_agent import PolicyOptimizationAgent
 from rl_coach.agents.rules.q_learning import greedy_by_target, q_learning_rule
 from rl_coach.agents.value_optimization_agent import ValueOptimizationAgent
-from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import QHeadParameters
-from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
+from rl_coach.architectures.network_parameters import FullyConnectedParameters
 from rl_coach.architectures.update import LearningBatch, NetworkView, Update, UpdateRule, weighted_sum
-from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, NetworkParameters
+from rl_coach.base_parameters import AgentParameters, AlgorithmParameters
 from rl_coach.core_types import Batch, EnvironmentSteps, n_step_returns
 from rl_coach.exploration_policies.e_greedy import EGreedyParameters
 from rl_coach.memories.episodic.single_episode_buffer import SingleEpisodeBufferParameters
@@ -25,14 +24,11 @@ from rl_coach.utilities.requirements import one_of, whole
 N_STEP, ONE_STEP = "N-Step", "1-Step"
 
 
-class NStepQNetworkParameters(NetworkParameters):
+class NStepQNetworkParameters(FullyConnectedParameters):
     """A Q-network."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.input_embedders_parameters = {"observation": InputEmbedderParameters()}
-        self.middleware_parameters = FCMiddlewareParameters()
-        self.heads_parameters = [QHeadParameters()]
+        super().__init__(QHeadParameters())
         self.async_training = True
         self.create_target_network = True
 

@@ -10,40 +10,32 @@ from rl_coach.agents.core.epochs import DIVERGENCE
 from rl_coach.agents.proximal_policy import ACTOR_AND_CRITIC, SeparateNetworksAgent
 from rl_coach.agents.rules.advantages import PolicyGradientRescaler
 from rl_coach.agents.rules.proximal_policy import adapted_coefficient, ppo_rule
-from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import PPOHeadParameters, VHeadParameters
-from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
+from rl_coach.architectures.network_parameters import FullyConnectedParameters
 from rl_coach.architectures.update import UpdateRule
-from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, NetworkParameters
+from rl_coach.base_parameters import AgentParameters, AlgorithmParameters
 from rl_coach.core_types import Batch, EnvironmentSteps
 from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
-from rl_coach.exploration_policies.categorical import CategoricalParameters
+from rl_coach.exploration_policies.categorical import categorical_or
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
-from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace
 from rl_coach.utilities.requirements import FRACTION, flags, member, number, optional
 
 
-class PPOCriticNetworkParameters(NetworkParameters):
+class PPOCriticNetworkParameters(FullyConnectedParameters):
     """A critic."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.input_embedders_parameters = {"observation": InputEmbedderParameters(activation_function="tanh")}
-        self.middleware_parameters = FCMiddlewareParameters(activation_function="tanh")
-        self.heads_parameters = [VHeadParameters()]
+        super().__init__(VHeadParameters(), activation_function="tanh")
         self.async_training = True
         self.create_target_network = True
         self.batch_size = 128
 
 
-class PPOActorNetworkParameters(NetworkParameters):
+class PPOActorNetworkParameters(FullyConnectedParameters):
     """A policy."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.input_embedders_parameters = {"observation": InputEmbedderParameters(activation_function="tanh")}
-        self.middleware_parameters = FCMiddlewareParameters(activation_function="tanh")
-        self.heads_parameters = [PPOHeadParameters()]
+        super().__init__(PPOHeadParameters(), activation_function="tanh")
         self.async_training = True
         self.create_target_network = True
         self.batch_size = 128
@@ -103,10 +95,7 @@ class PPOAgentParameters(AgentParameters):
     def __init__(self) -> None:
         super().__init__(
             algorithm=PPOAlgorithmParameters(),
-            exploration={
-                DiscreteActionSpace: CategoricalParameters(),
-                BoxActionSpace: AdditiveNoiseParameters(),
-            },
+            exploration=categorical_or(AdditiveNoiseParameters()),
             memory=EpisodicExperienceReplayParameters(),
             networks={"critic": PPOCriticNetworkParameters(), "actor": PPOActorNetworkParameters()},
         )

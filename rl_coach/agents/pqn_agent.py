@@ -88,14 +88,11 @@ class PQNAgent(ValueOptimizationAgent):
     memory_requirement = MemoryRequirement.EPISODES
     max_n_step = 1
     learning: EpochLearning
+    is_on_policy = True
 
     def __init__(self, agent_parameters: Any, parent: Any = None):
         super().__init__(agent_parameters, parent)
         self.q_targets = self.register_signal("Q Targets")
-
-    @property
-    def is_on_policy(self) -> bool:
-        return True
 
     def make_update_rule(self) -> UpdateRule:
         main = self.ap.network_wrappers["main"]

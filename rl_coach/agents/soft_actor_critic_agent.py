@@ -229,14 +229,11 @@ class SoftActorCriticAgent(Agent):
     }
     acting_networks = ("policy",)
     needs_bounded_actions = True
+    is_on_policy = False
 
     def __init__(self, agent_parameters: Any, parent: Any = None):
         super().__init__(agent_parameters, parent)
         self.action_signal = self.register_signal("actions")
-
-    @property
-    def is_on_policy(self) -> bool:
-        return False
 
     def init_environment_dependent_modules(self) -> None:
         action = self.spaces.action

@@ -7,42 +7,34 @@ import numpy as np
 from rl_coach.agents.proximal_policy import ACTOR_AND_CRITIC, SeparateNetworksAgent
 from rl_coach.agents.rules.advantages import PolicyGradientRescaler
 from rl_coach.agents.rules.trust_region import divergence_rule, surrogate_rule, value_rule
-from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import PPOHeadParameters, VHeadParameters
-from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
+from rl_coach.architectures.network_parameters import FullyConnectedParameters
 from rl_coach.architectures.padding import padded_length
 from rl_coach.architectures.trust_region import TrustRegion
 from rl_coach.architectures.update import Stage, Stages
-from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, NetworkParameters
+from rl_coach.base_parameters import AgentParameters, AlgorithmParameters
 from rl_coach.core_types import EnvironmentSteps
 from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
-from rl_coach.exploration_policies.categorical import CategoricalParameters
+from rl_coach.exploration_policies.categorical import categorical_or
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
-from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace
 from rl_coach.utilities.requirements import FRACTION, flags, member, number, whole
 
 
-class TRPOCriticNetworkParameters(NetworkParameters):
+class TRPOCriticNetworkParameters(FullyConnectedParameters):
     """A critic, which Adam trains on minibatches."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.input_embedders_parameters = {"observation": InputEmbedderParameters(activation_function="tanh")}
-        self.middleware_parameters = FCMiddlewareParameters(activation_function="tanh")
-        self.heads_parameters = [VHeadParameters()]
+        super().__init__(VHeadParameters(), activation_function="tanh")
         self.learning_rate = 0.001
         self.batch_size = 128
 
 
-class TRPOActorNetworkParameters(NetworkParameters):
+class TRPOActorNetworkParameters(FullyConnectedParameters):
     """A policy. It has no use for an optimizer, a learning rate and a batch size: its step is the trust region's, and
     comes from everything that was played."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.input_embedders_parameters = {"observation": InputEmbedderParameters(activation_function="tanh")}
-        self.middleware_parameters = FCMiddlewareParameters(activation_function="tanh")
-        self.heads_parameters = [PPOHeadParameters()]
+        super().__init__(PPOHeadParameters(), activation_function="tanh")
         self.optimizer_type = "SGD"  # keeps nothing for each weight
 
 
@@ -97,10 +89,7 @@ class TRPOAgentParameters(AgentParameters):
     def __init__(self) -> None:
         super().__init__(
             algorithm=TRPOAlgorithmParameters(),
-            exploration={
-                DiscreteActionSpace: CategoricalParameters(),
-                BoxActionSpace: AdditiveNoiseParameters(),
-            },
+            exploration=categorical_or(AdditiveNoiseParameters()),
             memory=EpisodicExperienceReplayParameters(),
             networks={"critic": TRPOCriticNetworkParameters(), "actor": TRPOActorNetworkParameters()},
         )

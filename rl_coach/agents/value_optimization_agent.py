@@ -34,6 +34,7 @@ class ValueOptimizationAgent(Agent):
     """Predicts Q(s, a) with the network ``main`` and lets the exploration policy choose among the actions."""
 
     predicts_values = True
+    is_on_policy = False
 
     def __init__(self, agent_parameters: Any, parent: Any = None):
         super().__init__(agent_parameters, parent)
@@ -73,10 +74,6 @@ class ValueOptimizationAgent(Agent):
         if not self.is_recurrent:
             return super().make_batches()
         return SequenceReplay(self.memory, self.ap.network_wrappers["main"].middleware_parameters, self.recurrent_state)
-
-    @property
-    def is_on_policy(self) -> bool:
-        return False
 
     def init_environment_dependent_modules(self) -> None:
         super().init_environment_dependent_modules()
