@@ -134,16 +134,9 @@ class PQNAgent(ValueOptimizationAgent):
             self.update_loop,
             self.networks["main"],
             self.rng,
-            can_cut=lambda: self.parallel is not None,
-            cut_episodes=self._cut_episodes,
             columns=lambda batch: self.learning_columns(batch),
             make_updates=lambda columns: self.learning.make_epochs(columns, self.ap.algorithm.optimization_epochs),
         )
-
-    def _cut_episodes(self) -> None:
-        if self.parallel is not None and not self.parallel.are_in_columns:
-            for _ in self.parallel:
-                self.cut_episode()
 
     def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
         """R_t = r_t + discount ((1 - lambda) max_a Q(s_{t+1}, a) + lambda R_{t+1}), ``extra/returns`` (section 4.1).

@@ -40,16 +40,9 @@ class ProximalPolicyAgent(AdvantageAgent):
             self.update_loop,
             self.networks[self.policy_network],
             self.rng,
-            can_cut=lambda: self.parallel is not None,
-            cut_episodes=self._cut_episodes,
             columns=lambda batch: self.fill_advantages(batch),
             make_updates=lambda columns: self.learn_from_played(columns),
         )
-
-    def _cut_episodes(self) -> None:
-        if self.parallel is not None and not self.parallel.are_in_columns:
-            for _ in self.parallel:
-                self.cut_episode()
 
     @cached_property
     def _episode_columns(self) -> EpisodeColumns:

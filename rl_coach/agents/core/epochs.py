@@ -27,14 +27,12 @@ Columns = dict[str, np.ndarray]
 class EpochLearning(PhaseLearning):
     """Plays for a while with one policy, then makes several epochs of minibatch updates on what it played.
 
-    A phase is one training step, however many minibatches it has. See ``Learning``.
+    A phase is one training step, however many minibatches it has.
 
     :param phases: when it learns
     :param update_loop: makes the updates; its rule gives the signals that ``_NAMES_IN_LINES`` lists
     :param policy: the network that learns
     :param rng: draws the order of rows
-    :param can_cut: True if episodes in progress can be cut off, so that steps count before any episode has ended
-    :param cut_episodes: brings what was played of episodes in progress into the memory
     :param columns: makes the columns of whole episodes that the update rule needs
     :param make_updates: makes the updates of a phase on columns by ``make_epochs``, and gives the mean loss
 
@@ -49,14 +47,11 @@ class EpochLearning(PhaseLearning):
         policy: NetworkWrapper,
         rng: np.random.Generator,
         *,
-        can_cut: Callable[[], bool],
-        cut_episodes: Callable[[], None],
         columns: Callable[[Batch], Columns],
         make_updates: Callable[[Columns], float],
     ):
         super().__init__(phases)
         self._update_loop, self._policy, self._rng = update_loop, policy, rng
-        self._can_cut, self._cut_episodes = can_cut, cut_episodes
         self._columns, self._make_updates = columns, make_updates
         self.sequence_length = sequence_length_of(policy)
         self.divergence = 0.0
@@ -64,11 +59,11 @@ class EpochLearning(PhaseLearning):
 
     def is_due(self) -> bool:
         phases = self._phases
-        return phases.clock.is_due(phases.is_in_episode) and (self._can_cut() or phases.memory.length() > 0)
+        return phases.clock.is_due(phases.is_in_episode) and (phases.can_cut() or phases.memory.length() > 0)
 
     def learn(self, updates_left: int | None = None) -> float:
         updates, loss = self._phases.start(updates_left), 0.0
-        self._cut_episodes()
+        self._phases.cut_episodes()
         batch = self._update_loop.filtered(self._played())
         for _ in range(updates):
             columns = self._columns(batch)

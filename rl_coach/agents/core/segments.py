@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Mapping, Se
 
 import numpy as np
 
+from rl_coach.agents.core.learning import Learning
 from rl_coach.agents.core.rollout import Rollout
 from rl_coach.architectures.network_wrapper import NetworkWrapper
 from rl_coach.architectures.padding import padded, padded_sequences
@@ -274,12 +275,12 @@ class SegmentSettings:
     target_rates: Mapping[str, float] = field(default_factory=dict)
 
 
-class SegmentLearning:
+class SegmentLearning(Learning):
     """Learns from the newest segment of each episode in progress, or from those that other processes send.
 
     Weights do not change before an update's last segment is there, so the columns of the others are kept, and the
     update is made on all of them. Segments that have ended together belong to the same update, even if it becomes
-    larger than it should: what is left over would be of an older policy than the next one. See ``Learning``.
+    larger than it should: what is left over would be of an older policy than the next one.
 
     :param settings: says what makes an update; asked each time, so that settings may change while a run goes on
     :param update_loop: makes the updates
@@ -314,7 +315,6 @@ class SegmentLearning:
         needed_info: Sequence[str] = (),
         rollout_columns: Callable[[Batch], Columns] | None = None,
     ):
-        self.num_players = 1
         self._read_settings = settings
         self._update_loop, self._clock = update_loop, clock
         self._episodes, self._enter, self._recurrent_state = episodes, enter, recurrent_state
@@ -330,11 +330,11 @@ class SegmentLearning:
         return self._read_settings()
 
     @property
-    def segment_steps(self) -> int | None:
+    def segment_steps(self) -> int | None:  # type: ignore[override]
         return self._settings.steps
 
     @property
-    def rollout(self) -> Rollout | None:
+    def rollout(self) -> Rollout | None:  # type: ignore[override]
         learns_together = self._settings.per_update is None and self._replay is None and self._learns_by_rule()
         return self._rollout if self._rollout_columns is not None and learns_together else None
 
