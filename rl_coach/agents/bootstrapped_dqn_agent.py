@@ -106,10 +106,7 @@ class BootstrappedDQNAgent(ValueOptimizationAgent):
             )
 
     def make_update_rule(self) -> UpdateRule:
-        main = self.ap.network_wrappers["main"]
-        return bootstrapped_rule(
-            main.replace_mse_with_huber_loss, self.spaces.action_mask_name, main.heads_parameters[0].loss_weight
-        )
+        return bootstrapped_rule(*self.loss_settings)
 
     def reset_internal_state(self) -> None:
         super().reset_internal_state()

@@ -87,15 +87,9 @@ class DQNAgent(ValueOptimizationAgent):
         return np.argmax(q_st_plus_1, axis=1)
 
     def make_update_rule(self) -> UpdateRule:
-        main = self.ap.network_wrappers["main"]
+        is_huber, mask_name, loss_weight = self.loss_settings
         actions, needs_online = (selected_before, False) if self.learns_one_by_one else self.bootstrap_actions
-        return q_learning_rule(
-            main.replace_mse_with_huber_loss,
-            self.spaces.action_mask_name,
-            actions,
-            needs_online,
-            loss_weight=main.heads_parameters[0].loss_weight,
-        )
+        return q_learning_rule(is_huber, mask_name, actions, needs_online, loss_weight)
 
     def columns_of_networks(self, batch: Batch) -> dict[str, np.ndarray]:
         main, mask_name = self.networks["main"], self.spaces.action_mask_name

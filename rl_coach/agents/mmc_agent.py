@@ -83,13 +83,7 @@ class MixedMonteCarloAgent(ValueOptimizationAgent):
     max_n_step = 0
 
     def make_update_rule(self) -> UpdateRule:
-        main = self.ap.network_wrappers["main"]
-        return mixed_monte_carlo_rule(
-            self.ap.algorithm.monte_carlo_mixing_rate,
-            main.replace_mse_with_huber_loss,
-            self.spaces.action_mask_name,
-            main.heads_parameters[0].loss_weight,
-        )
+        return mixed_monte_carlo_rule(self.ap.algorithm.monte_carlo_mixing_rate, *self.loss_settings)
 
     def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
         return columns_with_returns(super().learning_columns(batch), batch)

@@ -46,12 +46,6 @@ class MunchausenDQNAgent(ValueOptimizationAgent):
     max_n_step = 1
 
     def make_update_rule(self) -> UpdateRule:
-        algorithm, main = self.ap.algorithm, self.ap.network_wrappers["main"]
-        return munchausen_rule(
-            algorithm.temperature,
-            algorithm.munchausen_alpha,
-            algorithm.smallest_log_policy,
-            main.replace_mse_with_huber_loss,
-            self.spaces.action_mask_name,
-            main.heads_parameters[0].loss_weight,
-        )
+        algorithm = self.ap.algorithm
+        alpha, smallest = algorithm.munchausen_alpha, algorithm.smallest_log_policy
+        return munchausen_rule(algorithm.temperature, alpha, smallest, *self.loss_settings)

@@ -74,15 +74,9 @@ class NStepQAgent(ValueOptimizationAgent, PolicyOptimizationAgent):
     explores_by_parameter = True
 
     def make_update_rule(self) -> UpdateRule:
-        main = self.ap.network_wrappers["main"]
-        q_rule = q_learning_rule(
-            main.replace_mse_with_huber_loss,
-            self.spaces.action_mask_name,
-            greedy_by_target,
-            needs_online=False,
-            loss_weight=main.heads_parameters[0].loss_weight,
-            mean=weighted_sum,  # a segment's rows weigh 1 / T each
-        )
+        is_huber, mask_name, loss_weight = self.loss_settings
+        # a segment's rows weigh 1 / T each
+        q_rule = q_learning_rule(is_huber, mask_name, greedy_by_target, False, loss_weight, mean=weighted_sum)
 
         def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
             update = q_rule(ops, networks, batch)

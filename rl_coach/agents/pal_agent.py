@@ -90,13 +90,7 @@ class PALAgent(ValueOptimizationAgent):
     max_n_step = 0
 
     def make_update_rule(self) -> UpdateRule:
-        main = self.ap.network_wrappers["main"]
-        return advantage_learning_rule(
-            self.ap.algorithm,
-            main.replace_mse_with_huber_loss,
-            self.spaces.action_mask_name,
-            main.heads_parameters[0].loss_weight,
-        )
+        return advantage_learning_rule(self.ap.algorithm, *self.loss_settings)
 
     def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
         return columns_with_returns(super().learning_columns(batch), batch)

@@ -85,6 +85,12 @@ class ValueOptimizationAgent(Agent):
                 f"Q for action {action}", dump_one_value_per_episode=False, dump_one_value_per_step=True
             )
 
+    @property
+    def loss_settings(self) -> tuple[bool, str | None, float]:
+        """``is_huber``, ``mask_name`` and ``loss_weight``, as rules of Q-learning take them."""
+        main = self.ap.network_wrappers["main"]
+        return main.replace_mse_with_huber_loss, self.spaces.action_mask_name, main.heads_parameters[0].loss_weight
+
     def get_all_q_values_for_states(self, states: StateType | list[StateType]) -> np.ndarray:
         """[B, A], Q(s, .) for one state or a list of them."""
         inputs = self.prepare_batch_for_inference(states, "main")
