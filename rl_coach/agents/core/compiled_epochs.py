@@ -17,10 +17,18 @@ from rl_coach.agents.core.compiled_columns import (
 )
 from rl_coach.agents.core.epochs import DIVERGENCE, log_minibatches
 from rl_coach.agents.core.update_loop import UpdateLoop
-from rl_coach.architectures.compiled_loop import CompiledActing, Learned, Phase, PlannedPhase, PlayedStep, State
+from rl_coach.architectures.compiled_loop import (
+    Arrays,
+    CompiledActing,
+    Learned,
+    Networks,
+    Phase,
+    PlannedPhase,
+    PlayedStep,
+    State,
+)
 from rl_coach.architectures.learner import UpdateLayout
 from rl_coach.architectures.policies import log_probability, masked
-from rl_coach.architectures.update import NetworkView
 from rl_coach.base_parameters import AgentParameters
 from rl_coach.core_types import EnvironmentSteps
 from rl_coach.filters.pure import PureFilters
@@ -42,13 +50,13 @@ class PlayedPhase(NamedTuple):
     :param recurrent: [T N, size] for each part of the recurrent network's state before the action; empty for none
     """
 
-    states: dict[str, Any]
-    next_states: dict[str, Any]
+    states: Arrays
+    next_states: Arrays
     actions: Any
     rewards: Any
     terminated: Any
     ended: Any
-    recurrent: dict[str, Any]
+    recurrent: Arrays
 
 
 class Minibatches(NamedTuple):
@@ -67,7 +75,7 @@ class Minibatches(NamedTuple):
 class EpochAlgorithm(CompiledActing, Protocol):
     """An algorithm that plays with the same networks for a while, and then learns in epochs."""
 
-    def columns(self, networks: dict[str, NetworkView], played: PlayedPhase) -> tuple[dict[str, Any], dict[str, Any]]:
+    def columns(self, networks: Networks, played: PlayedPhase) -> tuple[Arrays, Arrays]:
         """The columns [T N, ...] of the update rule that are no states, actions or weights, and arrays to log."""
 
 
@@ -111,7 +119,7 @@ class PolicyInEpochs:
         mask_name: str | None,
         evaluation_deviation: Any,
         estimate: Estimate,
-        behaviour: Callable[[Any, Any], dict[str, Any]] | None = None,
+        behaviour: Callable[[Any, Any], Arrays] | None = None,
     ):
         self._ops, self._random, self._mask_name = ops, random, mask_name
         self._evaluation_deviation = evaluation_deviation
@@ -121,43 +129,32 @@ class PolicyInEpochs:
         """Nothing but the policy says how it explores."""
         return np.zeros((steps, 0), np.float32)
 
-    def act(
-        self,
-        key: Any,
-        networks: dict[str, NetworkView],
-        states: dict[str, Any],
-        recurrent: dict[str, Any],
-        level: Any,
-    ) -> tuple[Any, dict[str, Any]]:
+    def act(self, key: Any, networks: Networks, states: Arrays, recurrent: Arrays, level: Any) -> tuple[Any, Arrays]:
         _, policy, after = self._outputs(networks, states, recurrent)
         if "log_probabilities" in policy:
             return self._random.categorical(key, policy["log_probabilities"]), after
         mean = policy["mean"]
         return mean + policy["standard_deviation"] * self._random.normal(key, mean.shape), after
 
-    def evaluate(
-        self, key: Any, networks: dict[str, NetworkView], states: dict[str, Any], recurrent: dict[str, Any]
-    ) -> tuple[Any, dict[str, Any]]:
+    def evaluate(self, key: Any, networks: Networks, states: Arrays, recurrent: Arrays) -> tuple[Any, Arrays]:
         _, policy, after = self._outputs(networks, states, recurrent)
         if "log_probabilities" in policy:
             return self._ops.argmax(policy["log_probabilities"], axis=-1), after
         mean = policy["mean"]
         return mean + self._evaluation_deviation * self._random.normal(key, mean.shape), after
 
-    def _outputs(
-        self, networks: dict[str, NetworkView], states: dict[str, Any], recurrent: dict[str, Any]
-    ) -> tuple[Any, dict[str, Any], dict[str, Any]]:
+    def _outputs(self, networks: Networks, states: Arrays, recurrent: Arrays) -> tuple[Any, Arrays, Arrays]:
         """The critic's values [B], the policy among the actions that are possible, and the recurrent state after."""
         (value, policy), after = networks["main"].step(states, recurrent)
         mask = None if self._mask_name is None else states[self._mask_name]
         return value["v"], masked(self._ops, policy, mask), after
 
-    def _evaluated(self, networks: dict[str, NetworkView], played: PlayedPhase) -> tuple[Any, dict[str, Any], Any]:
+    def _evaluated(self, networks: Networks, played: PlayedPhase) -> tuple[Any, Arrays, Any]:
         """The critic's values [T N], the policy, and the values [T N] of next states."""
         values, policy, _ = self._outputs(networks, played.states, {})
         return values, policy, self._outputs(networks, played.next_states, {})[0]
 
-    def columns(self, networks: dict[str, NetworkView], played: PlayedPhase) -> tuple[dict[str, Any], dict[str, Any]]:
+    def columns(self, networks: Networks, played: PlayedPhase) -> tuple[Arrays, Arrays]:
         ops, shape = self._ops, played.rewards.shape
         values, policy, next_values = self._evaluated(networks, played)
         next_values = ops.reshape(next_values, shape)
@@ -186,13 +183,13 @@ class ValuesInEpochs(ActsWithoutState):
         self,
         ops: Any,
         exploration: Exploration,
-        values: Callable[[dict[str, NetworkView], dict[str, Any]], Any],
+        values: Callable[[Networks, Arrays], Any],
         estimate: Estimate,
     ):
         super().__init__(exploration)
         self._ops, self._values, self._estimate = ops, values, estimate
 
-    def columns(self, networks: dict[str, NetworkView], played: PlayedPhase) -> tuple[dict[str, Any], dict[str, Any]]:
+    def columns(self, networks: Networks, played: PlayedPhase) -> tuple[Arrays, Arrays]:
         ops, shape = self._ops, played.rewards.shape
         values, following = (
             ops.reshape(self._values(networks, states), shape) for states in (played.states, played.next_states)
@@ -258,7 +255,7 @@ class CompiledEpochs:
         state = self._with_moved_targets(state, phase)
         count, scalars, rows_of = self._minibatches(key, memory, phase)
 
-        def batch(k: Any) -> dict[str, Any]:
+        def batch(k: Any) -> Arrays:
             rows, weights = rows_of(k)
             taken = {name: self._ops.take(column, rows, axis=0) for name, column in columns.items()}
             return {**taken, "weights": self._settings.weight * weights}
@@ -270,9 +267,7 @@ class CompiledEpochs:
         """The memory after a phase of so many updates."""
         return {**memory, "position": self._ops.zeros_like(memory["position"])}
 
-    def columns(
-        self, networks: dict[str, NetworkView], memory: Any, statistics: Any
-    ) -> tuple[dict[str, Any], dict[str, Any], Any]:
+    def columns(self, networks: Networks, memory: Any, statistics: Any) -> tuple[Arrays, Arrays, Any]:
         """The columns [T N, ...] of what was played, as the agent's ``learning_columns`` makes them, without weights.
 
         :return: the columns; what is to be logged; the statistics of the pre-network filters
