@@ -34,7 +34,6 @@ from rl_coach.base_parameters import AgentParameters, AlgorithmParameters
 from rl_coach.core_types import Batch, n_step_returns
 from rl_coach.exploration_policies.categorical import CategoricalParameters, categorical_or
 from rl_coach.exploration_policies.continuous_entropy import ContinuousEntropyParameters
-from rl_coach.filters.pure import PureFilters
 from rl_coach.memories.episodic.single_episode_buffer import SingleEpisodeBufferParameters
 from rl_coach.spaces import ActionSpace
 from rl_coach.utilities.requirements import FRACTION, flags, member, number, whole
@@ -226,16 +225,13 @@ class ActorCriticAgent(AdvantageAgent, PolicyOptimizationAgent):
 
     def make_compiled(self, random: Any, num_copies: int) -> CompiledEpochs:
         steps, ops = self.ap.algorithm.num_steps_between_gradient_updates, self.update_loop.learner.ops
-        rows, target_rate = steps * num_copies, self.ap.algorithm.rate_for_copying_weights_to_target
-        settings = EpochSettings(steps, 1, rows, target_rate, 1.0 / rows, has_minibatches=False)
+        rows = steps * num_copies
+        settings = EpochSettings(steps, 1, rows, 1.0 / rows, has_minibatches=False)
         policy = PolicyInEpochs(
             ops, random, self.spaces.action_mask_name, self.evaluation_deviation, self.estimates_of_copies(ops)
         )
-        filters = PureFilters(self.pre_network_filter, ops)
         signals = {"values": self.state_values, "advantages": self.action_advantages}
-        return CompiledEpochs(
-            random, self.update_loop, self.clock, settings, num_copies, filters, policy, lambda steps: {}, signals
-        )
+        return CompiledEpochs(self, random, num_copies, settings, policy, signals)
 
     def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
         segment = Segment.of(batch)

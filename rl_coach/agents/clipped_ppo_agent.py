@@ -25,7 +25,6 @@ from rl_coach.base_parameters import AgentParameters, AlgorithmParameters
 from rl_coach.core_types import EnvironmentSteps, RunPhase
 from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
 from rl_coach.exploration_policies.categorical import CategoricalParameters, categorical_or
-from rl_coach.filters.pure import PureFilters
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
 from rl_coach.schedules import ConstantSchedule
 from rl_coach.spaces import ActionSpace
@@ -153,18 +152,10 @@ class ClippedPPOAgent(ProximalPolicyAgent):
         acting = ops, random, mask_name, deviation, self.estimates_of_copies(ops), behaviour
         length = self.learning.sequence_length
         policy = RecurrentPolicyInEpochs(length, *acting) if self.is_recurrent else PolicyInEpochs(*acting)
-        settings = EpochSettings(
-            algorithm.num_consecutive_playing_steps.num_steps // num_copies,
-            algorithm.optimization_epochs,
-            self.update_loop.batch_size,
-            algorithm.rate_for_copying_weights_to_target,
-        )
-        filters = PureFilters(self.pre_network_filter, ops)
+        steps = algorithm.num_consecutive_playing_steps.num_steps // num_copies
+        settings = EpochSettings(steps, algorithm.optimization_epochs, self.update_loop.batch_size)
         signals = {"values": self.state_values, "advantages": self.action_advantages, "targets": self.value_targets}
-        learning = (
-            random, self.update_loop, self.clock, settings, num_copies, filters, policy, self._learning_scalars_after,
-            signals,
-        )  # fmt: skip
+        learning = self, random, num_copies, settings, policy, signals, self._learning_scalars_after
         return CompiledSequences(length, *learning) if self.is_recurrent else CompiledEpochs(*learning)
 
     def behaviour_columns(

@@ -15,7 +15,7 @@ from rl_coach.agents.core.compiled_acting import (
     uniform_at_first,
     why_exploration_is_not_compiled,
 )
-from rl_coach.agents.core.compiled_replay import compiled_replay, why_replay_is_not_compiled
+from rl_coach.agents.core.compiled_replay import CompiledReplay, why_replay_is_not_compiled
 from rl_coach.agents.core.inference import StateColumns
 from rl_coach.agents.core.requirements import ACTOR, Q_OF_ACTION, NetworkRequirement
 from rl_coach.agents.deterministic_policy import (
@@ -169,7 +169,7 @@ class DDPGAgent(Agent):
 
     def make_compiled(self, random: Any, num_copies: int) -> CompiledAgent:
         exploration = self.compiled_exploration(random, num_copies)
-        return compiled_replay(self, random, num_copies, exploration, lambda key, drawn: self.compiled_columns(drawn))
+        return CompiledReplay(self, random, num_copies, exploration, lambda key, drawn: self.compiled_columns(drawn))
 
     def compiled_columns(self, drawn: dict[str, Any]) -> dict[str, Any]:
         """As ``learning_columns``, of the columns [K, B, ...] that a compiled loop draws."""

@@ -27,7 +27,6 @@ from rl_coach.architectures.update import NetworkView, UpdateRule
 from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, NetworkParameters
 from rl_coach.core_types import Batch, EnvironmentSteps
 from rl_coach.exploration_policies.e_greedy import EGreedyParameters
-from rl_coach.filters.pure import PureFilters
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
 from rl_coach.schedules import LinearSchedule
 from rl_coach.spaces import ActionSpace
@@ -115,18 +114,9 @@ class PQNAgent(ValueOptimizationAgent):
             generalized_advantages_of_copies, ops, discount=algorithm.discount, gae_lambda=algorithm.q_lambda
         )
         steps = algorithm.num_consecutive_playing_steps.num_steps // num_copies
-        return CompiledEpochs(
-            random, self.update_loop, self.clock,
-            EpochSettings(
-                steps, algorithm.optimization_epochs, self.update_loop.batch_size,
-                algorithm.rate_for_copying_weights_to_target,
-            ),
-            num_copies,
-            PureFilters(self.pre_network_filter, ops),
-            ValuesInEpochs(ops, self.compiled_exploration(random, num_copies), values, estimate),
-            lambda steps: {},
-            {"targets": self.q_targets},
-        )  # fmt: skip
+        settings = EpochSettings(steps, algorithm.optimization_epochs, self.update_loop.batch_size)
+        learning = ValuesInEpochs(ops, self.compiled_exploration(random, num_copies), values, estimate)
+        return CompiledEpochs(self, random, num_copies, settings, learning, {"targets": self.q_targets})
 
     def make_learning(self) -> EpochLearning:
         return EpochLearning(

@@ -15,7 +15,7 @@ from rl_coach.agents.core.compiled_acting import (
     schedule_ahead,
     why_exploration_is_not_compiled,
 )
-from rl_coach.agents.core.compiled_replay import compiled_replay, why_replay_is_not_compiled
+from rl_coach.agents.core.compiled_replay import CompiledReplay, why_replay_is_not_compiled
 from rl_coach.agents.core.inference import StateColumns
 from rl_coach.agents.core.overrides import is_replaced
 from rl_coach.agents.core.sequence_replay import SequenceReplay
@@ -176,7 +176,7 @@ class ValueOptimizationAgent(Agent):
         return why_exploration_is_not_compiled(self.ap, actions, EGreedyParameters)
 
     def make_compiled(self, random: Any, num_copies: int) -> CompiledAgent:
-        return compiled_replay(self, random, num_copies, self.compiled_exploration(random, num_copies))
+        return CompiledReplay(self, random, num_copies, self.compiled_exploration(random, num_copies))
 
     def compiled_exploration(self, random: Any, num_copies: int) -> Exploration:
         """The agent's choice of actions in a compiled loop."""

@@ -11,12 +11,12 @@ import numpy as np
 from rl_coach.agents.core.clock import TrainingClock
 from rl_coach.agents.core.compiled_acting import ActsWithoutState, Exploration
 from rl_coach.agents.core.compiled_columns import (
+    CompiledPart,
     empty_columns,
     why_recurrent_networks_are_not_compiled,
     with_step,
 )
 from rl_coach.agents.core.epochs import DIVERGENCE, log_minibatches
-from rl_coach.agents.core.update_loop import UpdateLoop
 from rl_coach.architectures.compiled_loop import (
     Arrays,
     CompiledActing,
@@ -31,7 +31,6 @@ from rl_coach.architectures.learner import UpdateLayout
 from rl_coach.architectures.policies import log_probability, masked
 from rl_coach.base_parameters import AgentParameters
 from rl_coach.core_types import EnvironmentSteps
-from rl_coach.filters.pure import PureFilters
 from rl_coach.utils import Signal
 
 Estimate = Callable[[Any, Any, Any, Any, Any], tuple[Any, Any]]
@@ -86,7 +85,6 @@ class EpochSettings:
     :param steps: T, steps of each copy between two phases
     :param epochs: passes over what was played
     :param batch_size: rows of a minibatch
-    :param target_rate: the rate at which targets move, where there are any
     :param weight: of each row
     :param has_minibatches: False if a phase is one update, on all that was played
     """
@@ -94,7 +92,6 @@ class EpochSettings:
     steps: int
     epochs: int
     batch_size: int
-    target_rate: float
     weight: float = 1.0
     has_minibatches: bool = True
 
@@ -199,46 +196,37 @@ class ValuesInEpochs(ActsWithoutState):
         return {"extra/returns": returns}, {"targets": returns}
 
 
-class CompiledEpochs:
+class CompiledEpochs(CompiledPart):
     """See the module, and ``CompiledAgent``.
 
+    :param agent: as it was made, with networks
     :param random: the framework's random numbers, with the names of ``jax.random``
-    :param update_loop: has the learner, and records
-    :param clock: the agent's
     :param num_copies: N, of the environment
-    :param filters: the pre-network filters
     :param algorithm: how the agent acts, and what it learns from
-    :param scalars: the rule's numbers after some more environment steps
     :param signals: by name, what takes the arrays that the algorithm logs
+    :param scalars: the rule's numbers after some more environment steps
     """
 
     def __init__(
         self,
+        agent: Any,
         random: Any,
-        update_loop: UpdateLoop,
-        clock: TrainingClock,
-        settings: EpochSettings,
         num_copies: int,
-        filters: PureFilters,
+        settings: EpochSettings,
         algorithm: EpochAlgorithm,
-        scalars: Callable[[int], dict[str, float]],
         signals: dict[str, Signal],
+        scalars: Callable[[int], dict[str, float]] = lambda steps: {},
     ):
-        self._random, self._update_loop, self._clock, self._settings = random, update_loop, clock, settings
-        self._learner = update_loop.learner
-        self._ops = self._learner.ops
-        self._input_names, self._filters, self._algorithm = update_loop.input_names, filters, algorithm
-        self.act, self.levels, self.evaluate = algorithm.act, algorithm.levels, algorithm.evaluate
+        super().__init__(agent, random, num_copies, algorithm)
+        self._settings, self._algorithm = settings, algorithm
         self._scalars, self._signals = scalars, signals
         self._rows = self.period = settings.steps * num_copies
         self._per_epoch = -(-self._rows // settings.batch_size)
         self.updates_per_phase = self._planned_updates = settings.epochs * self._per_epoch
-        self._stages = self._learner.step.stages
         self._layout = UpdateLayout(self._stages, {}, tuple(scalars(0)))
-        self.recurrent_sizes: dict[str, int] = {}
 
     def memory(self, example: PlayedStep) -> Any:
-        inputs = self._input_names
+        inputs = self._update_loop.input_names
         columns = empty_columns(self._ops, example, self._settings.steps, PlayedStep._fields, inputs)
         return {**columns, "position": self._ops.zeros((), dtype="int32")}
 
@@ -291,7 +279,7 @@ class CompiledEpochs:
     def _with_moved_targets(self, state: State, phase: Phase) -> State:
         """Targets move before the updates, as in ``EpochLearning``."""
         step, ops = self._learner.step, self._ops
-        rates = {name: self._settings.target_rate for name, own in state.items() if "target_weights" in own}
+        rates = {name: self._target_rate for name, own in state.items() if "target_weights" in own}
         moving = dict.fromkeys(rates, ops.cast(phase.moves_targets, "float32"))
         return step.keep_targets(ops, state, step.update_targets(state, rates), moving)
 
