@@ -156,10 +156,8 @@ class PolicyOptimizationAgent(PolicyAgent):
         self.mean_discounted_return = float(returns.mean())
         self.std_discounted_return = float(returns.std())
 
-    def _episodes(self) -> list[Any]:
-        return [self.episode] if self.parallel is None else self.parallel.episodes
-
-    def _note_returns(self, segment: Segment) -> None:
+    def note_returns(self, segment: Segment) -> None:
+        """Take in the returns of a segment that ends an episode."""
         if segment.copy is None:  # of an episode that was played elsewhere, nothing else is here
             self._push_returns(segment.n_step_discounted_rewards(), segment.start.first)
         else:
@@ -174,18 +172,7 @@ class PolicyOptimizationAgent(PolicyAgent):
 
     def make_learning(self, **parts: Any) -> SegmentLearning:
         """Learning from the segments that the agent plays. :param parts: what else ``SegmentLearning`` takes"""
-        return SegmentLearning(
-            lambda: self.segment_settings(),
-            self.update_loop,
-            self.clock,
-            episodes=self._episodes,
-            enter=lambda copy: None if self.parallel is None else self.parallel.enter(copy),
-            recurrent_state=lambda: self.recurrent_state,
-            learns_by_rule=lambda: self.learns_by_rule,
-            columns=lambda segment: self.learning_columns(segment),
-            note_returns=self._note_returns,
-            **parts,
-        )
+        return SegmentLearning(self, **parts)
 
     def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
         return Segment.of(batch).columns(self.update_loop.input_names, self.recurrent_state)
