@@ -8,7 +8,7 @@ from typing import Any, Iterator
 import numpy as np
 
 from rl_coach.agents.core.requirements import HeadRequirement, MemoryRequirement, NetworkRequirement, Q
-from rl_coach.agents.core.segments import ReplaySettings, Segment, SegmentLearning, SegmentReplay, SegmentSettings
+from rl_coach.agents.core.segments import Segment, SegmentLearning, SegmentReplay, SegmentSettings
 from rl_coach.agents.policy_optimization_agent import PolicyOptimizationAgent
 from rl_coach.agents.rules.acer import TINY, acer_rule, retrace_targets
 from rl_coach.architectures.head_parameters import ACERPolicyHeadParameters, QHeadParameters
@@ -112,16 +112,7 @@ class ACERAgent(PolicyOptimizationAgent):
         return SegmentSettings(algorithm.num_steps_between_gradient_updates, target_rates=rates)
 
     def make_learning(self, **parts: Any) -> SegmentLearning:
-        replay = SegmentReplay(self.memory, self.rng, self._replay_settings)
-        return super().make_learning(replay=replay, **parts)
-
-    def _replay_settings(self) -> ReplaySettings:
-        algorithm = self.ap.algorithm
-        return ReplaySettings(
-            ratio=algorithm.ratio_of_replay,
-            steps=algorithm.num_steps_between_gradient_updates,
-            begins_at=algorithm.num_transitions_to_start_replay,
-        )
+        return super().make_learning(replay=SegmentReplay(self.memory, self.rng, self.ap.algorithm), **parts)
 
     def unmet_by_networks(self) -> Iterator[str]:
         yield from super().unmet_by_networks()

@@ -213,39 +213,25 @@ class ReceivedSegments:
         self._starts = [SegmentStart.of(state["starts"][name]) for name in sorted(state["starts"])]
 
 
-@dataclass(frozen=True)
-class ReplaySettings:
-    """Settings of replayed segments.
-
-    :param ratio: their mean number after each new one
-    :param steps: the longest segment
-    :param begins_at: number of transitions before which nothing is replayed
-    """
-
-    ratio: float
-    steps: int
-    begins_at: int
-
-
 class SegmentReplay:
     """Draws segments from a memory, some after each new one (Wang et al. 2017, algorithm 1).
 
     :param memory: keeps whole episodes
     :param rng: draws how many
-    :param settings: gives the settings, which may change between updates
+    :param algorithm: ACER's settings, which may change between updates
     """
 
-    def __init__(self, memory: Memory, rng: np.random.Generator, settings: Callable[[], ReplaySettings]):
+    def __init__(self, memory: Memory, rng: np.random.Generator, algorithm: Any):
         self._memory: Any = memory
         self._rng = rng
-        self._settings = settings
+        self._algorithm = algorithm
 
     def draw(self) -> Iterator[Batch]:
         """Segments to learn from once more, one after the other."""
-        settings = self._settings()
-        if self._memory.num_transitions_in_complete_episodes() > settings.begins_at:
-            for _ in range(self._rng.poisson(settings.ratio)):
-                yield self._memory.sample(settings.steps, True)
+        algorithm = self._algorithm
+        if self._memory.num_transitions_in_complete_episodes() > algorithm.num_transitions_to_start_replay:
+            for _ in range(self._rng.poisson(algorithm.ratio_of_replay)):
+                yield self._memory.sample(algorithm.num_steps_between_gradient_updates, True)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ import pytest
 from rl_coach.agents.core.episode import SegmentedEpisode
 from rl_coach.agents.core.experience import ExperienceChunk
 from rl_coach.agents.core.segments import (
-    ReplaySettings,
     Segment,
     SegmentLearning,
     SegmentReplay,
@@ -197,7 +196,10 @@ def test_segments_are_replayed_after_each_new_one():
             return Batch([step(100), step(101)])
 
     rng = SimpleNamespace(poisson=lambda ratio: 2)
-    replay = SegmentReplay(Memory(), rng, lambda: ReplaySettings(2.0, 2, 9))  # type: ignore[arg-type]
+    algorithm = SimpleNamespace(
+        ratio_of_replay=2.0, num_steps_between_gradient_updates=2, num_transitions_to_start_replay=9
+    )
+    replay = SegmentReplay(Memory(), rng, algorithm)  # type: ignore[arg-type]
     rates = {"main": 0.1}
     play = Play(SegmentSettings(steps=1, target_rates=rates), replay=replay)
     play.steps(0)
