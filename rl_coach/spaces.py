@@ -857,6 +857,11 @@ class SpacesDefinition:
         """[A] of 0 and 1: the actions that a state's observations allow; None if all are allowed."""
         return None if self.action_mask_name is None else np.asarray(observations[self.action_mask_name])
 
+    def fits(self, owner: str) -> dict[str, str]:
+        """The spaces of observations and actions as texts by name. :param owner: the level, or the player at a level"""
+        states = {f"observation space {owner}/{name}": repr(space) for name, space in self.state.sub_spaces.items()}
+        return {**states, f"action space {owner}": repr(self.action)}
+
     def difference_from(self, other: SpacesDefinition) -> str:
         """The first difference from other spaces, for a message; empty if they are equal. Rewards do not count."""
         names = [sorted(spaces.state.sub_spaces) for spaces in (self, other)]

@@ -18,7 +18,11 @@ from rl_coach.agents.core.epochs import last_rows
 from rl_coach.agents.core.requirements import POLICY, NetworkRequirement, V, unknown_rescaler
 from rl_coach.agents.core.rollout import ArrayOperations, RolloutBatch, estimates_of_rollout
 from rl_coach.agents.core.segments import Segment, SegmentLearning, SegmentSettings, outputs_of
-from rl_coach.agents.policy_optimization_agent import PolicyAgent, PolicyOptimizationAgent
+from rl_coach.agents.policy_optimization_agent import (
+    AdvantageAlgorithmParameters,
+    PolicyAgent,
+    PolicyOptimizationAgent,
+)
 from rl_coach.agents.rules.advantages import (
     PolicyGradientRescaler,
     generalized_advantages,
@@ -30,35 +34,30 @@ from rl_coach.architectures.head_parameters import PolicyHeadParameters, VHeadPa
 from rl_coach.architectures.network_parameters import FullyConnectedParameters
 from rl_coach.architectures.policies import entropy, log_probability, mask_of, masked
 from rl_coach.architectures.update import LearningBatch, NetworkView, Update, UpdateRule, assert_rank
-from rl_coach.base_parameters import AgentParameters, AlgorithmParameters
+from rl_coach.base_parameters import AgentParameters
 from rl_coach.core_types import Batch, n_step_returns
 from rl_coach.exploration_policies.categorical import CategoricalParameters, categorical_or
 from rl_coach.exploration_policies.continuous_entropy import ContinuousEntropyParameters
 from rl_coach.memories.episodic.single_episode_buffer import SingleEpisodeBufferParameters
 from rl_coach.spaces import ActionSpace
-from rl_coach.utilities.requirements import FRACTION, flags, member, number, whole
+from rl_coach.utilities.requirements import flags, number, whole
 from rl_coach.utils import CoachError
 
 
-class ActorCriticAlgorithmParameters(AlgorithmParameters):
+class ActorCriticAlgorithmParameters(AdvantageAlgorithmParameters):
     """Hyperparameters of actor-critic.
 
-    :ivar policy_gradient_rescaler: ``A_VALUE`` (n-step advantages) or ``GAE``
     :ivar apply_gradients_every_x_episodes: number of episodes that one update sums
     :ivar beta_entropy: the weight of the policy's entropy; 0 does not keep it random
     :ivar num_steps_between_gradient_updates: the longest segment that is learned from at once
-    :ivar gae_lambda: 0 is one-step advantages, 1 is Monte Carlo
-    :ivar estimate_state_value_using_gae: the critic learns lambda-returns instead of discounted returns
     :ivar learns_from_copies_together: with several copies of the environment, what was played in all of them since the
         last update makes one update (A2C), instead of one for each copy's segment; ``apply_gradients_every_x_episodes``
         then has no effect. Beyond Coach.
     """
 
     constraints = {
-        **flags("estimate_state_value_using_gae", "learns_from_copies_together"),
-        "policy_gradient_rescaler": member(PolicyGradientRescaler),
+        **flags("learns_from_copies_together"),
         "beta_entropy": number(),
-        "gae_lambda": FRACTION,
         "num_steps_between_gradient_updates": whole(1),
     }
 

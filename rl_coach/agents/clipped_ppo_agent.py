@@ -15,20 +15,20 @@ from rl_coach.agents.core.compiled_epochs import (
 )
 from rl_coach.agents.core.compiled_sequences import CompiledSequences, RecurrentPolicyInEpochs
 from rl_coach.agents.core.requirements import PPO_POLICY, NetworkRequirement, V
+from rl_coach.agents.policy_optimization_agent import AdvantageAlgorithmParameters
 from rl_coach.agents.proximal_policy import ProximalPolicyAgent
-from rl_coach.agents.rules.advantages import PolicyGradientRescaler
 from rl_coach.agents.rules.proximal_policy import clipped_ppo_rule
 from rl_coach.architectures.head_parameters import PPOHeadParameters, VHeadParameters
 from rl_coach.architectures.network_parameters import FullyConnectedParameters
 from rl_coach.architectures.update import UpdateRule
-from rl_coach.base_parameters import AgentParameters, AlgorithmParameters
+from rl_coach.base_parameters import AgentParameters
 from rl_coach.core_types import EnvironmentSteps, RunPhase
 from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
 from rl_coach.exploration_policies.categorical import CategoricalParameters, categorical_or
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
 from rl_coach.schedules import ConstantSchedule
 from rl_coach.spaces import ActionSpace
-from rl_coach.utilities.requirements import FRACTION, flags, member, number, optional, schedule, whole
+from rl_coach.utilities.requirements import flags, number, optional, schedule, whole
 
 
 class ClippedPPONetworkParameters(FullyConnectedParameters):
@@ -41,13 +41,10 @@ class ClippedPPONetworkParameters(FullyConnectedParameters):
         self.create_target_network = True
 
 
-class ClippedPPOAlgorithmParameters(AlgorithmParameters):
+class ClippedPPOAlgorithmParameters(AdvantageAlgorithmParameters):
     """Hyperparameters of PPO.
 
-    :ivar policy_gradient_rescaler: ``GAE``, or ``A_VALUE`` for returns minus values
-    :ivar gae_lambda: 0 is one-step advantages, 1 is Monte Carlo
     :ivar clip_likelihood_ratio_using_epsilon: the ratio counts within 1 - epsilon and 1 + epsilon
-    :ivar estimate_state_value_using_gae: the critic learns lambda-returns instead of discounted returns
     :ivar beta_entropy: the weight of the policy's entropy; 0 does not keep it random
     :ivar num_consecutive_playing_steps: steps or episodes played with one policy
     :ivar optimization_epochs: number of times that each transition is learned from
@@ -59,10 +56,8 @@ class ClippedPPOAlgorithmParameters(AlgorithmParameters):
     """
 
     constraints = {
-        **flags("estimate_state_value_using_gae", "use_kl_regularization"),
-        "policy_gradient_rescaler": member(PolicyGradientRescaler),
+        **flags("use_kl_regularization"),
         "beta_entropy": number(),
-        "gae_lambda": FRACTION,
         "num_episodes_in_experience_replay": whole(1),
         "clip_likelihood_ratio_using_epsilon": number(above=0),
         "optimization_epochs": whole(1),
@@ -74,11 +69,8 @@ class ClippedPPOAlgorithmParameters(AlgorithmParameters):
     def __init__(self) -> None:
         super().__init__()
         self.num_episodes_in_experience_replay = 1000000
-        self.policy_gradient_rescaler = PolicyGradientRescaler.GAE
-        self.gae_lambda = 0.95
         self.use_kl_regularization = False
         self.clip_likelihood_ratio_using_epsilon = 0.2
-        self.estimate_state_value_using_gae = True
         self.beta_entropy = 0.01
         self.num_consecutive_playing_steps = EnvironmentSteps(2048)
         self.optimization_epochs = 10

@@ -15,14 +15,38 @@ from rl_coach.agents.core.episode import SegmentedEpisode
 from rl_coach.agents.core.inference import StateColumns
 from rl_coach.agents.core.segments import Segment, SegmentLearning, SegmentSettings
 from rl_coach.agents.rules.advantages import PolicyGradientRescaler
+from rl_coach.base_parameters import AlgorithmParameters
 from rl_coach.core_types import ActionInfo, Batch, Episode, StateType
 from rl_coach.exploration_policies.additive_noise import NoiseLevel
 from rl_coach.exploration_policies.exploration_policy import deployed_choice
 from rl_coach.policy.action_choice import PolicyDescription
 from rl_coach.policy.drawing import allowed_probabilities
 from rl_coach.spaces import DiscreteActionSpace, MultiDiscreteActionSpace
+from rl_coach.utilities.requirements import FRACTION, flags, member
 from rl_coach.utilities.shared_running_stats import RunningMeans
 from rl_coach.utils import TrainingError, eps
+
+
+class AdvantageAlgorithmParameters(AlgorithmParameters):
+    """Hyperparameters of the estimates of advantages and returns.
+
+    :ivar policy_gradient_rescaler: ``GAE``, or ``A_VALUE`` for returns minus values
+    :ivar gae_lambda: 0 is one-step advantages, 1 is Monte Carlo
+    :ivar estimate_state_value_using_gae: the critic learns lambda-returns instead of discounted returns
+    """
+
+    constraints = {
+        **flags("estimate_state_value_using_gae"),
+        "policy_gradient_rescaler": member(PolicyGradientRescaler),
+        "gae_lambda": FRACTION,
+    }
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.policy_gradient_rescaler = PolicyGradientRescaler.GAE
+        self.gae_lambda = 0.95
+        self.estimate_state_value_using_gae = True
+
 
 _CHOICES = (DiscreteActionSpace, MultiDiscreteActionSpace)
 

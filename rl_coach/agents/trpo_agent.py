@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
+from rl_coach.agents.policy_optimization_agent import AdvantageAlgorithmParameters
 from rl_coach.agents.proximal_policy import ACTOR_AND_CRITIC, SeparateNetworksAgent
-from rl_coach.agents.rules.advantages import PolicyGradientRescaler
 from rl_coach.agents.rules.trust_region import divergence_rule, surrogate_rule, value_rule
 from rl_coach.architectures.head_parameters import PPOHeadParameters, VHeadParameters
 from rl_coach.architectures.network_parameters import FullyConnectedParameters
 from rl_coach.architectures.padding import padded_length
 from rl_coach.architectures.trust_region import TrustRegion
 from rl_coach.architectures.update import Stage, Stages
-from rl_coach.base_parameters import AgentParameters, AlgorithmParameters
+from rl_coach.base_parameters import AgentParameters
 from rl_coach.core_types import EnvironmentSteps
 from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
 from rl_coach.exploration_policies.categorical import categorical_or
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
-from rl_coach.utilities.requirements import FRACTION, flags, member, number, whole
+from rl_coach.utilities.requirements import FRACTION, number, whole
 
 
 class TRPOCriticNetworkParameters(FullyConnectedParameters):
@@ -38,12 +38,9 @@ class TRPOActorNetworkParameters(FullyConnectedParameters):
         self.optimizer_type = "SGD"  # keeps nothing for each weight
 
 
-class TRPOAlgorithmParameters(AlgorithmParameters):
+class TRPOAlgorithmParameters(AdvantageAlgorithmParameters):
     """Hyperparameters of TRPO.
 
-    :ivar policy_gradient_rescaler: ``GAE``, or ``A_VALUE`` for returns minus values
-    :ivar gae_lambda: 0 is one-step advantages, 1 is Monte Carlo
-    :ivar estimate_state_value_using_gae: the critic learns lambda-returns instead of discounted returns
     :ivar num_consecutive_playing_steps: steps or episodes played with one policy
     :ivar max_kl_divergence: the largest mean divergence, in nats, of the new policy from the one that played
     :ivar conjugate_gradient_iterations: of the solution of F x = g; 0 keeps the policy as it is, as many as the actor
@@ -55,9 +52,6 @@ class TRPOAlgorithmParameters(AlgorithmParameters):
     """
 
     constraints = {
-        **flags("estimate_state_value_using_gae"),
-        "policy_gradient_rescaler": member(PolicyGradientRescaler),
-        "gae_lambda": FRACTION,
         "max_kl_divergence": number(above=0),
         "conjugate_gradient_iterations": whole(0),
         "conjugate_gradient_damping": number(0),
@@ -68,9 +62,6 @@ class TRPOAlgorithmParameters(AlgorithmParameters):
 
     def __init__(self) -> None:
         super().__init__()
-        self.policy_gradient_rescaler = PolicyGradientRescaler.GAE
-        self.gae_lambda = 0.95
-        self.estimate_state_value_using_gae = True
         self.num_consecutive_playing_steps = EnvironmentSteps(2048)
         self.max_kl_divergence = 0.01
         self.conjugate_gradient_iterations = 15
