@@ -54,12 +54,14 @@ class Players(AgentGroup):
     :ivar last_rewards: by agent, the total reward of the last episode of one of its players
     """
 
+    agents: dict[str, Agent]  # type: ignore[assignment]
+
     def __init__(
         self, agents: Mapping[str, AgentInterface], agent_of: Mapping[str, str], self_play: SelfPlay | None = None
     ):
         super().__init__()
         self.name = self.full_name_id = "players"
-        self.agents = dict(agents)
+        self.agents = dict(agents)  # type: ignore[arg-type]
         self.agent_of = dict(agent_of)
         self.self_play = self_play
         for name in self.agent_of.values():
@@ -108,7 +110,6 @@ class Players(AgentGroup):
         :raises CoachError: players that one agent plays have different spaces
         """
         for name, agent in self.agents.items():
-            assert isinstance(agent, Agent)
             first, *others = self.players_of(name)
             for other in others:
                 if difference := spaces[first].difference_from(spaces[other]):
@@ -179,7 +180,7 @@ class Players(AgentGroup):
     def begin_played_episode(self) -> None:
         """Begin an episode of each agent."""
         self.over = []
-        for agent in self._members.values():
+        for agent in self.agents.values():
             agent.begin_episode()
 
     def observe_played(self, transitions: Mapping[str, Transition], is_done: Callable[[Iterable[bool]], bool]) -> bool:
@@ -193,7 +194,7 @@ class Players(AgentGroup):
         for name in transitions:
             if name not in self.agents:
                 raise CoachError(f"there is no agent '{name}'{did_you_mean(name, self.agents)}")
-        for name, agent in self._members.items():
+        for name, agent in self.agents.items():
             if agent.parallel is not None:
                 raise CoachError(
                     f"agent '{name}' plays several players: a transition by agent does not name the player"
@@ -206,7 +207,7 @@ class Players(AgentGroup):
                 self.over.append(name)
         if not is_done(name in self.over for name in self.agents):
             return False
-        for agent in self._members.values():
+        for agent in self.agents.values():
             agent.handle_episode_ended()
         return True
 
@@ -234,8 +235,7 @@ class Players(AgentGroup):
         self.last_action_info = ActionInfo({player: actions[player] for player in self._to_act})  # type: ignore[arg-type]
         return self.last_action_info
 
-    def _choices(self, agent: AgentInterface, players: list[str]) -> dict[str, ActionInfo | None]:
-        assert isinstance(agent, Agent)
+    def _choices(self, agent: Agent, players: list[str]) -> dict[str, ActionInfo | None]:
         if not players:
             return {}
         if agent.parallel is None:
@@ -250,13 +250,13 @@ class Players(AgentGroup):
     def put_episode_aside(self) -> PlayersEpisode:
         episodes = {
             name: agent.put_episode_aside() if agent.parallel is None else agent.parallel.put_aside()
-            for name, agent in self._members.items()
+            for name, agent in self.agents.items()
         }
         return PlayersEpisode(episodes, list(self.over), list(self._to_act), dict(self._frozen))
 
     def take_up_episode(self, episode: PlayersEpisode, is_restored: bool = False) -> None:
         self.over, self._to_act = list(episode.over), list(episode.to_act)
-        for name, agent in self._members.items():
+        for name, agent in self.agents.items():
             if agent.parallel is None:
                 agent.take_up_episode(episode.agents[name], is_restored)
             else:
@@ -267,10 +267,6 @@ class Players(AgentGroup):
     def has_savable_episode(self) -> bool:
         """False if opponents remember their episode, which a checkpoint does not hold."""
         return self.self_play is None or not self.self_play.remembers_episodes
-
-    @property
-    def _members(self) -> dict[str, Agent]:
-        return {name: agent for name, agent in self.agents.items() if isinstance(agent, Agent)}
 
     # learning and state
 

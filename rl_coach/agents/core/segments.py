@@ -319,11 +319,8 @@ class SegmentLearning(Learning):
 
     def is_due(self) -> bool:
         if len(self._rollout):
-            return self._is_rollout_full()
+            return len(self._rollout) >= self._settings.steps * self._rollout.num_actors
         return self._settings.updates_targets or self._has_arrived() or bool(self._ended())
-
-    def _is_rollout_full(self) -> bool:
-        return len(self._rollout) >= self._settings.steps * self._rollout.num_actors
 
     def _has_arrived(self) -> bool:
         return len(self._received) > 0 and self.left_to_play()[0] == 0
