@@ -68,7 +68,7 @@ class AgentGroup(AgentInterface):
 
     @property
     def path_of_members(self) -> tuple[str, ...]:
-        """What comes before the names of the agents, after the names of the group's owners."""
+        """The names between the owners of the group and the names of its agents."""
         return ()
 
     def connect(

@@ -1,4 +1,4 @@
-"""What the parts of agents in compiled loops have in common, and the columns of steps that they keep."""
+"""The base of the parts of agents in compiled loops, and the columns of steps that they keep."""
 
 from __future__ import annotations
 
