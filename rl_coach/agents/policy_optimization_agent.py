@@ -181,7 +181,7 @@ class PolicyOptimizationAgent(PolicyAgent):
         self.std_discounted_return = float(returns.std())
 
     def note_returns(self, segment: Segment) -> None:
-        """Take in the returns of a segment that ends an episode."""
+        """Add the returns of a segment that ends an episode to the means of returns."""
         if segment.copy is None:  # of an episode that was played elsewhere, nothing else is here
             self._push_returns(segment.n_step_discounted_rewards(), segment.start.first)
         else:

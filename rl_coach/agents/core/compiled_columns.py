@@ -18,7 +18,7 @@ _OF_OBSERVATIONS = ("states", "next_states")
 class CompiledPart:
     """Base of the parts of agents in compiled loops.
 
-    :param agent: as it was made, with networks
+    :param agent: the agent, which has its networks
     :param random: the framework's random numbers, with the names of ``jax.random``
     :param num_copies: N, of the environment
     :param acting: how the agent acts

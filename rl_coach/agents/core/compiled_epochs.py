@@ -199,7 +199,7 @@ class ValuesInEpochs(ActsWithoutState):
 class CompiledEpochs(CompiledPart):
     """See the module, and ``CompiledAgent``.
 
-    :param agent: as it was made, with networks
+    :param agent: the agent, which has its networks
     :param random: the framework's random numbers, with the names of ``jax.random``
     :param num_copies: N, of the environment
     :param algorithm: how the agent acts, and what it learns from

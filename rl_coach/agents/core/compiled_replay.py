@@ -31,11 +31,11 @@ _KEPT = ("states", "next_states", "actions", "rewards", "terminated")
 class CompiledReplay(CompiledPart):
     """See the module, and ``CompiledAgent``.
 
-    :param agent: as it was made, with networks
+    :param agent: the agent, which has its networks
     :param random: the framework's random numbers, with the names of ``jax.random``
     :param num_copies: N, of the environment
     :param exploration: chooses actions
-    :param own_columns: changes and adds columns; None if the rule needs nothing but what is drawn
+    :param own_columns: changes and adds columns; None if the rule needs only the columns of the memory
 
     :ivar period: environment steps between two phases
     :ivar updates_per_phase: K, the most updates of a training phase

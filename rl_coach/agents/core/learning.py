@@ -31,7 +31,7 @@ class Learning:
 
     @property
     def needs_newest_policy(self) -> bool:
-        """True if it learns from nothing but what the newest policy has played."""
+        """True if it learns only from steps of the newest policy."""
         raise NotImplementedError(f"{type(self).__name__} does not say which policies it learns from")
 
     def is_due(self) -> bool:
@@ -79,7 +79,7 @@ class Phases:
         acts for full episodes
     :param is_on_policy: True if only what the newest policy has played is of use
     :param can_cut: True if episodes in progress can be cut off, so that steps count before any episode has ended
-    :param cut_episodes: brings what was played of episodes in progress into the memory
+    :param cut_episodes: brings the steps of episodes in progress into the memory
     """
 
     clock: TrainingClock

@@ -104,6 +104,6 @@ def override_that_excludes(agent: Any, declaration: str) -> str | None:
 
 def acts_or_learns_otherwise(kind: type) -> bool:
     """True if a class of an agent changes how it acts or learns after the class that has ``make_compiled``."""
-    # a compiled loop calls neither of these two, and no compiled rule needs what they give
+    # a compiled loop calls neither of these two, and no compiled rule needs their columns
     allowed = ALLOWED["make_compiled"] | {"columns_of_networks", "select_actions"}
     return overrides_after(kind, "make_compiled", allowed)

@@ -270,8 +270,7 @@ class SegmentLearning(Learning):
         its columns (``learning_columns``) are asked for each time
     :param asked: the network that is asked about segments before they become columns, if there is one
     :param replay: draws segments that are learned from once more after each new one
-    :param needed_info: the columns of information on steps, a number each, without which nothing can be learned from
-        what other processes send
+    :param needed_info: the columns of information, a number for each step, that segments of other processes must have
     :param rollout_columns: makes the columns of the steps of several actors; None if segments are learned from alone
     """
 
