@@ -35,7 +35,7 @@ class EpochLearning(PhaseLearning):
     :param columns: makes the columns of whole episodes that the update rule needs
     :param make_updates: makes the updates of a phase on columns by ``make_epochs``, and gives the mean loss
 
-    :ivar sequence_length: rows that are learned from together: those of a recurrent network's sequences, otherwise 1
+    :ivar sequence_length: the number of rows in a sequence of a recurrent network, otherwise 1
     :ivar divergence: mean divergence from the policy that played, in the minibatches of the last epoch
     """
 

@@ -72,12 +72,12 @@ class Phases:
 
     :param clock: says when a phase is due
     :param algorithm: the settings; they are read at each question, so that they may change while a run goes on
-    :param memory: what is learned from
-    :param start: begins the phase that is due, and gives the number of its updates: at most those that the run still
+    :param memory: the memory that updates learn from
+    :param start: begins the phase that is due, and gives the number of its updates: at most as many as the run still
         wants, None for no limit
     :param is_in_episode: True while an episode is in progress that a phase would have to wait for, if the algorithm
         acts for full episodes
-    :param is_on_policy: True if only what the newest policy has played is of use
+    :param is_on_policy: True if only steps of the newest policy are of use
     :param can_cut: True if episodes in progress can be cut off, so that steps count before any episode has ended
     :param cut_episodes: brings the steps of episodes in progress into the memory
     """
@@ -118,7 +118,7 @@ def phases_of(agent: Any) -> Phases:
 
 
 class PhaseLearning(Learning):
-    """Learns from the memory in phases, each of which follows so many steps or episodes.
+    """Learns from the memory in phases. A phase follows a number of steps or episodes.
 
     A subclass makes the updates of a phase (``learn``).
 

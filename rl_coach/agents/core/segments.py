@@ -260,11 +260,11 @@ class SegmentSettings:
 
 
 class SegmentLearning(Learning):
-    """Learns from the newest segment of each episode in progress, or from those that other processes send.
+    """Learns from the newest segment of each episode in progress, or from segments of other processes.
 
     Weights do not change before an update's last segment is there, so the columns of the others are kept, and the
     update is made on all of them. Segments that have ended together belong to the same update, even if it becomes
-    larger than it should: what is left over would be of an older policy than the next one.
+    larger than it should. Otherwise the next update would learn from steps of an older policy.
 
     :param agent: the agent: its settings (``segment_settings``), which may change while a run goes on, its episodes and
         its columns (``learning_columns``) are asked for each time
