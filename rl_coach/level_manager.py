@@ -378,7 +378,7 @@ class LevelManager(EnvironmentInterface):
     def fits(self) -> dict[str, str]:
         """Properties that another level must share with this one to take its state, as texts by name."""
         agent = {f"{what} of {self.name}/{self.agent.name}": text for what, text in self.agent.fits().items()}
-        return {**agent, **fits_of_spaces(self.spaces_definition, self.name)}
+        return {**agent, **self.spaces_definition.fits(self.name)}
 
     def get_state(self) -> dict[str, Any]:
         """All that is needed to go on exactly: the agent, environments with their random streams, and the episode in
@@ -479,12 +479,6 @@ class LevelManager(EnvironmentInterface):
             self._simulator.close()
             if self.evaluation_environment is not None:
                 self.evaluation_environment.close()
-
-
-def fits_of_spaces(spaces: SpacesDefinition, owner: str) -> dict[str, str]:
-    """The spaces of observations and actions as texts by name. :param owner: the level, or the player at a level"""
-    states = {f"observation space {owner}/{name}": repr(space) for name, space in spaces.state.sub_spaces.items()}
-    return {**states, f"action space {owner}": repr(spaces.action)}
 
 
 def _the_agent(

@@ -10,7 +10,7 @@ from rl_coach.agents.players import Players
 from rl_coach.agents.self_play import SelfPlay
 from rl_coach.core_types import EnvironmentSteps, EnvResponse
 from rl_coach.environments.multi_agent_environment import MultiAgentEnvironment, PlayersResponse, by_name
-from rl_coach.level_manager import LevelManager, fits_of_spaces
+from rl_coach.level_manager import LevelManager
 from rl_coach.saver import SaverCollection
 from rl_coach.spaces import SpacesDefinition
 from rl_coach.utils import CoachError, did_you_mean
@@ -94,7 +94,7 @@ class MultiAgentLevelManager(LevelManager):
     def fits(self) -> dict[str, str]:
         found = {f"{what} of {self.name}/{self.agent.name}": text for what, text in self.agent.fits().items()}
         for player, spaces in self.spaces_definition.items():
-            found |= fits_of_spaces(spaces, f"{self.name}/{player}")
+            found |= spaces.fits(f"{self.name}/{player}")
         return found
 
     def emulate_step_on_trainer(self, transition: Any) -> bool:

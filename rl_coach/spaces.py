@@ -856,3 +856,49 @@ class SpacesDefinition:
     def action_mask(self, observations: Mapping[str, Any]) -> np.ndarray | None:
         """[A] of 0 and 1: the actions that a state's observations allow; None if all are allowed."""
         return None if self.action_mask_name is None else np.asarray(observations[self.action_mask_name])
+
+    def fits(self, owner: str) -> dict[str, str]:
+        """The spaces of observations and actions as texts by name. :param owner: the level, or the player at a level"""
+        states = {f"observation space {owner}/{name}": repr(space) for name, space in self.state.sub_spaces.items()}
+        return {**states, f"action space {owner}": repr(self.action)}
+
+    def difference_from(self, other: SpacesDefinition) -> str:
+        """The first difference from other spaces, for a message; empty if they are equal. Rewards do not count."""
+        names = [sorted(spaces.state.sub_spaces) for spaces in (self, other)]
+        if names[0] != names[1]:
+            return f"the observations {names[0]} and {names[1]}"
+        pairs: list[tuple[str, Any, Any]] = [
+            *((f"observation '{name}'", self.state[name], other.state[name]) for name in names[0]),
+            ("goal", self.goal, other.goal),
+            ("actions", self.action, other.action),
+        ]
+        for what, mine, others in pairs:
+            if not _are_equal(mine, others):
+                words = _in_words(mine), _in_words(others)
+                return f"{what}: {words[0]} and {words[1] if words[0] != words[1] else 'the same with other values'}"
+        return ""
+
+
+_OF_PEOPLE = ("_rng", "descriptions", "default_action")
+"""Attributes of a space that do not say which values it has."""
+
+
+def _are_equal(one: Any, other: Any) -> bool:
+    if isinstance(one, Space) and type(one) is type(other):
+        facts = [
+            {name: value for name, value in vars(space).items() if name not in _OF_PEOPLE} for space in (one, other)
+        ]
+        return _are_equal(*facts)
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_are_equal(value, other[name]) for name, value in one.items())
+    if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
+        return len(one) == len(other) and all(map(_are_equal, one, other))
+    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
+        return np.array_equal(one, other)
+    return bool(one is other or one == other)
+
+
+def _in_words(space: Any) -> str:
+    if isinstance(space, DiscreteActionSpace):
+        return f"{space.num_actions} discrete actions"
+    return f"{type(space).__name__} {np.ravel(space.shape).tolist()}" if isinstance(space, Space) else str(space)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Iterable, Mapping, cast
 
 import numpy as np
@@ -54,7 +55,6 @@ class VectorLevelManager(LevelManager):
             raise CoachError(f"level '{name}' cannot act in several environments: set env_params.num_environments to 1")
         self._parallel = self.agent.play_in_copies(environment.num_copies)
         self.due = dict.fromkeys(range(environment.num_copies), True)
-        self._steps_in_columns: bool | None = None
 
     @property
     def has_one_episode(self) -> bool:
@@ -98,15 +98,10 @@ class VectorLevelManager(LevelManager):
         is_whole = len(self.due) == self._parallel.count
         return list(range(self._parallel.count)) if is_whole else np.flatnonzero(~self._copies.waiting).tolist()
 
-    @property
+    @cached_property
     def _acts_in_columns(self) -> bool:
-        """Decided at the first step, because an override may be set on the instance."""
-        if self._steps_in_columns is None:
-            self._steps_in_columns = self._decide_on_columns()
-        return self._steps_in_columns
-
-    def _decide_on_columns(self) -> bool:
-        """True if the agent acts in all copies in one pass. If only an override prevents it, a line says so."""
+        """True if the agent acts in all copies in one pass. If only an override prevents it, a line says so. Decided at
+        the first step, because an override may be set on the instance."""
         if why_not_in_columns(self.agent) is not None:
             return False
         if (override := override_that_keeps_off(self.agent)) is None:

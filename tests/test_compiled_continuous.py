@@ -9,7 +9,7 @@ from typing import Any, Callable, NamedTuple
 import numpy as np
 import pytest
 
-from rl_coach.agents.core.overrides import is_replaced
+from rl_coach.agents.core.overrides import acts_or_learns_otherwise
 from rl_coach.agents.cql_agent import CQLAgent
 from rl_coach.agents.ddpg_agent import DDPGAgent
 from rl_coach.agents.drq_agent import DrQv2Agent
@@ -379,12 +379,12 @@ class OwnNumbers(TD3Agent):
     ],
 )  # fmt: skip
 def test_relatives_that_act_or_learn_in_ways_of_their_own_are_not_compiled(kind):
-    assert is_replaced(kind, "make_compiled")
+    assert acts_or_learns_otherwise(kind)
 
 
 @pytest.mark.parametrize("kind", [SoftActorCriticAgent, TD3Agent, DDPGAgent])
 def test_the_agents_themselves_are(kind):
-    assert not is_replaced(kind, "make_compiled")
+    assert not acts_or_learns_otherwise(kind)
 
 
 def test_a_relative_on_discrete_actions_says_so(tmp_path, capsys):

@@ -8,14 +8,13 @@ from typing import Any, Iterator
 import numpy as np
 
 from rl_coach.agents.core.requirements import HeadRequirement, MemoryRequirement, NetworkRequirement, Q
-from rl_coach.agents.core.segments import ReplaySettings, Segment, SegmentLearning, SegmentReplay, SegmentSettings
+from rl_coach.agents.core.segments import Segment, SegmentLearning, SegmentReplay, SegmentSettings
 from rl_coach.agents.policy_optimization_agent import PolicyOptimizationAgent
 from rl_coach.agents.rules.acer import TINY, acer_rule, retrace_targets
-from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import ACERPolicyHeadParameters, QHeadParameters
-from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
+from rl_coach.architectures.network_parameters import FullyConnectedParameters
 from rl_coach.architectures.update import UpdateRule
-from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, NetworkParameters
+from rl_coach.base_parameters import AgentParameters, AlgorithmParameters
 from rl_coach.core_types import Batch
 from rl_coach.exploration_policies.categorical import CategoricalParameters
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
@@ -66,15 +65,11 @@ class ACERAlgorithmParameters(AlgorithmParameters):
         self.beta_entropy = 0
 
 
-class ACERNetworkParameters(NetworkParameters):
+class ACERNetworkParameters(FullyConnectedParameters):
     """Q(s, a) and a policy on one body; the target network is the average policy."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.input_embedders_parameters = {"observation": InputEmbedderParameters()}
-        self.middleware_parameters = FCMiddlewareParameters()
-        self.heads_parameters = [QHeadParameters(loss_weight=0.5), ACERPolicyHeadParameters(loss_weight=1.0)]
-        self.optimizer_type = "Adam"
+        super().__init__(QHeadParameters(loss_weight=0.5), ACERPolicyHeadParameters(loss_weight=1.0))
         self.async_training = True
         self.clip_gradients = 40.0
         self.create_target_network = True
@@ -83,6 +78,8 @@ class ACERNetworkParameters(NetworkParameters):
 class ACERAgentParameters(AgentParameters):
     """ACER that samples from the policy."""
 
+    path = "rl_coach.agents.acer_agent:ACERAgent"
+
     def __init__(self) -> None:
         super().__init__(
             algorithm=ACERAlgorithmParameters(),
@@ -90,10 +87,6 @@ class ACERAgentParameters(AgentParameters):
             memory=EpisodicExperienceReplayParameters(),
             networks={"main": ACERNetworkParameters()},
         )
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.agents.acer_agent:ACERAgent"
 
 
 PROBABILITIES = HeadRequirement("ACERPolicyHeadParameters", ("probabilities", "log_probabilities"))
@@ -104,6 +97,7 @@ class ACERAgent(PolicyOptimizationAgent):
 
     memory_requirement = MemoryRequirement.EPISODES
     network_requirements = {"main": NetworkRequirement((Q, PROBABILITIES), has_target=True)}
+    is_on_policy = False
 
     def __init__(self, agent_parameters: Any, parent: Any = None):
         super().__init__(agent_parameters, parent)
@@ -112,26 +106,13 @@ class ACERAgent(PolicyOptimizationAgent):
         self.q_targets = self.register_signal("Q Targets")
         self.importance_weights = self.register_signal("Importance Weights")
 
-    @property
-    def is_on_policy(self) -> bool:
-        return False
-
     def segment_settings(self) -> SegmentSettings:
         algorithm = self.ap.algorithm
         rates = {"main": algorithm.rate_for_copying_weights_to_target}  # of the average policy
         return SegmentSettings(algorithm.num_steps_between_gradient_updates, target_rates=rates)
 
     def make_learning(self, **parts: Any) -> SegmentLearning:
-        replay = SegmentReplay(self.memory, self.rng, self._replay_settings)
-        return super().make_learning(replay=replay, **parts)
-
-    def _replay_settings(self) -> ReplaySettings:
-        algorithm = self.ap.algorithm
-        return ReplaySettings(
-            ratio=algorithm.ratio_of_replay,
-            steps=algorithm.num_steps_between_gradient_updates,
-            begins_at=algorithm.num_transitions_to_start_replay,
-        )
+        return super().make_learning(replay=SegmentReplay(self.memory, self.rng, self.ap.algorithm), **parts)
 
     def unmet_by_networks(self) -> Iterator[str]:
         yield from super().unmet_by_networks()

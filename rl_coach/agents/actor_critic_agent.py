@@ -18,7 +18,11 @@ from rl_coach.agents.core.epochs import last_rows
 from rl_coach.agents.core.requirements import POLICY, NetworkRequirement, V, unknown_rescaler
 from rl_coach.agents.core.rollout import ArrayOperations, RolloutBatch, estimates_of_rollout
 from rl_coach.agents.core.segments import Segment, SegmentLearning, SegmentSettings, outputs_of
-from rl_coach.agents.policy_optimization_agent import PolicyAgent, PolicyOptimizationAgent
+from rl_coach.agents.policy_optimization_agent import (
+    AdvantageAlgorithmParameters,
+    PolicyAgent,
+    PolicyOptimizationAgent,
+)
 from rl_coach.agents.rules.advantages import (
     PolicyGradientRescaler,
     generalized_advantages,
@@ -26,41 +30,34 @@ from rl_coach.agents.rules.advantages import (
     n_step_advantages,
     n_step_advantages_of_copies,
 )
-from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import PolicyHeadParameters, VHeadParameters
-from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
+from rl_coach.architectures.network_parameters import FullyConnectedParameters
 from rl_coach.architectures.policies import entropy, log_probability, mask_of, masked
 from rl_coach.architectures.update import LearningBatch, NetworkView, Update, UpdateRule, assert_rank
-from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, NetworkParameters
+from rl_coach.base_parameters import AgentParameters
 from rl_coach.core_types import Batch, n_step_returns
-from rl_coach.exploration_policies.categorical import CategoricalParameters
+from rl_coach.exploration_policies.categorical import CategoricalParameters, categorical_or
 from rl_coach.exploration_policies.continuous_entropy import ContinuousEntropyParameters
-from rl_coach.filters.pure import PureFilters
 from rl_coach.memories.episodic.single_episode_buffer import SingleEpisodeBufferParameters
-from rl_coach.spaces import ActionSpace, BoxActionSpace, DiscreteActionSpace
-from rl_coach.utilities.requirements import FRACTION, flags, member, number, whole
+from rl_coach.spaces import ActionSpace
+from rl_coach.utilities.requirements import flags, number, whole
 from rl_coach.utils import CoachError
 
 
-class ActorCriticAlgorithmParameters(AlgorithmParameters):
+class ActorCriticAlgorithmParameters(AdvantageAlgorithmParameters):
     """Hyperparameters of actor-critic.
 
-    :ivar policy_gradient_rescaler: ``A_VALUE`` (n-step advantages) or ``GAE``
     :ivar apply_gradients_every_x_episodes: number of episodes that one update sums
     :ivar beta_entropy: the weight of the policy's entropy; 0 does not keep it random
     :ivar num_steps_between_gradient_updates: the longest segment that is learned from at once
-    :ivar gae_lambda: 0 is one-step advantages, 1 is Monte Carlo
-    :ivar estimate_state_value_using_gae: the critic learns lambda-returns instead of discounted returns
     :ivar learns_from_copies_together: with several copies of the environment, what was played in all of them since the
         last update makes one update (A2C), instead of one for each copy's segment; ``apply_gradients_every_x_episodes``
         then has no effect. Beyond Coach.
     """
 
     constraints = {
-        **flags("estimate_state_value_using_gae", "learns_from_copies_together"),
-        "policy_gradient_rescaler": member(PolicyGradientRescaler),
+        **flags("learns_from_copies_together"),
         "beta_entropy": number(),
-        "gae_lambda": FRACTION,
         "num_steps_between_gradient_updates": whole(1),
     }
 
@@ -75,15 +72,11 @@ class ActorCriticAlgorithmParameters(AlgorithmParameters):
         self.learns_from_copies_together = False
 
 
-class ActorCriticNetworkParameters(NetworkParameters):
+class ActorCriticNetworkParameters(FullyConnectedParameters):
     """A critic and a policy on one body."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.input_embedders_parameters = {"observation": InputEmbedderParameters()}
-        self.middleware_parameters = FCMiddlewareParameters()
-        self.heads_parameters = [VHeadParameters(loss_weight=0.5), PolicyHeadParameters(loss_weight=1.0)]
-        self.optimizer_type = "Adam"
+        super().__init__(VHeadParameters(loss_weight=0.5), PolicyHeadParameters(loss_weight=1.0))
         self.clip_gradients = 40.0
         self.async_training = True
 
@@ -92,21 +85,15 @@ class ActorCriticAgentParameters(AgentParameters):
     """Actor-critic that samples from the policy."""
 
     algorithm_names = ("A2C", "A3C", "ActorCritic")
+    path = "rl_coach.agents.actor_critic_agent:ActorCriticAgent"
 
     def __init__(self) -> None:
         super().__init__(
             algorithm=ActorCriticAlgorithmParameters(),
-            exploration={
-                DiscreteActionSpace: CategoricalParameters(),
-                BoxActionSpace: ContinuousEntropyParameters(),
-            },
+            exploration=categorical_or(ContinuousEntropyParameters()),
             memory=SingleEpisodeBufferParameters(),
             networks={"main": ActorCriticNetworkParameters()},
         )
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.agents.actor_critic_agent:ActorCriticAgent"
 
 
 def actor_critic_rule(value_weight: float, policy_weight: float, beta_entropy: float, mask: str | None) -> UpdateRule:
@@ -138,15 +125,12 @@ class AdvantageAgent(PolicyAgent):
 
     rescalers = (PolicyGradientRescaler.A_VALUE, PolicyGradientRescaler.GAE)
     acts_in_parts = True
+    is_on_policy = True
 
     def __init__(self, agent_parameters: Any, parent: Any = None):
         super().__init__(agent_parameters, parent)
         self.action_advantages = self.register_signal("Advantages")
         self.state_values = self.register_signal("Values")
-
-    @property
-    def is_on_policy(self) -> bool:
-        return True
 
     def discount(self, x: np.ndarray, gamma: float) -> np.ndarray:
         """[T], sum_k gamma^k x_{t+k}."""
@@ -240,16 +224,13 @@ class ActorCriticAgent(AdvantageAgent, PolicyOptimizationAgent):
 
     def make_compiled(self, random: Any, num_copies: int) -> CompiledEpochs:
         steps, ops = self.ap.algorithm.num_steps_between_gradient_updates, self.update_loop.learner.ops
-        rows, target_rate = steps * num_copies, self.ap.algorithm.rate_for_copying_weights_to_target
-        settings = EpochSettings(steps, 1, rows, target_rate, 1.0 / rows, has_minibatches=False)
+        rows = steps * num_copies
+        settings = EpochSettings(steps, 1, rows, 1.0 / rows, has_minibatches=False)
         policy = PolicyInEpochs(
             ops, random, self.spaces.action_mask_name, self.evaluation_deviation, self.estimates_of_copies(ops)
         )
-        filters = PureFilters(self.pre_network_filter, ops)
         signals = {"values": self.state_values, "advantages": self.action_advantages}
-        return CompiledEpochs(
-            random, self.update_loop, self.clock, settings, num_copies, filters, policy, lambda steps: {}, signals
-        )
+        return CompiledEpochs(self, random, num_copies, settings, policy, signals)
 
     def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
         segment = Segment.of(batch)

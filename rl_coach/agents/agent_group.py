@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, SupportsFloat
+from typing import Any, Callable, SupportsFloat
 
 import numpy as np
 
 from rl_coach.agents.agent_interface import AgentInterface
 from rl_coach.core_types import RunPhase
+from rl_coach.saver import SaverCollection
 
 
 @dataclass
@@ -65,6 +66,18 @@ class AgentGroup(AgentInterface):
     def optimizer_steps(self) -> int:
         return sum(agent.optimizer_steps for agent in self.agents.values())
 
+    @property
+    def path_of_members(self) -> tuple[str, ...]:
+        """The names between the owners of the group and the names of its agents."""
+        return ()
+
+    def connect(
+        self, owners: tuple[str, ...], run_parameters: Callable[[], dict[str, Any]], stop_if_asked: Callable[[], None]
+    ) -> None:
+        super().connect(owners, run_parameters, stop_if_asked)
+        for agent in self.agents.values():
+            agent.connect((*owners, *self.path_of_members), run_parameters, stop_if_asked)
+
     def setup_logger(self) -> None:
         for agent in self.agents.values():
             agent.setup_logger()
@@ -113,6 +126,19 @@ class AgentGroup(AgentInterface):
     def restore_checkpoint(self, checkpoint_dir: str) -> None:
         for agent in self.agents.values():
             agent.restore_checkpoint(checkpoint_dir)
+
+    def get_state(self) -> dict[str, Any]:
+        return {"agents": {name: agent.get_state() for name, agent in self.agents.items()}}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        for name, agent in self.agents.items():
+            agent.set_state(state["agents"][name])
+
+    def collect_savers(self, parent_path_suffix: str) -> SaverCollection:
+        savers = SaverCollection()
+        for agent in self.agents.values():
+            savers.update(agent.collect_savers("/".join((parent_path_suffix, *self.path_of_members))))
+        return savers
 
     def set_session(self, sess: Any) -> None:
         for agent in self.agents.values():

@@ -88,10 +88,7 @@ class AgentInterface:
         """Build the agents inside, if there are any; called once this agent has its parent."""
 
     def connect(
-        self,
-        owners: tuple[str, ...],
-        run_parameters: Callable[[], dict[str, Any]],
-        stop_if_asked: Callable[[], None],
+        self, owners: tuple[str, ...], run_parameters: Callable[[], dict[str, Any]], stop_if_asked: Callable[[], None]
     ) -> None:
         """Take a place in a graph; see the attributes of these names. Comes before ``setup_logger``."""
         self.owners = owners

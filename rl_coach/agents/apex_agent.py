@@ -33,6 +33,7 @@ class ApexDQNAgentParameters(DDQNAgentParameters):
     """Double DQN with a dueling network, n-step returns, prioritized replay, and an epsilon for each worker."""
 
     algorithm_names = ("ApexDQN", "Ape-X")
+    path = "rl_coach.agents.apex_agent:ApexDQNAgent"
 
     def __init__(self) -> None:
         super().__init__()
@@ -43,10 +44,6 @@ class ApexDQNAgentParameters(DDQNAgentParameters):
         main = self.network_wrappers["main"]
         main.heads_parameters = [DuelingQHeadParameters()]
         main.batch_size = 512
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.agents.apex_agent:ApexDQNAgent"
 
 
 class ApexDQNAgent(DDQNAgent):

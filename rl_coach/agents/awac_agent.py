@@ -38,16 +38,14 @@ class AWACAlgorithmParameters(SoftActorCriticAlgorithmParameters):
 class AWACAgentParameters(SoftActorCriticAgentParameters):
     """Advantage weighted actor-critic, with the networks of soft actor-critic without a value network."""
 
+    path = "rl_coach.agents.awac_agent:AWACAgent"
+
     def __init__(self) -> None:
         super().__init__(use_value_network=False)
         del self.network_wrappers["temperature"]
         self.algorithm = AWACAlgorithmParameters()
         self.algorithm.temperature = 0
         self.memory = EpisodicExperienceReplayParameters()
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.agents.awac_agent:AWACAgent"
 
 
 class AWACAgent(SoftActorCriticAgent):

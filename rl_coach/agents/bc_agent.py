@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from rl_coach.agents.imitation_agent import ImitationAgent
-from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import PolicyHeadParameters
-from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
-from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, MiddlewareScheme, NetworkParameters
+from rl_coach.architectures.network_parameters import FullyConnectedParameters
+from rl_coach.base_parameters import AgentParameters, AlgorithmParameters
 from rl_coach.exploration_policies.e_greedy import EGreedyParameters
 from rl_coach.memories.non_episodic.experience_replay import ExperienceReplayParameters
 
@@ -16,23 +15,18 @@ class BCAlgorithmParameters(AlgorithmParameters):
     demonstrations alone; otherwise the agent also plays, and learns from its own actions too."""
 
 
-class BCNetworkParameters(NetworkParameters):
+class BCNetworkParameters(FullyConnectedParameters):
     """A policy network."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.input_embedders_parameters = {"observation": InputEmbedderParameters()}
-        self.middleware_parameters = FCMiddlewareParameters(scheme=MiddlewareScheme.Medium)
-        self.heads_parameters = [PolicyHeadParameters()]
-        self.optimizer_type = "Adam"
-        self.batch_size = 32
-        self.replace_mse_with_huber_loss = False
-        self.create_target_network = False
+        super().__init__(PolicyHeadParameters())
 
 
 class BCAgentParameters(AgentParameters):
     """Behavioural cloning of what ``memory.load_memory_from_file_path`` names, and epsilon-greedy choice of the most
     probable action."""
+
+    path = "rl_coach.agents.bc_agent:BCAgent"
 
     def __init__(self) -> None:
         super().__init__(
@@ -41,10 +35,6 @@ class BCAgentParameters(AgentParameters):
             memory=ExperienceReplayParameters(),
             networks={"main": BCNetworkParameters()},
         )
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.agents.bc_agent:BCAgent"
 
 
 class BCAgent(ImitationAgent):

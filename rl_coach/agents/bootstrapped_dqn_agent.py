@@ -41,14 +41,12 @@ class BootstrappedDQNNetworkParameters(DQNNetworkParameters):
 class BootstrappedDQNAgentParameters(DQNAgentParameters):
     """Bootstrapped DQN; set as many heads in the network as ``exploration.architecture_num_q_heads``."""
 
+    path = "rl_coach.agents.bootstrapped_dqn_agent:BootstrappedDQNAgent"
+
     def __init__(self) -> None:
         super().__init__()
         self.exploration = BootstrappedParameters()
         self.network_wrappers = {"main": BootstrappedDQNNetworkParameters()}
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.agents.bootstrapped_dqn_agent:BootstrappedDQNAgent"
 
 
 def bootstrapped_rule(is_huber: bool, mask_name: str | None, loss_weight: float = 1.0) -> UpdateRule:
@@ -108,10 +106,7 @@ class BootstrappedDQNAgent(ValueOptimizationAgent):
             )
 
     def make_update_rule(self) -> UpdateRule:
-        main = self.ap.network_wrappers["main"]
-        return bootstrapped_rule(
-            main.replace_mse_with_huber_loss, self.spaces.action_mask_name, main.heads_parameters[0].loss_weight
-        )
+        return bootstrapped_rule(*self.loss_settings)
 
     def reset_internal_state(self) -> None:
         super().reset_internal_state()

@@ -63,16 +63,13 @@ class CategoricalDQNAgentParameters(DQNAgentParameters):
     """Categorical DQN."""
 
     algorithm_names = ("C51", "CategoricalDQN")
+    path = "rl_coach.agents.categorical_dqn_agent:CategoricalDQNAgent"
 
     def __init__(self) -> None:
         super().__init__()
         self.algorithm = CategoricalDQNAlgorithmParameters()
         self.exploration = CategoricalDQNExplorationParameters()
         self.network_wrappers = {"main": CategoricalDQNNetworkParameters()}
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.agents.categorical_dqn_agent:CategoricalDQNAgent"
 
 
 class CategoricalDQNAgent(ValueOptimizationAgent):

@@ -11,11 +11,10 @@ import numpy as np
 from rl_coach.agents.core.requirements import HeadRequirement, NetworkRequirement
 from rl_coach.agents.imitation_agent import ImitationAgent
 from rl_coach.agents.rules.imitation import branched_imitation_rule
-from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import RegressionHeadParameters
-from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
+from rl_coach.architectures.network_parameters import FullyConnectedParameters
 from rl_coach.architectures.update import UpdateRule
-from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, MiddlewareScheme, NetworkParameters
+from rl_coach.base_parameters import AgentParameters, AlgorithmParameters
 from rl_coach.core_types import ActionInfo, Batch, StateType
 from rl_coach.exploration_policies.e_greedy import EGreedyParameters
 from rl_coach.memories.non_episodic.balanced_experience_replay import BalancedExperienceReplayParameters
@@ -36,22 +35,17 @@ class CILAlgorithmParameters(AlgorithmParameters):
         self.state_key_with_the_class_index = "high_level_command"
 
 
-class CILNetworkParameters(NetworkParameters):
+class CILNetworkParameters(FullyConnectedParameters):
     """A network with a branch, which is a copy of its head, for each command (``num_output_head_copies``)."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.input_embedders_parameters = {"observation": InputEmbedderParameters()}
-        self.middleware_parameters = FCMiddlewareParameters(scheme=MiddlewareScheme.Medium)
-        self.heads_parameters = [RegressionHeadParameters()]
-        self.optimizer_type = "Adam"
-        self.batch_size = 32
-        self.replace_mse_with_huber_loss = False
-        self.create_target_network = False
+        super().__init__(RegressionHeadParameters())
 
 
 class CILAgentParameters(AgentParameters):
     """Conditional imitation of what ``memory.load_memory_from_file_path`` names; each command is sampled as often."""
+
+    path = "rl_coach.agents.cil_agent:CILAgent"
 
     def __init__(self) -> None:
         super().__init__(
@@ -60,10 +54,6 @@ class CILAgentParameters(AgentParameters):
             memory=BalancedExperienceReplayParameters(),
             networks={"main": CILNetworkParameters()},
         )
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.agents.cil_agent:CILAgent"
 
 
 class CILAgent(ImitationAgent):

@@ -15,50 +15,36 @@ from rl_coach.agents.core.compiled_epochs import (
 )
 from rl_coach.agents.core.compiled_sequences import CompiledSequences, RecurrentPolicyInEpochs
 from rl_coach.agents.core.requirements import PPO_POLICY, NetworkRequirement, V
+from rl_coach.agents.policy_optimization_agent import AdvantageAlgorithmParameters
 from rl_coach.agents.proximal_policy import ProximalPolicyAgent
-from rl_coach.agents.rules.advantages import PolicyGradientRescaler
 from rl_coach.agents.rules.proximal_policy import clipped_ppo_rule
-from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import PPOHeadParameters, VHeadParameters
-from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
+from rl_coach.architectures.network_parameters import FullyConnectedParameters
 from rl_coach.architectures.update import UpdateRule
-from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, NetworkParameters
+from rl_coach.base_parameters import AgentParameters
 from rl_coach.core_types import EnvironmentSteps, RunPhase
 from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
-from rl_coach.exploration_policies.categorical import CategoricalParameters
-from rl_coach.filters.pure import PureFilters
+from rl_coach.exploration_policies.categorical import CategoricalParameters, categorical_or
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
 from rl_coach.schedules import ConstantSchedule
-from rl_coach.spaces import ActionSpace, BoxActionSpace, DiscreteActionSpace
-from rl_coach.utilities.requirements import FRACTION, flags, member, number, optional, schedule, whole
+from rl_coach.spaces import ActionSpace
+from rl_coach.utilities.requirements import flags, number, optional, schedule, whole
 
 
-class ClippedPPONetworkParameters(NetworkParameters):
+class ClippedPPONetworkParameters(FullyConnectedParameters):
     """A critic and a policy that share nothing."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.input_embedders_parameters = {"observation": InputEmbedderParameters(activation_function="tanh")}
-        self.middleware_parameters = FCMiddlewareParameters(activation_function="tanh")
-        self.heads_parameters = [VHeadParameters(), PPOHeadParameters()]
+        super().__init__(VHeadParameters(), PPOHeadParameters(), activation_function="tanh")
         self.batch_size = 64
-        self.optimizer_type = "Adam"
-        self.clip_gradients = None
         self.use_separate_networks_per_head = True
-        self.async_training = False
-        self.l2_regularization = 0
         self.create_target_network = True
-        self.shared_optimizer = True
-        self.scale_down_gradients_by_number_of_workers_for_sync_training = True
 
 
-class ClippedPPOAlgorithmParameters(AlgorithmParameters):
+class ClippedPPOAlgorithmParameters(AdvantageAlgorithmParameters):
     """Hyperparameters of PPO.
 
-    :ivar policy_gradient_rescaler: ``GAE``, or ``A_VALUE`` for returns minus values
-    :ivar gae_lambda: 0 is one-step advantages, 1 is Monte Carlo
     :ivar clip_likelihood_ratio_using_epsilon: the ratio counts within 1 - epsilon and 1 + epsilon
-    :ivar estimate_state_value_using_gae: the critic learns lambda-returns instead of discounted returns
     :ivar beta_entropy: the weight of the policy's entropy; 0 does not keep it random
     :ivar num_consecutive_playing_steps: steps or episodes played with one policy
     :ivar optimization_epochs: number of times that each transition is learned from
@@ -70,10 +56,8 @@ class ClippedPPOAlgorithmParameters(AlgorithmParameters):
     """
 
     constraints = {
-        **flags("estimate_state_value_using_gae", "use_kl_regularization"),
-        "policy_gradient_rescaler": member(PolicyGradientRescaler),
+        **flags("use_kl_regularization"),
         "beta_entropy": number(),
-        "gae_lambda": FRACTION,
         "num_episodes_in_experience_replay": whole(1),
         "clip_likelihood_ratio_using_epsilon": number(above=0),
         "optimization_epochs": whole(1),
@@ -85,11 +69,8 @@ class ClippedPPOAlgorithmParameters(AlgorithmParameters):
     def __init__(self) -> None:
         super().__init__()
         self.num_episodes_in_experience_replay = 1000000
-        self.policy_gradient_rescaler = PolicyGradientRescaler.GAE
-        self.gae_lambda = 0.95
         self.use_kl_regularization = False
         self.clip_likelihood_ratio_using_epsilon = 0.2
-        self.estimate_state_value_using_gae = True
         self.beta_entropy = 0.01
         self.num_consecutive_playing_steps = EnvironmentSteps(2048)
         self.optimization_epochs = 10
@@ -110,21 +91,15 @@ class ClippedPPOAgentParameters(AgentParameters):
     """PPO that samples from the policy."""
 
     algorithm_names = ("PPO", "ClippedPPO")
+    path = "rl_coach.agents.clipped_ppo_agent:ClippedPPOAgent"
 
     def __init__(self) -> None:
         super().__init__(
             algorithm=ClippedPPOAlgorithmParameters(),
-            exploration={
-                DiscreteActionSpace: CategoricalParameters(),
-                BoxActionSpace: AdditiveNoiseParameters(),
-            },
+            exploration=categorical_or(AdditiveNoiseParameters()),
             memory=EpisodicExperienceReplayParameters(),
             networks={"main": ClippedPPONetworkParameters()},
         )
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.agents.clipped_ppo_agent:ClippedPPOAgent"
 
 
 class ClippedPPOAgent(ProximalPolicyAgent):
@@ -169,18 +144,10 @@ class ClippedPPOAgent(ProximalPolicyAgent):
         acting = ops, random, mask_name, deviation, self.estimates_of_copies(ops), behaviour
         length = self.learning.sequence_length
         policy = RecurrentPolicyInEpochs(length, *acting) if self.is_recurrent else PolicyInEpochs(*acting)
-        settings = EpochSettings(
-            algorithm.num_consecutive_playing_steps.num_steps // num_copies,
-            algorithm.optimization_epochs,
-            self.update_loop.batch_size,
-            algorithm.rate_for_copying_weights_to_target,
-        )
-        filters = PureFilters(self.pre_network_filter, ops)
+        steps = algorithm.num_consecutive_playing_steps.num_steps // num_copies
+        settings = EpochSettings(steps, algorithm.optimization_epochs, self.update_loop.batch_size)
         signals = {"values": self.state_values, "advantages": self.action_advantages, "targets": self.value_targets}
-        learning = (
-            random, self.update_loop, self.clock, settings, num_copies, filters, policy, self._learning_scalars_after,
-            signals,
-        )  # fmt: skip
+        learning = self, random, num_copies, settings, policy, signals, self._learning_scalars_after
         return CompiledSequences(length, *learning) if self.is_recurrent else CompiledEpochs(*learning)
 
     def behaviour_columns(

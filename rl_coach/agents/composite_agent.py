@@ -6,14 +6,13 @@ import copy
 from collections import Counter
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Callable, Union
+from typing import Any, Union
 
 import numpy as np
 
 from rl_coach.agents.agent_group import AgentGroup
 from rl_coach.base_parameters import AgentParameters, VisualizationParameters
 from rl_coach.core_types import ActionInfo, ActionType, Directive, EnvResponse
-from rl_coach.saver import SaverCollection
 from rl_coach.spaces import ActionSpace, AgentSelection, GoalsSpace, SpacesDefinition
 from rl_coach.utilities import plain_data
 from rl_coach.utils import CoachError, did_you_mean, short_dynamic_import
@@ -181,15 +180,9 @@ class CompositeAgent(AgentGroup):
                 agent.seed(seeds[position])
             self.agents[name] = agent
 
-    def connect(
-        self,
-        owners: tuple[str, ...],
-        run_parameters: Callable[[], dict[str, Any]],
-        stop_if_asked: Callable[[], None],
-    ) -> None:
-        super().connect(owners, run_parameters, stop_if_asked)
-        for agent in self.agents.values():
-            agent.connect((*owners, self.name), run_parameters, stop_if_asked)
+    @property
+    def path_of_members(self) -> tuple[str, ...]:
+        return (self.name,)
 
     def set_environment_parameters(self, spaces: SpacesDefinition) -> None:
         for name, agent in self.agents.items():
@@ -276,18 +269,8 @@ class CompositeAgent(AgentGroup):
             agent.set_incoming_directive(action)
 
     def get_state(self) -> dict[str, Any]:
-        return {
-            "agents": {name: agent.get_state() for name, agent in self.agents.items()},
-            "decision_policy": dict(vars(self.decision_policy)),
-        }
+        return {**super().get_state(), "decision_policy": dict(vars(self.decision_policy))}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        for name, agent in self.agents.items():
-            agent.set_state(state["agents"][name])
+        super().set_state(state)
         vars(self.decision_policy).update(state["decision_policy"])
-
-    def collect_savers(self, parent_path_suffix: str) -> SaverCollection:
-        savers = SaverCollection()
-        for agent in self.agents.values():
-            savers.update(agent.collect_savers(f"{parent_path_suffix}/{self.name}"))
-        return savers

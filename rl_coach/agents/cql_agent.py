@@ -51,15 +51,13 @@ class CQLAgentParameters(SoftActorCriticAgentParameters):
     """Conservative soft actor-critic without a value network; the policy learns more slowly than the critics, as in the
     paper."""
 
+    path = "rl_coach.agents.cql_agent:CQLAgent"
+
     def __init__(self) -> None:
         super().__init__(use_value_network=False)
         self.algorithm = CQLAlgorithmParameters()
         self.memory = EpisodicExperienceReplayParameters()
         self.network_wrappers["policy"].learning_rate = 0.0001
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.agents.cql_agent:CQLAgent"
 
 
 class CQLAgent(SoftActorCriticAgent):

@@ -15,7 +15,7 @@ from rl_coach.agents.core.compiled_acting import (
     uniform_at_first,
     why_exploration_is_not_compiled,
 )
-from rl_coach.agents.core.compiled_replay import compiled_replay, why_replay_is_not_compiled
+from rl_coach.agents.core.compiled_replay import CompiledReplay, why_replay_is_not_compiled
 from rl_coach.agents.core.inference import StateColumns
 from rl_coach.agents.core.requirements import ACTOR, Q_OF_ACTION, NetworkRequirement
 from rl_coach.agents.deterministic_policy import (
@@ -76,7 +76,6 @@ class DDPGAlgorithmParameters(DeterministicPolicyAlgorithmParameters):
         super().__init__()
         self.num_steps_between_copying_online_weights_to_target = EnvironmentSteps(1)
         self.rate_for_copying_weights_to_target = 0.001
-        self.num_consecutive_playing_steps = EnvironmentSteps(1)
 
 
 class DDPGAgentParameters(AgentParameters):
@@ -84,6 +83,8 @@ class DDPGAgentParameters(AgentParameters):
 
     :param use_batchnorm: batch normalisation in both networks
     """
+
+    path = "rl_coach.agents.ddpg_agent:DDPGAgent"
 
     def __init__(self, use_batchnorm: bool = False) -> None:
         super().__init__(
@@ -95,10 +96,6 @@ class DDPGAgentParameters(AgentParameters):
                 "critic": DDPGCriticNetworkParameters(use_batchnorm),
             },
         )
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.agents.ddpg_agent:DDPGAgent"
 
 
 class DDPGAgent(Agent):
@@ -114,14 +111,11 @@ class DDPGAgent(Agent):
     acting_networks: tuple[str, ...] = ("actor",)
     needs_bounded_actions = True
     compiled_explorations: tuple[type, ...] = (AdditiveNoiseParameters,)
+    is_on_policy = False
 
     def __init__(self, agent_parameters: Any, parent: Any = None):
         super().__init__(agent_parameters, parent)
         self.action_signal = self.register_signal("actions")
-
-    @property
-    def is_on_policy(self) -> bool:
-        return False
 
     @property
     def next_value(self) -> NextValue:
@@ -175,7 +169,7 @@ class DDPGAgent(Agent):
 
     def make_compiled(self, random: Any, num_copies: int) -> CompiledAgent:
         exploration = self.compiled_exploration(random, num_copies)
-        return compiled_replay(self, random, num_copies, exploration, lambda key, drawn: self.compiled_columns(drawn))
+        return CompiledReplay(self, random, num_copies, exploration, lambda key, drawn: self.compiled_columns(drawn))
 
     def compiled_columns(self, drawn: dict[str, Any]) -> dict[str, Any]:
         """As ``learning_columns``, of the columns [K, B, ...] that a compiled loop draws."""

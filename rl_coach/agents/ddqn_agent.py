@@ -14,10 +14,7 @@ class DDQNAgentParameters(DQNAgentParameters):
     """Double DQN; settings as DQN's."""
 
     algorithm_names = ("DDQN", "DoubleDQN")
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.agents.ddqn_agent:DDQNAgent"
+    path = "rl_coach.agents.ddqn_agent:DDQNAgent"
 
 
 def greedy_by_online(ops: Any, q_online: Any, q_target: Any, batch: LearningBatch) -> Any:

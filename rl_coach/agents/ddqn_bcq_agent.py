@@ -97,14 +97,11 @@ class DDQNBCQAgentParameters(DQNAgentParameters):
     """Batch-constrained double DQN; other settings as DQN's."""
 
     algorithm_names = ("BCQ", "DDQN_BCQ")
+    path = "rl_coach.agents.ddqn_bcq_agent:DDQNBCQAgent"
 
     def __init__(self) -> None:
         super().__init__()
         self.algorithm = DDQNBCQAlgorithmParameters()
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.agents.ddqn_bcq_agent:DDQNBCQAgent"
 
 
 class DDQNBCQAgent(DDQNAgent):

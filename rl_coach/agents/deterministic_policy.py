@@ -17,14 +17,11 @@ class DeterministicPolicyNetworkParameters(NetworkParameters):
 
     def __init__(self, batch_size: int, learning_rate: float) -> None:
         super().__init__()
-        self.optimizer_type = "Adam"
         self.batch_size = batch_size
         self.adam_optimizer_beta2 = 0.999
         self.optimizer_epsilon = 1e-8
-        self.async_training = False
         self.learning_rate = learning_rate
         self.create_target_network = True
-        self.shared_optimizer = True
         self.scale_down_gradients_by_number_of_workers_for_sync_training = False
 
 

@@ -58,7 +58,6 @@ class DFPNetworkParameters(NetworkParameters):
             activation_function="leaky_relu", scheme=MiddlewareScheme.Empty
         )
         self.heads_parameters = [MeasurementsPredictionHeadParameters(activation_function="leaky_relu")]
-        self.async_training = False
         self.batch_size = 64
         self.adam_optimizer_beta1 = 0.95
 
@@ -95,7 +94,6 @@ class DFPAlgorithmParameters(AlgorithmParameters):
         self.num_predicted_steps_ahead = 6
         self.goal_vector: list[float] = [1.0, 1.0]
         self.future_measurements_weights: list[float] = [0.5, 0.5, 1.0]
-        self.use_accumulated_reward_as_measurement = False
         self.handling_targets_after_episode_end = HandlingTargetsAfterEpisodeEnd.NAN
         self.scale_measurements_targets: dict[str, float] = {}
         self.num_consecutive_playing_steps = EnvironmentSteps(8)
@@ -104,6 +102,8 @@ class DFPAlgorithmParameters(AlgorithmParameters):
 class DFPAgentParameters(AgentParameters):
     """Direct future prediction with epsilon-greedy exploration and replay of episodes."""
 
+    path = "rl_coach.agents.dfp_agent:DFPAgent"
+
     def __init__(self) -> None:
         super().__init__(
             algorithm=DFPAlgorithmParameters(),
@@ -111,10 +111,6 @@ class DFPAgentParameters(AgentParameters):
             memory=DFPMemoryParameters(),
             networks={"main": DFPNetworkParameters()},
         )
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.agents.dfp_agent:DFPAgent"
 
 
 class DFPAgent(ValueOptimizationAgent):

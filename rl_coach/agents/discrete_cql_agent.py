@@ -36,13 +36,11 @@ class DiscreteCQLAlgorithmParameters(DQNAlgorithmParameters):
 class DiscreteCQLAgentParameters(DQNAgentParameters):
     """Conservative double DQN; other settings as DQN's."""
 
+    path = "rl_coach.agents.discrete_cql_agent:DiscreteCQLAgent"
+
     def __init__(self) -> None:
         super().__init__()
         self.algorithm = DiscreteCQLAlgorithmParameters()
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.agents.discrete_cql_agent:DiscreteCQLAgent"
 
 
 class DiscreteCQLAgent(DDQNAgent):
@@ -56,11 +54,10 @@ class DiscreteCQLAgent(DDQNAgent):
         super().__init__(agent_parameters, parent)
 
     def make_update_rule(self) -> UpdateRule | Stages:  # type: ignore[override]
-        main, algorithm = self.ap.network_wrappers["main"], self.ap.algorithm
+        algorithm = self.ap.algorithm
         settings = ConservativeSettings(algorithm.conservative_weight, algorithm.gap_threshold)
-        mask_name, weight = self.spaces.action_mask_name, main.heads_parameters[0].loss_weight
-        learned = super().make_update_rule()
-        rule = conservative_rule(learned, settings, mask_name, main.replace_mse_with_huber_loss, weight)
+        is_huber, mask_name, loss_weight = self.loss_settings
+        rule = conservative_rule(super().make_update_rule(), settings, mask_name, is_huber, loss_weight)
         return rule if settings.gap_threshold is None else (Stage(("main", ALPHA), rule),)
 
 

@@ -57,6 +57,8 @@ class DQfDAgentParameters(DDQNAgentParameters):
     """Double DQN with a dueling network and replay of demonstrations, which ``memory.load_memory_from_file_path``
     names."""
 
+    path = "rl_coach.agents.dqfd_agent:DQfDAgent"
+
     def __init__(self) -> None:
         super().__init__()
         self.algorithm = DQfDAlgorithmParameters()
@@ -64,10 +66,6 @@ class DQfDAgentParameters(DDQNAgentParameters):
         main = self.network_wrappers["main"]
         main.heads_parameters = [DuelingQHeadParameters()]
         main.l2_regularization = 1e-5
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.agents.dqfd_agent:DQfDAgent"
 
 
 class DQfDAgent(DDQNAgent):

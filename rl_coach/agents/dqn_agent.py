@@ -10,12 +10,11 @@ from rl_coach.agents.core.overrides import is_replaced
 from rl_coach.agents.core.requirements import NetworkRequirement, Q
 from rl_coach.agents.rules.q_learning import SelectActions, greedy_by_target, q_learning_rule, selected_before
 from rl_coach.agents.value_optimization_agent import ValueOptimizationAgent
-from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import QHeadParameters
-from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
+from rl_coach.architectures.network_parameters import FullyConnectedParameters
 from rl_coach.architectures.policies import MASKED_LOGIT, allows
 from rl_coach.architectures.update import UpdateRule
-from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, MiddlewareScheme, NetworkParameters
+from rl_coach.base_parameters import AgentParameters, AlgorithmParameters
 from rl_coach.core_types import Batch, EnvironmentSteps
 from rl_coach.exploration_policies.e_greedy import EGreedyParameters
 from rl_coach.memories.non_episodic.experience_replay import ExperienceReplayParameters
@@ -39,18 +38,13 @@ class DQNAlgorithmParameters(AlgorithmParameters):
         self.supports_parameter_noise = True
 
 
-class DQNNetworkParameters(NetworkParameters):
+class DQNNetworkParameters(FullyConnectedParameters):
     """A Q-network."""
 
     constraints = {"should_get_softmax_probabilities": FLAG}
 
     def __init__(self) -> None:
-        super().__init__()
-        self.input_embedders_parameters = {"observation": InputEmbedderParameters()}
-        self.middleware_parameters = FCMiddlewareParameters(scheme=MiddlewareScheme.Medium)
-        self.heads_parameters = [QHeadParameters()]
-        self.optimizer_type = "Adam"
-        self.batch_size = 32
+        super().__init__(QHeadParameters())
         self.replace_mse_with_huber_loss = True
         self.create_target_network = True
         self.should_get_softmax_probabilities = False
@@ -58,6 +52,8 @@ class DQNNetworkParameters(NetworkParameters):
 
 class DQNAgentParameters(AgentParameters):
     """DQN with epsilon-greedy exploration and uniform replay."""
+
+    path = "rl_coach.agents.dqn_agent:DQNAgent"
 
     def __init__(self) -> None:
         super().__init__(
@@ -68,10 +64,6 @@ class DQNAgentParameters(AgentParameters):
         )
         self.exploration.epsilon_schedule = LinearSchedule(1, 0.1, 1000000)
         self.exploration.evaluation_epsilon = 0.05
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.agents.dqn_agent:DQNAgent"
 
 
 class DQNAgent(ValueOptimizationAgent):
@@ -95,15 +87,9 @@ class DQNAgent(ValueOptimizationAgent):
         return np.argmax(q_st_plus_1, axis=1)
 
     def make_update_rule(self) -> UpdateRule:
-        main = self.ap.network_wrappers["main"]
+        is_huber, mask_name, loss_weight = self.loss_settings
         actions, needs_online = (selected_before, False) if self.learns_one_by_one else self.bootstrap_actions
-        return q_learning_rule(
-            main.replace_mse_with_huber_loss,
-            self.spaces.action_mask_name,
-            actions,
-            needs_online,
-            loss_weight=main.heads_parameters[0].loss_weight,
-        )
+        return q_learning_rule(is_huber, mask_name, actions, needs_online, loss_weight)
 
     def columns_of_networks(self, batch: Batch) -> dict[str, np.ndarray]:
         main, mask_name = self.networks["main"], self.spaces.action_mask_name

@@ -99,6 +99,7 @@ class DrQv2AgentParameters(AgentParameters):
     """DrQ-v2 with decaying noise."""
 
     algorithm_names = ("DrQv2", "DrQ")
+    path = "rl_coach.agents.drq_agent:DrQv2Agent"
 
     def __init__(self) -> None:
         super().__init__(
@@ -107,10 +108,6 @@ class DrQv2AgentParameters(AgentParameters):
             memory=EpisodicExperienceReplayParameters(),
             networks={"actor": DrQActorNetworkParameters(), "critic": DrQCriticNetworkParameters()},
         )
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.agents.drq_agent:DrQv2Agent"
 
 
 class DrQv2Agent(DDPGAgent):

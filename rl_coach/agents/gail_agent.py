@@ -31,10 +31,8 @@ class DiscriminatorNetworkParameters(NetworkParameters):
         self.input_embedders_parameters = {"observation": InputEmbedderParameters(activation_function="tanh")}
         self.middleware_parameters = FCMiddlewareParameters(scheme=MiddlewareScheme.Empty)
         self.heads_parameters = [RegressionHeadParameters(activation_function="tanh")]
-        self.optimizer_type = "Adam"
         self.batch_size = 64
         self.learning_rate = 0.0003
-        self.create_target_network = False
 
 
 class GAILAlgorithmParameters(ClippedPPOAlgorithmParameters):
@@ -54,14 +52,12 @@ class GAILAlgorithmParameters(ClippedPPOAlgorithmParameters):
 class GAILAgentParameters(ClippedPPOAgentParameters):
     """PPO, rewarded for steps like those of the demonstrations that ``memory.load_memory_from_file_path`` names."""
 
+    path = "rl_coach.agents.gail_agent:GAILAgent"
+
     def __init__(self) -> None:
         super().__init__()
         self.algorithm = GAILAlgorithmParameters()
         self.network_wrappers["discriminator"] = DiscriminatorNetworkParameters()
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.agents.gail_agent:GAILAgent"
 
 
 class GAILAgent(ClippedPPOAgent):

@@ -10,10 +10,9 @@ import numpy as np
 from rl_coach.agents.agent import Agent
 from rl_coach.agents.core.episode import new_buffer
 from rl_coach.agents.core.learning import NoLearning
-from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
-from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
+from rl_coach.architectures.network_parameters import FullyConnectedParameters
 from rl_coach.architectures.network_wrapper import NetworkWrapper
-from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, NetworkParameters
+from rl_coach.base_parameters import AgentParameters, AlgorithmParameters
 from rl_coach.core_types import ActionInfo, ActionType, StateType
 from rl_coach.exploration_policies.e_greedy import EGreedyParameters
 from rl_coach.exploration_policies.exploration_policy import ExplorationParameters
@@ -27,23 +26,18 @@ class HumanAlgorithmParameters(AlgorithmParameters):
     """A person learns without."""
 
 
-class HumanNetworkParameters(NetworkParameters):
+class HumanNetworkParameters(FullyConnectedParameters):
     """A network of the kind that imitates people; the human agent itself builds none."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.input_embedders_parameters = {"observation": InputEmbedderParameters()}
-        self.middleware_parameters = FCMiddlewareParameters()
-        self.optimizer_type = "Adam"
-        self.batch_size = 32
-        self.replace_mse_with_huber_loss = False
-        self.create_target_network = False
 
 
 class HumanAgentParameters(AgentParameters):
     """A person, with a replay memory of episodes."""
 
     why_not_in_own_loop = "a person plays with the keyboard; use coach -p PRESET --play"
+    path = "rl_coach.agents.human_agent:HumanAgent"
 
     def __init__(self) -> None:
         super().__init__(
@@ -52,10 +46,6 @@ class HumanAgentParameters(AgentParameters):
             memory=EpisodicExperienceReplayParameters(),
             networks={"main": HumanNetworkParameters()},
         )
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.agents.human_agent:HumanAgent"
 
 
 class HumanAgent(Agent):

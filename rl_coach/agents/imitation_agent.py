@@ -16,10 +16,7 @@ class ImitationAgent(PolicyAgent):
 
     network_requirements = {"main": NetworkRequirement((POLICY,))}
     explores_by_parameter = True
-
-    @property
-    def is_on_policy(self) -> bool:
-        return False
+    is_on_policy = False
 
     def before_training(self) -> None:
         """Normalise observations by the demonstrations, if nothing is played while the agent learns."""

@@ -19,10 +19,10 @@ from rl_coach.architectures.update import UpdateRule
 from rl_coach.base_parameters import AgentParameters, AlgorithmParameters
 from rl_coach.core_types import Batch, Transition
 from rl_coach.exploration_policies.additive_noise import AdditiveNoise
-from rl_coach.exploration_policies.categorical import Categorical, CategoricalParameters
+from rl_coach.exploration_policies.categorical import Categorical, categorical_or
 from rl_coach.exploration_policies.continuous_entropy import ContinuousEntropyParameters
 from rl_coach.memories.episodic.single_episode_buffer import SingleEpisodeBufferParameters
-from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace
+from rl_coach.spaces import DiscreteActionSpace
 from rl_coach.utilities.requirements import FRACTION, number, whole
 
 BEHAVIOUR = "behaviour_log_prob"
@@ -64,20 +64,15 @@ class IMPALAAlgorithmParameters(AlgorithmParameters):
 class IMPALAAgentParameters(AgentParameters):
     """IMPALA that samples from the policy; value and policy share a body."""
 
+    path = "rl_coach.agents.impala_agent:IMPALAAgent"
+
     def __init__(self) -> None:
         super().__init__(
             algorithm=IMPALAAlgorithmParameters(),
-            exploration={
-                DiscreteActionSpace: CategoricalParameters(),
-                BoxActionSpace: ContinuousEntropyParameters(),
-            },
+            exploration=categorical_or(ContinuousEntropyParameters()),
             memory=SingleEpisodeBufferParameters(),
             networks={"main": ActorCriticNetworkParameters()},
         )
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.agents.impala_agent:IMPALAAgent"
 
 
 class IMPALAEpisode(SegmentedEpisode):
@@ -99,16 +94,13 @@ class IMPALAAgent(PolicyOptimizationAgent):
     trains_asynchronously = False  # workers send segments instead
     episode_class = IMPALAEpisode
     episode: IMPALAEpisode
+    is_on_policy = False
 
     def __init__(self, agent_parameters: Any, parent: Any = None):
         super().__init__(agent_parameters, parent)
         self.action_advantages = self.register_signal("Advantages")
         self.state_values = self.register_signal("Values")
         self.importance_weights = self.register_signal("Importance Weights")
-
-    @property
-    def is_on_policy(self) -> bool:
-        return False
 
     def unmet_by_settings(self) -> Iterator[str]:
         yield from super().unmet_by_settings()

@@ -40,16 +40,14 @@ class IQLAlgorithmParameters(SoftActorCriticAlgorithmParameters):
 class IQLAgentParameters(SoftActorCriticAgentParameters):
     """Implicit Q-learning, with the networks of soft actor-critic; the critics have the target network, not V."""
 
+    path = "rl_coach.agents.iql_agent:IQLAgent"
+
     def __init__(self) -> None:
         super().__init__()
         self.algorithm = IQLAlgorithmParameters()
         self.memory = EpisodicExperienceReplayParameters()
         self.network_wrappers["q"].create_target_network = True
         self.network_wrappers["v"].create_target_network = False
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.agents.iql_agent:IQLAgent"
 
 
 class IQLAgent(SoftActorCriticAgent):

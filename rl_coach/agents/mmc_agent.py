@@ -34,15 +34,12 @@ class MixedMonteCarloAgentParameters(DQNAgentParameters):
     """Mixed Monte Carlo; settings as DQN's, with a memory that knows the returns of its episodes."""
 
     algorithm_names = ("MMC", "MixedMonteCarlo")
+    path = "rl_coach.agents.mmc_agent:MixedMonteCarloAgent"
 
     def __init__(self) -> None:
         super().__init__()
         self.algorithm = MixedMonteCarloAlgorithmParameters()
         self.memory = EpisodicExperienceReplayParameters()
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.agents.mmc_agent:MixedMonteCarloAgent"
 
 
 def mixed_monte_carlo_rule(
@@ -86,13 +83,7 @@ class MixedMonteCarloAgent(ValueOptimizationAgent):
     max_n_step = 0
 
     def make_update_rule(self) -> UpdateRule:
-        main = self.ap.network_wrappers["main"]
-        return mixed_monte_carlo_rule(
-            self.ap.algorithm.monte_carlo_mixing_rate,
-            main.replace_mse_with_huber_loss,
-            self.spaces.action_mask_name,
-            main.heads_parameters[0].loss_weight,
-        )
+        return mixed_monte_carlo_rule(self.ap.algorithm.monte_carlo_mixing_rate, *self.loss_settings)
 
     def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
         return columns_with_returns(super().learning_columns(batch), batch)

@@ -31,14 +31,11 @@ class MunchausenDQNAgentParameters(DQNAgentParameters):
     """Munchausen DQN; settings as DQN's."""
 
     algorithm_names = ("MunchausenDQN", "Munchausen", "MDQN")
+    path = "rl_coach.agents.munchausen_dqn_agent:MunchausenDQNAgent"
 
     def __init__(self) -> None:
         super().__init__()
         self.algorithm = MunchausenDQNAlgorithmParameters()
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.agents.munchausen_dqn_agent:MunchausenDQNAgent"
 
 
 class MunchausenDQNAgent(ValueOptimizationAgent):
@@ -49,12 +46,6 @@ class MunchausenDQNAgent(ValueOptimizationAgent):
     max_n_step = 1
 
     def make_update_rule(self) -> UpdateRule:
-        algorithm, main = self.ap.algorithm, self.ap.network_wrappers["main"]
-        return munchausen_rule(
-            algorithm.temperature,
-            algorithm.munchausen_alpha,
-            algorithm.smallest_log_policy,
-            main.replace_mse_with_huber_loss,
-            self.spaces.action_mask_name,
-            main.heads_parameters[0].loss_weight,
-        )
+        algorithm = self.ap.algorithm
+        alpha, smallest = algorithm.munchausen_alpha, algorithm.smallest_log_policy
+        return munchausen_rule(algorithm.temperature, alpha, smallest, *self.loss_settings)

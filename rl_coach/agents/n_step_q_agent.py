@@ -12,11 +12,10 @@ from rl_coach.agents.core.segments import SegmentSettings
 from rl_coach.agents.policy_optimization_agent import PolicyOptimizationAgent
 from rl_coach.agents.rules.q_learning import greedy_by_target, q_learning_rule
 from rl_coach.agents.value_optimization_agent import ValueOptimizationAgent
-from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import QHeadParameters
-from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
+from rl_coach.architectures.network_parameters import FullyConnectedParameters
 from rl_coach.architectures.update import LearningBatch, NetworkView, Update, UpdateRule, weighted_sum
-from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, NetworkParameters
+from rl_coach.base_parameters import AgentParameters, AlgorithmParameters
 from rl_coach.core_types import Batch, EnvironmentSteps, n_step_returns
 from rl_coach.exploration_policies.e_greedy import EGreedyParameters
 from rl_coach.memories.episodic.single_episode_buffer import SingleEpisodeBufferParameters
@@ -25,17 +24,12 @@ from rl_coach.utilities.requirements import one_of, whole
 N_STEP, ONE_STEP = "N-Step", "1-Step"
 
 
-class NStepQNetworkParameters(NetworkParameters):
+class NStepQNetworkParameters(FullyConnectedParameters):
     """A Q-network."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.input_embedders_parameters = {"observation": InputEmbedderParameters()}
-        self.middleware_parameters = FCMiddlewareParameters()
-        self.heads_parameters = [QHeadParameters()]
-        self.optimizer_type = "Adam"
+        super().__init__(QHeadParameters())
         self.async_training = True
-        self.shared_optimizer = True
         self.create_target_network = True
 
 
@@ -61,6 +55,8 @@ class NStepQAlgorithmParameters(AlgorithmParameters):
 class NStepQAgentParameters(AgentParameters):
     """N-step Q-learning with epsilon-greedy exploration; it replays nothing."""
 
+    path = "rl_coach.agents.n_step_q_agent:NStepQAgent"
+
     def __init__(self) -> None:
         super().__init__(
             algorithm=NStepQAlgorithmParameters(),
@@ -68,10 +64,6 @@ class NStepQAgentParameters(AgentParameters):
             memory=SingleEpisodeBufferParameters(),
             networks={"main": NStepQNetworkParameters()},
         )
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.agents.n_step_q_agent:NStepQAgent"
 
 
 class NStepQAgent(ValueOptimizationAgent, PolicyOptimizationAgent):
@@ -82,15 +74,9 @@ class NStepQAgent(ValueOptimizationAgent, PolicyOptimizationAgent):
     explores_by_parameter = True
 
     def make_update_rule(self) -> UpdateRule:
-        main = self.ap.network_wrappers["main"]
-        q_rule = q_learning_rule(
-            main.replace_mse_with_huber_loss,
-            self.spaces.action_mask_name,
-            greedy_by_target,
-            needs_online=False,
-            loss_weight=main.heads_parameters[0].loss_weight,
-            mean=weighted_sum,  # a segment's rows weigh 1 / T each
-        )
+        is_huber, mask_name, loss_weight = self.loss_settings
+        # a segment's rows weigh 1 / T each
+        q_rule = q_learning_rule(is_huber, mask_name, greedy_by_target, False, loss_weight, mean=weighted_sum)
 
         def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
             update = q_rule(ops, networks, batch)

@@ -9,9 +9,8 @@ import numpy as np
 from rl_coach.agents.core.inference import StateColumns
 from rl_coach.agents.core.requirements import HeadRequirement, NetworkRequirement
 from rl_coach.agents.value_optimization_agent import ValueOptimizationAgent
-from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import NAFHeadParameters
-from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
+from rl_coach.architectures.network_parameters import FullyConnectedParameters
 from rl_coach.architectures.update import (
     LearningBatch,
     NetworkView,
@@ -21,7 +20,7 @@ from rl_coach.architectures.update import (
     huber,
     weighted_mean,
 )
-from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, NetworkParameters
+from rl_coach.base_parameters import AgentParameters, AlgorithmParameters
 from rl_coach.core_types import ActionInfo, EnvironmentSteps, StateType
 from rl_coach.exploration_policies.ou_process import OUProcessParameters
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
@@ -30,15 +29,11 @@ from rl_coach.policy.action_choice import DeterministicChoice, PolicyDescription
 QUADRATIC = HeadRequirement("NAFHeadParameters", ("mean", "v", "factor"))
 
 
-class NAFNetworkParameters(NetworkParameters):
+class NAFNetworkParameters(FullyConnectedParameters):
     """A network of the best action, its value, and the shape of the advantage around it."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.input_embedders_parameters = {"observation": InputEmbedderParameters()}
-        self.middleware_parameters = FCMiddlewareParameters()
-        self.heads_parameters = [NAFHeadParameters()]
-        self.optimizer_type = "Adam"
+        super().__init__(NAFHeadParameters())
         self.learning_rate = 0.001
         self.async_training = True
         self.create_target_network = True
@@ -62,6 +57,8 @@ class NAFAlgorithmParameters(AlgorithmParameters):
 class NAFAgentParameters(AgentParameters):
     """Normalized advantage functions with Ornstein-Uhlenbeck noise."""
 
+    path = "rl_coach.agents.naf_agent:NAFAgent"
+
     def __init__(self) -> None:
         super().__init__(
             algorithm=NAFAlgorithmParameters(),
@@ -69,10 +66,6 @@ class NAFAgentParameters(AgentParameters):
             memory=EpisodicExperienceReplayParameters(),
             networks={"main": NAFNetworkParameters()},
         )
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.agents.naf_agent:NAFAgent"
 
 
 def advantages(ops: Any, head: dict[str, Any], actions: Any) -> Any:

@@ -9,12 +9,11 @@ import numpy as np
 from rl_coach.agents.core.requirements import HeadRequirement, MemoryRequirement, NetworkRequirement
 from rl_coach.agents.rules.nec import neural_episodic_control_rule
 from rl_coach.agents.value_optimization_agent import ValueOptimizationAgent
-from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import DNDQHeadParameters
-from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
+from rl_coach.architectures.network_parameters import FullyConnectedParameters
 from rl_coach.architectures.policies import MASKED_LOGIT, allows
 from rl_coach.architectures.update import UpdateRule
-from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, NetworkParameters
+from rl_coach.base_parameters import AgentParameters, AlgorithmParameters
 from rl_coach.core_types import Batch, EnvironmentSteps, Episode, RunPhase, StateType
 from rl_coach.exploration_policies.e_greedy import EGreedyParameters
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
@@ -24,17 +23,13 @@ from rl_coach.schedules import ConstantSchedule
 from rl_coach.utilities.requirements import FLAG, FRACTION, flags, number, whole
 
 
-class NECNetworkParameters(NetworkParameters):
+class NECNetworkParameters(FullyConnectedParameters):
     """A network of embeddings."""
 
     constraints = {"should_get_softmax_probabilities": FLAG}
 
     def __init__(self) -> None:
-        super().__init__()
-        self.input_embedders_parameters = {"observation": InputEmbedderParameters()}
-        self.middleware_parameters = FCMiddlewareParameters()
-        self.heads_parameters = [DNDQHeadParameters()]
-        self.optimizer_type = "Adam"
+        super().__init__(DNDQHeadParameters())
         self.should_get_softmax_probabilities = False
 
 
@@ -88,6 +83,8 @@ class NECMemoryParameters(EpisodicExperienceReplayParameters):
 class NECAgentParameters(AgentParameters):
     """Neural episodic control with epsilon-greedy exploration."""
 
+    path = "rl_coach.agents.nec_agent:NECAgent"
+
     def __init__(self) -> None:
         super().__init__(
             algorithm=NECAlgorithmParameters(),
@@ -97,10 +94,6 @@ class NECAgentParameters(AgentParameters):
         )
         self.exploration.epsilon_schedule = ConstantSchedule(0.1)
         self.exploration.evaluation_epsilon = 0.01
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.agents.nec_agent:NECAgent"
 
 
 class NECAgent(ValueOptimizationAgent):

@@ -38,14 +38,12 @@ class PALAlgorithmParameters(DQNAlgorithmParameters):
 class PALAgentParameters(DQNAgentParameters):
     """Advantage learning; settings as DQN's, with a memory that knows the returns of its episodes."""
 
+    path = "rl_coach.agents.pal_agent:PALAgent"
+
     def __init__(self) -> None:
         super().__init__()
         self.algorithm = PALAlgorithmParameters()
         self.memory = EpisodicExperienceReplayParameters()
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.agents.pal_agent:PALAgent"
 
 
 def action_gap(ops: Any, q: Any, actions: Any) -> Any:
@@ -92,13 +90,7 @@ class PALAgent(ValueOptimizationAgent):
     max_n_step = 0
 
     def make_update_rule(self) -> UpdateRule:
-        main = self.ap.network_wrappers["main"]
-        return advantage_learning_rule(
-            self.ap.algorithm,
-            main.replace_mse_with_huber_loss,
-            self.spaces.action_mask_name,
-            main.heads_parameters[0].loss_weight,
-        )
+        return advantage_learning_rule(self.ap.algorithm, *self.loss_settings)
 
     def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
         return columns_with_returns(super().learning_columns(batch), batch)

@@ -13,8 +13,7 @@ from rl_coach.agents.agent_interface import AgentInterface
 from rl_coach.agents.self_play import FrozenPlayer, SelfPlay
 from rl_coach.core_types import ActionInfo, ActionType, EnvResponse, RunPhase, Transition
 from rl_coach.environments.multi_agent_environment import PlayersResponse
-from rl_coach.saver import SaverCollection
-from rl_coach.spaces import DiscreteActionSpace, Space, SpacesDefinition
+from rl_coach.spaces import SpacesDefinition
 from rl_coach.utilities import plain_data
 from rl_coach.utils import CoachError, did_you_mean
 
@@ -55,12 +54,14 @@ class Players(AgentGroup):
     :ivar last_rewards: by agent, the total reward of the last episode of one of its players
     """
 
+    agents: dict[str, Agent]  # type: ignore[assignment]
+
     def __init__(
         self, agents: Mapping[str, AgentInterface], agent_of: Mapping[str, str], self_play: SelfPlay | None = None
     ):
         super().__init__()
         self.name = self.full_name_id = "players"
-        self.agents = dict(agents)
+        self.agents = dict(agents)  # type: ignore[arg-type]
         self.agent_of = dict(agent_of)
         self.self_play = self_play
         for name in self.agent_of.values():
@@ -103,26 +104,15 @@ class Players(AgentGroup):
         for agent in self.agents.values():
             agent.parent = self.parent
 
-    def connect(
-        self,
-        owners: tuple[str, ...],
-        run_parameters: Callable[[], dict[str, Any]],
-        stop_if_asked: Callable[[], None],
-    ) -> None:
-        super().connect(owners, run_parameters, stop_if_asked)
-        for agent in self.agents.values():
-            agent.connect(owners, run_parameters, stop_if_asked)
-
     def set_environment_parameters(self, spaces: Mapping[str, SpacesDefinition]) -> None:
         """Take the spaces of each player.
 
         :raises CoachError: players that one agent plays have different spaces
         """
         for name, agent in self.agents.items():
-            assert isinstance(agent, Agent)
             first, *others = self.players_of(name)
             for other in others:
-                if difference := difference_of(spaces[first], spaces[other]):
+                if difference := spaces[first].difference_from(spaces[other]):
                     raise CoachError(
                         f"agent '{name}' cannot play both '{first}' and '{other}', which have different spaces "
                         f"({difference}): give each its own agent (agent_of)"
@@ -190,7 +180,7 @@ class Players(AgentGroup):
     def begin_played_episode(self) -> None:
         """Begin an episode of each agent."""
         self.over = []
-        for agent in self._members.values():
+        for agent in self.agents.values():
             agent.begin_episode()
 
     def observe_played(self, transitions: Mapping[str, Transition], is_done: Callable[[Iterable[bool]], bool]) -> bool:
@@ -204,7 +194,7 @@ class Players(AgentGroup):
         for name in transitions:
             if name not in self.agents:
                 raise CoachError(f"there is no agent '{name}'{did_you_mean(name, self.agents)}")
-        for name, agent in self._members.items():
+        for name, agent in self.agents.items():
             if agent.parallel is not None:
                 raise CoachError(
                     f"agent '{name}' plays several players: a transition by agent does not name the player"
@@ -217,7 +207,7 @@ class Players(AgentGroup):
                 self.over.append(name)
         if not is_done(name in self.over for name in self.agents):
             return False
-        for agent in self._members.values():
+        for agent in self.agents.values():
             agent.handle_episode_ended()
         return True
 
@@ -245,8 +235,7 @@ class Players(AgentGroup):
         self.last_action_info = ActionInfo({player: actions[player] for player in self._to_act})  # type: ignore[arg-type]
         return self.last_action_info
 
-    def _choices(self, agent: AgentInterface, players: list[str]) -> dict[str, ActionInfo | None]:
-        assert isinstance(agent, Agent)
+    def _choices(self, agent: Agent, players: list[str]) -> dict[str, ActionInfo | None]:
         if not players:
             return {}
         if agent.parallel is None:
@@ -261,13 +250,13 @@ class Players(AgentGroup):
     def put_episode_aside(self) -> PlayersEpisode:
         episodes = {
             name: agent.put_episode_aside() if agent.parallel is None else agent.parallel.put_aside()
-            for name, agent in self._members.items()
+            for name, agent in self.agents.items()
         }
         return PlayersEpisode(episodes, list(self.over), list(self._to_act), dict(self._frozen))
 
     def take_up_episode(self, episode: PlayersEpisode, is_restored: bool = False) -> None:
         self.over, self._to_act = list(episode.over), list(episode.to_act)
-        for name, agent in self._members.items():
+        for name, agent in self.agents.items():
             if agent.parallel is None:
                 agent.take_up_episode(episode.agents[name], is_restored)
             else:
@@ -278,10 +267,6 @@ class Players(AgentGroup):
     def has_savable_episode(self) -> bool:
         """False if opponents remember their episode, which a checkpoint does not hold."""
         return self.self_play is None or not self.self_play.remembers_episodes
-
-    @property
-    def _members(self) -> dict[str, Agent]:
-        return {name: agent for name, agent in self.agents.items() if isinstance(agent, Agent)}
 
     # learning and state
 
@@ -298,58 +283,9 @@ class Players(AgentGroup):
 
     def get_state(self) -> dict[str, Any]:
         own = {} if self.self_play is None else {"self_play": self.self_play.get_state()}
-        return {"agents": {name: agent.get_state() for name, agent in self.agents.items()}, **own}
+        return {**super().get_state(), **own}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        for name, agent in self.agents.items():
-            agent.set_state(state["agents"][name])
+        super().set_state(state)
         if self.self_play is not None:
             self.self_play.set_state(state["self_play"])
-
-    def collect_savers(self, parent_path_suffix: str) -> SaverCollection:
-        savers = SaverCollection()
-        for agent in self.agents.values():
-            savers.update(agent.collect_savers(parent_path_suffix))
-        return savers
-
-
-def difference_of(one: SpacesDefinition, other: SpacesDefinition) -> str:
-    """The difference between the spaces of two players, for a message; empty if they are equal."""
-    names = [sorted(spaces.state.sub_spaces) for spaces in (one, other)]
-    if names[0] != names[1]:
-        return f"the observations {names[0]} and {names[1]}"
-    pairs: list[tuple[str, Any, Any]] = [
-        *((f"observation '{name}'", one.state[name], other.state[name]) for name in names[0]),
-        ("goal", one.goal, other.goal),
-        ("actions", one.action, other.action),
-    ]
-    for what, mine, others in pairs:
-        if not _are_equal(mine, others):
-            words = _in_words(mine), _in_words(others)
-            return f"{what}: {words[0]} and {words[1] if words[0] != words[1] else 'the same with other values'}"
-    return ""
-
-
-_OF_PEOPLE = ("_rng", "descriptions", "default_action")
-"""Attributes of a space that do not say which values it has."""
-
-
-def _are_equal(one: Any, other: Any) -> bool:
-    if isinstance(one, Space) and type(one) is type(other):
-        facts = [
-            {name: value for name, value in vars(space).items() if name not in _OF_PEOPLE} for space in (one, other)
-        ]
-        return _are_equal(*facts)
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(_are_equal(value, other[name]) for name, value in one.items())
-    if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
-        return len(one) == len(other) and all(map(_are_equal, one, other))
-    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
-        return np.array_equal(one, other)
-    return bool(one is other or one == other)
-
-
-def _in_words(space: Any) -> str:
-    if isinstance(space, DiscreteActionSpace):
-        return f"{space.num_actions} discrete actions"
-    return f"{type(space).__name__} {np.ravel(space.shape).tolist()}" if isinstance(space, Space) else str(space)

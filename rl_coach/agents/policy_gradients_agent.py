@@ -10,29 +10,24 @@ from rl_coach.agents.core.requirements import POLICY, NetworkRequirement, unknow
 from rl_coach.agents.core.segments import Segment
 from rl_coach.agents.policy_optimization_agent import PolicyOptimizationAgent
 from rl_coach.agents.rules.advantages import PolicyGradientRescaler
-from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import PolicyHeadParameters
-from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
+from rl_coach.architectures.network_parameters import FullyConnectedParameters
 from rl_coach.architectures.policies import entropy, log_probability, mask_of, masked
 from rl_coach.architectures.update import LearningBatch, NetworkView, Update, UpdateRule, assert_rank
-from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, NetworkParameters
+from rl_coach.base_parameters import AgentParameters, AlgorithmParameters
 from rl_coach.core_types import Batch
 from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
-from rl_coach.exploration_policies.categorical import CategoricalParameters
+from rl_coach.exploration_policies.categorical import categorical_or
 from rl_coach.memories.episodic.single_episode_buffer import SingleEpisodeBufferParameters
-from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace
 from rl_coach.utilities.requirements import member, number, whole
 from rl_coach.utils import CoachError
 
 
-class PolicyGradientNetworkParameters(NetworkParameters):
+class PolicyGradientNetworkParameters(FullyConnectedParameters):
     """A policy."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.input_embedders_parameters = {"observation": InputEmbedderParameters()}
-        self.middleware_parameters = FCMiddlewareParameters()
-        self.heads_parameters = [PolicyHeadParameters()]
+        super().__init__(PolicyHeadParameters())
         self.async_training = True
 
 
@@ -63,21 +58,15 @@ class PolicyGradientsAgentParameters(AgentParameters):
     """Policy gradients that sample from the policy."""
 
     algorithm_names = ("PG", "PolicyGradients", "REINFORCE")
+    path = "rl_coach.agents.policy_gradients_agent:PolicyGradientsAgent"
 
     def __init__(self) -> None:
         super().__init__(
             algorithm=PolicyGradientAlgorithmParameters(),
-            exploration={
-                DiscreteActionSpace: CategoricalParameters(),
-                BoxActionSpace: AdditiveNoiseParameters(),
-            },
+            exploration=categorical_or(AdditiveNoiseParameters()),
             memory=SingleEpisodeBufferParameters(),
             networks={"main": PolicyGradientNetworkParameters()},
         )
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.agents.policy_gradients_agent:PolicyGradientsAgent"
 
 
 def policy_gradient_rule(beta_entropy: float, mask_name: str | None, loss_weight: float = 1.0) -> UpdateRule:
@@ -107,15 +96,12 @@ class PolicyGradientsAgent(PolicyOptimizationAgent):
         PolicyGradientRescaler.FUTURE_RETURN_NORMALIZED_BY_EPISODE,
         PolicyGradientRescaler.FUTURE_RETURN_NORMALIZED_BY_TIMESTEP,
     )
+    is_on_policy = True
 
     def __init__(self, agent_parameters: Any, parent: Any = None):
         super().__init__(agent_parameters, parent)
         self.returns_mean = self.register_signal("Returns Mean")
         self.returns_variance = self.register_signal("Returns Variance")
-
-    @property
-    def is_on_policy(self) -> bool:
-        return True
 
     def make_update_rule(self) -> UpdateRule:
         policy = self.ap.network_wrappers["main"].heads_parameters[0]

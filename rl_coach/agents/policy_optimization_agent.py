@@ -15,14 +15,38 @@ from rl_coach.agents.core.episode import SegmentedEpisode
 from rl_coach.agents.core.inference import StateColumns
 from rl_coach.agents.core.segments import Segment, SegmentLearning, SegmentSettings
 from rl_coach.agents.rules.advantages import PolicyGradientRescaler
+from rl_coach.base_parameters import AlgorithmParameters
 from rl_coach.core_types import ActionInfo, Batch, Episode, StateType
 from rl_coach.exploration_policies.additive_noise import NoiseLevel
 from rl_coach.exploration_policies.exploration_policy import deployed_choice
 from rl_coach.policy.action_choice import PolicyDescription
 from rl_coach.policy.drawing import allowed_probabilities
 from rl_coach.spaces import DiscreteActionSpace, MultiDiscreteActionSpace
+from rl_coach.utilities.requirements import FRACTION, flags, member
 from rl_coach.utilities.shared_running_stats import RunningMeans
 from rl_coach.utils import TrainingError, eps
+
+
+class AdvantageAlgorithmParameters(AlgorithmParameters):
+    """Hyperparameters of the estimates of advantages and returns.
+
+    :ivar policy_gradient_rescaler: ``GAE``, or ``A_VALUE`` for returns minus values
+    :ivar gae_lambda: 0 is one-step advantages, 1 is Monte Carlo
+    :ivar estimate_state_value_using_gae: the critic learns lambda-returns instead of discounted returns
+    """
+
+    constraints = {
+        **flags("estimate_state_value_using_gae"),
+        "policy_gradient_rescaler": member(PolicyGradientRescaler),
+        "gae_lambda": FRACTION,
+    }
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.policy_gradient_rescaler = PolicyGradientRescaler.GAE
+        self.gae_lambda = 0.95
+        self.estimate_state_value_using_gae = True
+
 
 _CHOICES = (DiscreteActionSpace, MultiDiscreteActionSpace)
 
@@ -156,10 +180,8 @@ class PolicyOptimizationAgent(PolicyAgent):
         self.mean_discounted_return = float(returns.mean())
         self.std_discounted_return = float(returns.std())
 
-    def _episodes(self) -> list[Any]:
-        return [self.episode] if self.parallel is None else self.parallel.episodes
-
-    def _note_returns(self, segment: Segment) -> None:
+    def note_returns(self, segment: Segment) -> None:
+        """Add the returns of a segment that ends an episode to the means of returns."""
         if segment.copy is None:  # of an episode that was played elsewhere, nothing else is here
             self._push_returns(segment.n_step_discounted_rewards(), segment.start.first)
         else:
@@ -174,18 +196,7 @@ class PolicyOptimizationAgent(PolicyAgent):
 
     def make_learning(self, **parts: Any) -> SegmentLearning:
         """Learning from the segments that the agent plays. :param parts: what else ``SegmentLearning`` takes"""
-        return SegmentLearning(
-            lambda: self.segment_settings(),
-            self.update_loop,
-            self.clock,
-            episodes=self._episodes,
-            enter=lambda copy: None if self.parallel is None else self.parallel.enter(copy),
-            recurrent_state=lambda: self.recurrent_state,
-            learns_by_rule=lambda: self.learns_by_rule,
-            columns=lambda segment: self.learning_columns(segment),
-            note_returns=self._note_returns,
-            **parts,
-        )
+        return SegmentLearning(self, **parts)
 
     def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
         return Segment.of(batch).columns(self.update_loop.input_names, self.recurrent_state)

@@ -27,7 +27,6 @@ from rl_coach.architectures.update import NetworkView, UpdateRule
 from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, NetworkParameters
 from rl_coach.core_types import Batch, EnvironmentSteps
 from rl_coach.exploration_policies.e_greedy import EGreedyParameters
-from rl_coach.filters.pure import PureFilters
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
 from rl_coach.schedules import LinearSchedule
 from rl_coach.spaces import ActionSpace
@@ -42,11 +41,8 @@ class PQNNetworkParameters(NetworkParameters):
         self.input_embedders_parameters = {"observation": InputEmbedderParameters(scheme=[Dense(256), LayerNorm()])}
         self.middleware_parameters = FCMiddlewareParameters(scheme=[Dense(256), LayerNorm()])
         self.heads_parameters = [QHeadParameters(loss_weight=0.5)]
-        self.optimizer_type = "Adam"
         self.batch_size = 128
         self.clip_gradients = 10.0
-        self.replace_mse_with_huber_loss = False
-        self.create_target_network = False
 
 
 class PQNAlgorithmParameters(AlgorithmParameters):
@@ -70,6 +66,8 @@ class PQNAlgorithmParameters(AlgorithmParameters):
 class PQNAgentParameters(AgentParameters):
     """PQN with epsilon-greedy exploration; it replays nothing."""
 
+    path = "rl_coach.agents.pqn_agent:PQNAgent"
+
     def __init__(self) -> None:
         super().__init__(
             algorithm=PQNAlgorithmParameters(),
@@ -80,10 +78,6 @@ class PQNAgentParameters(AgentParameters):
         self.exploration.epsilon_schedule = LinearSchedule(1, 0.05, 100000)
         self.exploration.evaluation_epsilon = 0.0
 
-    @property
-    def path(self) -> str:
-        return "rl_coach.agents.pqn_agent:PQNAgent"
-
 
 class PQNAgent(ValueOptimizationAgent):
     """Plays for a while with one network, then makes several epochs of minibatch updates towards lambda-returns, which
@@ -93,14 +87,11 @@ class PQNAgent(ValueOptimizationAgent):
     memory_requirement = MemoryRequirement.EPISODES
     max_n_step = 1
     learning: EpochLearning
+    is_on_policy = True
 
     def __init__(self, agent_parameters: Any, parent: Any = None):
         super().__init__(agent_parameters, parent)
         self.q_targets = self.register_signal("Q Targets")
-
-    @property
-    def is_on_policy(self) -> bool:
-        return True
 
     def make_update_rule(self) -> UpdateRule:
         main = self.ap.network_wrappers["main"]
@@ -123,18 +114,9 @@ class PQNAgent(ValueOptimizationAgent):
             generalized_advantages_of_copies, ops, discount=algorithm.discount, gae_lambda=algorithm.q_lambda
         )
         steps = algorithm.num_consecutive_playing_steps.num_steps // num_copies
-        return CompiledEpochs(
-            random, self.update_loop, self.clock,
-            EpochSettings(
-                steps, algorithm.optimization_epochs, self.update_loop.batch_size,
-                algorithm.rate_for_copying_weights_to_target,
-            ),
-            num_copies,
-            PureFilters(self.pre_network_filter, ops),
-            ValuesInEpochs(ops, self.compiled_exploration(random, num_copies), values, estimate),
-            lambda steps: {},
-            {"targets": self.q_targets},
-        )  # fmt: skip
+        settings = EpochSettings(steps, algorithm.optimization_epochs, self.update_loop.batch_size)
+        learning = ValuesInEpochs(ops, self.compiled_exploration(random, num_copies), values, estimate)
+        return CompiledEpochs(self, random, num_copies, settings, learning, {"targets": self.q_targets})
 
     def make_learning(self) -> EpochLearning:
         return EpochLearning(
@@ -142,16 +124,9 @@ class PQNAgent(ValueOptimizationAgent):
             self.update_loop,
             self.networks["main"],
             self.rng,
-            can_cut=lambda: self.parallel is not None,
-            cut_episodes=self._cut_episodes,
             columns=lambda batch: self.learning_columns(batch),
             make_updates=lambda columns: self.learning.make_epochs(columns, self.ap.algorithm.optimization_epochs),
         )
-
-    def _cut_episodes(self) -> None:
-        if self.parallel is not None and not self.parallel.are_in_columns:
-            for _ in self.parallel:
-                self.cut_episode()
 
     def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
         """R_t = r_t + discount ((1 - lambda) max_a Q(s_{t+1}, a) + lambda R_{t+1}), ``extra/returns`` (section 4.1).

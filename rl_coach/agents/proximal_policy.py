@@ -10,7 +10,6 @@ import numpy as np
 from rl_coach.agents.actor_critic_agent import AdvantageAgent
 from rl_coach.agents.core.epochs import EpisodeColumns, EpochLearning
 from rl_coach.agents.core.requirements import PPO_POLICY, MemoryRequirement, NetworkRequirement, V
-from rl_coach.agents.core.rollout import ArrayOperations
 from rl_coach.core_types import Batch
 
 
@@ -40,37 +39,20 @@ class ProximalPolicyAgent(AdvantageAgent):
             self.update_loop,
             self.networks[self.policy_network],
             self.rng,
-            can_cut=lambda: self.parallel is not None,
-            cut_episodes=self._cut_episodes,
             columns=lambda batch: self.fill_advantages(batch),
             make_updates=lambda columns: self.learn_from_played(columns),
         )
 
-    def _cut_episodes(self) -> None:
-        if self.parallel is not None and not self.parallel.are_in_columns:
-            for _ in self.parallel:
-                self.cut_episode()
-
     @cached_property
     def _episode_columns(self) -> EpisodeColumns:
-        return EpisodeColumns(
-            self.networks[self.policy_network],
-            self.networks[self.value_network],
-            self.update_loop.input_names,
-            self.spaces.action_mask_name,
-            lambda rewards, values: self._advantages_and_returns(rewards, values),
-            self.estimates_of_copies(ArrayOperations),
-            self.state_values,
-            self.action_advantages,
-            self.value_targets,
-        )
+        return EpisodeColumns(self)
 
     def fill_advantages(self, batch: Batch) -> dict[str, np.ndarray]:
         """The columns to learn from: advantages, the critic's targets and the log probability of what was done.
 
         :param batch: whole episodes, one after the other
         """
-        return self._episode_columns.of(batch, self.behaviour_columns)
+        return self._episode_columns.of(batch)
 
     def behaviour_columns(
         self, values: np.ndarray, log_probs: np.ndarray, policy: list[np.ndarray]

@@ -55,15 +55,12 @@ class QuantileRegressionDQNAgentParameters(DQNAgentParameters):
     """Quantile regression DQN."""
 
     algorithm_names = ("QR-DQN", "QuantileRegressionDQN")
+    path = "rl_coach.agents.qr_dqn_agent:QuantileRegressionDQNAgent"
 
     def __init__(self) -> None:
         super().__init__()
         self.algorithm = QuantileRegressionDQNAlgorithmParameters()
         self.network_wrappers = {"main": QuantileRegressionDQNNetworkParameters()}
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.agents.qr_dqn_agent:QuantileRegressionDQNAgent"
 
 
 def huber_within(ops: Any, errors: Any, kappa: float) -> Any:

@@ -45,6 +45,7 @@ class RainbowDQNAgentParameters(CategoricalDQNAgentParameters):
     replay."""
 
     algorithm_names = ("Rainbow", "RainbowDQN")
+    path = "rl_coach.agents.rainbow_dqn_agent:RainbowDQNAgent"
 
     def __init__(self) -> None:
         super().__init__()
@@ -52,10 +53,6 @@ class RainbowDQNAgentParameters(CategoricalDQNAgentParameters):
         self.network_wrappers = {"main": RainbowDQNNetworkParameters()}
         self.exploration = ParameterNoiseParameters(self)
         self.memory = PrioritizedExperienceReplayParameters()
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.agents.rainbow_dqn_agent:RainbowDQNAgent"
 
 
 class RainbowDQNAgent(CategoricalDQNAgent):

@@ -14,7 +14,7 @@ from rl_coach.agents.core.compiled_acting import (
     uniform_at_first,
     why_exploration_is_not_compiled,
 )
-from rl_coach.agents.core.compiled_replay import compiled_replay, why_replay_is_not_compiled
+from rl_coach.agents.core.compiled_replay import CompiledReplay, why_replay_is_not_compiled
 from rl_coach.agents.core.inference import StateColumns
 from rl_coach.agents.core.requirements import HeadRequirement, NetworkRequirement, V
 from rl_coach.agents.rules.soft_actor_critic import (
@@ -54,11 +54,8 @@ class _SACNetworkParameters(NetworkParameters):
         self.middleware_parameters = middleware
         self.heads_parameters = [head]
         self.rescale_gradient_from_head_by_factor = [1]
-        self.optimizer_type = "Adam"
         self.batch_size = 256
-        self.async_training = False
         self.learning_rate = 0.0003
-        self.create_target_network = False
 
 
 class SACValueNetworkParameters(_SACNetworkParameters):
@@ -148,6 +145,7 @@ class SoftActorCriticAgentParameters(AgentParameters):
     """
 
     algorithm_names = ("SAC", "SoftActorCritic")
+    path = "rl_coach.agents.soft_actor_critic_agent:SoftActorCriticAgent"
 
     def __init__(self, use_value_network: bool = True) -> None:
         super().__init__(
@@ -161,10 +159,6 @@ class SoftActorCriticAgentParameters(AgentParameters):
         else:
             self.network_wrappers["q"].create_target_network = True
             self.network_wrappers["temperature"] = ValuesParameters({"log_temperature": 0.0}, learning_rate=0.0003)
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.agents.soft_actor_critic_agent:SoftActorCriticAgent"
 
     def unmet(self) -> Iterator[str]:
         algorithm, without = self.algorithm, "SoftActorCriticAgentParameters(use_value_network=False)"
@@ -235,14 +229,11 @@ class SoftActorCriticAgent(Agent):
     }
     acting_networks = ("policy",)
     needs_bounded_actions = True
+    is_on_policy = False
 
     def __init__(self, agent_parameters: Any, parent: Any = None):
         super().__init__(agent_parameters, parent)
         self.action_signal = self.register_signal("actions")
-
-    @property
-    def is_on_policy(self) -> bool:
-        return False
 
     def init_environment_dependent_modules(self) -> None:
         action = self.spaces.action
@@ -332,7 +323,7 @@ class SoftActorCriticAgent(Agent):
         def columns(key: Any, drawn: dict[str, Any]) -> dict[str, Any]:
             return self._compiled_columns(random, key, drawn)
 
-        return compiled_replay(self, random, num_copies, self._compiled_exploration(random), columns)
+        return CompiledReplay(self, random, num_copies, self._compiled_exploration(random), columns)
 
     def _compiled_columns(self, random: Any, key: Any, drawn: dict[str, Any]) -> dict[str, Any]:
         """As ``learning_columns``, of the columns [K, B, ...] that a compiled loop draws."""

@@ -7,7 +7,7 @@ from typing import Any, Iterator
 
 import numpy as np
 
-from rl_coach.agents.core.compiled_replay import compiled_replay
+from rl_coach.agents.core.compiled_replay import CompiledReplay
 from rl_coach.agents.core.learning import Phases
 from rl_coach.agents.core.requirements import ACTOR, HeadRequirement, NetworkRequirement
 from rl_coach.agents.ddpg_agent import DDPGAgent
@@ -97,6 +97,8 @@ class TD3AgentExplorationParameters(AdditiveNoiseParameters):
 class TD3AgentParameters(AgentParameters):
     """TD3 with Gaussian noise."""
 
+    path = "rl_coach.agents.td3_agent:TD3Agent"
+
     def __init__(self) -> None:
         algorithm = TD3AlgorithmParameters()
         super().__init__(
@@ -108,10 +110,6 @@ class TD3AgentParameters(AgentParameters):
                 "critic": TD3CriticNetworkParameters(algorithm.num_q_networks),
             },
         )
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.agents.td3_agent:TD3Agent"
 
 
 TWIN_CRITICS = HeadRequirement("TD3VHeadParameters", ("critics", "q", "first"))
@@ -182,4 +180,4 @@ class TD3Agent(DDPGAgent):
         def columns(key: Any, drawn: dict[str, Any]) -> dict[str, Any]:
             return {**self.compiled_columns(drawn), "extra/noise": random.normal(key, drawn["actions"].shape)}
 
-        return compiled_replay(self, random, num_copies, self.compiled_exploration(random, num_copies), columns)
+        return CompiledReplay(self, random, num_copies, self.compiled_exploration(random, num_copies), columns)

@@ -26,14 +26,11 @@ class TD3BCAgentParameters(TD3AgentParameters):
     """TD3 with behavioural cloning; other settings as TD3's."""
 
     algorithm_names = ("TD3+BC",)
+    path = "rl_coach.agents.td3_bc_agent:TD3BCAgent"
 
     def __init__(self) -> None:
         super().__init__()
         self.algorithm = TD3BCAlgorithmParameters()
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.agents.td3_bc_agent:TD3BCAgent"
 
 
 class TD3BCAgent(TD3Agent):

@@ -33,8 +33,6 @@ class RNDNetworkParameters(NetworkParameters):
         }
         self.middleware_parameters = FCMiddlewareParameters(scheme=MiddlewareScheme.Empty)
         self.heads_parameters = [RNDHeadParameters()]
-        self.create_target_network = False
-        self.optimizer_type = "Adam"
         self.batch_size = 100
         self.learning_rate = 0.0001
         self.should_get_softmax_probabilities = False
@@ -82,43 +80,35 @@ class TD3ExplorationAlgorithmParameters(TD3AlgorithmParameters):
 class TD3ExplorationAgentParameters(TD3AgentParameters):
     """TD3 with random network distillation beside it."""
 
+    path = "rl_coach.agents.td3_exp_agent:TD3ExplorationAgent"
+
     def __init__(self) -> None:
         super().__init__()
         self.algorithm = TD3ExplorationAlgorithmParameters()
         self.network_wrappers |= {"predictor": RNDNetworkParameters(), "constant": RNDNetworkParameters()}
 
-    @property
-    def path(self) -> str:
-        return "rl_coach.agents.td3_exp_agent:TD3ExplorationAgent"
-
 
 class TD3IntrinsicRewardAgentParameters(TD3ExplorationAgentParameters):
     """TD3 whose reward is novelty."""
 
-    @property
-    def path(self) -> str:
-        return "rl_coach.agents.td3_exp_agent:TD3IntrinsicRewardAgent"
+    path = "rl_coach.agents.td3_exp_agent:TD3IntrinsicRewardAgent"
 
 
 class TD3GoalBasedAgentParameters(TD3ExplorationAgentParameters):
     """TD3 that goes to the most novel of what it has seen."""
 
-    @property
-    def path(self) -> str:
-        return "rl_coach.agents.td3_exp_agent:TD3GoalBasedAgent"
+    path = "rl_coach.agents.td3_exp_agent:TD3GoalBasedAgent"
 
 
 class RandomAgentParameters(TD3ExplorationAgentParameters):
     """An agent that acts at random and does not learn."""
 
+    path = "rl_coach.agents.td3_exp_agent:RandomAgent"
+
     def __init__(self) -> None:
         super().__init__()
         self.exploration = EGreedyParameters()
         self.exploration.epsilon_schedule = ConstantSchedule(1.0)
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.agents.td3_exp_agent:RandomAgent"
 
 
 class TD3IntrinsicRewardAgent(TD3ExplorationAgent):

@@ -4,54 +4,43 @@ from __future__ import annotations
 
 import numpy as np
 
+from rl_coach.agents.policy_optimization_agent import AdvantageAlgorithmParameters
 from rl_coach.agents.proximal_policy import ACTOR_AND_CRITIC, SeparateNetworksAgent
-from rl_coach.agents.rules.advantages import PolicyGradientRescaler
 from rl_coach.agents.rules.trust_region import divergence_rule, surrogate_rule, value_rule
-from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import PPOHeadParameters, VHeadParameters
-from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
+from rl_coach.architectures.network_parameters import FullyConnectedParameters
 from rl_coach.architectures.padding import padded_length
 from rl_coach.architectures.trust_region import TrustRegion
 from rl_coach.architectures.update import Stage, Stages
-from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, NetworkParameters
+from rl_coach.base_parameters import AgentParameters
 from rl_coach.core_types import EnvironmentSteps
 from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
-from rl_coach.exploration_policies.categorical import CategoricalParameters
+from rl_coach.exploration_policies.categorical import categorical_or
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
-from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace
-from rl_coach.utilities.requirements import FRACTION, flags, member, number, whole
+from rl_coach.utilities.requirements import FRACTION, number, whole
 
 
-class TRPOCriticNetworkParameters(NetworkParameters):
+class TRPOCriticNetworkParameters(FullyConnectedParameters):
     """A critic, which Adam trains on minibatches."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.input_embedders_parameters = {"observation": InputEmbedderParameters(activation_function="tanh")}
-        self.middleware_parameters = FCMiddlewareParameters(activation_function="tanh")
-        self.heads_parameters = [VHeadParameters()]
+        super().__init__(VHeadParameters(), activation_function="tanh")
         self.learning_rate = 0.001
         self.batch_size = 128
 
 
-class TRPOActorNetworkParameters(NetworkParameters):
+class TRPOActorNetworkParameters(FullyConnectedParameters):
     """A policy. It has no use for an optimizer, a learning rate and a batch size: its step is the trust region's, and
     comes from everything that was played."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.input_embedders_parameters = {"observation": InputEmbedderParameters(activation_function="tanh")}
-        self.middleware_parameters = FCMiddlewareParameters(activation_function="tanh")
-        self.heads_parameters = [PPOHeadParameters()]
+        super().__init__(PPOHeadParameters(), activation_function="tanh")
         self.optimizer_type = "SGD"  # keeps nothing for each weight
 
 
-class TRPOAlgorithmParameters(AlgorithmParameters):
+class TRPOAlgorithmParameters(AdvantageAlgorithmParameters):
     """Hyperparameters of TRPO.
 
-    :ivar policy_gradient_rescaler: ``GAE``, or ``A_VALUE`` for returns minus values
-    :ivar gae_lambda: 0 is one-step advantages, 1 is Monte Carlo
-    :ivar estimate_state_value_using_gae: the critic learns lambda-returns instead of discounted returns
     :ivar num_consecutive_playing_steps: steps or episodes played with one policy
     :ivar max_kl_divergence: the largest mean divergence, in nats, of the new policy from the one that played
     :ivar conjugate_gradient_iterations: of the solution of F x = g; 0 keeps the policy as it is, as many as the actor
@@ -63,9 +52,6 @@ class TRPOAlgorithmParameters(AlgorithmParameters):
     """
 
     constraints = {
-        **flags("estimate_state_value_using_gae"),
-        "policy_gradient_rescaler": member(PolicyGradientRescaler),
-        "gae_lambda": FRACTION,
         "max_kl_divergence": number(above=0),
         "conjugate_gradient_iterations": whole(0),
         "conjugate_gradient_damping": number(0),
@@ -76,9 +62,6 @@ class TRPOAlgorithmParameters(AlgorithmParameters):
 
     def __init__(self) -> None:
         super().__init__()
-        self.policy_gradient_rescaler = PolicyGradientRescaler.GAE
-        self.gae_lambda = 0.95
-        self.estimate_state_value_using_gae = True
         self.num_consecutive_playing_steps = EnvironmentSteps(2048)
         self.max_kl_divergence = 0.01
         self.conjugate_gradient_iterations = 15
@@ -92,20 +75,15 @@ class TRPOAlgorithmParameters(AlgorithmParameters):
 class TRPOAgentParameters(AgentParameters):
     """TRPO that samples from the policy."""
 
+    path = "rl_coach.agents.trpo_agent:TRPOAgent"
+
     def __init__(self) -> None:
         super().__init__(
             algorithm=TRPOAlgorithmParameters(),
-            exploration={
-                DiscreteActionSpace: CategoricalParameters(),
-                BoxActionSpace: AdditiveNoiseParameters(),
-            },
+            exploration=categorical_or(AdditiveNoiseParameters()),
             memory=EpisodicExperienceReplayParameters(),
             networks={"critic": TRPOCriticNetworkParameters(), "actor": TRPOActorNetworkParameters()},
         )
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.agents.trpo_agent:TRPOAgent"
 
 
 class TRPOAgent(SeparateNetworksAgent):

@@ -15,7 +15,7 @@ from rl_coach.agents.core.compiled_acting import (
     schedule_ahead,
     why_exploration_is_not_compiled,
 )
-from rl_coach.agents.core.compiled_replay import compiled_replay, why_replay_is_not_compiled
+from rl_coach.agents.core.compiled_replay import CompiledReplay, why_replay_is_not_compiled
 from rl_coach.agents.core.inference import StateColumns
 from rl_coach.agents.core.overrides import is_replaced
 from rl_coach.agents.core.sequence_replay import SequenceReplay
@@ -34,6 +34,7 @@ class ValueOptimizationAgent(Agent):
     """Predicts Q(s, a) with the network ``main`` and lets the exploration policy choose among the actions."""
 
     predicts_values = True
+    is_on_policy = False
 
     def __init__(self, agent_parameters: Any, parent: Any = None):
         super().__init__(agent_parameters, parent)
@@ -74,10 +75,6 @@ class ValueOptimizationAgent(Agent):
             return super().make_batches()
         return SequenceReplay(self.memory, self.ap.network_wrappers["main"].middleware_parameters, self.recurrent_state)
 
-    @property
-    def is_on_policy(self) -> bool:
-        return False
-
     def init_environment_dependent_modules(self) -> None:
         super().init_environment_dependent_modules()
         main = self.networks["main"]
@@ -87,6 +84,12 @@ class ValueOptimizationAgent(Agent):
             self.q_value_for_action[action] = self.register_signal(
                 f"Q for action {action}", dump_one_value_per_episode=False, dump_one_value_per_step=True
             )
+
+    @property
+    def loss_settings(self) -> tuple[bool, str | None, float]:
+        """``is_huber``, ``mask_name`` and ``loss_weight``, as rules of Q-learning take them."""
+        main = self.ap.network_wrappers["main"]
+        return main.replace_mse_with_huber_loss, self.spaces.action_mask_name, main.heads_parameters[0].loss_weight
 
     def get_all_q_values_for_states(self, states: StateType | list[StateType]) -> np.ndarray:
         """[B, A], Q(s, .) for one state or a list of them."""
@@ -173,7 +176,7 @@ class ValueOptimizationAgent(Agent):
         return why_exploration_is_not_compiled(self.ap, actions, EGreedyParameters)
 
     def make_compiled(self, random: Any, num_copies: int) -> CompiledAgent:
-        return compiled_replay(self, random, num_copies, self.compiled_exploration(random, num_copies))
+        return CompiledReplay(self, random, num_copies, self.compiled_exploration(random, num_copies))
 
     def compiled_exploration(self, random: Any, num_copies: int) -> Exploration:
         """The agent's choice of actions in a compiled loop."""

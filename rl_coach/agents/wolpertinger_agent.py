@@ -68,6 +68,8 @@ class WolpertingerAgentParameters(AgentParameters):
     :param use_batchnorm: batch normalisation in both networks
     """
 
+    path = "rl_coach.agents.wolpertinger_agent:WolpertingerAgent"
+
     def __init__(self, use_batchnorm: bool = False) -> None:
         super().__init__(
             algorithm=WolpertingerAlgorithmParameters(),
@@ -78,10 +80,6 @@ class WolpertingerAgentParameters(AgentParameters):
                 "critic": WolpertingerCriticNetworkParameters(use_batchnorm),
             },
         )
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.agents.wolpertinger_agent:WolpertingerAgent"
 
 
 class WolpertingerAgent(DDPGAgent):

@@ -12,6 +12,10 @@ import numpy as np
 
 from rl_coach.architectures.update import NetworkView
 
+Arrays = dict[str, Any]
+"""Arrays of one kind by name, such as observations."""
+Networks = dict[str, NetworkView]
+"""The networks of an agent by name."""
 State = dict[str, Any]
 """Each network's groups of arrays, by name; see ``TrainingStep``."""
 
@@ -28,13 +32,13 @@ class PlayedStep(NamedTuple):
     :param recurrent: [N, size] for each part of the recurrent network's state before the action; empty for none
     """
 
-    states: dict[str, Any]
+    states: Arrays
     actions: Any
     rewards: Any
-    next_states: dict[str, Any]
+    next_states: Arrays
     terminated: Any
     ended: Any
-    recurrent: dict[str, Any]
+    recurrent: Arrays
 
 
 class PlannedPhase(NamedTuple):
@@ -84,7 +88,7 @@ class Learned(NamedTuple):
     statistics: Any
     count: Any
     outputs: Any
-    shown: dict[str, Any]
+    shown: Arrays
 
 
 class Plan(NamedTuple):
@@ -129,7 +133,7 @@ class Played(NamedTuple):
     lengths: Any
     counts: Any
     outputs: Any
-    shown: dict[str, Any]
+    shown: Arrays
 
 
 class Evaluated(NamedTuple):
@@ -152,14 +156,7 @@ class Evaluated(NamedTuple):
 class CompiledActing(Protocol):
     """Acting in a compiled loop."""
 
-    def act(
-        self,
-        key: Any,
-        networks: dict[str, NetworkView],
-        states: dict[str, Any],
-        recurrent: dict[str, Any],
-        level: Any,
-    ) -> tuple[Any, dict[str, Any]]:
+    def act(self, key: Any, networks: Networks, states: Arrays, recurrent: Arrays, level: Any) -> tuple[Any, Arrays]:
         """The actions [N] or [N, D] in states [N, ...] as networks see them, and the recurrent state after them.
 
         :param key: of the framework's random numbers
@@ -167,9 +164,7 @@ class CompiledActing(Protocol):
         :param level: [L], how the agent explores in this step
         """
 
-    def evaluate(
-        self, key: Any, networks: dict[str, NetworkView], states: dict[str, Any], recurrent: dict[str, Any]
-    ) -> tuple[Any, dict[str, Any]]:
+    def evaluate(self, key: Any, networks: Networks, states: Arrays, recurrent: Arrays) -> tuple[Any, Arrays]:
         """As ``act``, in evaluations, where there is one copy: N is 1."""
 
     def levels(self, ahead: int, steps: int) -> np.ndarray:

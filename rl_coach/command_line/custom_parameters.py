@@ -453,6 +453,8 @@ class _Target:
         return constraint is not None and constraint.holds(value)
 
     def _is_read_only(self) -> bool:
+        if self.last.key == "path" and _is_a(self.holder, "rl_coach.base_parameters", "Parameters"):
+            return True  # the class that the settings belong to
         attribute = getattr(type(self.holder), str(self.last.key), None)
         return isinstance(attribute, property) and attribute.fset is None
 

@@ -131,6 +131,8 @@ class CarlaEnvironmentParameters(EnvironmentParameters):
     :ivar max_speed: km/h above which the throttle has no effect
     """
 
+    path = "rl_coach.environments.carla_environment:CarlaEnvironment"
+
     class Quality(Enum):
         """Detail of the drawing."""
 
@@ -175,10 +177,6 @@ class CarlaEnvironmentParameters(EnvironmentParameters):
         self.max_speed = 35.0
         self.default_input_filter = CarlaInputFilter
         self.default_output_filter = CarlaOutputFilter
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.environments.carla_environment:CarlaEnvironment"
 
 
 class CarlaEnvironment(Environment):

@@ -61,16 +61,13 @@ class ControlSuiteEnvironmentParameters(EnvironmentParameters):
     """
 
     constraints = {"observation_type": member(ObservationType)}
+    path = "rl_coach.environments.control_suite_environment:ControlSuiteEnvironment"
 
     def __init__(self, level: Union[str, LevelSelection, None] = None):
         super().__init__(level=level)
         self.observation_type = ObservationType.Measurements
         self.default_input_filter = ControlSuiteInputFilter
         self.default_output_filter = ControlSuiteOutputFilter
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.environments.control_suite_environment:ControlSuiteEnvironment"
 
 
 class ControlSuiteEnvironment(Environment):

@@ -87,6 +87,7 @@ class DoomEnvironmentParameters(EnvironmentParameters):
     """
 
     constraints = {"cameras": instance((list, tuple), "a list of cameras"), "max_simultaneous_buttons": whole(1)}
+    path = "rl_coach.environments.doom_environment:DoomEnvironment"
 
     def __init__(self, level: Union[str, LevelSelection, None] = None):
         super().__init__(level=level)
@@ -94,10 +95,6 @@ class DoomEnvironmentParameters(EnvironmentParameters):
         self.default_output_filter = DoomOutputFilter
         self.cameras = [DoomEnvironment.CameraTypes.OBSERVATION]
         self.max_simultaneous_buttons = 1
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.environments.doom_environment:DoomEnvironment"
 
 
 class DoomEnvironment(Environment):

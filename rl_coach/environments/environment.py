@@ -145,6 +145,7 @@ class EnvironmentParameters(Parameters):
         "num_environments": whole(1, MOST_ENVIRONMENTS),
         "vectorization": one_of("auto", "sync", "async", "native"),
     }
+    path = "rl_coach.environments.environment:Environment"
 
     def __init__(self, level: Union[str, LevelSelection, None] = None):
         self.level = level
@@ -158,10 +159,6 @@ class EnvironmentParameters(Parameters):
         self.target_success_rate = 1.0
         self.num_environments = 1
         self.vectorization = "auto"
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.environments.environment:Environment"
 
 
 class Environment(EnvironmentInterface):

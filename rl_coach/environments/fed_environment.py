@@ -48,6 +48,7 @@ class FedEnvironmentParameters(GymEnvironmentParameters):
         "action_mask": FLAG,
         "simulator": optional(instance(SharedObject, "a SharedObject that holds a function")),
     }
+    path = "rl_coach.environments.fed_environment:FedEnvironment"
 
     def __init__(
         self,
@@ -77,10 +78,6 @@ class FedEnvironmentParameters(GymEnvironmentParameters):
         fed = cls()
         vars(fed).update(copy.deepcopy(vars(parameters)))
         return fed
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.environments.fed_environment:FedEnvironment"
 
 
 @dataclass

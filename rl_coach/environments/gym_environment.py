@@ -82,6 +82,7 @@ class GymEnvironmentParameters(EnvironmentParameters):
         "observation_space_type": optional(member(ObservationSpaceType)),
         "observations": optional(list_of(TEXT)),
     }
+    path = "rl_coach.environments.gym_environment:GymEnvironment"
 
     def __init__(self, level: Union[str, LevelSelection, None] = None):
         super().__init__(level)
@@ -93,10 +94,6 @@ class GymEnvironmentParameters(EnvironmentParameters):
         self.observation_space_type: ObservationSpaceType | None = None
         self.observations: list[str] | None = None
         self.life_loss_ends_training_episode = True
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.environments.gym_environment:GymEnvironment"
 
 
 class GymVectorEnvironment(GymEnvironmentParameters):

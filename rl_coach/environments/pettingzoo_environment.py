@@ -42,6 +42,7 @@ class PettingZooEnvironmentParameters(EnvironmentParameters):
         "observation_space_type": optional(member(ObservationSpaceType)),
         "observations": optional(list_of(TEXT)),
     }
+    path = "rl_coach.environments.pettingzoo_environment:PettingZooEnvironment"
 
     def __init__(self, level: Union[str, LevelSelection, None] = None, turns: bool | None = None):
         super().__init__(level)
@@ -50,10 +51,6 @@ class PettingZooEnvironmentParameters(EnvironmentParameters):
         self.additional_simulator_parameters: dict[str, Any] = {}
         self.observation_space_type: ObservationSpaceType | None = None
         self.observations: list[str] | None = None
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.environments.pettingzoo_environment:PettingZooEnvironment"
 
 
 class PettingZooEnvironment(MultiAgentEnvironment):

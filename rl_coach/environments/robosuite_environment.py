@@ -152,6 +152,7 @@ class RobosuiteEnvironmentParameters(EnvironmentParameters):
         "use_joint_vel_obs": FLAG,
         "custom_controller_config_fpath": optional(TEXT),
     }
+    path = "rl_coach.environments.robosuite_environment:RobosuiteEnvironment"
 
     def __init__(
         self,
@@ -174,17 +175,11 @@ class RobosuiteEnvironmentParameters(EnvironmentParameters):
         self.use_joint_vel_obs = use_joint_vel_obs
         self.custom_controller_config_fpath: str | None = None
 
-    @property
-    def path(self) -> str:
-        return "rl_coach.environments.robosuite_environment:RobosuiteEnvironment"
-
 
 class RobosuiteGoalBasedExpEnvironmentParameters(RobosuiteEnvironmentParameters):
     """Settings of a task of robosuite for an agent that sets itself goals."""
 
-    @property
-    def path(self) -> str:
-        return "rl_coach.environments.robosuite_environment:RobosuiteGoalBasedExpEnvironment"
+    path = "rl_coach.environments.robosuite_environment:RobosuiteGoalBasedExpEnvironment"
 
 
 class RobosuiteEnvironment(Environment):

@@ -81,6 +81,7 @@ class StarCraft2EnvironmentParameters(EnvironmentParameters):
         "auto_select_all_army": FLAG,
         "use_full_action_space": FLAG,
     }
+    path = "rl_coach.environments.starcraft2_environment:StarCraft2Environment"
 
     def __init__(self, level: Union[str, LevelSelection, None] = None):
         super().__init__(level=level)
@@ -94,10 +95,6 @@ class StarCraft2EnvironmentParameters(EnvironmentParameters):
         self.default_input_filter = StarcraftInputFilter
         self.default_output_filter = StarcraftNormalizingOutputFilter
         self.use_full_action_space = False
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.environments.starcraft2_environment:StarCraft2Environment"
 
 
 class StarCraft2Environment(Environment):

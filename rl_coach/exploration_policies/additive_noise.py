@@ -28,16 +28,13 @@ class AdditiveNoiseParameters(ExplorationParameters):
         "evaluation_noise": number(0),
         "noise_as_percentage_from_action_space": FLAG,
     }
+    path = "rl_coach.exploration_policies.additive_noise:AdditiveNoise"
 
     def __init__(self) -> None:
         super().__init__()
         self.noise_schedule: Schedule = LinearSchedule(0.1, 0.1, 50000)
         self.evaluation_noise = 0.05
         self.noise_as_percentage_from_action_space = True
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.exploration_policies.additive_noise:AdditiveNoise"
 
 
 class NoiseLevel(ContinuousActionExplorationPolicy):

@@ -28,14 +28,11 @@ class BoltzmannParameters(ExplorationParameters):
     """
 
     constraints = {"temperature_schedule": schedule(number(above=0))}
+    path = "rl_coach.exploration_policies.boltzmann:Boltzmann"
 
     def __init__(self) -> None:
         super().__init__()
         self.temperature_schedule: Schedule | None = None
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.exploration_policies.boltzmann:Boltzmann"
 
 
 class Boltzmann(DiscreteActionExplorationPolicy):

@@ -23,16 +23,13 @@ class BootstrappedParameters(EGreedyParameters):
     """
 
     constraints = {"architecture_num_q_heads": whole(1), "bootstrapped_data_sharing_probability": FRACTION}
+    path = "rl_coach.exploration_policies.bootstrapped:Bootstrapped"
 
     def __init__(self) -> None:
         super().__init__()
         self.architecture_num_q_heads = 10
         self.bootstrapped_data_sharing_probability = 1.0
         self.epsilon_schedule = LinearSchedule(1, 0.01, 1000000)
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.exploration_policies.bootstrapped:Bootstrapped"
 
 
 class Bootstrapped(EGreedy):

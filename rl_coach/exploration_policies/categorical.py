@@ -16,15 +16,21 @@ from rl_coach.exploration_policies.exploration_policy import (
 )
 from rl_coach.policy.action_choice import CategoricalChoice
 from rl_coach.policy.drawing import allowed_probabilities, sample_action, sample_actions
-from rl_coach.spaces import ActionSpace, DiscreteActionSpace, MultiDiscreteActionSpace
+from rl_coach.spaces import ActionSpace, BoxActionSpace, DiscreteActionSpace, MultiDiscreteActionSpace
 
 
 class CategoricalParameters(ExplorationParameters):
     """The agent's own probabilities."""
 
-    @property
-    def path(self) -> str:
-        return "rl_coach.exploration_policies.categorical:Categorical"
+    path = "rl_coach.exploration_policies.categorical:Categorical"
+
+
+def categorical_or(continuous: ExplorationParameters) -> dict[type[ActionSpace], ExplorationParameters]:
+    """Exploration for each kind of actions. Discrete actions are drawn by the agent's own probabilities.
+
+    :param continuous: the exploration for continuous actions
+    """
+    return {DiscreteActionSpace: CategoricalParameters(), BoxActionSpace: continuous}
 
 
 class Categorical(DiscreteActionExplorationPolicy):

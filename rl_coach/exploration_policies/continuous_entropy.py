@@ -8,9 +8,7 @@ from rl_coach.exploration_policies.additive_noise import AdditiveNoise, Additive
 class ContinuousEntropyParameters(AdditiveNoiseParameters):
     """The agent's own mean and standard deviation; the agent's loss maintains the entropy."""
 
-    @property
-    def path(self) -> str:
-        return "rl_coach.exploration_policies.continuous_entropy:ContinuousEntropy"
+    path = "rl_coach.exploration_policies.continuous_entropy:ContinuousEntropy"
 
 
 class ContinuousEntropy(AdditiveNoise):

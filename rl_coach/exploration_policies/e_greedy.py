@@ -35,16 +35,13 @@ class EGreedyParameters(ExplorationParameters):
     """
 
     constraints = {"epsilon_schedule": schedule(FRACTION), "evaluation_epsilon": FRACTION}
+    path = "rl_coach.exploration_policies.e_greedy:EGreedy"
 
     def __init__(self) -> None:
         super().__init__()
         self.epsilon_schedule: Schedule = LinearSchedule(0.5, 0.01, 50000)
         self.evaluation_epsilon = 0.05
         self.continuous_exploration_policy_parameters: ExplorationParameters = AdditiveNoiseParameters()
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.exploration_policies.e_greedy:EGreedy"
 
 
 class EGreedy(ExplorationPolicy):

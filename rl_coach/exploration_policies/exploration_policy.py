@@ -95,12 +95,10 @@ class ExplorationParameters(Parameters):
     :ivar action_space: the agent's action space, filled in when the agent is built
     """
 
+    path = "rl_coach.exploration_policies.exploration_policy:ExplorationPolicy"
+
     def __init__(self) -> None:
         self.action_space: Any = None
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.exploration_policies.exploration_policy:ExplorationPolicy"
 
 
 class ExplorationPolicy(KeepsEpisodeState):

@@ -19,9 +19,7 @@ from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace, GoalsSpace
 class GreedyParameters(ExplorationParameters):
     """The best action, always."""
 
-    @property
-    def path(self) -> str:
-        return "rl_coach.exploration_policies.greedy:Greedy"
+    path = "rl_coach.exploration_policies.greedy:Greedy"
 
 
 class Greedy(ExplorationPolicy):

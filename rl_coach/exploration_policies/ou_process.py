@@ -22,6 +22,7 @@ class OUProcessParameters(ExplorationParameters):
     """
 
     constraints = {"mu": number(), "theta": number(0), "sigma": number(0), "dt": number(above=0)}
+    path = "rl_coach.exploration_policies.ou_process:OUProcess"
 
     def __init__(self) -> None:
         super().__init__()
@@ -29,10 +30,6 @@ class OUProcessParameters(ExplorationParameters):
         self.theta = 0.15
         self.sigma = 0.2
         self.dt = 0.01
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.exploration_policies.ou_process:OUProcess"
 
 
 class OUProcess(ContinuousActionExplorationPolicy):

@@ -20,6 +20,8 @@ class ParameterNoiseParameters(ExplorationParameters):
     :ivar network_params: the networks whose dense layers become noisy, by name
     """
 
+    path = "rl_coach.exploration_policies.parameter_noise:ParameterNoise"
+
     def __init__(self, agent_params: AgentParameters):
         super().__init__()
         if not agent_params.algorithm.supports_parameter_noise:
@@ -28,10 +30,6 @@ class ParameterNoiseParameters(ExplorationParameters):
                 f"DDPG or TD3, or another exploration"
             )
         self.network_params = agent_params.network_wrappers
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.exploration_policies.parameter_noise:ParameterNoise"
 
 
 class ParameterNoise(Greedy):

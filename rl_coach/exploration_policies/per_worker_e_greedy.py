@@ -19,15 +19,12 @@ class PerWorkerEGreedyParameters(EGreedyParameters):
     """
 
     constraints = {"epsilon_alpha": number(0)}
+    path = "rl_coach.exploration_policies.per_worker_e_greedy:PerWorkerEGreedy"
 
     def __init__(self) -> None:
         super().__init__()
         self.epsilon_schedule = ConstantSchedule(0.4)
         self.epsilon_alpha = 7.0
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.exploration_policies.per_worker_e_greedy:PerWorkerEGreedy"
 
 
 class PerWorkerEGreedy(EGreedy):

@@ -27,16 +27,13 @@ class StateDependentNoiseParameters(ExplorationParameters):
     """
 
     constraints = {"steps_between_draws": optional(whole(1)), "scale": number(0)}
+    path = "rl_coach.exploration_policies.state_dependent_noise:StateDependentNoise"
 
     def __init__(self, agent_params: AgentParameters):
         super().__init__()
         self.steps_between_draws: int | None = None
         self.scale = 0.1
         self.network_params = agent_params.network_wrappers
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.exploration_policies.state_dependent_noise:StateDependentNoise"
 
 
 class StateDependentNoise(ContinuousActionExplorationPolicy):

@@ -30,6 +30,7 @@ class TruncatedNormalParameters(ExplorationParameters):
         "evaluation_noise": number(0),
         "noise_as_percentage_from_action_space": FLAG,
     }
+    path = "rl_coach.exploration_policies.truncated_normal:TruncatedNormal"
 
     def __init__(self) -> None:
         super().__init__()
@@ -38,10 +39,6 @@ class TruncatedNormalParameters(ExplorationParameters):
         self.clip_low: Any = 0
         self.clip_high: Any = 1
         self.noise_as_percentage_from_action_space = True
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.exploration_policies.truncated_normal:TruncatedNormal"
 
 
 class TruncatedNormal(NoiseLevel):

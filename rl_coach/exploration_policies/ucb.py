@@ -28,6 +28,7 @@ class UCBParameters(EGreedyParameters):
         "bootstrapped_data_sharing_probability": FRACTION,
         "lamb": number(),
     }
+    path = "rl_coach.exploration_policies.ucb:UCB"
 
     def __init__(self) -> None:
         super().__init__()
@@ -40,10 +41,6 @@ class UCBParameters(EGreedyParameters):
             ]
         )
         self.lamb = 0.1
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.exploration_policies.ucb:UCB"
 
 
 class UCB(EGreedy):

@@ -22,6 +22,8 @@ class OutgoingMemoryParameters(MemoryParameters):
     :param memory: the parameters of the agent's own memory, which the trainer has
     """
 
+    path = "rl_coach.memories.outgoing:OutgoingMemory"
+
     def __init__(self, memory: Any):
         super().__init__()
         self.max_size = (MemoryGranularity.Episodes, 0)
@@ -31,10 +33,6 @@ class OutgoingMemoryParameters(MemoryParameters):
         self.samples_sequences = bool(own.samples_sequences)
         self.takes_first_priorities = bool(own.takes_first_priorities)
         self.keeps_demonstrations = bool(own.keeps_demonstrations)
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.memories.outgoing:OutgoingMemory"
 
 
 class OutgoingMemory(Memory):

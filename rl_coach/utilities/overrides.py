@@ -94,6 +94,18 @@ def why_not_on_fast_path(part: Any, allowed: Collection[str], declaration: str |
     return None
 
 
+def overrides_after(kind: type, declaration: str, allowed: Collection[str]) -> bool:
+    """True if classes before the one that has the declaration, in the order of lookup, override other methods than the
+    allowed ones."""
+    classes = [vars(one) for one in kind.__mro__ if one is not object]
+    declared = next((place for place, names in enumerate(classes) if declaration in names), len(classes))
+    return any(
+        name not in allowed and _counts(name, value, classes[place + 1 :])
+        for place, names in enumerate(classes[:declared])
+        for name, value in names.items()
+    )
+
+
 def _comes_with_coach(kind: type) -> bool:
     return kind.__module__.partition(".")[0] == "rl_coach"
 

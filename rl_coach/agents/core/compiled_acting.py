@@ -6,17 +6,17 @@ from typing import Any, Callable, NamedTuple
 
 import numpy as np
 
+from rl_coach.architectures.compiled_loop import Arrays, Networks
 from rl_coach.architectures.policies import allows
-from rl_coach.architectures.update import NetworkView
 from rl_coach.base_parameters import AgentParameters
 from rl_coach.exploration_policies.exploration_policy import fitting_exploration
 from rl_coach.schedules import Schedule
 from rl_coach.spaces import ActionSpace, BoxActionSpace
 
-Act = Callable[[Any, dict[str, NetworkView], dict[str, Any], Any], Any]
+Act = Callable[[Any, Networks, Arrays, Any], Any]
 """As ``CompiledAgent.act``, of an agent that remembers nothing: ``act(key, networks, states, level)`` gives the
 actions."""
-Evaluate = Callable[[Any, dict[str, NetworkView], dict[str, Any]], Any]
+Evaluate = Callable[[Any, Networks, Arrays], Any]
 """As ``CompiledAgent.evaluate``, of an agent that remembers nothing: ``evaluate(key, networks, states)`` gives the
 actions."""
 Levels = Callable[[int, int], np.ndarray]
@@ -42,19 +42,10 @@ class ActsWithoutState:
     def __init__(self, exploration: Exploration):
         self._exploration, self.levels = exploration, exploration.levels
 
-    def act(
-        self,
-        key: Any,
-        networks: dict[str, NetworkView],
-        states: dict[str, Any],
-        recurrent: dict[str, Any],
-        level: Any,
-    ) -> tuple[Any, dict[str, Any]]:
+    def act(self, key: Any, networks: Networks, states: Arrays, recurrent: Arrays, level: Any) -> tuple[Any, Arrays]:
         return self._exploration.act(key, networks, states, level), recurrent
 
-    def evaluate(
-        self, key: Any, networks: dict[str, NetworkView], states: dict[str, Any], recurrent: dict[str, Any]
-    ) -> tuple[Any, dict[str, Any]]:
+    def evaluate(self, key: Any, networks: Networks, states: Arrays, recurrent: Arrays) -> tuple[Any, Arrays]:
         return self._exploration.evaluate(key, networks, states), recurrent
 
 
@@ -64,16 +55,14 @@ def at_level(act: Act, level: float) -> Evaluate:
     return lambda key, networks, states: act(key, networks, states, levels)
 
 
-def epsilon_greedy(
-    ops: Any, random: Any, values: Callable[[dict[str, NetworkView], dict[str, Any]], Any], mask_name: str | None
-) -> Act:
+def epsilon_greedy(ops: Any, random: Any, values: Callable[[Networks, Arrays], Any], mask_name: str | None) -> Act:
     """Actions as ``EGreedy`` chooses them: the best, ties at random, or with probability epsilon any that is possible.
 
     :param values: the values [N, A] in states as networks see them
     :param mask_name: the observation that says which actions are possible, None for none
     """
 
-    def act(key: Any, networks: dict[str, NetworkView], states: dict[str, Any], level: Any) -> Any:
+    def act(key: Any, networks: Networks, states: Arrays, level: Any) -> Any:
         q = values(networks, states)
         possible = ops.ones_like(q) if mask_name is None else ops.cast(allows(ops, states[mask_name]), "float32")
         best = ops.max(ops.where(possible > 0, q, -np.inf), axis=-1, keepdims=True)
@@ -88,7 +77,7 @@ def epsilon_greedy(
 def additive_noise(
     ops: Any,
     random: Any,
-    policy: Callable[[dict[str, NetworkView], dict[str, Any]], Any],
+    policy: Callable[[Networks, Arrays], Any],
     space: BoxActionSpace,
     is_share_of_range: bool,
 ) -> Act:
@@ -102,7 +91,7 @@ def additive_noise(
     low, high = (np.asarray(bound, np.float32) for bound in (space.low, space.high))
     unit = high - low if is_share_of_range else np.ones_like(low)
 
-    def act(key: Any, networks: dict[str, NetworkView], states: dict[str, Any], level: Any) -> Any:
+    def act(key: Any, networks: Networks, states: Arrays, level: Any) -> Any:
         actions = policy(networks, states)
         noise = level[:, None] * unit * random.normal(key, actions.shape)
         return ops.minimum(ops.maximum(actions + noise, low), high)
@@ -121,7 +110,7 @@ def uniform_at_first(
     """
     low, high = (np.asarray(bound, np.float32) for bound in (space.low, space.high))
 
-    def either(key: Any, networks: dict[str, NetworkView], states: dict[str, Any], level: Any) -> Any:
+    def either(key: Any, networks: Networks, states: Arrays, level: Any) -> Any:
         own, uniform = random.split(key)
         actions = exploration.act(own, networks, states, level[:-1])
         drawn = random.uniform(uniform, actions.shape, minval=low, maxval=high)

@@ -1,17 +1,38 @@
-"""Columns of steps played in a compiled loop, as pure functions which an agent's parts share."""
+"""The base of the parts of agents in compiled loops, and the columns of steps that they keep."""
 
 from __future__ import annotations
 
 from typing import Any, Iterable
 
-from rl_coach.architectures.compiled_loop import PlayedStep
+from rl_coach.architectures.compiled_loop import CompiledActing, PlayedStep
 from rl_coach.architectures.middlewares import make_middleware
 from rl_coach.base_parameters import AgentParameters
+from rl_coach.filters.pure import PureFilters
 
 Columns = dict[str, Any]
 """By the name of a ``PlayedStep``'s field, [T, ...] each; those of states by the names of observations, those of the
 recurrent state by the names of its parts."""
 _OF_OBSERVATIONS = ("states", "next_states")
+
+
+class CompiledPart:
+    """Base of the parts of agents in compiled loops.
+
+    :param agent: the agent, which has its networks
+    :param random: the framework's random numbers, with the names of ``jax.random``
+    :param num_copies: N, of the environment
+    :param acting: how the agent acts
+    """
+
+    def __init__(self, agent: Any, random: Any, num_copies: int, acting: CompiledActing):
+        self.act, self.levels, self.evaluate = acting.act, acting.levels, acting.evaluate
+        self._random, self._num_copies = random, num_copies
+        self._update_loop, self._clock = agent.update_loop, agent.clock
+        self._learner = self._update_loop.learner
+        self._ops, self._stages = self._learner.ops, self._learner.step.stages
+        self._filters = PureFilters(agent.pre_network_filter, self._ops)
+        self._target_rate = agent.ap.algorithm.rate_for_copying_weights_to_target
+        self.recurrent_sizes: dict[str, int] = {}
 
 
 def empty_columns(ops: Any, example: PlayedStep, length: int, fields: Iterable[str], inputs: Iterable[str]) -> Columns:

@@ -11,19 +11,26 @@ import numpy as np
 from rl_coach.agents.core.clock import TrainingClock
 from rl_coach.agents.core.compiled_acting import ActsWithoutState, Exploration
 from rl_coach.agents.core.compiled_columns import (
+    CompiledPart,
     empty_columns,
     why_recurrent_networks_are_not_compiled,
     with_step,
 )
 from rl_coach.agents.core.epochs import DIVERGENCE, log_minibatches
-from rl_coach.agents.core.update_loop import UpdateLoop
-from rl_coach.architectures.compiled_loop import CompiledActing, Learned, Phase, PlannedPhase, PlayedStep, State
+from rl_coach.architectures.compiled_loop import (
+    Arrays,
+    CompiledActing,
+    Learned,
+    Networks,
+    Phase,
+    PlannedPhase,
+    PlayedStep,
+    State,
+)
 from rl_coach.architectures.learner import UpdateLayout
 from rl_coach.architectures.policies import log_probability, masked
-from rl_coach.architectures.update import NetworkView
 from rl_coach.base_parameters import AgentParameters
 from rl_coach.core_types import EnvironmentSteps
-from rl_coach.filters.pure import PureFilters
 from rl_coach.utils import Signal
 
 Estimate = Callable[[Any, Any, Any, Any, Any], tuple[Any, Any]]
@@ -42,13 +49,13 @@ class PlayedPhase(NamedTuple):
     :param recurrent: [T N, size] for each part of the recurrent network's state before the action; empty for none
     """
 
-    states: dict[str, Any]
-    next_states: dict[str, Any]
+    states: Arrays
+    next_states: Arrays
     actions: Any
     rewards: Any
     terminated: Any
     ended: Any
-    recurrent: dict[str, Any]
+    recurrent: Arrays
 
 
 class Minibatches(NamedTuple):
@@ -67,7 +74,7 @@ class Minibatches(NamedTuple):
 class EpochAlgorithm(CompiledActing, Protocol):
     """An algorithm that plays with the same networks for a while, and then learns in epochs."""
 
-    def columns(self, networks: dict[str, NetworkView], played: PlayedPhase) -> tuple[dict[str, Any], dict[str, Any]]:
+    def columns(self, networks: Networks, played: PlayedPhase) -> tuple[Arrays, Arrays]:
         """The columns [T N, ...] of the update rule that are no states, actions or weights, and arrays to log."""
 
 
@@ -78,7 +85,6 @@ class EpochSettings:
     :param steps: T, steps of each copy between two phases
     :param epochs: passes over what was played
     :param batch_size: rows of a minibatch
-    :param target_rate: the rate at which targets move, where there are any
     :param weight: of each row
     :param has_minibatches: False if a phase is one update, on all that was played
     """
@@ -86,7 +92,6 @@ class EpochSettings:
     steps: int
     epochs: int
     batch_size: int
-    target_rate: float
     weight: float = 1.0
     has_minibatches: bool = True
 
@@ -111,7 +116,7 @@ class PolicyInEpochs:
         mask_name: str | None,
         evaluation_deviation: Any,
         estimate: Estimate,
-        behaviour: Callable[[Any, Any], dict[str, Any]] | None = None,
+        behaviour: Callable[[Any, Any], Arrays] | None = None,
     ):
         self._ops, self._random, self._mask_name = ops, random, mask_name
         self._evaluation_deviation = evaluation_deviation
@@ -121,43 +126,32 @@ class PolicyInEpochs:
         """Nothing but the policy says how it explores."""
         return np.zeros((steps, 0), np.float32)
 
-    def act(
-        self,
-        key: Any,
-        networks: dict[str, NetworkView],
-        states: dict[str, Any],
-        recurrent: dict[str, Any],
-        level: Any,
-    ) -> tuple[Any, dict[str, Any]]:
+    def act(self, key: Any, networks: Networks, states: Arrays, recurrent: Arrays, level: Any) -> tuple[Any, Arrays]:
         _, policy, after = self._outputs(networks, states, recurrent)
         if "log_probabilities" in policy:
             return self._random.categorical(key, policy["log_probabilities"]), after
         mean = policy["mean"]
         return mean + policy["standard_deviation"] * self._random.normal(key, mean.shape), after
 
-    def evaluate(
-        self, key: Any, networks: dict[str, NetworkView], states: dict[str, Any], recurrent: dict[str, Any]
-    ) -> tuple[Any, dict[str, Any]]:
+    def evaluate(self, key: Any, networks: Networks, states: Arrays, recurrent: Arrays) -> tuple[Any, Arrays]:
         _, policy, after = self._outputs(networks, states, recurrent)
         if "log_probabilities" in policy:
             return self._ops.argmax(policy["log_probabilities"], axis=-1), after
         mean = policy["mean"]
         return mean + self._evaluation_deviation * self._random.normal(key, mean.shape), after
 
-    def _outputs(
-        self, networks: dict[str, NetworkView], states: dict[str, Any], recurrent: dict[str, Any]
-    ) -> tuple[Any, dict[str, Any], dict[str, Any]]:
+    def _outputs(self, networks: Networks, states: Arrays, recurrent: Arrays) -> tuple[Any, Arrays, Arrays]:
         """The critic's values [B], the policy among the actions that are possible, and the recurrent state after."""
         (value, policy), after = networks["main"].step(states, recurrent)
         mask = None if self._mask_name is None else states[self._mask_name]
         return value["v"], masked(self._ops, policy, mask), after
 
-    def _evaluated(self, networks: dict[str, NetworkView], played: PlayedPhase) -> tuple[Any, dict[str, Any], Any]:
+    def _evaluated(self, networks: Networks, played: PlayedPhase) -> tuple[Any, Arrays, Any]:
         """The critic's values [T N], the policy, and the values [T N] of next states."""
         values, policy, _ = self._outputs(networks, played.states, {})
         return values, policy, self._outputs(networks, played.next_states, {})[0]
 
-    def columns(self, networks: dict[str, NetworkView], played: PlayedPhase) -> tuple[dict[str, Any], dict[str, Any]]:
+    def columns(self, networks: Networks, played: PlayedPhase) -> tuple[Arrays, Arrays]:
         ops, shape = self._ops, played.rewards.shape
         values, policy, next_values = self._evaluated(networks, played)
         next_values = ops.reshape(next_values, shape)
@@ -186,13 +180,13 @@ class ValuesInEpochs(ActsWithoutState):
         self,
         ops: Any,
         exploration: Exploration,
-        values: Callable[[dict[str, NetworkView], dict[str, Any]], Any],
+        values: Callable[[Networks, Arrays], Any],
         estimate: Estimate,
     ):
         super().__init__(exploration)
         self._ops, self._values, self._estimate = ops, values, estimate
 
-    def columns(self, networks: dict[str, NetworkView], played: PlayedPhase) -> tuple[dict[str, Any], dict[str, Any]]:
+    def columns(self, networks: Networks, played: PlayedPhase) -> tuple[Arrays, Arrays]:
         ops, shape = self._ops, played.rewards.shape
         values, following = (
             ops.reshape(self._values(networks, states), shape) for states in (played.states, played.next_states)
@@ -202,46 +196,37 @@ class ValuesInEpochs(ActsWithoutState):
         return {"extra/returns": returns}, {"targets": returns}
 
 
-class CompiledEpochs:
+class CompiledEpochs(CompiledPart):
     """See the module, and ``CompiledAgent``.
 
+    :param agent: the agent, which has its networks
     :param random: the framework's random numbers, with the names of ``jax.random``
-    :param update_loop: has the learner, and records
-    :param clock: the agent's
     :param num_copies: N, of the environment
-    :param filters: the pre-network filters
     :param algorithm: how the agent acts, and what it learns from
-    :param scalars: the rule's numbers after some more environment steps
     :param signals: by name, what takes the arrays that the algorithm logs
+    :param scalars: the rule's numbers after some more environment steps
     """
 
     def __init__(
         self,
+        agent: Any,
         random: Any,
-        update_loop: UpdateLoop,
-        clock: TrainingClock,
-        settings: EpochSettings,
         num_copies: int,
-        filters: PureFilters,
+        settings: EpochSettings,
         algorithm: EpochAlgorithm,
-        scalars: Callable[[int], dict[str, float]],
         signals: dict[str, Signal],
+        scalars: Callable[[int], dict[str, float]] = lambda steps: {},
     ):
-        self._random, self._update_loop, self._clock, self._settings = random, update_loop, clock, settings
-        self._learner = update_loop.learner
-        self._ops = self._learner.ops
-        self._input_names, self._filters, self._algorithm = update_loop.input_names, filters, algorithm
-        self.act, self.levels, self.evaluate = algorithm.act, algorithm.levels, algorithm.evaluate
+        super().__init__(agent, random, num_copies, algorithm)
+        self._settings, self._algorithm = settings, algorithm
         self._scalars, self._signals = scalars, signals
         self._rows = self.period = settings.steps * num_copies
         self._per_epoch = -(-self._rows // settings.batch_size)
         self.updates_per_phase = self._planned_updates = settings.epochs * self._per_epoch
-        self._stages = self._learner.step.stages
         self._layout = UpdateLayout(self._stages, {}, tuple(scalars(0)))
-        self.recurrent_sizes: dict[str, int] = {}
 
     def memory(self, example: PlayedStep) -> Any:
-        inputs = self._input_names
+        inputs = self._update_loop.input_names
         columns = empty_columns(self._ops, example, self._settings.steps, PlayedStep._fields, inputs)
         return {**columns, "position": self._ops.zeros((), dtype="int32")}
 
@@ -258,7 +243,7 @@ class CompiledEpochs:
         state = self._with_moved_targets(state, phase)
         count, scalars, rows_of = self._minibatches(key, memory, phase)
 
-        def batch(k: Any) -> dict[str, Any]:
+        def batch(k: Any) -> Arrays:
             rows, weights = rows_of(k)
             taken = {name: self._ops.take(column, rows, axis=0) for name, column in columns.items()}
             return {**taken, "weights": self._settings.weight * weights}
@@ -270,9 +255,7 @@ class CompiledEpochs:
         """The memory after a phase of so many updates."""
         return {**memory, "position": self._ops.zeros_like(memory["position"])}
 
-    def columns(
-        self, networks: dict[str, NetworkView], memory: Any, statistics: Any
-    ) -> tuple[dict[str, Any], dict[str, Any], Any]:
+    def columns(self, networks: Networks, memory: Any, statistics: Any) -> tuple[Arrays, Arrays, Any]:
         """The columns [T N, ...] of what was played, as the agent's ``learning_columns`` makes them, without weights.
 
         :return: the columns; what is to be logged; the statistics of the pre-network filters
@@ -296,7 +279,7 @@ class CompiledEpochs:
     def _with_moved_targets(self, state: State, phase: Phase) -> State:
         """Targets move before the updates, as in ``EpochLearning``."""
         step, ops = self._learner.step, self._ops
-        rates = {name: self._settings.target_rate for name, own in state.items() if "target_weights" in own}
+        rates = {name: self._target_rate for name, own in state.items() if "target_weights" in own}
         moving = dict.fromkeys(rates, ops.cast(phase.moves_targets, "float32"))
         return step.keep_targets(ops, state, step.update_targets(state, rates), moving)
 

@@ -3,7 +3,6 @@ See ``BatchLearning`` and ``ExperienceReplay``."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Callable, Iterator, Sequence
 
 import numpy as np
@@ -11,16 +10,15 @@ import numpy as np
 from rl_coach.agents.core.clock import TrainingClock
 from rl_coach.agents.core.compiled_acting import ActsWithoutState, Exploration
 from rl_coach.agents.core.compiled_columns import (
+    CompiledPart,
     empty_columns,
     why_recurrent_networks_are_not_compiled,
     with_step,
 )
-from rl_coach.agents.core.update_loop import UpdateLoop
 from rl_coach.architectures.compiled_loop import Learned, Phase, PlannedPhase, PlayedStep, State
 from rl_coach.architectures.learner import UpdateLayout
 from rl_coach.base_parameters import AgentParameters
 from rl_coach.core_types import EnvironmentSteps, TrainingSteps
-from rl_coach.filters.pure import PureFilters
 from rl_coach.memories.non_episodic.experience_replay import ExperienceReplayParameters
 
 OwnColumns = Callable[[Any, dict[str, Any]], dict[str, Any]]
@@ -30,76 +28,53 @@ columns that are drawn: what ``Agent.learning_columns`` changes and adds."""
 _KEPT = ("states", "next_states", "actions", "rewards", "terminated")
 
 
-@dataclass(frozen=True)
-class ReplaySettings:
-    """The settings of learning from replay.
-
-    :param period: environment steps between two phases
-    :param capacity: steps of each copy that are kept
-    :param updates_per_phase: K, the most updates of a training phase
-    :param discount: of the agent
-    :param target_rate: the rate at which targets move
-    :param targets_period: the time between two updates of the targets
-    """
-
-    period: int
-    capacity: int
-    updates_per_phase: int
-    discount: float
-    target_rate: float
-    targets_period: Any
-
-
-class CompiledReplay(ActsWithoutState):
+class CompiledReplay(CompiledPart):
     """See the module, and ``CompiledAgent``.
 
+    :param agent: the agent, which has its networks
     :param random: the framework's random numbers, with the names of ``jax.random``
-    :param update_loop: has the learner, and records
-    :param clock: the agent's
     :param num_copies: N, of the environment
-    :param filters: the pre-network filters
     :param exploration: chooses actions
-    :param own_columns: changes and adds columns; None if the rule needs nothing but what is drawn
+    :param own_columns: changes and adds columns; None if the rule needs only the columns of the memory
+
+    :ivar period: environment steps between two phases
+    :ivar updates_per_phase: K, the most updates of a training phase
     """
 
     def __init__(
         self,
+        agent: Any,
         random: Any,
-        update_loop: UpdateLoop,
-        clock: TrainingClock,
-        settings: ReplaySettings,
         num_copies: int,
-        filters: PureFilters,
         exploration: Exploration,
         own_columns: OwnColumns | None = None,
     ):
-        super().__init__(exploration)
-        self._random, self._update_loop, self._clock, self._settings = random, update_loop, clock, settings
-        self._learner = update_loop.learner
-        self._ops = self._learner.ops
-        self._num_copies, self._filters, self._own_columns = num_copies, filters, own_columns
-        self.period, self.updates_per_phase = settings.period, settings.updates_per_phase
-        self.recurrent_sizes: dict[str, int] = {}
-        self._stages = self._learner.step.stages
+        super().__init__(agent, random, num_copies, ActsWithoutState(exploration))
+        algorithm = agent.ap.algorithm
+        self._own_columns, self._discount = own_columns, algorithm.discount
+        self._targets_period = algorithm.num_steps_between_copying_online_weights_to_target
+        self.period = algorithm.num_consecutive_playing_steps.num_steps
+        phases = max(1, num_copies // max(1, self.period))
+        self.updates_per_phase = phases * algorithm.num_consecutive_training_steps
+        self._capacity = max(1, agent.ap.memory.max_size[1] // num_copies)  # steps of each copy
         targets = [name for name, one in self._learner.networks.items() if "target_weights" in one.groups()]
-        rates = dict.fromkeys(targets, settings.target_rate)
-        self._num_targets, self._periods = len(targets), update_loop.learning_periods
+        self._num_targets, self._periods = len(targets), self._update_loop.learning_periods
+        rates = dict.fromkeys(targets, self._target_rate)
         self._layout = UpdateLayout(self._stages, rates, (), tuple(self._periods), tuple(targets))
 
     def memory(self, example: PlayedStep) -> Any:
         inputs, none = self._update_loop.input_names, self._ops.zeros((), dtype="int32")
         return {
-            **empty_columns(self._ops, example, self._settings.capacity, _KEPT, inputs),
+            **empty_columns(self._ops, example, self._capacity, _KEPT, inputs),
             "stored": none,
             "next": none,
         }
 
     def remember(self, memory: Any, step: PlayedStep) -> Any:
-        capacity = self._settings.capacity
         return {
             **with_step(self._ops, memory, step, memory["next"]),
-            "stored": self._ops.minimum(memory["stored"] + 1, capacity),
-            "next": (memory["next"] + 1) % capacity,
+            "stored": self._ops.minimum(memory["stored"] + 1, self._capacity),
+            "next": (memory["next"] + 1) % self._capacity,
         }
 
     def cut(self, memory: Any) -> Any:
@@ -127,8 +102,8 @@ class CompiledReplay(ActsWithoutState):
         return self._own_columns(own, columns), statistics
 
     def _drawn_columns(self, key: Any, memory: Any, statistics: Any) -> tuple[dict[str, Any], Any]:
-        ops, settings = self._ops, self._settings
-        size = (settings.updates_per_phase, self._update_loop.batch_size)
+        ops = self._ops
+        size = (self.updates_per_phase, self._update_loop.batch_size)
         stored = ops.cast(memory["stored"] * self._num_copies, "uint32")
         # not randint, whose three draws cost as much as an update; a remainder of 32 bits prefers no row by 1 in 1,000
         rows = ops.cast(self._random.bits(key, (size[0] * size[1],), "uint32") % stored, "int32")
@@ -144,7 +119,7 @@ class CompiledReplay(ActsWithoutState):
         columns |= {f"next_states/{name}": column for name, column in following.items()}
         columns["actions"] = drawn(memory["actions"])
         columns["rewards"] = self._filters.rewards(drawn(memory["rewards"]))
-        columns["discounts"] = ops.where(drawn(memory["terminated"]), 0.0, settings.discount)
+        columns["discounts"] = ops.where(drawn(memory["terminated"]), 0.0, self._discount)
         columns["weights"] = ops.ones_like(columns["rewards"])
         return {name: ops.reshape(column, (*size, *column.shape[1:])) for name, column in columns.items()}, statistics
 
@@ -173,7 +148,7 @@ class CompiledReplay(ActsWithoutState):
             clock.updates += count
             clock.targets_due()
             return moves
-        by_updates = isinstance(self._settings.targets_period, TrainingSteps)
+        by_updates = isinstance(self._targets_period, TrainingSteps)
         for k in range(count):
             clock.updates += 1
             moves[k] = (by_updates or k == count - 1) and clock.targets_due()
@@ -192,37 +167,6 @@ class CompiledReplay(ActsWithoutState):
         for count in phases.count.tolist():
             self._clock.updates += count
             self._update_loop.close_phase()
-
-
-def compiled_replay(
-    agent: Any, random: Any, num_copies: int, exploration: Exploration, own_columns: OwnColumns | None = None
-) -> CompiledReplay:
-    """The part of an agent that can be compiled.
-
-    :param agent: as it was made, with networks
-    :param random: see ``CompiledReplay``
-    :param num_copies: of the environment
-    :param exploration: chooses actions
-    :param own_columns: see ``CompiledReplay``
-    """
-    update_loop, settings = agent.update_loop, replay_settings(agent.ap, num_copies)
-    filters = PureFilters(agent.pre_network_filter, update_loop.learner.ops)
-    return CompiledReplay(random, update_loop, agent.clock, settings, num_copies, filters, exploration, own_columns)
-
-
-def replay_settings(parameters: AgentParameters, num_copies: int) -> ReplaySettings:
-    """The settings of an agent that can be compiled. :param num_copies: of the environment"""
-    algorithm = parameters.algorithm
-    period: Any = algorithm.num_consecutive_playing_steps
-    phases = max(1, num_copies // max(1, period.num_steps))
-    return ReplaySettings(
-        period.num_steps,
-        max(1, parameters.memory.max_size[1] // num_copies),
-        phases * algorithm.num_consecutive_training_steps,
-        algorithm.discount,
-        algorithm.rate_for_copying_weights_to_target,
-        algorithm.num_steps_between_copying_online_weights_to_target,
-    )
 
 
 def why_replay_is_not_compiled(parameters: AgentParameters, num_copies: int, learns_one_by_one: bool) -> str | None:

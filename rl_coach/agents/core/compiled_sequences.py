@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 from rl_coach.agents.core.compiled_epochs import CompiledEpochs, Minibatches, PlayedPhase, PolicyInEpochs
 from rl_coach.agents.core.sequences import sequence_places, sequence_rows
-from rl_coach.architectures.compiled_loop import Phase, PlayedStep
-from rl_coach.architectures.update import NetworkView
+from rl_coach.architectures.compiled_loop import Arrays, Networks, Phase, PlayedStep
 
 
 class PlayedSequences(NamedTuple):
@@ -58,15 +57,15 @@ class RecurrentPolicyInEpochs(PolicyInEpochs):
         super().__init__(*settings)
         self._length = sequence_length
 
-    def _evaluated(self, networks: dict[str, NetworkView], played: PlayedPhase) -> tuple[Any, dict[str, Any], Any]:
+    def _evaluated(self, networks: Networks, played: PlayedPhase) -> tuple[Any, Arrays, Any]:
         """The network is unrolled as learning does it: from the state before each sequence's first step."""
         ops, shape = self._ops, played.rewards.shape
         sequences = played_sequences(ops, played.ended, self._length)
 
-        def by_steps(columns: dict[str, Any]) -> dict[str, Any]:
+        def by_steps(columns: Arrays) -> Arrays:
             return {name: ops.reshape(column, (*shape, *column.shape[1:])) for name, column in columns.items()}
 
-        def step(state: dict[str, Any], row: tuple) -> tuple[dict[str, Any], tuple]:
+        def step(state: Arrays, row: tuple) -> tuple[Arrays, tuple]:
             states, before, begins = row
             state = {name: ops.where(begins[:, None], before[name], own) for name, own in state.items()}
             values, policy, after = self._outputs(networks, states, state)
@@ -80,7 +79,7 @@ class RecurrentPolicyInEpochs(PolicyInEpochs):
         following = ops.where(sequences.is_last, ops.reshape(values_after, shape), ops.roll(values, -1, axis=0))
         return ops.reshape(values, (-1,)), self._flat(policy), ops.reshape(following, (-1,))
 
-    def _flat(self, columns: dict[str, Any]) -> dict[str, Any]:
+    def _flat(self, columns: Arrays) -> Arrays:
         return {name: self._ops.reshape(one, (-1, *one.shape[2:])) for name, one in columns.items()}
 
 
@@ -107,9 +106,7 @@ class CompiledSequences(CompiledEpochs):
     def _emptied(self, memory: Any, count: Any) -> Any:
         return {**super()._emptied(memory, count), "updates": memory["updates"] + count}
 
-    def columns(
-        self, networks: dict[str, NetworkView], memory: Any, statistics: Any
-    ) -> tuple[dict[str, Any], dict[str, Any], Any]:
+    def columns(self, networks: Networks, memory: Any, statistics: Any) -> tuple[Arrays, Arrays, Any]:
         """As ``CompiledEpochs.columns``, [N T, ...], copy by copy, with the recurrent state before each step."""
         columns, shown, statistics = super().columns(networks, memory, statistics)
         steps = self._settings.steps

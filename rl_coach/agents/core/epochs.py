@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Sequence
+from typing import Any, Callable
 
 import numpy as np
 
 from rl_coach.agents.core.learning import PhaseLearning, Phases
-from rl_coach.agents.core.rollout import Rollout, RolloutBatch, estimates_of_rollout
+from rl_coach.agents.core.rollout import ArrayOperations, Rollout, RolloutBatch, estimates_of_rollout
 from rl_coach.agents.core.sequences import Sequences, rows_of, stored_states
 from rl_coach.agents.core.update_loop import UpdateLoop
 from rl_coach.architectures.learner import LearningResult
@@ -17,7 +17,6 @@ from rl_coach.architectures.policies import log_probabilities
 from rl_coach.core_types import Batch
 from rl_coach.logger import screen
 from rl_coach.runs.event_lines import log_epochs
-from rl_coach.utils import Signal
 
 DIVERGENCE = "KL Divergence"
 _NAMES_IN_LINES = {"Surrogate loss": "Policy Loss", "KL divergence": DIVERGENCE, "Entropy": "Entropy"}
@@ -27,18 +26,16 @@ Columns = dict[str, np.ndarray]
 class EpochLearning(PhaseLearning):
     """Plays for a while with one policy, then makes several epochs of minibatch updates on what it played.
 
-    A phase is one training step, however many minibatches it has. See ``Learning``.
+    A phase is one training step, however many minibatches it has.
 
     :param phases: when it learns
     :param update_loop: makes the updates; its rule gives the signals that ``_NAMES_IN_LINES`` lists
     :param policy: the network that learns
     :param rng: draws the order of rows
-    :param can_cut: True if episodes in progress can be cut off, so that steps count before any episode has ended
-    :param cut_episodes: brings what was played of episodes in progress into the memory
     :param columns: makes the columns of whole episodes that the update rule needs
     :param make_updates: makes the updates of a phase on columns by ``make_epochs``, and gives the mean loss
 
-    :ivar sequence_length: rows that are learned from together: those of a recurrent network's sequences, otherwise 1
+    :ivar sequence_length: the number of rows in a sequence of a recurrent network, otherwise 1
     :ivar divergence: mean divergence from the policy that played, in the minibatches of the last epoch
     """
 
@@ -49,14 +46,11 @@ class EpochLearning(PhaseLearning):
         policy: NetworkWrapper,
         rng: np.random.Generator,
         *,
-        can_cut: Callable[[], bool],
-        cut_episodes: Callable[[], None],
         columns: Callable[[Batch], Columns],
         make_updates: Callable[[Columns], float],
     ):
         super().__init__(phases)
         self._update_loop, self._policy, self._rng = update_loop, policy, rng
-        self._can_cut, self._cut_episodes = can_cut, cut_episodes
         self._columns, self._make_updates = columns, make_updates
         self.sequence_length = sequence_length_of(policy)
         self.divergence = 0.0
@@ -64,11 +58,11 @@ class EpochLearning(PhaseLearning):
 
     def is_due(self) -> bool:
         phases = self._phases
-        return phases.clock.is_due(phases.is_in_episode) and (self._can_cut() or phases.memory.length() > 0)
+        return phases.clock.is_due(phases.is_in_episode) and (phases.can_cut() or phases.memory.length() > 0)
 
     def learn(self, updates_left: int | None = None) -> float:
         updates, loss = self._phases.start(updates_left), 0.0
-        self._cut_episodes()
+        self._phases.cut_episodes()
         batch = self._update_loop.filtered(self._played())
         for _ in range(updates):
             columns = self._columns(batch)
@@ -183,45 +177,24 @@ def estimates(
 class EpisodeColumns:
     """Makes columns for PPO's rules of whole episodes: advantages, returns, and the policy that played.
 
-    :param policy: the network that has the policy; it may be the critic's too
-    :param critic: the network that has the critic
-    :param input_names: the observations that networks or the rule look at
-    :param mask_name: the observation that says which actions are possible, None for none
-    :param estimate: advantages and returns [T] of rewards [T] and values [T + 1]
-    :param estimate_of_copies: the same of several actors at once, see ``rules/advantages.py``
-    :param values: takes in the critic's values
-    :param advantages: takes in the advantages
-    :param targets: takes in what the critic learns
+    :param agent: a ``ProximalPolicyAgent``. Its network of the policy may be the critic's too
     """
 
-    def __init__(
-        self,
-        policy: NetworkWrapper,
-        critic: NetworkWrapper,
-        input_names: Sequence[str],
-        mask_name: str | None,
-        estimate: Estimate,
-        estimate_of_copies: Callable[..., tuple[Any, Any]],
-        values: Signal,
-        advantages: Signal,
-        targets: Signal,
-    ):
+    def __init__(self, agent: Any):
+        self._agent = agent
+        policy, critic = agent.networks[agent.policy_network], agent.networks[agent.value_network]
         self._policy, self._critic = policy, critic
         self._is_recurrent, self._sequence_length = policy.is_recurrent, sequence_length_of(policy)
         self._output_names = {one.name: one.online_network.output_names for one in (policy, critic)}
         self._policy_outputs = policy.outputs_named("probabilities", "mean", "standard_deviation")
         self._value_output = critic.outputs_named("v")[0]
-        self._input_names, self._mask_name = input_names, mask_name
-        self._estimate, self._estimate_of_copies = estimate, estimate_of_copies
-        self._values, self._advantages, self._targets = values, advantages, targets
+        self._estimate_of_copies = agent.estimates_of_copies(ArrayOperations)
 
-    def of(self, batch: Batch, behaviour: Callable[[np.ndarray, np.ndarray, list[np.ndarray]], Columns]) -> Columns:
+    def of(self, batch: Batch) -> Columns:
         """The columns of whole episodes, one after the other. A last episode that has no end goes on, so its returns
         bootstrap from the critic's value of its last next state.
-
-        :param behaviour: makes the columns that tell of the policy that played, of the critic's values [N], the
-            logarithms of the probabilities of actions [N], and the policy's outputs [N, ...]
         """
+        agent, mask_name = self._agent, self._agent.spaces.action_mask_name
         ends = last_rows(batch)
         sequences = Sequences(ends, self._sequence_length) if self._is_recurrent else None
         outputs = self._outputs(self._policy, batch, sequences)
@@ -233,19 +206,19 @@ class EpisodeColumns:
         if isinstance(batch, RolloutBatch):
             advantages, returns = estimates_of_rollout(self._estimate_of_copies, batch, values, ends, following)
         else:
-            advantages, returns = estimates(self._estimate, batch.reward_column, values, ends, following)
-        self._values.add_sample(values)
-        self._advantages.add_sample(advantages)
-        self._targets.add_sample(returns)
+            advantages, returns = estimates(agent._advantages_and_returns, batch.reward_column, values, ends, following)
+        agent.state_values.add_sample(values)
+        agent.action_advantages.add_sample(advantages)
+        agent.value_targets.add_sample(returns)
         states = batch.state_columns
-        mask = None if self._mask_name is None else states[self._mask_name] > 0
+        mask = None if mask_name is None else states[mask_name] > 0
         normalized = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
-        columns = {f"states/{name}": states[name] for name in self._input_names}
+        columns = {f"states/{name}": states[name] for name in agent.update_loop.input_names}
         columns["actions"] = batch.action_column
         columns["weights"] = np.ones(len(batch), np.float32)
         columns["extra/advantages"] = normalized.astype(np.float32)
         columns["extra/returns"] = returns.astype(np.float32)
-        columns |= behaviour(values, log_probabilities(policy, batch.action_column, mask), policy)
+        columns |= agent.behaviour_columns(values, log_probabilities(policy, batch.action_column, mask), policy)
         if sequences is None:
             return columns
         before = stored_states(batch, self._policy.online_network.recurrent_state)

@@ -3,40 +3,40 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Callable, Protocol, SupportsFloat
+from typing import TYPE_CHECKING, Any, Callable, SupportsFloat
 
 from rl_coach.agents.core.clock import TrainingClock
-from rl_coach.agents.core.experience import ExperienceChunk
 from rl_coach.agents.core.rollout import Rollout
 from rl_coach.base_parameters import AlgorithmParameters
 from rl_coach.core_types import EnvironmentEpisodes, PlayUnit
 from rl_coach.memories.memory import Memory
 
+if TYPE_CHECKING:
+    from rl_coach.agents.core.experience import ExperienceChunk
 
-class Learning(Protocol):
+
+class Learning:
     """Decides when an agent learns, from what, and in how many updates.
 
     :ivar segment_steps: the longest segment of an episode that it learns from at once; None if it learns out of the
         memory
     :ivar rollout: where the steps of several actors wait until they are learned from once; None if it learns out of the
         memory, or from each actor alone
-    :ivar needs_newest_policy: True if it learns from nothing but what the newest policy has played
     :ivar num_players: the number of other processes that play; 1 where this process plays
     """
 
-    num_players: int
+    segment_steps: int | None = None
+    rollout: Rollout | None = None
+    num_players = 1
 
     @property
-    def rollout(self) -> Rollout | None: ...
-
-    @property
-    def segment_steps(self) -> int | None: ...
-
-    @property
-    def needs_newest_policy(self) -> bool: ...
+    def needs_newest_policy(self) -> bool:
+        """True if it learns only from steps of the newest policy."""
+        raise NotImplementedError(f"{type(self).__name__} does not say which policies it learns from")
 
     def is_due(self) -> bool:
         """True if ``learn`` would find something to do. Asking changes nothing."""
+        raise NotImplementedError(f"{type(self).__name__} does not say when it learns")
 
     def learn(self, updates_left: int | None = None) -> SupportsFloat:
         """Make the updates that are due.
@@ -44,9 +44,11 @@ class Learning(Protocol):
         :param updates_left: the most updates that the run still wants, None for no limit
         :return: the loss; reading it may wait for the updates
         """
+        raise NotImplementedError(f"{type(self).__name__} makes no updates")
 
     def left_to_play(self) -> tuple[int, PlayUnit]:
         """Steps, episodes or segments that other processes are still to play before it learns."""
+        raise NotImplementedError(f"{type(self).__name__} does not learn from other processes")
 
     def require_fitting(self, played: ExperienceChunk) -> None:
         """
@@ -57,7 +59,8 @@ class Learning(Protocol):
         """Learn from what another process has played, which the memory has already, when its time comes."""
 
     def get_state(self) -> dict[str, Any]:
-        """Everything that waits to be learned from, as plain data."""
+        """Everything that waits to be learned from outside of the memory, as plain data."""
+        return {}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Go on from ``get_state``. :param state: the whole state of the agent"""
@@ -69,12 +72,14 @@ class Phases:
 
     :param clock: says when a phase is due
     :param algorithm: the settings; they are read at each question, so that they may change while a run goes on
-    :param memory: what is learned from
-    :param start: begins the phase that is due, and gives the number of its updates: at most those that the run still
+    :param memory: the memory that updates learn from
+    :param start: begins the phase that is due, and gives the number of its updates: at most as many as the run still
         wants, None for no limit
     :param is_in_episode: True while an episode is in progress that a phase would have to wait for, if the algorithm
         acts for full episodes
-    :param is_on_policy: True if only what the newest policy has played is of use
+    :param is_on_policy: True if only steps of the newest policy are of use
+    :param can_cut: True if episodes in progress can be cut off, so that steps count before any episode has ended
+    :param cut_episodes: brings the steps of episodes in progress into the memory
     """
 
     clock: TrainingClock
@@ -83,6 +88,8 @@ class Phases:
     start: Callable[[int | None], int]
     is_in_episode: Callable[[], bool]
     is_on_policy: Callable[[], bool]
+    can_cut: Callable[[], bool] = lambda: False
+    cut_episodes: Callable[[], None] = lambda: None
 
 
 def phases_of(agent: Any) -> Phases:
@@ -93,6 +100,11 @@ def phases_of(agent: Any) -> Phases:
         is_cut = agent.is_played_elsewhere or (agent.parallel is not None and agent.is_on_policy)
         return not is_cut and not agent.episode.buffer.is_complete
 
+    def cut_episodes() -> None:
+        if agent.parallel is not None and not agent.parallel.are_in_columns:
+            for _ in agent.parallel:
+                agent.cut_episode()
+
     return Phases(
         agent.clock,
         agent.ap.algorithm,
@@ -100,23 +112,21 @@ def phases_of(agent: Any) -> Phases:
         start=agent.clock.start_phases,
         is_in_episode=is_in_episode,
         is_on_policy=lambda: agent.is_on_policy,
+        can_cut=lambda: agent.parallel is not None,
+        cut_episodes=cut_episodes,
     )
 
 
-class PhaseLearning:
-    """Learns from the memory in phases, each of which follows so many steps or episodes. See ``Learning``.
+class PhaseLearning(Learning):
+    """Learns from the memory in phases. A phase follows a number of steps or episodes.
 
     A subclass makes the updates of a phase (``learn``).
 
     :param phases: when they begin
     """
 
-    segment_steps: int | None = None
-    rollout: Rollout | None = None
-
     def __init__(self, phases: Phases):
         self._phases = phases
-        self.num_players = 1
 
     @property
     def needs_newest_policy(self) -> bool:
@@ -130,18 +140,6 @@ class PhaseLearning:
         unit = PlayUnit.EPISODES if isinstance(period, EnvironmentEpisodes) else PlayUnit.STEPS
         played = clock.episodes if unit is PlayUnit.EPISODES else clock.steps
         return max(0, period.num_steps - (played - clock.last_phase)), unit
-
-    def require_fitting(self, played: ExperienceChunk) -> None:
-        """Anything that the memory takes can be learned from."""
-
-    def take_in(self, played: ExperienceChunk) -> None:
-        """It is in the memory, where phases find it."""
-
-    def get_state(self) -> dict[str, Any]:
-        return {}
-
-    def set_state(self, state: dict[str, Any]) -> None:
-        """Nothing waits outside of the memory."""
 
 
 class NoLearning(PhaseLearning):

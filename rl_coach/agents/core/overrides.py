@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any, Mapping
 
-from rl_coach.utilities.overrides import OverrideTable, why_not_on_fast_path
+from rl_coach.utilities.overrides import OverrideTable, overrides_after, why_not_on_fast_path
 
 REPLACED_BY: Mapping[str, tuple[str, ...]] = {
     # an update rule, by updates that the agent makes itself
@@ -33,45 +33,6 @@ REPLACED_BY: Mapping[str, tuple[str, ...]] = {
         "prepare_batch_for_inference",
         "run_pre_network_filter_for_inference",
         "get_all_q_values_for_states",
-    ),
-    # the part of one of Coach's agents in a compiled loop, by methods of its relatives that such a loop does not call
-    "make_compiled": (
-        "act",
-        "acting_prediction",
-        "before_training",
-        "behaviour_columns",
-        "choose_action",
-        "count_played",
-        "cut_episode",
-        "explored_action",
-        "fill_advantages",
-        "get_all_q_values_for_states",
-        "get_prediction",
-        "handle_episode_ended",
-        "initialize_session_dependent_components",
-        "learn_from_batch",
-        "learn_from_played",
-        "learning_columns",
-        "learning_scalars",
-        "make_batches",
-        "make_learning",
-        "observe",
-        "observe_transition",
-        "phases",
-        "policy_outputs",
-        "post_training_commands",
-        "predict_states",
-        "reset_internal_state",
-        "run_pre_network_filter_for_inference",
-        "should_train",
-        "targets_due",
-        "train",
-        "train_network",
-        "update_transition_before_adding_to_replay_buffer",
-        "_advantages_and_returns",
-        "_should_train",
-        "_should_update",
-        "_should_update_online_weights_to_target",
     ),
     # one pass over many actors, by another way of acting or observing in a single episode
     "choose_actions": (
@@ -137,4 +98,12 @@ def override_that_excludes(agent: Any, declaration: str) -> str | None:
     """
     if (override := why_not_on_fast_path(agent, ALLOWED[declaration], declaration)) is not None:
         return override
-    return type(agent).__name__ if is_replaced(agent, declaration) else None
+    is_void = is_replaced(agent, declaration) if declaration in REPLACED_BY else acts_or_learns_otherwise(type(agent))
+    return type(agent).__name__ if is_void else None
+
+
+def acts_or_learns_otherwise(kind: type) -> bool:
+    """True if a class of an agent changes how it acts or learns after the class that has ``make_compiled``."""
+    # a compiled loop calls neither of these two, and no compiled rule needs their columns
+    allowed = ALLOWED["make_compiled"] | {"columns_of_networks", "select_actions"}
+    return overrides_after(kind, "make_compiled", allowed)

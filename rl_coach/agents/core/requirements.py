@@ -39,10 +39,6 @@ class HeadRequirement:
         self.settings = settings
         self.outputs = outputs
 
-    def is_met_by(self, outputs: Sequence[str]) -> bool:
-        """True if a head with these outputs suits."""
-        return any(set(group) <= set(outputs) for group in self.outputs)
-
 
 @dataclass(frozen=True)
 class NetworkRequirement:
@@ -69,7 +65,7 @@ class NetworkRequirement:
         if len(heads) < len(self.heads) or len(heads) > len(self.heads) > 1:
             yield f"{network} has {len(heads)} heads, and its update rule reads {len(self.heads)}: {advice}"
         for number, (outputs, head) in enumerate(zip(heads, self.heads)):
-            if not head.is_met_by(outputs):
+            if not any(set(group) <= set(outputs) for group in head.outputs):
                 read = " or ".join(" and ".join(group) for group in head.outputs)
                 given = ", ".join(outputs)
                 yield f"head {number} of {network} gives {given}, and its update rule reads {read}: {advice}"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Mapping, Se
 
 import numpy as np
 
+from rl_coach.agents.core.learning import Learning
 from rl_coach.agents.core.rollout import Rollout
 from rl_coach.architectures.network_wrapper import NetworkWrapper
 from rl_coach.architectures.padding import padded, padded_sequences
@@ -19,10 +20,8 @@ from rl_coach.utilities.sound_values import is_count, is_finite
 from rl_coach.utils import CoachError
 
 if TYPE_CHECKING:
-    from rl_coach.agents.core.clock import TrainingClock
     from rl_coach.agents.core.episode import SegmentedEpisode
     from rl_coach.agents.core.experience import ExperienceChunk
-    from rl_coach.agents.core.update_loop import UpdateLoop
 
 Columns = dict[str, np.ndarray]
 
@@ -214,39 +213,25 @@ class ReceivedSegments:
         self._starts = [SegmentStart.of(state["starts"][name]) for name in sorted(state["starts"])]
 
 
-@dataclass(frozen=True)
-class ReplaySettings:
-    """Settings of replayed segments.
-
-    :param ratio: their mean number after each new one
-    :param steps: the longest segment
-    :param begins_at: number of transitions before which nothing is replayed
-    """
-
-    ratio: float
-    steps: int
-    begins_at: int
-
-
 class SegmentReplay:
     """Draws segments from a memory, some after each new one (Wang et al. 2017, algorithm 1).
 
     :param memory: keeps whole episodes
     :param rng: draws how many
-    :param settings: gives the settings, which may change between updates
+    :param algorithm: ACER's settings, which may change between updates
     """
 
-    def __init__(self, memory: Memory, rng: np.random.Generator, settings: Callable[[], ReplaySettings]):
+    def __init__(self, memory: Memory, rng: np.random.Generator, algorithm: Any):
         self._memory: Any = memory
         self._rng = rng
-        self._settings = settings
+        self._algorithm = algorithm
 
     def draw(self) -> Iterator[Batch]:
         """Segments to learn from once more, one after the other."""
-        settings = self._settings()
-        if self._memory.num_transitions_in_complete_episodes() > settings.begins_at:
-            for _ in range(self._rng.poisson(settings.ratio)):
-                yield self._memory.sample(settings.steps, True)
+        algorithm = self._algorithm
+        if self._memory.num_transitions_in_complete_episodes() > algorithm.num_transitions_to_start_replay:
+            for _ in range(self._rng.poisson(algorithm.ratio_of_replay)):
+                yield self._memory.sample(algorithm.num_steps_between_gradient_updates, True)
 
 
 @dataclass(frozen=True)
@@ -274,51 +259,31 @@ class SegmentSettings:
     target_rates: Mapping[str, float] = field(default_factory=dict)
 
 
-class SegmentLearning:
-    """Learns from the newest segment of each episode in progress, or from those that other processes send.
+class SegmentLearning(Learning):
+    """Learns from the newest segment of each episode in progress, or from segments of other processes.
 
     Weights do not change before an update's last segment is there, so the columns of the others are kept, and the
     update is made on all of them. Segments that have ended together belong to the same update, even if it becomes
-    larger than it should: what is left over would be of an older policy than the next one. See ``Learning``.
+    larger than it should. Otherwise the next update would learn from steps of an older policy.
 
-    :param settings: says what makes an update; asked each time, so that settings may change while a run goes on
-    :param update_loop: makes the updates
-    :param clock: counts them
-    :param episodes: gives the episodes in progress, one for each copy of the environment
-    :param enter: makes the episode in a copy of the environment the present one
-    :param recurrent_state: gives the recurrent network's state after the present episode's last step
-    :param learns_by_rule: False where ``UpdateLoop.learn_from_batch`` makes an update of each segment
-    :param columns: makes the columns of a segment that the update rule needs
-    :param note_returns: takes in the returns of a segment that ends an episode
+    :param agent: the agent: its settings (``segment_settings``), which may change while a run goes on, its episodes and
+        its columns (``learning_columns``) are asked for each time
     :param asked: the network that is asked about segments before they become columns, if there is one
     :param replay: draws segments that are learned from once more after each new one
-    :param needed_info: the columns of information on steps, a number each, without which nothing can be learned from
-        what other processes send
+    :param needed_info: the columns of information, a number for each step, that segments of other processes must have
     :param rollout_columns: makes the columns of the steps of several actors; None if segments are learned from alone
     """
 
     def __init__(
         self,
-        settings: Callable[[], SegmentSettings],
-        update_loop: UpdateLoop,
-        clock: TrainingClock,
-        *,
-        episodes: Callable[[], Sequence[SegmentedEpisode]],
-        enter: Callable[[int], None],
-        recurrent_state: Callable[[], Mapping[str, np.ndarray]],
-        learns_by_rule: Callable[[], bool],
-        columns: Callable[[Segment], Columns],
-        note_returns: Callable[[Segment], None] | None = None,
+        agent: Any,
         asked: NetworkWrapper | None = None,
         replay: SegmentReplay | None = None,
         needed_info: Sequence[str] = (),
         rollout_columns: Callable[[Batch], Columns] | None = None,
     ):
-        self.num_players = 1
-        self._read_settings = settings
-        self._update_loop, self._clock = update_loop, clock
-        self._episodes, self._enter, self._recurrent_state = episodes, enter, recurrent_state
-        self._learns_by_rule, self._columns, self._note_returns = learns_by_rule, columns, note_returns
+        self._agent = agent
+        self._update_loop, self._clock = agent.update_loop, agent.clock
         self._asked, self._replay, self._needed_info = asked, replay, needed_info
         self._rollout_columns, self._rollout = rollout_columns, Rollout()
         self._received = ReceivedSegments()
@@ -327,15 +292,22 @@ class SegmentLearning:
 
     @property
     def _settings(self) -> SegmentSettings:
-        return self._read_settings()
+        settings: SegmentSettings = self._agent.segment_settings()
+        return settings
 
     @property
-    def segment_steps(self) -> int | None:
+    def _episodes(self) -> Sequence[SegmentedEpisode]:
+        """The episodes in progress, one for each copy of the environment."""
+        agent = self._agent
+        return [agent.episode] if agent.parallel is None else agent.parallel.episodes
+
+    @property
+    def segment_steps(self) -> int | None:  # type: ignore[override]
         return self._settings.steps
 
     @property
-    def rollout(self) -> Rollout | None:
-        learns_together = self._settings.per_update is None and self._replay is None and self._learns_by_rule()
+    def rollout(self) -> Rollout | None:  # type: ignore[override]
+        learns_together = self._settings.per_update is None and self._replay is None and self._agent.learns_by_rule
         return self._rollout if self._rollout_columns is not None and learns_together else None
 
     @property
@@ -346,11 +318,8 @@ class SegmentLearning:
 
     def is_due(self) -> bool:
         if len(self._rollout):
-            return self._is_rollout_full()
+            return len(self._rollout) >= self._settings.steps * self._rollout.num_actors
         return self._settings.updates_targets or self._has_arrived() or bool(self._ended())
-
-    def _is_rollout_full(self) -> bool:
-        return len(self._rollout) >= self._settings.steps * self._rollout.num_actors
 
     def _has_arrived(self) -> bool:
         return len(self._received) > 0 and self.left_to_play()[0] == 0
@@ -370,14 +339,14 @@ class SegmentLearning:
             column: Any = info.get(name)
             if np.ma.is_masked(column) or np.shape(column) != (rows,) or not is_finite(column):
                 raise CoachError(f"segments without a finite number '{name}' for each step")
-        self._received.starts_of(played, self._recurrent_state())
+        self._received.starts_of(played, self._agent.recurrent_state)
 
     def take_in(self, played: ExperienceChunk) -> None:
-        self._received.add(played, self._received.starts_of(played, self._recurrent_state()))
+        self._received.add(played, self._received.starts_of(played, self._agent.recurrent_state))
 
     def _ended(self) -> list[int]:
         """The copies of the environment whose newest segment is to be learned from."""
-        episodes, settings = self._episodes(), self._settings
+        episodes, settings = self._episodes, self._settings
         steps = settings.steps
         new = [episode.buffer.length() - episode.num_learned for episode in episodes]
         all_end = settings.per_update is None and self._num_rows_waiting + sum(new) >= steps * len(episodes)
@@ -395,7 +364,7 @@ class SegmentLearning:
         """The segments that have ended in this process."""
         found = []
         for copy in self._ended():
-            episode = self._episodes()[copy]
+            episode = self._episodes[copy]
             buffer, first = episode.buffer, episode.num_learned
             if not buffer.is_complete:
                 buffer.update_discounted_rewards(first)
@@ -446,37 +415,37 @@ class SegmentLearning:
     def _is_update(self, segment: Segment) -> bool:
         """True if the segment makes an update by itself."""
         is_of_round = segment.copy is None and self._replay is None
-        return not self._learns_by_rule() or (self._settings.per_update == 1 and not is_of_round)
+        return not self._agent.learns_by_rule or (self._settings.per_update == 1 and not is_of_round)
 
     def _is_update_full(self) -> bool:
         if self._settings.per_update is None:
-            return self._num_rows_waiting >= self._settings.steps * len(self._episodes())
+            return self._num_rows_waiting >= self._settings.steps * len(self._episodes)
         return self._num_episodes_waiting >= self._settings.per_update
 
     def _learn_from(self, segment: Segment) -> float:
         """Learn from a segment in its episode, or keep it for an update that it is a part of."""
         copy = segment.copy or 0
-        episode = self._episodes()[copy]
-        self._enter(copy)
+        episode = self._episodes[copy]
+        if self._agent.parallel is not None:
+            self._agent.parallel.enter(copy)
         if segment.copy is None:  # updates without a rule look at the present episode
             episode.num_learned, episode.state_before_segment = segment.start.first, segment.start.states
         if segment.start.is_complete:
             self._num_episodes_waiting += 1
-            if self._note_returns is not None:
-                self._note_returns(segment)
+            self._agent.note_returns(segment)
         loss = self._learn(segment)
         for batch in () if self._replay is None else self._replay.draw():
             loss += self._learn(Segment(self._update_loop.filtered(batch)))
         episode.num_learned = episode.buffer.length()
-        episode.state_before_segment = dict(self._recurrent_state())
+        episode.state_before_segment = dict(self._agent.recurrent_state)
         return loss
 
     def _learn(self, segment: Segment) -> float:
-        if not self._learns_by_rule():
+        if not self._agent.learns_by_rule:
             loss = self._update_loop.learn_from_batch(segment)
             self._update_loop.close_phase()
             return loss
-        self._waiting.append(self._columns(segment))
+        self._waiting.append(self._agent.learning_columns(segment))
         return self._update() if self._is_update(segment) else 0.0
 
     def _update(self) -> float:
@@ -486,7 +455,7 @@ class SegmentLearning:
             rows = sum(len(columns["weights"]) for columns in segments)
             segments = [{**one, "weights": np.full_like(one["weights"], 1.0 / rows)} for one in segments]
         how: dict[str, Any] = {}
-        if self._recurrent_state() and len(segments) > 1:
+        if self._agent.recurrent_state and len(segments) > 1:
             columns, how["sequence_length"] = padded_sequences(segments)
         else:
             columns = padded({name: np.concatenate([one[name] for one in segments]) for name in segments[0]})

@@ -43,16 +43,13 @@ class EpisodicExperienceReplayParameters(MemoryParameters):
         "n_step": whole(1) | exactly(-1),
         "train_to_eval_ratio": number(above=0, high=1),
     }
+    path = "rl_coach.memories.episodic.episodic_experience_replay:EpisodicExperienceReplay"
 
     def __init__(self) -> None:
         super().__init__()
         self.max_size = (MemoryGranularity.Transitions, 1000000)
         self.n_step = -1
         self.train_to_eval_ratio: float = 1
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.memories.episodic.episodic_experience_replay:EpisodicExperienceReplay"
 
 
 class EpisodicExperienceReplay(Memory):

@@ -43,16 +43,13 @@ class EpisodicHindsightExperienceReplayParameters(EpisodicExperienceReplayParame
         "hindsight_goal_selection_method": member(HindsightGoalSelectionMethod),
         "goals_space": instance(GoalsSpace, "a GoalsSpace"),
     }
+    path = "rl_coach.memories.episodic.episodic_hindsight_experience_replay:EpisodicHindsightExperienceReplay"
 
     def __init__(self) -> None:
         super().__init__()
         self.hindsight_transitions_per_regular_transition: int | None = None
         self.hindsight_goal_selection_method: HindsightGoalSelectionMethod | None = None
         self.goals_space: GoalsSpace | None = None
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.memories.episodic.episodic_hindsight_experience_replay:EpisodicHindsightExperienceReplay"
 
 
 class EpisodicHindsightExperienceReplay(EpisodicExperienceReplay):

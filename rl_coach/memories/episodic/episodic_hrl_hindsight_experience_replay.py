@@ -20,11 +20,7 @@ PENALTY = "penalty"
 class EpisodicHRLHindsightExperienceReplayParameters(EpisodicHindsightExperienceReplayParameters):
     """Hindsight replay of a level whose actions are goals for the level below."""
 
-    @property
-    def path(self) -> str:
-        return (
-            "rl_coach.memories.episodic.episodic_hrl_hindsight_experience_replay:EpisodicHRLHindsightExperienceReplay"
-        )
+    path = "rl_coach.memories.episodic.episodic_hrl_hindsight_experience_replay:EpisodicHRLHindsightExperienceReplay"
 
 
 class EpisodicHRLHindsightExperienceReplay(EpisodicHindsightExperienceReplay):

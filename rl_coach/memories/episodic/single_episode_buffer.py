@@ -9,9 +9,7 @@ from rl_coach.memories.memory import MemoryGranularity, MemoryParameters
 class SingleEpisodeBufferParameters(MemoryParameters):
     """The newest episode; nothing to set."""
 
-    @property
-    def path(self) -> str:
-        return "rl_coach.memories.episodic.single_episode_buffer:SingleEpisodeBuffer"
+    path = "rl_coach.memories.episodic.single_episode_buffer:SingleEpisodeBuffer"
 
 
 class SingleEpisodeBuffer(EpisodicExperienceReplay):

@@ -24,6 +24,7 @@ class BalancedExperienceReplayParameters(ExperienceReplayParameters):
     """
 
     constraints = {"num_classes": whole(2)}
+    path = "rl_coach.memories.non_episodic.balanced_experience_replay:BalancedExperienceReplay"
 
     def __init__(self) -> None:
         super().__init__()
@@ -31,10 +32,6 @@ class BalancedExperienceReplayParameters(ExperienceReplayParameters):
         self.allow_duplicates_in_batch_sampling = False
         self.num_classes = 0
         self.state_key_with_the_class_index: Any = "class"
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.memories.non_episodic.balanced_experience_replay:BalancedExperienceReplay"
 
 
 class _SerialQueue:

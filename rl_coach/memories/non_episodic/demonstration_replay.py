@@ -40,6 +40,7 @@ class DemonstrationReplayParameters(MemoryParameters):
         "demonstration_epsilon": number(above=0),
         "n_step": whole(1),
     }
+    path = "rl_coach.memories.non_episodic.demonstration_replay:DemonstrationReplay"
 
     def __init__(self) -> None:
         super().__init__()
@@ -49,10 +50,6 @@ class DemonstrationReplayParameters(MemoryParameters):
         self.epsilon: float = 0.001
         self.demonstration_epsilon: float = 1
         self.n_step = 10
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.memories.non_episodic.demonstration_replay:DemonstrationReplay"
 
 
 class DemonstrationReplay(PrioritizedExperienceReplay):

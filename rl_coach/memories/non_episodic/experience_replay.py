@@ -31,15 +31,12 @@ class ExperienceReplayParameters(MemoryParameters):
         ),
         "allow_duplicates_in_batch_sampling": FLAG,
     }
+    path = "rl_coach.memories.non_episodic.experience_replay:ExperienceReplay"
 
     def __init__(self) -> None:
         super().__init__()
         self.max_size = (MemoryGranularity.Transitions, 1000000)
         self.allow_duplicates_in_batch_sampling = True
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.memories.non_episodic.experience_replay:ExperienceReplay"
 
 
 class ExperienceReplay(Memory):

@@ -25,6 +25,7 @@ class PrioritizedExperienceReplayParameters(ExperienceReplayParameters):
     """
 
     constraints = {"alpha": number(0), "beta": schedule(number(0)), "epsilon": number(0)}
+    path = "rl_coach.memories.non_episodic.prioritized_experience_replay:PrioritizedExperienceReplay"
 
     def __init__(self) -> None:
         super().__init__()
@@ -32,10 +33,6 @@ class PrioritizedExperienceReplayParameters(ExperienceReplayParameters):
         self.alpha = 0.6
         self.beta: Schedule = ConstantSchedule(0.4)
         self.epsilon = 1e-6
-
-    @property
-    def path(self) -> str:
-        return "rl_coach.memories.non_episodic.prioritized_experience_replay:PrioritizedExperienceReplay"
 
 
 _JUST_BELOW_ONE = 1 - 2**-52

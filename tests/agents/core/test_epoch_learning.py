@@ -71,12 +71,12 @@ def learning(sequence_length: int | None = None, length: int = ROWS, **settings:
             start=lambda updates_left: settings.get("phases", 1),
             is_in_episode=lambda: settings.get("in_episode", False),
             is_on_policy=lambda: True,
+            can_cut=lambda: settings.get("can_cut", False),
+            cut_episodes=lambda: updates.order.append("cut"),
         ),
         updates,  # type: ignore[arg-type]
         policy,  # type: ignore[arg-type]
         np.random.default_rng(1),
-        can_cut=lambda: settings.get("can_cut", False),
-        cut_episodes=lambda: updates.order.append("cut"),
         columns=lambda batch: {"weights": np.ones(len(batch), np.float32), "x": np.arange(len(batch))},
         make_updates=lambda columns: made.make_epochs(columns, 2),
     )

@@ -11,7 +11,6 @@ import pytest
 from rl_coach.agents.core.episode import SegmentedEpisode
 from rl_coach.agents.core.experience import ExperienceChunk
 from rl_coach.agents.core.segments import (
-    ReplaySettings,
     Segment,
     SegmentLearning,
     SegmentReplay,
@@ -61,28 +60,32 @@ class Updates:
 class Play:
     """Episodes in some copies of an environment, and what learns from them."""
 
-    def __init__(self, settings: SegmentSettings, copies: int = 1, state: Any = None, **parts: Any):
+    def __init__(
+        self,
+        settings: SegmentSettings,
+        copies: int = 1,
+        state: Any = None,
+        learns_by_rule: bool = True,
+        columns: Any = None,
+        **parts: Any,
+    ):
         self.episodes = [SegmentedEpisode(AlgorithmParameters()) for _ in range(copies)]
         self.entered: list[int] = []
         self.noted: list[int | None] = []
         self.updates = Updates()
         self.clock = SimpleNamespace(updates=0)
         self.state = state or {}
-        how: dict[str, Any] = {
-            "learns_by_rule": lambda: True,
-            "columns": lambda segment: segment.columns(["observation"], self.state),
-            **parts,
-        }
-        self.learning = SegmentLearning(
-            lambda: settings,
-            self.updates,  # type: ignore[arg-type]
-            self.clock,  # type: ignore[arg-type]
-            episodes=lambda: self.episodes,
-            enter=self.entered.append,
-            recurrent_state=lambda: self.state,
+        agent = SimpleNamespace(
+            segment_settings=lambda: settings,
+            update_loop=self.updates,
+            clock=self.clock,
+            parallel=SimpleNamespace(episodes=self.episodes, enter=self.entered.append),
+            recurrent_state=self.state,
+            learns_by_rule=learns_by_rule,
+            learning_columns=columns or (lambda segment: segment.columns(["observation"], self.state)),
             note_returns=lambda segment: self.noted.append(segment.copy),
-            **how,
         )
+        self.learning = SegmentLearning(agent, **parts)
 
     def steps(self, *numbers: int, ends: bool = False, copy: int = 0) -> None:
         """Play steps with these observations. :param ends: the last one ends the episode"""
@@ -177,7 +180,7 @@ def test_a_recurrent_network_starts_from_the_state_before_each_segment():
 
 
 def test_updates_without_a_rule_are_made_of_one_segment_each():
-    play = Play(SegmentSettings(steps=2, per_update=5), learns_by_rule=lambda: False)
+    play = Play(SegmentSettings(steps=2, per_update=5), learns_by_rule=False)
     play.steps(0, 1)
     assert play.learn() == 1.0
     assert len(play.updates.alone) == 1 and not play.updates.rows
@@ -193,7 +196,10 @@ def test_segments_are_replayed_after_each_new_one():
             return Batch([step(100), step(101)])
 
     rng = SimpleNamespace(poisson=lambda ratio: 2)
-    replay = SegmentReplay(Memory(), rng, lambda: ReplaySettings(2.0, 2, 9))  # type: ignore[arg-type]
+    algorithm = SimpleNamespace(
+        ratio_of_replay=2.0, num_steps_between_gradient_updates=2, num_transitions_to_start_replay=9
+    )
+    replay = SegmentReplay(Memory(), rng, algorithm)  # type: ignore[arg-type]
     rates = {"main": 0.1}
     play = Play(SegmentSettings(steps=1, target_rates=rates), replay=replay)
     play.steps(0)
