@@ -1,4 +1,4 @@
-"""Batch-constrained double DQN learns Acrobot from what a double DQN played while it learned."""
+"""Batch-constrained double DQN learns Acrobot from the recorded steps of a learning double DQN."""
 
 from rl_coach.agents.ddqn_agent import DDQNAgentParameters
 from rl_coach.agents.ddqn_bcq_agent import DDQNBCQAgentParameters, KNNParameters
@@ -69,7 +69,7 @@ experience_generating_agent_params.exploration.evaluation_epsilon = 0
 # Environment
 env_params = GymVectorEnvironment(level="Acrobot-v1")
 
-# What it must reach
+# The target reward
 preset_validation_params = PresetValidationParameters()
 preset_validation_params.test = True
 preset_validation_params.min_reward_threshold = -100  # Coach 1.0.1 asks for 150, and no reward here is above 0

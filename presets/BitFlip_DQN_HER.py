@@ -1,6 +1,6 @@
 """DQN with hindsight flips bits until they equal a goal.
 
-The problem and the settings are those of Andrychowicz et al., Hindsight Experience Replay, 2017.
+Problem and settings: Andrychowicz et al., Hindsight Experience Replay, 2017.
 """
 
 from rl_coach.agents.dqn_agent import DQNAgentParameters
@@ -59,7 +59,7 @@ env_params = GymVectorEnvironment(level="rl_coach.environments.toy_problems.bit_
 env_params.additional_simulator_parameters = {"bit_length": bit_length, "mean_zero": True}
 env_params.custom_reward_threshold = -bit_length + 1
 
-# What it must reach
+# The target reward
 preset_validation_params = PresetValidationParameters()
 preset_validation_params.test = True
 preset_validation_params.min_reward_threshold = -15

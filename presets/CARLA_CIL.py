@@ -73,7 +73,7 @@ main.heads_parameters = [
 main.batch_size = 120
 main.learning_rate = 0.0002
 
-# The camera's sky and bonnet are cut off. Of the measurements, the network sees the speed.
+# The camera's sky and bonnet are cut off. The network sees one measurement, the speed.
 agent_params.input_filter = InputFilter()
 agent_params.input_filter.add_observation_filter(
     "CameraRGB",

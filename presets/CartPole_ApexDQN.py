@@ -28,7 +28,7 @@ network.learning_rate = 0.0005
 # Environment
 env_params = GymVectorEnvironment(level="CartPole-v1")
 
-# What it must reach
+# The target reward
 preset_validation_params = PresetValidationParameters()
 preset_validation_params.test = True
 preset_validation_params.min_reward_threshold = 400

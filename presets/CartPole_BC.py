@@ -1,4 +1,4 @@
-"""Behavioural cloning of whoever played the cart pole: ``coach -p CartPole_BC --play`` records it."""
+"""Behavioural cloning of a human player of the cart pole: ``coach -p CartPole_BC --play`` records the games."""
 
 from rl_coach.agents.bc_agent import BCAgentParameters
 from rl_coach.base_parameters import VisualizationParameters

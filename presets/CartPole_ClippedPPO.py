@@ -53,7 +53,7 @@ env_params = GymVectorEnvironment(level="CartPole-v0")
 env_params.custom_reward_threshold = 200
 env_params.target_success_rate = 1.0
 
-# What it must reach
+# The target reward
 preset_validation_params = PresetValidationParameters()
 preset_validation_params.test = True
 preset_validation_params.min_reward_threshold = 150

@@ -1,4 +1,4 @@
-"""Batch-constrained double DQN learns CartPole from what a DQN played while it learned."""
+"""Batch-constrained double DQN learns CartPole from the recorded steps of a learning DQN."""
 
 from copy import deepcopy
 
@@ -81,7 +81,7 @@ experience_generating_agent_params.exploration.epsilon_schedule = LinearSchedule
 # Environment
 env_params = GymVectorEnvironment(level="CartPole-v0")
 
-# What it must reach
+# The target reward
 preset_validation_params = PresetValidationParameters()
 preset_validation_params.test = True
 preset_validation_params.min_reward_threshold = 150

@@ -36,7 +36,7 @@ main_network.learning_rate = 0.0001
 main_network.l2_regularization = 0.0001
 main_network.replace_mse_with_huber_loss = False
 main_network.softmax_temperature = 0.2
-# 312.5 updates, as Coach has it: every 313
+# 312.5 updates as in Coach, which means every 313
 updates = DATASET_SIZE / main_network.batch_size
 algorithm.num_steps_between_copying_online_weights_to_target = TrainingSteps(updates)  # type: ignore[arg-type]
 

@@ -1,4 +1,4 @@
-"""Direct future prediction balances a pole on a cart. What it predicts is the reward of the episode so far."""
+"""Direct future prediction balances a pole on a cart. It predicts the reward of the episode so far."""
 
 from rl_coach.agents.dfp_agent import DFPAgentParameters, HandlingTargetsAfterEpisodeEnd
 from rl_coach.base_parameters import EmbedderScheme, PresetValidationParameters, VisualizationParameters
@@ -32,7 +32,7 @@ agent_params.algorithm.handling_targets_after_episode_end = HandlingTargetsAfter
 # Environment
 env_params = GymVectorEnvironment(level="CartPole-v0")
 
-# What it must reach
+# The target reward
 preset_validation_params = PresetValidationParameters()
 preset_validation_params.test = True
 preset_validation_params.min_reward_threshold = 120

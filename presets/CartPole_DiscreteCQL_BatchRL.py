@@ -1,4 +1,4 @@
-"""Conservative Q-learning learns CartPole from what a DQN played while it learned."""
+"""Conservative Q-learning learns CartPole from the recorded steps of a learning DQN."""
 
 from copy import deepcopy
 
@@ -29,7 +29,7 @@ agent_params = DiscreteCQLAgentParameters()
 agent_params.network_wrappers["main"].batch_size = 128
 agent_params.algorithm.num_steps_between_copying_online_weights_to_target = TrainingSteps(100)
 agent_params.algorithm.discount = 0.98
-agent_params.algorithm.conservative_weight = 0.005  # of rewards of 1/200: 1 of those as they are
+agent_params.algorithm.conservative_weight = 0.005  # for rewards divided by 200; 1 for unchanged rewards
 agent_params.network_wrappers["main"].learning_rate = 0.0001
 agent_params.network_wrappers["main"].replace_mse_with_huber_loss = False
 agent_params.network_wrappers["main"].l2_regularization = 0.0001
@@ -69,7 +69,7 @@ experience_generating_agent_params.exploration.epsilon_schedule = LinearSchedule
 # Environment
 env_params = GymVectorEnvironment(level="CartPole-v0")
 
-# What it must reach
+# The target reward
 preset_validation_params = PresetValidationParameters()
 preset_validation_params.test = True
 preset_validation_params.min_reward_threshold = 150

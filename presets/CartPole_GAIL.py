@@ -37,7 +37,7 @@ agent_params.memory.load_memory_from_file_path = str(
 env_params = GymVectorEnvironment(level="CartPole-v1")
 env_params.num_environments = 8
 
-# What it must reach
+# The target reward
 preset_validation_params = PresetValidationParameters()
 preset_validation_params.test = True
 preset_validation_params.min_reward_threshold = 450

@@ -34,7 +34,7 @@ network.clip_gradients = 0.5
 env_params = GymVectorEnvironment(level="CartPole-v1")
 env_params.num_environments = 8
 
-# What it must reach
+# The target reward
 preset_validation_params = PresetValidationParameters()
 preset_validation_params.test = True
 preset_validation_params.min_reward_threshold = 400

@@ -31,7 +31,7 @@ agent_params.input_filter.add_reward_filter("rescale", RewardRescaleFilter(1 / 2
 # Environment
 env_params = GymVectorEnvironment(level="CartPole-v0")
 
-# What it must reach
+# The target reward
 preset_validation_params = PresetValidationParameters()
 preset_validation_params.test = True
 preset_validation_params.min_reward_threshold = 150

@@ -29,7 +29,7 @@ agent_params.exploration.epsilon_schedule = LinearSchedule(1.0, 0.01, 10000)
 # Environment
 env_params = GymVectorEnvironment(level="CartPole-v0")
 
-# What it must reach
+# The target reward
 preset_validation_params = PresetValidationParameters()
 preset_validation_params.test = True
 preset_validation_params.min_reward_threshold = 150

@@ -32,7 +32,7 @@ agent_params.input_filter.add_reward_filter("rescale", RewardRescaleFilter(0.1))
 env_params = GymVectorEnvironment(level="CartPole-v0")
 env_params.num_environments = 8
 
-# What it must reach
+# The target reward
 preset_validation_params = PresetValidationParameters()
 preset_validation_params.test = True
 preset_validation_params.min_reward_threshold = 195

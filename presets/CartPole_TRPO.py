@@ -22,7 +22,7 @@ agent_params.algorithm.gae_lambda = 0.98
 # Environment
 env_params = GymVectorEnvironment(level="CartPole-v0")
 
-# What it must reach
+# The target reward
 preset_validation_params = PresetValidationParameters()
 preset_validation_params.test = True
 preset_validation_params.min_reward_threshold = 150

@@ -1,4 +1,4 @@
-"""Double DQN learns Connect Four against past policies of its own."""
+"""Double DQN learns Connect Four against its own past policies."""
 
 from rl_coach.agents.ddqn_agent import DDQNAgentParameters
 from rl_coach.agents.self_play import SelfPlayParameters
@@ -32,7 +32,7 @@ agent_params.exploration.epsilon_schedule = LinearSchedule(1.0, 0.05, 60000)
 agent_params.exploration.evaluation_epsilon = 0.0
 agent_params.memory.max_size = (MemoryGranularity.Transitions, 100000)
 
-# Environment: two planes of one's own and the other's pieces, and a mask of the columns that are not full
+# Environment: two planes with the own and the other's pieces, and a mask of the columns that are not full
 env_params = PettingZooEnvironmentParameters(level="pettingzoo.classic.connect_four_v3")
 env_params.observation_space_type = ObservationSpaceType.Vector
 

@@ -29,7 +29,7 @@ agent_params.network_wrappers["main"].replace_mse_with_huber_loss = False
 # Environment
 env_params = DoomEnvironmentParameters(level="basic")
 
-# What it must reach
+# The target reward
 preset_validation_params = PresetValidationParameters()
 preset_validation_params.test = True
 preset_validation_params.min_reward_threshold = 20

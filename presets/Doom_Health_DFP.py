@@ -39,7 +39,7 @@ schedule_params.heatup_steps = EnvironmentSteps(agent_params.network_wrappers["m
 # Environment
 env_params = DoomEnvironmentParameters(level="HEALTH_GATHERING")
 
-# What it must reach
+# The target reward
 preset_validation_params = PresetValidationParameters()
 preset_validation_params.test = True
 preset_validation_params.min_reward_threshold = 1000

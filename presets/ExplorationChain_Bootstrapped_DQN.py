@@ -1,6 +1,6 @@
-"""Bootstrapped DQN walks along a chain whose far end pays; only deep exploration finds it.
+"""Bootstrapped DQN walks along a chain with a reward at the far end; only deep exploration finds it.
 
-The chain is that of Osband et al., Deep Exploration via Bootstrapped DQN, 2016.
+The chain comes from Osband et al., Deep Exploration via Bootstrapped DQN, 2016.
 """
 
 from rl_coach.agents.bootstrapped_dqn_agent import BootstrappedDQNAgentParameters

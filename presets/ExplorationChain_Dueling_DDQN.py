@@ -1,6 +1,6 @@
-"""Double DQN with a dueling head walks along a chain whose far end pays; only deep exploration finds it.
+"""Double DQN with a dueling head walks along a chain with a reward at the far end; only deep exploration finds it.
 
-The chain is that of Osband et al., Deep Exploration via Bootstrapped DQN, 2016.
+The chain comes from Osband et al., Deep Exploration via Bootstrapped DQN, 2016.
 """
 
 from rl_coach.agents.ddqn_agent import DDQNAgentParameters

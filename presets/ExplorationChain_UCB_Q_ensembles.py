@@ -1,6 +1,6 @@
-"""An ensemble of Q heads walks along a chain whose far end pays, by upper confidence bounds.
+"""An ensemble of Q heads walks along a chain with a reward at the far end, by upper confidence bounds.
 
-The chain is that of Osband et al., Deep Exploration via Bootstrapped DQN, 2016.
+The chain comes from Osband et al., Deep Exploration via Bootstrapped DQN, 2016.
 """
 
 from rl_coach.agents.bootstrapped_dqn_agent import BootstrappedDQNAgentParameters

@@ -1,6 +1,6 @@
 """DDPG with hindsight moves a robot's arm to goals: ``coach -p Fetch_DDPG_HER_baselines -lvl reach``.
 
-The settings are those of Plappert et al., Multi-Goal Reinforcement Learning, 2018.
+Settings: Plappert et al., Multi-Goal Reinforcement Learning, 2018.
 """
 
 from rl_coach.agents.ddpg_agent import DDPGAgentParameters

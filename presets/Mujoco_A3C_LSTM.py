@@ -41,7 +41,7 @@ agent_params.input_filter.add_observation_filter("observation", "normalize", Obs
 # Environment
 env_params = GymVectorEnvironment(level=SingleLevelSelection(mujoco_v2))
 
-# What it must reach
+# The target reward
 preset_validation_params = PresetValidationParameters()
 preset_validation_params.test = False
 preset_validation_params.min_reward_threshold = 400

@@ -53,7 +53,7 @@ agent_params.pre_network_filter.add_observation_filter(
 env_params = GymVectorEnvironment(level=SingleLevelSelection(mujoco_v2))
 env_params.target_success_rate = 1.0
 
-# What it must reach
+# The target reward
 preset_validation_params = PresetValidationParameters()
 preset_validation_params.test = True
 preset_validation_params.min_reward_threshold = 400

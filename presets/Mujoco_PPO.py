@@ -39,7 +39,7 @@ agent_params.algorithm.distributed_coach_synchronization_type = DistributedCoach
 # Environment
 env_params = GymVectorEnvironment(level=SingleLevelSelection(mujoco_v2))
 
-# What it must reach
+# The target reward
 preset_validation_params = PresetValidationParameters()
 preset_validation_params.test = True
 preset_validation_params.min_reward_threshold = 400

@@ -27,7 +27,7 @@ agent_params.network_wrappers["critic"].middleware_parameters.scheme = [Dense(40
 # Environment
 env_params = GymVectorEnvironment(level=SingleLevelSelection(mujoco_v2))
 
-# What it must reach
+# The target reward
 preset_validation_params = PresetValidationParameters()
 preset_validation_params.test = True
 preset_validation_params.min_reward_threshold = 500

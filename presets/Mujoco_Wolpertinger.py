@@ -35,7 +35,7 @@ agent_params.output_filter = OutputFilter(
 # Environment
 env_params = GymVectorEnvironment(level=SingleLevelSelection(mujoco_v2))
 
-# What it must reach
+# The target reward
 preset_validation_params = PresetValidationParameters()
 preset_validation_params.test = True
 preset_validation_params.min_reward_threshold = 500

@@ -1,4 +1,4 @@
-"""Implicit Q-learning learns to swing up a pendulum from what a TD3 agent played while it learned."""
+"""Implicit Q-learning learns to swing up a pendulum from the recorded steps of a learning TD3 agent."""
 
 from rl_coach.agents.iql_agent import IQLAgentParameters
 from rl_coach.agents.td3_agent import TD3AgentParameters
@@ -57,7 +57,7 @@ experience_generating_schedule_params.evaluation_steps = EnvironmentEpisodes(1)
 # Environment
 env_params = GymVectorEnvironment(level="Pendulum-v1")
 
-# What it must reach
+# The target reward
 preset_validation_params = PresetValidationParameters()
 preset_validation_params.test = True
 preset_validation_params.min_reward_threshold = -250

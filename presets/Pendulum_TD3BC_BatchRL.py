@@ -1,4 +1,4 @@
-"""TD3 with behavioural cloning learns to swing up a pendulum from what a TD3 agent played while it learned."""
+"""TD3 with behavioural cloning learns to swing up a pendulum from the recorded steps of a learning TD3 agent."""
 
 from rl_coach.agents.td3_agent import TD3AgentParameters
 from rl_coach.agents.td3_bc_agent import TD3BCAgentParameters
@@ -23,7 +23,7 @@ schedule_params.heatup_steps = EnvironmentSteps(0)
 
 # Agents: the one that learns from the data, and the one that generates them
 agent_params = TD3BCAgentParameters()
-agent_params.algorithm.value_weight = 20  # what a learning agent played is worth less than what an expert plays
+agent_params.algorithm.value_weight = 20  # a learning agent's steps are worth less than an expert's
 experience_generating_agent_params = TD3AgentParameters()
 for agent in (agent_params, experience_generating_agent_params):
     two_layers(agent.network_wrappers["actor"], (256, 256))
@@ -50,7 +50,7 @@ experience_generating_schedule_params.evaluation_steps = EnvironmentEpisodes(1)
 # Environment
 env_params = GymVectorEnvironment(level="Pendulum-v1")
 
-# What it must reach
+# The target reward
 preset_validation_params = PresetValidationParameters()
 preset_validation_params.test = True
 preset_validation_params.min_reward_threshold = -250

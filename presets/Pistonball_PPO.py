@@ -14,7 +14,7 @@ from rl_coach.graph_managers.graph_manager import ScheduleParameters
 from rl_coach.graph_managers.multi_agent_graph_manager import MultiAgentGraphManager
 from rl_coach.spaces import ImageObservationSpace
 
-# Schedule, in steps of the environment, in each of which all twenty act
+# Schedule, in steps of the environment; all twenty agents act in each step
 schedule_params = ScheduleParameters()
 schedule_params.improve_steps = EnvironmentSteps(100000)
 schedule_params.steps_between_evaluation_periods = EnvironmentSteps(5000)

@@ -1,4 +1,4 @@
-"""TD3 explores with the arm of a robot what it can do with a cube, rewarded by what is new to it."""
+"""TD3 explores a cube with the arm of a robot; its reward is the novelty of a state."""
 
 from rl_coach.agents.td3_exp_agent import TD3IntrinsicRewardAgentParameters
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters

@@ -1,4 +1,4 @@
-"""Double DQN learns tic-tac-toe against past policies of its own."""
+"""Double DQN learns tic-tac-toe against its own past policies."""
 
 from rl_coach.agents.ddqn_agent import DDQNAgentParameters
 from rl_coach.agents.self_play import SelfPlayParameters
@@ -36,7 +36,7 @@ agent_params.memory.max_size = (MemoryGranularity.Transitions, 50000)
 env_params = PettingZooEnvironmentParameters(level="pettingzoo.classic.tictactoe_v3")
 env_params.observation_space_type = ObservationSpaceType.Vector
 
-# What it must reach against a player that acts at random: victories less defeats
+# The target reward against a player that acts at random: victories less defeats
 preset_validation_params = PresetValidationParameters()
 preset_validation_params.test = True
 preset_validation_params.min_reward_threshold = 0.8

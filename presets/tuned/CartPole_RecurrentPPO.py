@@ -1,4 +1,4 @@
-"""PPO with an LSTM balances a pole on a cart whose velocities it does not see."""
+"""PPO with an LSTM balances a pole on a cart without seeing the velocities."""
 
 from rl_coach.agents.clipped_ppo_agent import ClippedPPOAgentParameters
 from rl_coach.architectures.layers import Dense

@@ -29,7 +29,7 @@ thresholds = np.array([0.075, 0.75])  # of the angle in radians and of its veloc
 
 
 def distance(goal: np.ndarray, state: np.ndarray) -> np.ndarray:
-    """How far an angle and a velocity are from a goal's, the angle by the shorter way around."""
+    """The distances of an angle and a velocity from a goal's. An angle takes the shorter way around."""
     angle, velocity = np.moveaxis(np.abs(np.asarray(goal) - np.asarray(state)), -1, 0)
     return np.stack([np.minimum(angle, 2 * np.pi - angle), velocity], axis=-1)
 
@@ -51,10 +51,10 @@ schedule_params.evaluation_steps = EnvironmentEpisodes(20)
 
 
 def set_level(agent: AgentParameters, noise: float, updates: int) -> None:
-    """What both levels have in common.
+    """The settings that both levels share.
 
     :param noise: the standard deviation of exploration, as a share of the range
-    :param updates: those of the whole run, while the learning rate falls: with a constant one it loses the task again
+    :param updates: the number of updates in the whole run, in which the learning rate falls; a constant rate loses the task again
     """
     for name, inputs in (
         ("actor", ("observation", "desired_goal")),

@@ -1,1 +1,1 @@
-"""Today's best known settings, by algorithm and environment: those of rl-baselines3-zoo, or found by this project."""
+"""Today's best known settings, by algorithm and environment: from rl-baselines3-zoo or found by this project."""

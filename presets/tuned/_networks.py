@@ -1,5 +1,5 @@
 """Networks of the libraries that the settings were found with: their layers, weights and observations, and their replay
-and noise; and what the presets of MuJoCo have in common."""
+and noise; and the settings that MuJoCo's presets share."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rl_coach.schedules import ConstantSchedule
 
 
 def two_layers(network: NetworkParameters, units: tuple[int, int], activation: str = "relu") -> None:
-    """Give each observation's embedder and the middleware a layer of its own."""
+    """Give each observation's embedder and the middleware its own layer."""
     for embedder in network.input_embedders_parameters.values():
         embedder.scheme, embedder.activation_function = [Dense(units[0])], activation
     network.middleware_parameters.scheme = [Dense(units[1])]
@@ -36,7 +36,7 @@ def as_pytorch(network: NetworkParameters, learning_rate: Any, batch_size: int) 
 
 
 def as_dqn(network: NetworkParameters, learning_rate: Any, batch_size: int) -> None:
-    """Two layers of 256 units, Huber's loss, gradients of norm 10 at most, otherwise as PyTorch has it."""
+    """Two layers of 256 units, Huber's loss, gradients of norm 10 at most, otherwise PyTorch's defaults."""
     two_layers(network, (256, 256))
     as_pytorch(network, learning_rate, batch_size)
     network.replace_mse_with_huber_loss, network.clip_gradients = True, 10.0
@@ -95,7 +95,7 @@ def as_deterministic_policy(agent: AgentParameters, replay_size: int) -> None:
 
 
 def as_td3_of_mujoco(agent: AgentParameters) -> None:
-    """TD3 as it was published, with one update in each step, for actions from -1 to 1."""
+    """TD3 with the published settings, with one update in each step, for actions from -1 to 1."""
     as_deterministic_policy(agent, replay_size=1_000_000)
     agent.algorithm.discount = 0.99
     agent.algorithm.policy_noise, agent.algorithm.noise_clipping = 0.2, 0.5
