@@ -99,7 +99,7 @@ def _has_statistics(member: Filter) -> bool:
 
 def _updates(member: Filter) -> bool:
     """True if a filter updates its state in the final pass, when all statistics are known: it remembers the episode,
-    or does not tell its state."""
+    or its ``get_state`` is empty."""
     return not _has_statistics(member)
 
 

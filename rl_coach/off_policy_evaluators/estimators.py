@@ -78,14 +78,12 @@ def with_bootstrap(rewards: np.ndarray, mask: np.ndarray, last_values: np.ndarra
 
 
 def log_weights(log_ratios: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    """[E, T] logarithms of the product of an episode's ratios up to each step. The last one is repeated after the
-    end."""
+    """[E, T] logarithms of the product of an episode's ratios up to each step; constant after its end."""
     return np.cumsum(np.where(mask, log_ratios, 0.0), axis=1)
 
 
 def importance_sampling(log_ratios: np.ndarray, rewards: np.ndarray, mask: np.ndarray, discount: float) -> float:
-    """The mean of weight times return over episodes: unbiased, with a large variance (Precup et al. 2000, equation
-    3)."""
+    """The mean of weight * return over episodes: unbiased, with large variance (Precup et al. 2000, equation 3)."""
     return float(np.mean(np.exp(log_weights(log_ratios, mask)[:, -1]) * _returns(rewards, mask, discount)))
 
 
@@ -100,8 +98,7 @@ def per_decision_importance_sampling(
 def weighted_importance_sampling(
     log_ratios: np.ndarray, rewards: np.ndarray, mask: np.ndarray, discount: float
 ) -> float:
-    """Mean return with the weights divided by their sum: biased, with a lower variance (Precup et al. 2000, equation
-    4).
+    """Mean return with weights divided by their sum: biased, with lower variance (Precup et al. 2000, equation 4).
 
     :return: NaN if the target policy could have played none of the episodes
     """

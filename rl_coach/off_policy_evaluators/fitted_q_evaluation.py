@@ -27,8 +27,8 @@ def fitted_q_evaluation(
     """Learn the action values of a policy from the steps of any policy, by ``iterations`` regressions: each learns
     r + discount * sum_a pi(a|s') Q(s', a) with the Q of the regression before.
 
-    It needs neither a model of rewards nor the probabilities of the recorded actions. Its error is the error of the
-    regressions.
+    It needs neither a model of rewards nor the probabilities of the recorded actions. It is only as accurate
+    as the regressions.
 
     :param states: states in the form that ``fit`` and the function it returns expect
     :param actions: [N] integers

@@ -123,8 +123,7 @@ class OpeManager:
             end.update_info({LAST_VALUE: float(value)})
 
     def policy(self, values: np.ndarray) -> np.ndarray:
-        """[N, A] probabilities of the target policy. The greedy policy gives equally good actions equal
-        probabilities."""
+        """[N, A] probabilities of the target policy. With temperature 0, the best actions share it equally."""
         advantages = values - values.max(axis=1, keepdims=True)
         weights = np.exp(advantages / self.temperature) if self.temperature else (advantages == 0).astype(np.float64)
         return weights / weights.sum(axis=1, keepdims=True)

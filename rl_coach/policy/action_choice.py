@@ -1,7 +1,6 @@
 """Choice of an action from the outputs of a trained network, without exploration.
 
-Needs only NumPy: an agent names one of these classes as its way to choose, and its deployed policy chooses with this
-class.
+Needs only NumPy: an agent names the class that fits it, and its deployed policy chooses with this class.
 """
 
 from __future__ import annotations
@@ -21,8 +20,7 @@ Masks = Union[np.ndarray, None]
 
 
 class ActionChoice:
-    """Chooses actions for a batch of rows. Subclasses are dataclasses; their fields, numbers and arrays, are
-    settings."""
+    """Chooses actions for a batch of rows. Subclasses are dataclasses; the fields (numbers, arrays) are settings."""
 
     def choose(self, outputs: Outputs, masks: Masks, rng: np.random.Generator, deterministic: bool) -> np.ndarray:
         """An action for each row.

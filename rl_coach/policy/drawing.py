@@ -26,8 +26,7 @@ def sample_action(
     rng: np.random.Generator,
     action_mask: np.ndarray | None = None,
 ) -> tuple[int, np.ndarray]:
-    """Draw an action. Returns it with the probabilities of the draw: 0 for actions that are not allowed, with the sum
-    1.
+    """Draw an action. Returns it with the probabilities of the draw, which are 0 for forbidden actions and sum to 1.
 
     If all allowed actions have a probability of 0, each of them is equally likely.
 

@@ -1,12 +1,10 @@
 """Folder of a trained policy: three files that need only NumPy and ONNX Runtime.
 
-- ``policy.json``: the observations, the filters, and how the network's outputs become an action, as plain data;
 - ``policy.json``: the observations, the filters, and the choice of actions from the network's outputs, as plain data;
 - ``arrays.npz``: the arrays in this data, such as running statistics;
 - ``model.onnx``: the network that acts, with its weights.
-``policy.json`` names the format's version, its own SHA-256 and those of the other two, so that nothing damaged is used.
-``policy.json`` has the format's version and the SHA-256 of its content and of both other files; ``read`` refuses
-damaged files.
+
+``policy.json`` has the format's version and the SHA-256 of each part, its own included; ``read`` refuses damaged files.
 """
 
 from __future__ import annotations

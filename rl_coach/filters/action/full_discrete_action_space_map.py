@@ -9,7 +9,7 @@ from rl_coach.utils import CoachError
 
 class FullDiscreteActionSpaceMap(PartialDiscreteActionSpaceMap):
     """The agent chooses a number, the environment gets the action of that number. All actions of the environment's
-    space are numbered, for example those in a ``MultiSelectActionSpace``."""
+    space get a number. The space must be countable, like ``MultiSelectActionSpace``."""
 
     def __init__(self) -> None:
         super().__init__()

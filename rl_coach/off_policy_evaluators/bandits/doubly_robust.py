@@ -12,8 +12,7 @@ class DoublyRobust:
 
     @staticmethod
     def evaluate(ope_shared_stats: Any) -> tuple[float, float, float]:
-        """The target policy's mean reward of a step: by inverse propensity, by the model of rewards, by both (doubly
-        robust).
+        """The target policy's mean reward of a step: by inverse propensity, by the model of rewards, by both.
 
         :param ope_shared_stats: an ``OpeSharedStats``
         """
