@@ -137,7 +137,7 @@ def mask_space_of(space: ActionSpace) -> ActionMaskSpace | None:
 
 
 def mask_array(space: ActionMaskSpace, masks: Any) -> Any:
-    """One array from a mask in parts (a tuple of arrays). Other values are returned unchanged."""
+    """A mask in parts (a tuple of arrays), joined into one array. Other values are returned unchanged."""
     in_parts = isinstance(masks, (tuple, list)) and space.counts is not None and len(masks) == len(space.counts)
     return np.concatenate([np.ravel(part) for part in masks]) if in_parts and np.ndim(masks[0]) else masks
 
