@@ -1,4 +1,4 @@
-"""Exploration with one of several Q heads; the head is drawn anew for each episode."""
+"""Exploration with one of several Q heads; each episode draws its head."""
 
 from __future__ import annotations
 

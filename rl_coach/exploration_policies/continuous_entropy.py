@@ -14,5 +14,5 @@ class ContinuousEntropyParameters(AdditiveNoiseParameters):
 
 
 class ContinuousEntropy(AdditiveNoise):
-    """``AdditiveNoise`` for agents that predict a standard deviation with the mean, and whose loss rewards entropy.
+    """``AdditiveNoise`` for agents that predict a standard deviation with the mean. Their loss rewards entropy.
     Training uses the predicted deviation."""

@@ -59,7 +59,7 @@ def chooses_in_columns(policy: ExplorationPolicy) -> bool:
 
 
 def fitting_exploration(parameters: Any, action_space: ActionSpace) -> Any:
-    """The ``ExplorationParameters`` of an agent that fit an action space; None if there are none.
+    """The ``ExplorationParameters`` of an agent that fit an action space; None if no parameters fit.
 
     :param parameters: ``ExplorationParameters``, or a dict of them by the class of the action space
     """

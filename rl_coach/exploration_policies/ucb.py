@@ -1,4 +1,4 @@
-"""Explores actions for which several Q heads predict different values."""
+"""Explores actions to which several Q heads give different values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rl_coach.utilities.requirements import FRACTION, number, whole
 
 
 class UCBParameters(EGreedyParameters):
-    """Prefers actions for which the Q heads disagree; a random action with probability epsilon.
+    """Prefers actions that the Q heads disagree about; a random action with probability epsilon.
 
     :ivar architecture_num_q_heads: number of Q heads of the network
     :ivar bootstrapped_data_sharing_probability: the probability that a head learns from a transition; 1 shares all
