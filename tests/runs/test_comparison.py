@@ -54,7 +54,7 @@ def test_groups_of_runs_are_compared_as_directories_are(experiments):
     for side, other in zip(found.sides, expected.sides):
         np.testing.assert_array_equal(np.sort(side.scores["CartPole-v1"]), np.sort(other.scores["CartPole-v1"]))
     acrobot = [str(path) for path in (experiments / "Acrobot_DQN").rglob("*.csv")]
-    with pytest.raises(CoachError, match="no environment in which all have runs"):
+    with pytest.raises(CoachError, match="no environment has runs with scores of all sides"):
         compare_groups({"one": groups["CartPole_PG"], "other": acrobot})
 
 
@@ -78,7 +78,7 @@ def test_only_environments_that_all_have_are_compared(experiments):
     found = compare(["both", "CartPole_PG"])
     assert list(found.ranges) == ["CartPole-v1"]
     assert found.notes == ["not compared, because not all sides have runs there: Acrobot-v1"]
-    with pytest.raises(CoachError, match="no environment in which all have runs"):
+    with pytest.raises(CoachError, match="no environment has runs with scores of all sides"):
         compare(["both/Acrobot_DQN", "CartPole_PG"])
     assert [side.name for side in compare(["CartPole_PG"]).sides] == ["CartPole_PG"]
 
