@@ -1,4 +1,4 @@
-"""Short addresses of long views: the server keeps the view, and the address has only its name."""
+"""Short addresses of long views: the server stores the view, and the address contains only its name."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import threading
 from urllib.parse import parse_qs, urlencode
 
 LONGEST_QUERY = 400
-"""Characters of a view that stands in the address itself."""
+"""The largest number of characters of a view in the address itself."""
 VIEWS_FILE = ".views"
 _NAME = "view"
 _LARGEST_VIEW = 1 << 16
@@ -18,8 +18,8 @@ _MOST_VIEWS = 5000
 class Addresses:
     """The views that pages have shown, by their names.
 
-    :param path: a file with a line for each view, so that links last; without one that can be written, they last as
-        long as the server
+    :param path: a file with a line for each view, so that links remain valid; without it they are valid as
+        long as the server runs
     """
 
     def __init__(self, path: pathlib.Path | None = None):
@@ -28,7 +28,7 @@ class Addresses:
         self._views = dict(list(_read(path).items())[-_MOST_VIEWS:]) if path is not None else {}
 
     def shortened(self, query: str) -> str:
-        """A query that means the same view as this one, which begins with ``?``, and is short."""
+        """A short query for the same view. :param query: begins with ``?``"""
         if not LONGEST_QUERY < len(query) <= _LARGEST_VIEW:
             return query
         name = hashlib.sha256(query.encode()).hexdigest()[:12]
@@ -40,7 +40,7 @@ class Addresses:
         return f"?{urlencode({_NAME: name})}"
 
     def whole(self, query: str) -> str | None:
-        """The query of a view; None for the name of one that is not known."""
+        """The full query of a view; None for an unknown name."""
         names = parse_qs(query.lstrip("?")).get(_NAME)
         return query if names is None else self._views.get(names[-1])
 
@@ -50,7 +50,7 @@ class Addresses:
         try:
             with open(self._path, "a", encoding="utf-8") as file:
                 file.write(line)
-        except OSError:  # a directory that may only be read: the link lasts as long as the server
+        except OSError:  # a read-only directory: links are valid as long as the server runs
             self._path = None
 
 

@@ -56,7 +56,7 @@ def arguments(command_line: Sequence[str] | None = None, program: str = "dashboa
         metavar="NAME",
         action="append",
         default=[],
-        help="answer under this name too, besides those of this machine",
+        help="answer under this name too, in addition to the names of this machine",
     )
     parser.add_argument(
         "--edit",
@@ -73,7 +73,7 @@ def arguments(command_line: Sequence[str] | None = None, program: str = "dashboa
 
 
 def main(command_line: Sequence[str] | None = None, program: str = "dashboard") -> int:
-    """The entry point of the commands ``dashboard`` and ``coach dashboard``; the exit status."""
+    """Run ``dashboard`` or ``coach dashboard``. :return: the exit status"""
     options = arguments(command_line, program)
     try:
         root, files = _where(options.experiment_dir, options.experiment_files)
@@ -121,15 +121,15 @@ def serve(
 ) -> None:
     """Serve the page until interrupted.
 
-    :param files: only these CSVs, if any are named
+    :param files: show only these CSVs; empty shows all
     :param port: the port; None is the default. If the port is in use, the next free one is used and printed
     :param show: open a browser
     :param tab: the tab of the page to open; empty for the first
     :param cached: keep parsed columns in the user's cache directory
-    :param allowed: more host names that it answers to, as well as those of this machine
-    :param editable: whether pages may name, tag, archive and delete runs
+    :param allowed: more host names to answer to, in addition to this machine's names
+    :param editable: True lets pages name, tag, archive and delete runs
     :param while_process: end when this process has ended and no page is open
-    :raises CoachError: if the host is not an address of this machine, or no port is free
+    :raises CoachError: the host is not an address of this machine, or no port is free
     """
     store = Store(root, files, ColumnCache(default_directory(), root) if cached else None, editable)
     server, port = make_server(store, host, port, allowed)
@@ -153,15 +153,15 @@ def serve(
 
 
 def _stop_on_sigterm(server: Server) -> None:
-    """Bokeh's own handler says on the screen that it stops, and where there is none any more, because the terminal was
-    closed, it does not stop."""
+    """Stop the server on SIGTERM. Bokeh's own handler prints a line first, and it fails to stop if the terminal was
+    closed."""
     loop: Any = server.io_loop
     if sys.platform != "win32":
         loop.asyncio_loop.add_signal_handler(signal.SIGTERM, loop.stop)
 
 
 def _keep_quiet_about_closed_tabs(server: Server) -> None:
-    """A tab may be closed while something is being sent to it: nothing to warn of, and no error."""
+    """Ignore errors of sending to a tab that was closed meanwhile."""
     logging.getLogger("bokeh.server.views.ws").setLevel(logging.ERROR)
 
     def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
@@ -178,7 +178,7 @@ def _end_if_left(server: Server, process: int) -> None:
 
 
 def make_server(store: Store, host: str, port: int | None, allowed: Sequence[str] = ()) -> tuple[Server, int]:
-    """A server of the page, listening, and its port."""
+    """A listening server of the page, and its port."""
     wanted = DEFAULT_PORT if port is None else port
     for candidate in range(wanted, min(wanted + _PORTS_TRIED, 65536)) if wanted else [0]:
         try:
@@ -203,11 +203,11 @@ def _listen(store: Store, host: str, port: int, allowed: Sequence[str]) -> Serve
         extra_patterns=[(r"/media/(.*)", MediaHandler, {"path": str(store.root)})],
         show=False,
         start=False,
-        # A tab that was closed is forgotten soon; one whose connection was lost may come back meanwhile.
+        # Forget closed tabs soon, but let a tab return after a lost connection.
         check_unused_sessions_milliseconds=5000,
         unused_session_lifetime_milliseconds=15000,
     )
-    # Bokeh's own option takes no wildcard for the port, although its check of an origin does.
+    # Bokeh's option does not accept a wildcard for the port, although its check of origins does.
     application = server._tornado
     hosts = known_hosts(host, allowed)
     application.websocket_origins.update(origins(hosts))
@@ -217,7 +217,7 @@ def _listen(store: Store, host: str, port: int, allowed: Sequence[str]) -> Serve
 
 class _Template(pn.Template):
     def __repr__(self) -> str:
-        """Panel writes a template's whole content down each time that something is added to it; that costs 0.1 s."""
+        """A short text: Panel computes this text at each addition to the template, and its default takes 0.1 s."""
         return type(self).__name__
 
 

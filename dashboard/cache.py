@@ -1,4 +1,4 @@
-"""Columns and summaries kept on disk between two starts, so that no CSV is parsed twice.
+"""A cache of columns and summaries on disk, so that no CSV is parsed twice.
 
 The cache is in the user's cache directory, never in the experiments directory, and may be deleted at any time.
 """
@@ -20,7 +20,7 @@ from rl_coach.utilities import files
 from rl_coach.utilities.safe_reading import read_json_if_whole
 
 SMALLEST_FILE_BYTES = 1 << 19
-"""A smaller CSV is parsed faster than its columns are looked up."""
+"""Smaller CSVs are not cached, because parsing them is faster than a look-up."""
 LARGEST_CACHE_BYTES = 4 << 30
 
 
@@ -31,9 +31,9 @@ def default_directory() -> pathlib.Path:
 
 
 class ColumnCache:
-    """Arrow files of parsed columns, memory-mapped when read, and one JSON with every run's summary.
+    """Arrow files of parsed columns, memory-mapped when read, and one JSON with the summaries of all runs.
 
-    A directory that cannot be written is not an error: the cache then keeps nothing.
+    If the directory cannot be written, the cache stores nothing. That is not an error.
     """
 
     def __init__(self, directory: str | os.PathLike, root: str | os.PathLike):
@@ -44,7 +44,7 @@ class ColumnCache:
         return self.directory / f"{_digest(os.fspath(path))}.arrow"
 
     def read(self, path: str | os.PathLike) -> SignalFile:
-        """The reader of a CSV, with the cached columns of it."""
+        """The reader of a CSV, with the CSV's cached columns."""
         try:
             with pa.memory_map(str(self._file(path))) as source:
                 table = pa.ipc.open_file(source).read_all()
@@ -59,7 +59,7 @@ class ColumnCache:
         return file
 
     def write(self, file: SignalFile) -> None:
-        """Keep the columns that have been read from a CSV, if it is large enough."""
+        """Store the columns of a CSV if it is large enough."""
         if file.table is None or file.offset < SMALLEST_FILE_BYTES:
             return
         if self._bytes + file.nbytes > LARGEST_CACHE_BYTES:
@@ -76,15 +76,15 @@ class ColumnCache:
         self._bytes += self._put(self._file(file.path), sink.getvalue())
 
     def read_summaries(self) -> dict[str, Any]:
-        """Read the kept summaries, by the CSV's path; empty if there are none, or they are damaged."""
+        """Read the stored summaries, by the CSV's path; empty if they are missing or damaged."""
         return read_json_if_whole(self.directory / "summaries.json")
 
     def write_summaries(self, summaries: dict[str, Any]) -> None:
-        """Keep every run's summary."""
+        """Store the summaries of all runs."""
         self._put(self.directory / "summaries.json", json.dumps(summaries).encode())
 
     def _put(self, path: pathlib.Path, data: Any) -> int:
-        """Write in one move, so that another dashboard never sees half a file; how many bytes were written."""
+        """Write atomically, so that another dashboard never reads half a file. :return: number of bytes written"""
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
             with tempfile.NamedTemporaryFile(dir=self.directory, suffix=".part", delete=False) as file:

@@ -1,4 +1,4 @@
-"""The page's own widgets, which Bokeh and Panel do not have, or have only with unescaped names."""
+"""The page's own widgets, for functions that Bokeh and Panel lack or offer only with unescaped names."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ def style(name: str) -> list[str]:
 
 
 def script(name: str) -> str:
-    """The module of a widget, after what all of them share."""
+    """The JavaScript module of a widget, after the code that all widgets share."""
     return "".join((_HERE / file).read_text() for file in ("elements.js", f"{name}.js"))
 
 
 class Bar(JSComponent):
-    """Live or paused, the page's address, light or dark, the split; whether something covers all the rest.
+    """The bar of the page: live or paused, the address, light or dark, the split, and the cover of the page.
 
     :param computing: text that replaces the plot while it does not match the settings; empty if it does
     :param reading: text next to the plot while it shows only a part of the requested lines
@@ -39,11 +39,11 @@ class Bar(JSComponent):
 
 
 class SignalPicker(JSComponent):
-    """A field that signals are chosen in.
+    """A field to choose signals.
 
     :param title: the text above it
-    :param names: the signals there are, those used most first
-    :param value: the signals chosen
+    :param names: all signals, the most used first
+    :param value: the chosen signals
     """
 
     title = param.String()
@@ -55,7 +55,7 @@ class SignalPicker(JSComponent):
 
 
 class PictureButtons(JSComponent):
-    """Buttons that save the plot as PNG and as SVG; ``ready`` once there is one."""
+    """Buttons that save the plot as PNG and as SVG; ``ready`` if there is a plot."""
 
     ready = param.Boolean()
 
@@ -66,11 +66,11 @@ class PictureButtons(JSComponent):
 class Wall(JSComponent):
     """A small chart for each signal.
 
-    :param names: the signals there are, those used most first
-    :param pins: those that come before all others
-    :param wanted: those in sight, whose lines are to be ``sent``: JSON of ``charts``, lines by signal, and whether the
-        charts that the browser has are ``stale``
-    :param opened: the signal that the user wants to see large
+    :param names: all signals, the most used first
+    :param pins: signals that come before all others
+    :param wanted: visible signals, to be ``sent`` by the server: JSON of ``charts`` (lines by signal), and ``stale`` if
+        the browser's charts are old
+    :param opened: the signal to show large
     """
 
     names = param.List()
@@ -86,13 +86,13 @@ class Wall(JSComponent):
 
 
 class Comparison(JSComponent):
-    """Parameters against results, in a scatter and in parallel coordinates.
+    """Parameters against results, in a scatter plot and in parallel coordinates.
 
-    :param sent: JSON as ``runs_table.comparison`` makes it
-    :param importance: JSON of the ``result`` that settings are important for, their ``shares``, and a ``text``
-    :param across: the scatter's parameter, empty for the first
-    :param result: the scatter's result and the last of the parallel axes, empty for the first
-    :param axes: the parallel axes' parameters, empty for those that differ
+    :param sent: JSON of ``runs_table.comparison``
+    :param importance: JSON of a ``result``, the ``shares`` of the settings in it, and a ``text``
+    :param across: the parameter of the scatter plot; empty for the first
+    :param result: the result of the scatter plot, and the last of the parallel axes; empty for the first
+    :param axes: the parameters of the parallel axes; empty for the parameters that differ
     """
 
     sent = param.String()

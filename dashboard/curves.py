@@ -1,4 +1,4 @@
-"""Computation of lines from columns: smoothing, means over groups, bands, and no more points than a screen shows."""
+"""Computes lines from columns: smoothing, means over groups, bands, and thinning to the points that a screen shows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from rl_coach.runs.workers import RunSignals
 from .view import LARGEST_WINDOW
 
 POINTS_OF_A_CURVE = 1600
-"""About as many as a wide plot has pixels: the smallest and the largest value of every other pixel."""
+"""About the width of a plot in pixels: the smallest and the largest value of every second pixel."""
 _PARTS_OF_A_LINE = 20
 _LONGEST_TITLE = 44
 _ENDS_OF_WORDS = re.compile(r"[\W_]+")
@@ -34,7 +34,7 @@ AXIS_COLUMNS = {
     "steps": (TOTAL_STEPS,),
     "time": (WALL_CLOCK_MINUTES, WALL_CLOCK),
 }
-"""Columns that a run's places on each axis may be taken from."""
+"""The columns with the places of a run's rows, for each axis."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,9 @@ class Curve:
     """Line of the plot; every array is float64 [points].
 
     :param key: identifies the line over updates
-    :param raw: the values before smoothing, None if they are what is drawn
-    :param low: the lower edge of the band, None if there is none
-    :param count: how many runs each point is the mean of, None for a single run
+    :param raw: the values before smoothing, None without smoothing
+    :param low: the lower edge of the band, None without a band
+    :param count: number of runs in the mean at each point; None for a single run
     """
 
     key: tuple[str, str, str]
@@ -68,11 +68,11 @@ class Curve:
 
 
 def short_titles(labels: Sequence[str]) -> list[str]:
-    """Labels for a legend: if any is long, the words that all begin with become "…", and the middle of one that is
-    still long."""
+    """Labels for a legend. If any label is long, the words that all labels begin with become "…", and long labels are
+    cut in the middle."""
     if max(map(len, labels), default=0) <= _LONGEST_TITLE:
         return list(labels)
-    first, last = min(labels), max(labels)  # what both begin with, all begin with
+    first, last = min(labels), max(labels)  # a beginning that both share is shared by all
     same = next((place for place, (a, b) in enumerate(zip(first, last)) if a != b), 0)
     cut = max((match.end() for match in _ENDS_OF_WORDS.finditer(first[:same])), default=0)
     titles = [_without_middle(f"…{label[cut:]}" if cut > 1 else label) for label in labels]
@@ -116,10 +116,10 @@ def line_of(x: np.ndarray, y: np.ndarray, log_x: bool = False, log_y: bool = Fal
 
 
 def smooth(y: np.ndarray, kind: str, window: int) -> np.ndarray:
-    """Smooth values without NaN [points] over ``window`` of them, or over a twentieth of them where it is 0.
+    """Smooth values without NaN [points] over ``window`` of them, or over a twentieth of them if it is 0.
 
     ``window`` is the mean of the last ``window`` values (of fewer at the start); ``exponential`` weighs them by
-    (1 - 2 / (window + 1))^age, normalised, so that it lags as much as the window does.
+    (1 - 2 / (window + 1))^age, normalised, so that both have the same lag.
     """
     window = window or min(LARGEST_WINDOW, y.size // _PARTS_OF_A_LINE)
     if kind == "none" or window <= 1 or y.size == 0:
@@ -131,7 +131,7 @@ def smooth(y: np.ndarray, kind: str, window: int) -> np.ndarray:
 
 
 def thin(curve: Curve, x_range: tuple[float, float] | None = None, points: int = POINTS_OF_A_CURVE) -> Curve:
-    """Reduce points to those that can be seen: fine within ``x_range``, coarse outside, so panning shows no gap."""
+    """Keep only visible points: many within ``x_range``, few outside, so that panning shows no gap."""
     if curve.x.size <= points:
         return curve
     shape = curve.raw if curve.raw is not None else curve.y

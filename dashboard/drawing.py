@@ -1,4 +1,4 @@
-"""Lines that a view asks for: of runs, or of groups of runs."""
+"""The lines of a view: one for each run, or one for each group of runs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .view import X_AXES, View
 _NUM_PARTS = 5
 _NUM_DIFFERENCES = 6
 _MOST_SETTINGS = 4
-"""In the name of a run."""
+"""The largest number of settings in the name of a run."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def _settings(runs: Sequence[Run]) -> dict[str, str]:
 
 
 def _parts(run: Run, varied: Mapping[str, str]) -> list[str]:
-    """Properties that may tell a run from others. :param varied: short names of the settings that differ"""
+    """Properties that may distinguish a run from others. :param varied: short names of the settings that differ"""
     about = run.description
     known = {short: plain_value(about.parameters.get(name)) for name, short in varied.items()}
     settings = [f"{short}={value:g}" if isinstance(value, float) else f"{short}={value}"
@@ -82,7 +82,7 @@ def draw(
 ) -> Drawing:
     """The curves of a view.
 
-    :param files: the columns of the runs that could be read
+    :param files: the columns of the readable runs
     :param colour_of: the colour of a run's id, or of a group's name with ``group:`` before it
     """
     chosen = [runs[run_id] for run_id in view.runs if run_id in files]
@@ -186,11 +186,11 @@ EXPERIMENT = "experiment"
 def groups_of(runs: Sequence[Run], by: str) -> dict[str, list[Run]]:
     """Groups of independent runs, by their names.
 
-    Several agents of one experiment are not independent: each agent has a group of its own. Without a property to
-    group by, and within an experiment, runs of one group differ in nothing but their seeds. A mean over other runs
-    would hide their settings.
+    Several agents of one experiment are not independent: each agent has its own group. Without a property to group by,
+    and within an experiment, the runs of one group differ only in their seeds, because a mean over runs with different
+    settings would hide the settings.
 
-    :param by: as ``View.group``
+    :param by: the value of ``View.group``
     """
     if by in ("", EXPERIMENT):
         groups = _sides(runs, (lambda run: run.description.experiment) if by else (lambda run: ""))
@@ -199,10 +199,9 @@ def groups_of(runs: Sequence[Run], by: str) -> dict[str, list[Run]]:
 
 
 def sides_of(runs: Sequence[Run], by: str) -> dict[str, list[Run]]:
-    """Runs that are compared as one, by a name for them: groups or, without groups, runs that differ in nothing but
-    their seeds.
+    """Sides of a comparison, by their names: groups, or without groups, runs that differ only in their seeds.
 
-    :param by: as ``View.group``
+    :param by: the value of ``View.group``
     """
     if by:
         return groups_of(runs, by)
@@ -211,7 +210,8 @@ def sides_of(runs: Sequence[Run], by: str) -> dict[str, list[Run]]:
 
 
 def _sides(runs: Sequence[Run], name_of: Callable[[Run], str]) -> dict[str, list[Run]]:
-    """Runs that differ in nothing but their seeds. :param name_of: the beginning of a name; empty for none"""
+    """Runs that differ only in their seeds, by name. :param name_of: returns the beginning of a name, or an empty
+    text"""
     varied = varied_parameters([run.description for run in runs])
     settings = dict(zip(varied, short_names(varied)))
     parts = {run.id: _what_differs(run, name_of(run), settings) for run in runs}

@@ -1,4 +1,4 @@
-"""The importance of settings for a result: how much a random forest that predicts the result relies on each of them."""
+"""The importance of settings for a result: how much a random forest that predicts the result uses each of them."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _CAUTION = (
 
 @dataclass(frozen=True)
 class Importance:
-    """Answer of a forest about settings.
+    """The importance of settings, from a random forest.
 
-    :param shares: of the settings in the result, which sum to 1, the largest first; empty if there is no answer
-    :param text: how far they can be trusted, or why there is no answer
+    :param shares: shares of the settings in the result, the largest first, with the sum 1; empty without an answer
+    :param text: how reliable the shares are, or why there is no answer
     """
 
     shares: Mapping[str, float] = field(default_factory=dict)
@@ -35,8 +35,8 @@ class Importance:
 def importance(runs: Sequence[Mapping[str, Any]], names: Sequence[str], result: str) -> Importance:
     """The importance of settings for a result.
 
-    :param runs: values by the name of the setting or result; numbers, words, or None for what is not set
-    :param names: the settings; of those that tell the same runs apart, only the first is asked for
+    :param runs: values by the name of the setting or result; numbers, words, or None for missing values
+    :param names: the settings; if several settings always change together, only the first is used
     :param result: runs without a number for it do not count
     """
     if not is_installed("sklearn"):
@@ -58,7 +58,8 @@ def importance(runs: Sequence[Mapping[str, Any]], names: Sequence[str], result: 
 
 
 def _trust(explained: float, runs: int) -> str:
-    """:param explained: share of the variance that is predicted for runs that a tree has not seen; below 0 for none"""
+    """:param explained: the predicted share of the variance for runs that a tree has not seen; 0 or less predicts
+    nothing"""
     if explained <= 0:
         return f"Do not trust this: by {runs} runs, these settings do not predict the result."
     weak = "" if explained >= _MOST_OF_IT else " Most of the result comes from something else, such as the seed."
@@ -66,7 +67,7 @@ def _trust(explained: float, runs: int) -> str:
 
 
 def codes(values: Sequence[Any]) -> np.ndarray:
-    """Values as float64 [runs]: numbers as they are, words in the order of the alphabet, what is not set below all."""
+    """Values as float64 [runs]: numbers unchanged, words by their alphabetical rank, missing values below all."""
     there = [value for value in values if value is not None]
     if all(isinstance(value, (int, float)) for value in there):
         lowest = min(map(float, there), default=0.0) - 1.0
@@ -76,7 +77,7 @@ def codes(values: Sequence[Any]) -> np.ndarray:
 
 
 def _distinct(columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Those columns that differ, the first of each that sort the runs alike, as many as a forest reads quickly."""
+    """The columns with different values. Of columns that group the runs equally, only the first; limited in number."""
     found: dict[bytes, str] = {}
     for name, values in columns.items():
         order = np.unique(values, return_inverse=True)[1]

@@ -1,4 +1,4 @@
-"""Serving of a run's GIFs and videos, and of no other files."""
+"""Serves the GIFs and videos of runs, and no other files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SUFFIXES = (".gif", ".mp4", ".webm")
 class MediaHandler(StaticFileHandler):
     """Handler that serves ``<run>/gifs/*`` and ``<run>/videos/*`` below the experiments directory.
 
-    Anything else, and anything that a link or ``..`` leads out of the directory, is refused with 403.
+    Other files, and paths that leave the directory by a link or ``..``, are refused with 403.
     """
 
     def initialize(self, path: str, *args: Any, **kwargs: Any) -> None:
@@ -26,7 +26,7 @@ class MediaHandler(StaticFileHandler):
     def validate_absolute_path(self, root: str, absolute_path: str) -> str | None:
         """The file to serve.
 
-        :raises HTTPError: 403 for a path outside, 404 for a file that is not there
+        :raises HTTPError: 403 for a path outside, 404 for a missing file
         """
         real = pathlib.Path(os.path.realpath(absolute_path))
         if not is_media(real, pathlib.Path(root)):

@@ -1,4 +1,4 @@
-"""Open page: its widgets, and the answers to their use and to runs that grow."""
+"""The page: its widgets, and its reactions to the user and to new rows of runs."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ _HERE = Path(__file__).parent
 _WIDGETS = (_HERE / "widgets.css").read_text()
 _EPISODE_SIGNALS_AT_FIRST = 1
 _PATIENCE_MILLISECONDS = 100
-"""A drawing that takes longer is awaited with the plot hidden, so that old lines are not taken for new ones."""
+"""The plot is hidden if a drawing takes longer, so that users do not mistake old lines for new ones."""
 _FIRST_PART_SECONDS = 1.5
 _NEXT_PART_SECONDS = 2.5
 _SHARE_OF_PARTS = 4
-"""Of reading, so many times as long goes by between two drawings of a part as drawing one takes."""
+"""The time of reading between two partial drawings is this many times the time of one drawing."""
 _POINTS_OF_A_CHART = 160
 _DRAWS_NOTHING_NEW = {
     *("zoom", "filter", "regex", "sort", "live", "tab", "episode", "steps", "columns", "archived", "pins"),
@@ -64,13 +64,13 @@ _logger = logging.getLogger(__name__)
 
 
 class _Superseded(Exception):
-    """Raised in a reader whose result is no longer wanted."""
+    """Raised in a reader to cancel it, because its result is not needed any more."""
 
 
 class Page:
-    """A view of a store in one browser tab.
+    """The page in one browser tab.
 
-    ``view`` is the only state; every widget writes one of its fields through ``change`` and shows it again.
+    ``view`` is the only state. Every widget writes one of its fields through ``change``, and shows the field.
 
     :param query: the query string of the page's address
     """
@@ -113,10 +113,10 @@ class Page:
 
     @property
     def theme(self) -> str:
-        """``light`` or ``dark``; light until the browser has told what it prefers."""
+        """``light`` or ``dark``; light before the browser has reported its preference."""
         return self.view.theme or "light"
 
-    # What is on the page
+    # the contents of the page
 
     def _build(self) -> None:
         self.bar = Bar(live=self.view.live, theme=self.view.theme, sizing_mode="stretch_width")
@@ -135,7 +135,7 @@ class Page:
         self._build_tabs()
         self._build_shown()
         self.cover = pn.pane.HTML("", stylesheets=[_WIDGETS], sizing_mode="stretch_both", margin=0)
-        # What comes from the browser together is taken together: what is written back meanwhile would undo the rest.
+        # Process changes that arrive together in one step. Writing one back meanwhile would undo the others.
         self.bar.param.watch(self._on_own_component, ["live", "theme"])
         self.bar.param.watch(self._on_query, "query")
         self.table.param.watch(lambda event: self.in_order(self.table.send_all), "asked")
@@ -227,7 +227,7 @@ class Page:
         self.wall.param.watch(lambda event: self.in_order(partial(self._open_chart, event.new)), "opened")
         view = self.view
         self.compared = Comparison(across=view.across, result=view.result, axes=list(view.axes), **whole)
-        # Columns of their own, as a page's own component is always displayed.
+        # An own component is always displayed, so it needs a column that can be hidden.
         self.wall_tab = pn.Column(self.wall, visible=False, **whole)
         self.compare_tab = pn.Column(self.compared, visible=False, **whole)
         self.compared.param.watch(self._on_own_component, ["across", "result", "axes"])
@@ -235,14 +235,14 @@ class Page:
             self.plot_tab, self.wall_tab, self.compare_tab, self.videos_tab, self.parameters_tab, **whole
         )
 
-    # What happens
+    # reactions
 
     def in_order(self, work: Callable[[], None]) -> None:
-        """Run this after everything that was requested before, and then send all its changes.
+        """Run a function after everything that was requested before, then send all its changes to the browser.
 
         Panel sends a change immediately if it can, and otherwise later: a change to a widget may then arrive before the
-        widget itself, and some changes never arrive. Bokeh sends what one of its ticks has changed in the order of the
-        changes.
+        widget itself, and some changes never arrive. Bokeh sends the changes of one of its ticks in their
+        order.
         """
         if self._document is None:
             work()
@@ -281,14 +281,14 @@ class Page:
         self.in_order(partial(self.change, **changes))
 
     def change(self, **changes: Any) -> None:
-        """Change the view, and show it."""
+        """Change fields of the view, and show the view."""
         view = replace(self.view, **changes)
         if any(getattr(view, name) != getattr(self.view, name) for name in ("x", "log_x", "log_y")):
             view = replace(view, zoom=())
         self._go_to(view)
 
     def visit(self, query: str) -> None:
-        """Show the view of an address: the user has gone back or forward in the browser's history."""
+        """Show the view of an address, after the user has gone back or forward in the browser's history."""
         whole = self.store.addresses.whole(query)
         if whole is not None and whole != to_query(self.view):
             view = from_query(whole)
@@ -312,7 +312,7 @@ class Page:
         self.show(changed)
 
     def _keep_colours(self) -> None:
-        """Give each selected run a colour of its own, which it keeps as long as it is selected."""
+        """Give each selected run its own colour. The run keeps the colour while it is selected."""
         runs = self.view.runs
         keep = {run_id: colour for run_id, colour in self._colours.items() if run_id in runs or ":" in run_id}
         for run_id in runs:
@@ -379,7 +379,7 @@ class Page:
             self._writing_widgets = False
 
     def look(self) -> None:
-        """Show what has changed on disk since the last look, and how far a drawing is; called regularly."""
+        """Show changes on disk since the last call, and the progress of a drawing. Called regularly."""
         self._show_whether_computing()
         if self.store.version == self._seen_version:
             return
@@ -388,7 +388,7 @@ class Page:
         self._seen_version = self.store.version
         self._show_cover()
         if not self.store.scanned.is_set():
-            # What to plot, and the colours of groups, depend on all runs.
+            # The choice of runs and the colours of groups depend on all runs.
             self._show_table()
             return
         if self._first_look and self.store.runs:
@@ -406,8 +406,8 @@ class Page:
             self._show_tab()
 
     def _begin(self) -> None:
-        """Choose what to show where the address does not say it: the newest run and its reward or, where it was started
-        together with others, the interquartile mean of them all."""
+        """Choose the runs and signals that the address does not name: the newest run and its reward. If the run was
+        started together with others, choose the interquartile mean of all of them."""
         self._first_look = False
         runs = self.store.runs
         view = self.view
@@ -435,7 +435,7 @@ class Page:
         return any(signal in self.store.runs[run_id].names for run_id in view.runs if run_id in self.store.runs)
 
     def _first_signal(self, view: View) -> tuple[str, ...]:
-        """The evaluation reward; where nothing was evaluated yet, that of training or what else there is."""
+        """The evaluation reward; without an evaluation the training reward, or else the first signal of the runs."""
         chosen = [self.store.runs[run_id] for run_id in view.runs if run_id in self.store.runs]
         if any(math.isfinite(run.summary.last_evaluation_reward) for run in chosen):
             return (EVALUATION_REWARD,)
@@ -518,7 +518,7 @@ class Page:
         tab = self.view.tab
         self.plot_tab.visible = tab == "plot"
         if tab == "episodes" and self.episodes is None:
-            # Made when it is first wanted: a page without it is there sooner.
+            # Created at its first use, so that the page opens faster.
             self.episodes = EpisodesPanel(self)
             self.shown.append(self.episodes.panel)
         if self.episodes is not None:
@@ -555,11 +555,11 @@ class Page:
         runs = self.store.runs
         return [runs[run_id] for run_id in self.view.runs if run_id in runs]
 
-    # Reading and computing, off the page's thread
+    # reading and computing, outside the page's thread
 
     def redraw(self) -> None:
-        """Read missing columns and draw, without blocking the page; calls during this work are merged into one more
-        call.
+        """Read missing columns and draw, without blocking the page. Calls during this work lead to one more
+        drawing.
         """
         if not self._loaded or not self.store.scanned.is_set():
             return
@@ -578,12 +578,12 @@ class Page:
 
     @property
     def _is_stale(self) -> bool:
-        """True while the lines on the page are not those of the settings."""
+        """True while the lines on the page do not match the settings."""
         return self._shown_settings != self._settings
 
     def _show_whether_computing(self) -> None:
-        """Cover lines that are not those of the settings, and say how far the new ones are; say also what is missing
-        beside those that are only some of them."""
+        """Cover lines that do not match the settings, with the progress of the new lines. If only a part of the lines
+        is drawn, show the progress next to them."""
         works = self._drawing is not None and self.view.tab == "plot"
         done, total = self._progress
         text = f"Reading {done} of {total} runs …" if done < total else "Computing …"
@@ -591,8 +591,8 @@ class Page:
         self.bar.reading = text if works and self._shows_a_part and not self._is_stale else ""
 
     def begin(self) -> None:
-        """Draw and keep looking from now on, as the browser has loaded the page. Whatever changes between the page's
-        making and its loading may never reach the browser."""
+        """Start drawing and looking. Called when the browser has loaded the page, because earlier changes may never
+        reach the browser."""
         self._loaded = True
         self.in_order(self.look)
         self.in_order(self.redraw)
@@ -609,14 +609,14 @@ class Page:
             raise _Superseded
 
     def _show_part(self, drawing: Drawing, settings: int) -> None:
-        """Show those of the lines that can be drawn already."""
+        """Show the lines that are already computed."""
         if self._drawing is not None and settings == self._settings:
             self._shown_settings, self._shows_a_part = settings, True
             self._draw(drawing)
             self.in_order(self._show_whether_computing)
 
     def _fill_wall(self) -> None:
-        """Send the charts in sight that the browser does not have as they are now."""
+        """Send the visible charts that the browser does not have or has in an old state."""
         if self.view.tab != "charts" or not self._loaded or not self.store.scanned.is_set():
             return
         view, wanted = self.view, tuple(self.wall.wanted)
@@ -656,7 +656,7 @@ class Page:
             self.wall.sent = sent
 
     def _result_of(self, future: Future) -> Any:
-        """Result of a computation; None if it failed, which is said on the page and in the log."""
+        """Result of a computation; None if it failed. The error is shown on the page and written to the log."""
         if future.cancelled():
             return None
         error = future.exception()
@@ -686,8 +686,8 @@ class Page:
         self._weigh(data)
 
     def _compared_runs(self) -> tuple[list[Run], bool]:
-        """The selected runs, or all that have trained if fewer than two are selected; and whether they are the selected
-        ones. An evaluation has the settings of the run that it evaluates, which would count twice."""
+        """The selected runs, or all training runs if fewer than two are selected; and True if they are the selected
+        runs. Evaluations are left out, because their settings would count twice."""
         chosen = self.chosen()
         if len(chosen) > 1:
             return chosen, True
@@ -695,7 +695,7 @@ class Page:
         return [run for run in runs if not (run.annotation.archived or run.description.evaluates_only)], False
 
     def _weigh(self, data: Mapping[str, Any]) -> None:
-        """Find how important each setting is for the result, off the page's thread, unless it has been found."""
+        """Compute the importance of each setting for the result outside the page's thread, unless it is known."""
         result = self.view.result if self.view.result in data["results"] else data["results"][0]
         values = [run["values"] for run in data["runs"]]
         weighed = result, [[run.get(name) for name in (*data["settings"], result)] for run in values]
@@ -710,10 +710,10 @@ class Page:
         if found is not None and weighed is self._weighed and not self._closed:
             self.compared.importance = json.dumps({"result": weighed[0], "shares": found.shares, "text": found.text})
 
-    # What the user does with runs
+    # actions of the user on runs
 
     def _do(self, told: str) -> None:
-        """Do what the table was told, and answer."""
+        """Do the action that the table has sent, and answer. :param told: JSON of the action"""
         asked = json.loads(told)
         try:
             text, undo = self._done(asked["what"], asked["ids"], asked["changes"])
@@ -724,7 +724,7 @@ class Page:
         self.look()
 
     def _done(self, what: str, run_ids: list[str], changes: dict[str, Any]) -> tuple[str, bool]:
-        """Do it; what to say then, and whether it can be taken back."""
+        """Do an action. :return: the text of the answer, and True if the action can be undone"""
         if what == "columns":
             self.change(columns=USUAL_COLUMNS)
             return "", False
@@ -738,7 +738,7 @@ class Page:
             moved, self._moved = self._moved, []
             take_back(moved)
             return "Taken back", False
-        raise CoachError(f"the dashboard knows no '{what}'")
+        raise CoachError(f"the dashboard does not know '{what}'")
 
     def _hand_back(self, future: Future, settings: int) -> None:
         self.in_order(partial(self._show_drawing, future, settings))
@@ -752,7 +752,7 @@ class Page:
         if self._draw_again:
             self._draw_again = False
             self.redraw()
-        # on its own, because Panel sends it at once: ahead of the lines it would uncover the old ones
+        # in order, because Panel would send it at once: before the new lines it would uncover the old lines
         self.in_order(self._show_whether_computing)
 
     def _draw(self, drawing: Drawing) -> None:
@@ -762,7 +762,7 @@ class Page:
         elif drawing.message:
             self._set(self.plot_message, message(drawing.message))
         self.plot_message.visible = not drawing.curves
-        # The figure itself: a pane would show it before there is anything to see.
+        # Hide the figure itself, because its pane would show an empty figure.
         self._plot.figure.visible = bool(drawing.curves)
         can_be_saved = bool(drawing.curves) and not self._shows_a_part
         self.pictures.ready, self.csv.disabled = can_be_saved, not can_be_saved
@@ -775,19 +775,19 @@ class Page:
         return io.BytesIO(curves_as_csv(curves, X_AXES[self.view.x], self.view.zoom).encode())
 
     async def _export_report(self) -> io.BytesIO:
-        """The report of ``coach compare`` on the runs that are compared."""
+        """The report of ``coach compare`` on the compared runs."""
         sides = sides_of(self._compared_runs()[0], self.view.group)
         groups = {name: [csv.path for run in runs for csv in run.csvs] for name, runs in sides.items()}
         return io.BytesIO((await asyncio.wrap_future(self._pool.submit(_report_on, groups))).encode())
 
     def close(self) -> None:
-        """The tab was closed."""
+        """Stop the work of a closed tab."""
         self._closed = True
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 
 class _Progress:
-    """Listener to a reading, which draws every so often what has been read, until a plot is full of lines."""
+    """Listener of a reading. It draws the runs read so far from time to time, until the plot has all its lines."""
 
     def __init__(self, page: Page, view: View, runs: dict[str, Run], settings: int):
         self._page, self._view, self._runs, self._settings = page, view, runs, settings
@@ -797,7 +797,7 @@ class _Progress:
     def __call__(self, done: int, total: int, files: Mapping[str, RunSignals]) -> None:
         self._page._note_progress(done, total, self._settings)
         if done == total:
-            # now, because the page is busy with the lines before it looks again
+            # now, because the page draws the lines before its next look
             self._page.in_order(self._page._show_whether_computing)
         started = time.monotonic()
         if started < self._next or done == total or self._drawn >= MOST_CURVES:
@@ -865,7 +865,7 @@ class EpisodesPanel:
             self.page.change(episode=episodes[min(max(place, 0), len(episodes) - 1)])
 
     def show(self) -> None:
-        """Show the episode that the view names, or the newest."""
+        """Show the episode of the view, or the newest episode."""
         chosen = self.page.chosen()
         csvs = {csv.path: csv for run in chosen for csv in run.csvs}
         found = {path: files for path, csv in csvs.items() if (files := _episodes_of(csv))}
@@ -917,8 +917,8 @@ class EpisodesPanel:
 
 
 def _age_of(run: Run) -> tuple[bool, bool, bool, bool, float, float]:
-    """Key that is larger for newer runs; one in progress is newer than any that has ended, and one that failed, only
-    evaluated, is archived or without a signal, is older than any other."""
+    """A sort key, larger for newer runs. A running run is newer than any run that has ended. Runs that failed, only
+    evaluated, are archived or have no signal are older than all others."""
     trained = not run.description.evaluates_only and not run.annotation.archived
     state = run.state != FAILED, run.state == RUNNING
     return len(run.names) > 1, trained, *state, run.description.start or run.modified, run.modified
@@ -932,7 +932,7 @@ def _episodes_of(run: Run) -> dict[int, Path]:
 
 
 def _labels_of_csvs(runs: list[Run]) -> dict[str, str]:
-    """A label for each CSV: its run's, and the worker where there are several."""
+    """A label for each CSV: the run's label, and the worker's number if there are several workers."""
     labels = labels_of(runs)
     return {
         csv.path: f"{labels[run.id]} · worker {csv.description.worker}" if run.workers else labels[run.id]
@@ -942,7 +942,7 @@ def _labels_of_csvs(runs: list[Run]) -> dict[str, str]:
 
 
 def _report_on(groups: Mapping[str, Sequence[str]]) -> str:
-    """The report on groups of runs as HTML, or the reason why there is none."""
+    """The report on groups of runs as HTML, or the reason why they cannot be compared."""
     try:
         sections = report.sections_of(compare_groups(groups))
     except CoachError as error:
@@ -955,7 +955,7 @@ def _counted(runs: int) -> str:
 
 
 def _line_of_chart(curve: Curve, title: str, theme: str) -> dict[str, Any]:
-    """A curve as the wall draws it: no more points than a small chart has pixels, in five digits."""
+    """A curve for a small chart: no more points than the chart has pixels, with five digits."""
     curve = thin(curve, points=_POINTS_OF_A_CHART)
     line: dict[str, Any] = {"label": title, "colour": line_colour(curve.colour, theme)}
     for name in ("x", "y", "low", "high"):
@@ -970,7 +970,7 @@ def _segments(options: dict[str, str], common: dict[str, Any]) -> pn.widgets.Rad
 
 
 def _switch(text: str, **settings: Any) -> pn.widgets.CheckBoxGroup:
-    """Checkbox whose words can be clicked too, which those of a ``Checkbox`` cannot."""
+    """A checkbox. Its text can be clicked too, unlike the text of Panel's ``Checkbox``."""
     return pn.widgets.CheckBoxGroup(options=[text], css_classes=["check"], **settings)
 
 

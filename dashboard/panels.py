@@ -44,7 +44,7 @@ def no_experiments(root: pathlib.Path, exists: bool) -> str:
 def parameters_table(
     runs: Sequence[Run], colours: Mapping[str, int], theme: str, words: str, only_differences: bool
 ) -> str:
-    """The parameters of runs side by side; those that differ are marked.
+    """The parameters of runs side by side; differing parameters are marked.
 
     :param words: show only parameters whose name or value contains this, ignoring case
     """
@@ -52,7 +52,7 @@ def parameters_table(
         return message("Select a run in the table above to see its parameters; select several to compare them.")
     shown = list(runs[:MOST_COMPARED])
     if not any(run.description.parameters for run in shown):
-        return message("No parameters: there is no JSON of the same name beside this CSV.")
+        return message("No parameters: there is no JSON of the same name next to this CSV.")
     names = sorted({name for run in shown for name in run.description.parameters})
     rows = [_parameter_row(name, shown) for name in names]
     kept = [
@@ -97,7 +97,7 @@ def _parameter_html(row: tuple[Any, ...], mark: bool) -> str:
 
 
 def _breakable(name: str) -> str:
-    """A dotted name whose line may break between its words."""
+    """A dotted name as HTML that may break between its words."""
     return re.sub(r"(?<=\w)([._])(?=[a-z])", r"\1<wbr>", html.escape(name))
 
 

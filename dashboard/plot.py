@@ -1,4 +1,4 @@
-"""The Bokeh figure: made once, then given new data without touching what the user zoomed into."""
+"""The Bokeh figure: it is created once, then it gets new data and keeps the user's zoom."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from bokeh.plotting import figure
 from .colours import DASHES, PLOT, line_colour
 from .curves import Curve, bounds, short_titles, thin
 
-# A figure is made before there is something to draw, and hidden as long.
+# The figure is created before there is anything to draw, and is hidden until then.
 silence(MISSING_RENDERERS, True)
 
 MOST_LEGEND_ENTRIES = 24
@@ -140,9 +140,10 @@ class SignalPlot:
         return legend
 
     def set_theme(self, theme: str) -> None:
-        """Draw in light or dark colours; the curves are drawn so with the next ``show``.
+        """Draw in light or dark colours; the curves change with the next ``show``.
 
-        They may be on their way to the browser still, which must not hear of a change to what it does not have yet.
+        The curves may not have reached the browser yet, and a change of a model that it does not have is an error
+        there.
         """
         self._theme = theme
         colours = PLOT[theme]
@@ -159,16 +160,16 @@ class SignalPlot:
         self.legend.label_text_color = colours["ink"]
 
     def show(self, curves: Sequence[Curve], x_label: str, left_label: str, right_label: str) -> None:
-        """Draw these curves, those that stay only with new data; keep the ranges if the user set them."""
+        """Draw these curves. Curves that exist get only new data. Ranges that the user has set are kept."""
         self._take_ranges()
         self._curves = list(curves[:MOST_CURVES])
         document = self.figure.document
-        # Bokeh looks through all models of the page after each line that is added: here once, after the last.
+        # Bokeh searches all models of the page after each added line. Frozen, it does so once, after the last line.
         with document.models.freeze() if document is not None else contextlib.nullcontext():
             self._show(x_label, left_label, right_label)
 
     def _show(self, x_label: str, left_label: str, right_label: str) -> None:
-        # The axes first, because the browser gets one change after the other: no line is seen on axes of other lines.
+        # The axes first: the browser applies the changes in order, and lines must not appear on old axes.
         plot = self.figure
         plot.xaxis.axis_label, plot.yaxis[0].axis_label = x_label, left_label
         self.right_axis.axis_label = right_label
@@ -207,9 +208,9 @@ class SignalPlot:
             raw = self.figure.line(x="x", y="raw", line_color=colour, line_alpha=0.22, line_width=1, **where)
             renderers.append(raw)
         line = self.figure.line(x="x", y="y", line_color=colour, line_dash=dash, line_width=1.8, **where)
-        if curve.x.size == 1:  # a line through one point is not seen
+        if curve.x.size == 1:  # a line with one point is invisible
             renderers.append(self.figure.scatter(x="x", y="y", color=colour, size=7, **where))
-        # Far wider than the line and never seen: what the mouse has to come near to.
+        # An invisible wide line, so that the mouse need not hit the line exactly.
         near = self.figure.line(x="x", y="y", line_alpha=0, line_width=_NEAR, name=curve.label, **where)
         return _Drawn(source, [*renderers, line], near, style)
 
@@ -257,7 +258,7 @@ class SignalPlot:
         return tuple(ranges)
 
     def set_zoom(self, zoom: tuple[float, ...]) -> None:
-        """Show these ranges from now on; an empty tuple shows everything and follows what comes."""
+        """Show these ranges from now on. An empty tuple shows everything, including later rows."""
         self._zoom = tuple(zoom)
         self._refine()
         self.fit()
@@ -273,7 +274,7 @@ class SignalPlot:
                 drawn.source.data = data
 
     def _take_ranges(self) -> None:
-        """Take over what the user has zoomed or panned to since ``fit``."""
+        """Store the ranges that the user has zoomed or panned to since ``fit``."""
         numbers = [number for axis in self._ranges for number in (axis.start, axis.end)]
         ranges = tuple(float(number) for number in numbers if isinstance(number, (int, float)))
         if len(ranges) != 6 or not all(math.isfinite(number) for number in ranges):

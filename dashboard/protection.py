@@ -17,13 +17,13 @@ _WILDCARDS = {"0.0.0.0", "::", ""}
 _SCRIPT = re.compile(rb"<script(?=[\s>])", re.IGNORECASE)
 _POLICY = (
     "default-src 'none'",
-    # Panel makes modules of the page's own components, each as a blob.
+    # Panel loads each of the page's own components as a module from a blob.
     "script-src 'self' blob: 'nonce-{nonce}'",
     "style-src 'self' 'unsafe-inline'",
     "img-src 'self' data: blob:",
     "media-src 'self'",
     "font-src 'self' data:",
-    # es-module-shims reads them back.
+    # es-module-shims reads these blobs.
     "connect-src 'self' blob:",
     "base-uri 'none'",
     "form-action 'none'",
@@ -47,13 +47,13 @@ def _addresses() -> set[str]:
 
 
 def origins(hosts: Iterable[str]) -> list[str]:
-    """Origins whose pages may talk to the server: these hosts under any port, so that SSH forwarding works."""
+    """The origins of pages that may connect to the server: these hosts with any port, so that SSH forwarding works."""
     return [f"[{host}]:*" if ":" in host else f"{host}:*" for host in sorted(hosts)]
 
 
 def protect(application: Application, hosts: set[str]) -> None:
     """Refuse requests to other host names and malformed ones; give every page its content security policy."""
-    told = {"status": 403, "text": "The dashboard was not told of this host name: start it with --allow-host NAME."}
+    told = {"status": 403, "text": "The dashboard does not accept this host name: start it with --allow-host NAME."}
     rules = [
         Rule(_OtherHost(hosts), _Refusal, told),
         Rule(_Malformed(), _Refusal, {"status": 404, "text": "Not found."}),
@@ -63,26 +63,26 @@ def protect(application: Application, hosts: set[str]) -> None:
 
 
 class _OtherHost(Matcher):
-    """Fits requests under a name that the server was not told of.
+    """Matches requests under a host name that the server does not accept.
 
-    A site may let its own name point to this machine (DNS rebinding); the browser then takes its scripts for the
-    page's own, and only the name still tells them apart.
+    A foreign site may let its own name point to this machine (DNS rebinding). The browser then treats its scripts as
+    the page's own; only the host name reveals them.
     """
 
     def __init__(self, hosts: set[str]):
         self._hosts = hosts
 
     def match(self, request: HTTPServerRequest) -> dict[str, Any] | None:
-        """An empty dictionary for a request that is to be refused, None for any other."""
+        """An empty dictionary to refuse a request; None to accept it."""
         return None if host_of(request.headers.get("Host", "")) in self._hosts else {}
 
 
 class _Malformed(Matcher):
-    """Fits requests that the handlers of Tornado, Bokeh and Panel fail on: a zero byte in a path, a name that begins
-    with a dot, a query that is not UTF-8, and questions of other sites (OPTIONS), which get no answer here anyway."""
+    """Matches requests that make the handlers of Tornado, Bokeh and Panel fail: a zero byte in a path, a name that
+    begins with a dot, or a query that is not UTF-8. OPTIONS requests of other sites are refused, too."""
 
     def match(self, request: HTTPServerRequest) -> dict[str, Any] | None:
-        """An empty dictionary for a request that is to be refused, None for any other."""
+        """An empty dictionary to refuse a request; None to accept it."""
         path = unquote(request.path)
         try:
             unquote(request.query, errors="strict")
@@ -112,8 +112,8 @@ class _Refusal(RequestHandler):
 
 
 class _Policy(OutputTransform):
-    """Adds the headers to each answer. The scripts of a page carry a number that is drawn for it and that no script
-    carries which comes into the page later."""
+    """Adds the security headers to each answer. The scripts of a page carry a random number; scripts that enter the
+    page later do not have it and are blocked."""
 
     def transform_first_chunk(
         self, status_code: int, headers: HTTPHeaders, chunk: bytes, finishing: bool

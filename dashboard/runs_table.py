@@ -1,4 +1,4 @@
-"""Table of runs; only changed rows are sent to the browser."""
+"""The table of runs. Only changed rows are sent to the browser."""
 
 from __future__ import annotations
 
@@ -55,21 +55,21 @@ RESULTS = {
     "Minutes": lambda summary: summary.minutes,
 }
 MOST_SETTINGS = 6
-"""Columns of settings that differ, unless the user chooses others."""
+"""The largest number of columns for differing settings, unless the user chooses columns."""
 PARAMETER = "parameter:"
-"""Before the name of a parameter whose column is in the table."""
+"""The prefix of a column that shows a parameter."""
 
 
 class RunsTable(JSComponent):
     """The table in the browser. Filtering, sorting and selecting happen there, at once.
 
-    :param asked: the browser counts it up when it has a new table, and wants every row then
-    :param sent: JSON: ``rows`` as ``row_of`` makes them, ``whole`` if they are all, otherwise those that are new or
-        changed, and the ids of those that are ``gone``
+    :param asked: a counter; the browser increases it when it has a new table and needs all rows
+    :param sent: JSON: ``rows`` of ``row_of``; ``whole`` if these are all rows, otherwise new and changed rows; and the
+        ids of ``gone`` runs
     :param selected: ids in the order of their selection
-    :param columns: the columns after the run's name, and which are ``offered``: JSON of key, title and heading
-    :param told: JSON of what the user wants done: ``what``, the ``ids`` and the ``changes``
-    :param answer: JSON of what was done: a ``text``, and whether it can be taken back: ``undo``
+    :param columns: the columns after the run's name, and the ``offered`` columns: JSON of key, title and heading
+    :param told: JSON of the user's action: ``what``, the ``ids`` and the ``changes``
+    :param answer: JSON of the result: a ``text``, and ``undo`` if the action can be undone
     """
 
     asked = param.Integer()
@@ -94,7 +94,7 @@ class RunsTable(JSComponent):
         self._rows: dict[str, dict[str, Any]] = {}
 
     def show_rows(self, rows: Iterable[dict[str, Any]]) -> None:
-        """Show these rows: send those that differ from what the browser has."""
+        """Show these rows: send the rows that differ from the browser's rows."""
         before, self._rows = self._rows, {row["id"]: row for row in rows}
         changed = [row for run_id, row in self._rows.items() if before.get(run_id) != row]
         gone = [run_id for run_id in before if run_id not in self._rows]
@@ -106,7 +106,7 @@ class RunsTable(JSComponent):
         self._send(list(self._rows.values()), [], whole=True)
 
     def _send(self, rows: list[dict[str, Any]], gone: list[str], whole: bool) -> None:
-        # As text: Bokeh's own encoding of a thousand rows takes ten times as long.
+        # JSON text, because Bokeh's own encoding of a thousand rows takes ten times as long.
         self.sent = json.dumps({"whole": whole, "asked": self.asked, "rows": rows, "gone": gone})
 
 
@@ -115,9 +115,9 @@ def rows_of(
 ) -> list[dict[str, Any]]:
     """The table's rows.
 
-    :param group: what to group by, empty for nothing
-    :param colours: the colour of each run that is drawn, by its id
-    :param columns: the columns shown; of parameters only these are told
+    :param group: the property that groups the rows; empty for none
+    :param colours: the colours of the drawn runs, by id
+    :param columns: the shown columns; parameters without a column are left out of the rows
     """
     directories = Counter(os.path.dirname(run.path) for run in runs.values())
     parameters = [column[len(PARAMETER) :] for column in columns if column.startswith(PARAMETER)]
@@ -131,7 +131,7 @@ def rows_of(
 def row_of(
     run: Run, group: str, colour: str, alone: bool, now: float, parameters: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """A run as a row: words, numbers, and None for what is not known."""
+    """A run as a row: words, numbers, and None for unknown values."""
     about, summary = run.description, run.summary
     minutes = summary.minutes
     if not math.isfinite(minutes) and about.start is not None:
@@ -175,7 +175,7 @@ def _results(summary: Summary) -> dict[str, float | None]:
 
 
 def _worker_row(worker: Run) -> dict[str, Any]:
-    """Make the line of a worker, below its run."""
+    """The row of a worker, below the row of its run."""
     about = worker.description
     return {
         "name": f"worker {about.worker}",
@@ -190,8 +190,8 @@ _STEPS = re.compile(rf"({'|'.join(UNITS)})\((\d+)\)")
 
 
 def plain_value(value: Any) -> Any:
-    """A parameter as JSON has it: a number that is one, None, or words. A number of steps is short, ``400 steps``: all
-    columns that show ``EnvironmentSteps(...)`` are cut off before the number."""
+    """A parameter for JSON: a number, None, or words. A number of steps is shortened to ``400 steps``, because narrow
+    columns would cut ``EnvironmentSteps(...)`` off before the number."""
     if isinstance(value, str) and (steps := _STEPS.fullmatch(value)):
         return f"{steps[2]} {PLURALS[UNITS[steps[1]]]}"
     if value is None or (isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)):
@@ -202,7 +202,7 @@ def plain_value(value: Any) -> Any:
 def offered_columns(
     differing: Sequence[str], others: Iterable[str], shown: Sequence[str]
 ) -> list[tuple[str, str, str]]:
-    """Key, title and heading of every column that the table can have, those that tell runs apart first."""
+    """Key, title and heading of every column that the table can have. Columns that distinguish runs come first."""
     asked = [column[len(PARAMETER) :] for column in shown if column.startswith(PARAMETER)]
     rest = [name for name in dict.fromkeys([*asked, *others]) if name not in set(differing)]
     return [
@@ -213,11 +213,11 @@ def offered_columns(
 
 
 def group_options(varied: Sequence[str], differing: Sequence[str], asked: str) -> dict[str, str]:
-    """Names that runs can be grouped by, by their titles: first the settings that users varied, under short names.
+    """Properties that can group runs, by title. Settings that users varied come first, under short names.
 
-    :param varied: as ``store.varied_parameters`` finds them
-    :param differing: the parameters that are not the same in all runs
-    :param asked: what they are grouped by now; it is always there
+    :param varied: the result of ``store.varied_parameters``
+    :param differing: the parameters that differ between runs
+    :param asked: the present property; it is always included
     """
     settings = dict(zip(short_names(varied), varied))
     offered = {*varied, *GROUPINGS}
@@ -229,7 +229,7 @@ def group_options(varied: Sequence[str], differing: Sequence[str], asked: str) -
 
 
 def short_names(names: Sequence[str]) -> list[str]:
-    """The last parts of dotted names, as many of them as tell the names apart."""
+    """The last parts of dotted names, as many parts as make the names different."""
     parts = [name.split(".") for name in names]
     shortest = []
     for one in parts:
@@ -241,10 +241,9 @@ def short_names(names: Sequence[str]) -> list[str]:
 def shown_columns(
     columns: Sequence[str], varied: Sequence[str], rows: Sequence[Mapping[str, Any]] | None = None
 ) -> tuple[str, ...]:
-    """The columns of the table: those that the user chose or, if these are the usual ones, also the settings that
-    differ.
+    """The columns of the table: the user's columns. If these are the usual columns, differing settings are added.
 
-    :param rows: those of the table; of the usual columns, those that are empty in all of them are left out
+    :param rows: the rows of the table; usual columns that are empty in all rows are left out
     """
     if tuple(columns) != USUAL_COLUMNS:
         return tuple(columns)
@@ -287,25 +286,25 @@ def comparison(
 
 
 def name_of(run: Run, group: str) -> str:
-    """Name of a run in the table. Under the heading of its experiment, that is its directory's name."""
+    """Name of a run in the table. Under the heading of its experiment it is the directory's name."""
     if group != "experiment" or run.annotation.name:
         return run.title
     return os.path.basename(os.path.dirname(run.path)) or run.title
 
 
 def detail_of(run: Run) -> str:
-    """Workers and agent, which tell a run from the others in its directory."""
+    """Workers and agent, to distinguish a run from others in its directory."""
     source = run.description.source.rpartition(".")[2]
     return " · ".join(part for part in (workers_of(run), source) if part)
 
 
 def workers_of(run: Run) -> str:
-    """Number of a run's workers; empty for one that has no others."""
+    """Number of a run's workers; empty for a single worker."""
     return f"{len(run.workers)} workers" if run.workers else ""
 
 
 def group_of(run: Run, group: str) -> str:
-    """The value that groups a run: a column of the table or a parameter, as words; empty if it has none."""
+    """The value that groups a run: a column of the table or a parameter, as words; empty if the run has no value."""
     if group == "state":
         return run.state
     if group == "tags":

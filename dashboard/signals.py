@@ -1,4 +1,4 @@
-"""Order in which signals are offered: those that users look at most come first."""
+"""The order of the offered signals: the most used come first."""
 
 from __future__ import annotations
 

@@ -40,17 +40,17 @@ from .cache import ColumnCache
 SCAN_EVERY_SECONDS = 1.5
 _LONGEST_PAUSE_SECONDS = 3.0
 LARGEST_COLUMNS_BYTES = 256 << 20
-"""Columns kept in memory; the least recently drawn go first."""
+"""The largest memory for columns; the least recently drawn are dropped first."""
 LARGEST_WHOLE_BYTES = 64 << 20
 MOST_WHOLE_COLUMNS = 1000
-"""Of a larger file, or one with more columns, only the columns that are drawn are read."""
+"""From larger files, and from files with more columns, only the drawn columns are read."""
 _SUMMARISED = (*TIME_COLUMNS, EVALUATION_REWARD)
 Told = Callable[[int, int, Mapping[str, RunSignals]], None]
 _logger = logging.getLogger(__name__)
 _INDEXING_SLICE_SECONDS = 0.5
 _PAGES_GO_FIRST_SECONDS = 1.5
 _READ_AT_ONCE_BYTES = 8 << 20
-"""So little is read in a moment, whatever a page is doing."""
+"""Reading this much is so fast that it need not wait for pages."""
 _LONGEST_REST_SECONDS = 1.0
 _SHOW_FOUND_EVERY_SECONDS = 0.4
 _KEEP_SUMMARIES_EVERY_SECONDS = 30.0
@@ -61,7 +61,7 @@ _ALWAYS_DIFFERENT = {"start_time", "command_line", "experiment_path", "checkpoin
 
 @dataclass(frozen=True)
 class Run:
-    """A run, or one worker of a run of several, as of the last look.
+    """The state of a run, or of one of its workers, at the last look.
 
     :param names: the columns of its CSV
     :param error: the reason of its failure, if it is known
@@ -70,12 +70,12 @@ class Run:
     :param size: the CSV's size in bytes
     :param offset: the number of bytes that ``summary`` covers; 0 if only the last rows were read
     :param seam: the bytes before ``offset``
-    :param grew: whether it has grown since it was first seen
+    :param grew: True if it has grown since the first look
     :param annotation: name, tags and note that users gave it, and the time of their last change
     :param left_out: number of damaged lines in the part of its CSV that ``summary`` covers
-    :param is_condensed: whether its CSV has more rows than are kept
+    :param is_condensed: True if its CSV has more rows than are kept
     :param trouble: the reason why it could not be read, if any
-    :param workers: the workers whose CSVs together are this run, the first worker first; empty if it has one CSV
+    :param workers: the workers of this run, the first worker first; empty if the run has one CSV
     """
 
     description: RunDescription
@@ -121,7 +121,7 @@ class Run:
 
     @property
     def csvs(self) -> tuple[Run, ...]:
-        """Each of its workers, or itself: one for each CSV."""
+        """The run's workers, or the run itself: one entry for each CSV."""
         return self.workers or (self,)
 
     @property
@@ -131,14 +131,14 @@ class Run:
 
     @property
     def remark(self) -> str:
-        """Line about problems of its CSV; empty if there are none."""
+        """A line about problems of its CSV; empty without problems."""
         lines = f"{self.left_out:,} damaged line{'s' if self.left_out > 1 else ''} left out" if self.left_out else ""
         large = f"more than {MOST_ROWS:,} rows: each stretch's extremes are drawn" if self.is_condensed else ""
         return "; ".join(part for part in (self.trouble, lines, large) if part)
 
     @property
     def is_large(self) -> bool:
-        """True if only some of its columns are read, and only the rows that are needed for the same drawing."""
+        """True if only the drawn columns are read, and only as many rows as a drawing needs."""
         return self.size > LARGEST_WHOLE_BYTES or len(self.names) > MOST_WHOLE_COLUMNS
 
     @property
@@ -156,7 +156,7 @@ class Run:
 
     @property
     def path(self) -> str:
-        """The path of its CSV, of several that of the first worker."""
+        """The path of its CSV; with several workers the path of the first worker's CSV."""
         return str(self.description.path)
 
 
@@ -166,20 +166,20 @@ _NOTHING_READ = Summary()
 class Store:
     """Store that finds runs, reads their new rows, and returns their columns.
 
-    :ivar runs: by their ids
-    :ivar version: grows with every change of ``runs``
-    :ivar differing_parameters: the names of those parameters that are not the same in all runs
-    :ivar varied_parameters: those of them that users varied, as ``varied_parameters`` finds them
+    :ivar runs: the runs by id
+    :ivar version: increases with every change of ``runs``
+    :ivar differing_parameters: the names of the parameters that differ between runs
+    :ivar varied_parameters: the parameters that users varied, found by the function ``varied_parameters``
     :ivar addresses: the views that are too long for an address
-    :ivar scanned: set once every run has been looked at
+    :ivar scanned: set when every run has been looked at
     :ivar trouble: a line about the failure of the last look; empty if there was none
 
     ``runs`` is replaced as a whole, never changed in place, so a page may read it at any time from its own thread.
 
     :param root: the experiments directory; it may be missing and may vanish
-    :param files: only these CSVs, if any are named
-    :param cache: where parsed columns are kept; None keeps nothing
-    :param editable: whether runs may be named, tagged, archived and deleted
+    :param files: only these CSVs; empty for all
+    :param cache: the cache of parsed columns; None uses no cache
+    :param editable: True lets users name, tag, archive and delete runs
     """
 
     def __init__(
@@ -216,12 +216,12 @@ class Store:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Keep looking in the background."""
+        """Start looking for changes, in the background."""
         self._thread = threading.Thread(target=self._watch, name="experiments", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop looking and reading, also for pages, and keep the summaries."""
+        """Stop looking and reading, also for pages, and store the summaries."""
         self._stop.set()
         self._may_look.set()
         if self._thread is not None:
@@ -234,7 +234,7 @@ class Store:
                 self._look_once()
                 self._say("")
             except Exception as error:
-                # Whatever it is, the next look may go well; until then every page says what is wrong.
+                # The next look may succeed; until then every page shows the error.
                 _logger.exception("looking at %s failed", self.root)
                 self._say(f"The runs could not be read: {type(error).__name__}: {error}")
                 self._stop.wait(_LONGEST_PAUSE_SECONDS)
@@ -248,7 +248,7 @@ class Store:
         started = time.monotonic()
         is_first = not self.scanned.is_set()
         self.scan()
-        # A slow disk gets some rest, yet new rows are found in time. The first look reads what no other does.
+        # Pause longer on a slow disk. The first look is not a measure, because it reads more than the others.
         took = 0.0 if is_first else time.monotonic() - started
         deadline = time.monotonic() + min(max(SCAN_EVERY_SECONDS, 5 * took), _LONGEST_PAUSE_SECONDS)
         while not self._stop.is_set() and time.monotonic() < deadline:
@@ -261,7 +261,7 @@ class Store:
         return sum(csv.size for csv in self._csvs.values() if not csv.summary.complete)
 
     def scan(self) -> bool:
-        """Look at every CSV's size and read the newest rows of those that changed; whether anything did.
+        """Look at the size of every CSV, and read the newest rows of changed CSVs. :return: True if anything changed
 
         The first time, which may take long, the newest runs come first and are shown before the others are read.
         """
@@ -290,9 +290,9 @@ class Store:
             self._compared = descriptions
 
     def _publish(self, csvs: dict[str, Run], compares: bool = False) -> None:
-        """Show the runs that these CSVs, each by its path, are of.
+        """Publish the runs of these CSVs. :param csvs: by path
 
-        :param compares: find the parameters that differ, too
+        :param compares: also find the parameters that differ
         """
         self._csvs, self.runs = csvs, self._runs_of(csvs.values())
         if compares:
@@ -308,7 +308,7 @@ class Store:
             workers.sort(key=lambda worker: worker.description.worker or 0)
             run, known = Run.of_workers(workers), self.runs.get(run_id)
             if run.workers and known is not None and run.description == known.description:
-                # The same object: parameters of runs are compared again only where a description is a new one.
+                # Keep the same description object: parameters are compared again only for new objects.
                 run = replace(run, description=known.description)
             runs[run_id] = run
         return runs
@@ -331,7 +331,7 @@ class Store:
             return self._not_read(known or Run(RunDescription(run_id, pathlib.Path(path), run_id)), stat, error)
 
     def _not_read(self, run: Run, stat: os.stat_result, error: Exception) -> Run:
-        """A run that is shown although its files cannot be read: what is wrong with them is told beside it."""
+        """A run with unreadable files, with a line about the error."""
         trouble = f"cannot be read: {type(error).__name__}: {' '.join(str(error).split())[:200]}"
         if trouble != run.trouble:
             _logger.error("%s %s", run.path, trouble, exc_info=error)
@@ -355,7 +355,7 @@ class Store:
         if not status and not known.grew:
             modified = last_growth(known.description, known.summary, modified)
         state = state_of(status, modified, now)
-        # A status that only says anew that the run goes on is no news to a page.
+        # A repeated status of a running run is not a change for a page.
         said = 0.0 if state in (RUNNING, STALLED) else said
         return replace(known, state=state, error=str(status.get("error", "")), said=said)
 
@@ -407,9 +407,9 @@ class Store:
         )
 
     def read_some(self) -> bool:
-        """Read some of the runs that only a tail was read of; whether there were any.
+        """Read some of the runs that are only partly read. :return: True if there were any
 
-        It takes half a second, or until a page asks for columns.
+        It stops after half a second, or when a page asks for columns.
         """
         waiting = [csv for csv in self._csvs.values() if not csv.summary.complete]
         started = time.monotonic()
@@ -450,7 +450,7 @@ class Store:
         self._cache.write_summaries({path: _kept(csv) for path, csv in self._csvs.items() if csv.offset})
 
     def _open(self, run: Run, wanted: Collection[str], is_one_of_many: bool = False) -> SignalFile:
-        """The reader of a run's CSV: of all columns or, where that would take too much memory, of those wanted."""
+        """The reader of a run's CSV, for all columns, or for the wanted columns if all would need too much memory."""
         if run.is_large:
             return SignalFile(run.path, {*TIME_COLUMNS, *wanted}, MOST_ROWS)
         file = self._cache.read(run.path) if self._cache else SignalFile(run.path)
@@ -497,7 +497,7 @@ class Store:
         return [file for file in directory.iterdir() if file.stem == pathlib.Path(csv.path).stem]
 
     def _look_again_at(self, chosen: Sequence[Run]) -> None:
-        """Show at once what has just been done, and not only with the next look."""
+        """Publish changes of runs at once, without waiting for the next look."""
         csvs = dict(self._csvs)
         for csv in (csv for run in chosen for csv in run.csvs):
             if not os.path.exists(csv.path):
@@ -511,13 +511,13 @@ class Store:
         self._asked_at = time.monotonic()
 
     def rest(self) -> None:
-        """Stop looking until ``go_on``, while a page is created: its user then does not wait for the reading of all
+        """Pause looking until ``go_on``, while a page is created. Its user then does not wait for the reading of all
         runs.
         """
         self._may_look.clear()
 
     def go_on(self) -> None:
-        """Look again."""
+        """Continue looking."""
         self.let_pages_go_first()
         self._may_look.set()
 
@@ -526,10 +526,10 @@ class Store:
     ) -> dict[str, RunSignals]:
         """The signals of runs, up to date. Runs that are gone are left out.
 
-        :param signals: which columns are needed at least; of large files, and of many that are new, no others are read
-        :param told: called after each run, with how many have been read, of how many, and the signals so far; what it
-            raises ends the reading
-        :raises InterruptedError: if the store is stopped meanwhile
+        :param signals: the needed columns; from large files, and if many files are new, only these are read
+        :param told: called after each run with the number of runs read, the number of all runs, and the signals so far;
+            an exception of it ends the reading
+        :raises InterruptedError: the store was stopped meanwhile
         """
         self.let_pages_go_first()
         wanted, needed = [run_id for run_id in run_ids if run_id in self.runs], frozenset(signals)
@@ -553,7 +553,7 @@ class Store:
         run = self.runs.get(run_id)
         csvs = run.csvs if run is not None else ()
         if len(csvs) > 1:
-            signals = signals.union(TIME_COLUMNS)  # by which the rows of several workers are ordered
+            signals = signals.union(TIME_COLUMNS)  # they sort the rows of several workers
         files = [(csv, self._column_file(csv, signals, is_one_of_many)) for csv in csvs if not csv.trouble]
         read = [(csv, file) for csv, file in files if file is not None]
         if not read:
@@ -586,7 +586,7 @@ class Store:
 
 
 def differing_parameters(descriptions: Sequence[RunDescription]) -> list[str]:
-    """The names of the parameters that are not the same in all runs, in order; parameters that do not belong to the
+    """The names of the parameters that differ between runs, in order. Parameters that do not belong to the
     agent or its environment come last.
     """
     differing: set[str] = set()
@@ -603,9 +603,9 @@ def differing_parameters(descriptions: Sequence[RunDescription]) -> list[str]:
 
 
 def ranked_by_difference(descriptions: Sequence[RunDescription]) -> list[str]:
-    """The parameters that differ, first those in which most runs differ from the most common value.
+    """The parameters that differ, sorted by the number of runs that differ from the most common value.
 
-    Of equal ones those come first that more runs have set; parameters that do not belong to the agent or its
+    Among equals, parameters that more runs have set come first. Parameters that do not belong to the agent or its
     environment come last.
     """
 
@@ -620,8 +620,8 @@ def ranked_by_difference(descriptions: Sequence[RunDescription]) -> list[str]:
 
 
 def varied_parameters(descriptions: Sequence[RunDescription]) -> list[str]:
-    """The settings that differ between runs of one preset and agent in one environment, those in which most runs differ
-    first. Names of classes, and what belongs neither to the agent nor to its environment, are no settings.
+    """The settings that differ between runs of one preset and agent in one environment, sorted as
+    ``ranked_by_difference``. Names of classes, and parameters outside the agent and its environment, are not settings.
     """
     alike: dict[tuple[str, str, str, str], list[RunDescription]] = {}
     for about in descriptions:

@@ -1,4 +1,4 @@
-"""View of a page as one value, and its form in the page's address."""
+"""The view of a page as one value, and its form in the page's address."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class View:
     """Everything that can be set on the page.
 
     :param runs: the ids of the selected runs
-    :param colours: which colour of the palette each of them has
+    :param colours: the index of each selected run's colour
     :param left: the signals on the left axis
     :param right: the signals on the right axis
     :param x: a key of ``X_AXES``
     :param smoothing: one of ``SMOOTHINGS``
-    :param window: number of rows that are smoothed over; 1 does not smooth, 0 is a twentieth of each line's rows
-    :param raw: whether the raw line stays, faintly, behind a smoothed one
-    :param group: what runs are grouped by: empty for nothing, a column of the table, or a parameter's dotted name
+    :param window: number of rows for smoothing; 1 does not smooth, 0 uses a twentieth of each line's rows
+    :param raw: True draws the raw line faintly behind the smoothed line
+    :param group: the property that groups runs: a column of the table, or a parameter's dotted name; empty for none
     :param draw: ``runs`` draws each run; ``std`` and ``confidence`` draw each group's mean in a band, ``iqm`` its
         interquartile mean
     :param zoom: x, left and right ranges, two numbers each; empty shows everything
@@ -46,11 +46,11 @@ class View:
     :param episode: the episode whose steps are shown; -1 for the newest
     :param steps: the in-episode signals
     :param columns: the columns of the table after the run's name
-    :param archived: whether archived runs are in the table
+    :param archived: True shows archived runs in the table
     :param pins: the signals whose charts come first
-    :param across: the parameter that the scatter is drawn over; empty for the first
-    :param result: what is drawn over it; empty for the first
-    :param axes: the parameters of the parallel coordinates; empty for those that differ
+    :param across: the parameter on the horizontal axis of the scatter plot; empty for the first
+    :param result: the result on its vertical axis; empty for the first
+    :param axes: the parameters of the parallel coordinates; empty for the parameters that differ
     """
 
     runs: tuple[str, ...] = ()
@@ -87,7 +87,7 @@ _NUMBERS_IN = {"colours": int, "zoom": float}
 
 
 def to_query(view: View) -> str:
-    """The view as a query string, ``?`` included; what has its default is left out."""
+    """The view as a query string, ``?`` included; fields with their default are left out."""
     default = View()
     pairs: list[tuple[str, str]] = []
     for field in fields(View):
@@ -97,7 +97,7 @@ def to_query(view: View) -> str:
         if field.name in _NUMBERS_IN:
             pairs.append((field.name, ",".join(format(number, ".10g") for number in value)))
         elif isinstance(value, tuple):
-            # One empty item tells none from the default, which is left out.
+            # One empty item means an empty tuple; a missing field means the default.
             pairs.extend((field.name, item) for item in value or ("",))
         else:
             pairs.append((field.name, str(int(value)) if isinstance(value, bool) else str(value)))
@@ -105,7 +105,7 @@ def to_query(view: View) -> str:
 
 
 def from_query(query: str) -> View:
-    """The view that a query string describes; invalid values keep their defaults."""
+    """The view of a query string; fields with invalid values get their defaults."""
     given: dict[str, list[str]] = {}
     for name, value in parse_qsl(query.lstrip("?"), keep_blank_values=True)[:_MOST_ITEMS]:
         given.setdefault(name, []).append(value)

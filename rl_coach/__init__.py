@@ -13,7 +13,7 @@ __version__ = "2.0.0"
 
 
 def __getattr__(name: str) -> Any:
-    """Agents for a loop of the user's own, which are imported when they are asked for."""
+    """Import the names of ``rl_coach.own_loop`` at their first use."""
     if name in __all__:
         return getattr(importlib.import_module("rl_coach.own_loop"), name)
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -12,7 +12,7 @@ def _end_at_once(number: int, frame: Optional[FrameType] = None) -> None:
     os._exit(128 + number)
 
 
-# Nothing has begun, so nothing is lost. The imports below take a few tenths of a second. A child process of
+# The imports below take a few tenths of a second. A signal meanwhile may end the process. A child process of
 # multiprocessing imports this module again, and its parent ends it.
 if "multiprocessing" not in sys.modules:
     for _number in (signal.SIGINT, signal.SIGTERM):
@@ -24,13 +24,13 @@ from rl_coach.utilities.stop_signals import ignore, stop_signals  # noqa: E402
 
 
 def main() -> int:
-    """The program ``coach``, which hears signals while it imports its own modules, too."""
+    """The program ``coach``. It handles signals even while it imports its own modules."""
     with stop_signals.listening():
         drop_lost_output()
         from rl_coach import coach
 
         code = coach.main()
-    ignore()  # nothing is left to be stopped, and the exit code is that of the run
+    ignore()  # the run has ended; a late signal must not change its exit code
     return code
 
 

@@ -1,4 +1,4 @@
-"""The settings of a run: the classes that presets fill in.
+"""The settings of a run: the parameter classes of presets.
 
 Setting a parameter that does not exist is an error that suggests the nearest one, so a typing mistake never trains
 silently with a default.
@@ -43,12 +43,12 @@ class Frameworks(Enum):
     mxnet = "MXNet"
     jax = "JAX"
     torch = "PyTorch"
-    #: ONNX Runtime, for processes that act and do not learn; no choice of ``-f``
+    #: ONNX Runtime, for processes that only act; not a choice of ``-f``
     acting = "ONNX Runtime"
 
 
 class EmbedderScheme(Enum):
-    """Size of an input embedder; ``Empty`` passes its input on. A list of layers is a scheme too."""
+    """Size of an input embedder; ``Empty`` has no layers. A list of layers is a scheme too."""
 
     Empty = "Empty"
     Shallow = "Shallow"
@@ -57,7 +57,7 @@ class EmbedderScheme(Enum):
 
 
 class MiddlewareScheme(Enum):
-    """Size of a middleware; ``Empty`` passes its input on. A list of layers is a scheme too."""
+    """Size of a middleware; ``Empty`` has no layers. A list of layers is a scheme too."""
 
     Empty = "Empty"
     Shallow = "Shallow"
@@ -73,7 +73,7 @@ class EmbeddingMergerType(Enum):
 
 
 class RunType(Enum):
-    """The part that a process plays in a distributed run."""
+    """The role of a process in a distributed run."""
 
     ORCHESTRATOR = "orchestrator"
     TRAINER = "trainer"
@@ -91,7 +91,7 @@ class DeviceType(Enum):
 
 
 class Device:
-    """A device: its type, and its index among those of that type."""
+    """A device: its type, and its index among the devices of that type."""
 
     def __init__(self, device_type: DeviceType, index: int = 0):
         self.device_type = device_type
@@ -102,7 +102,8 @@ class Device:
 
 
 class DistributedCoachSynchronizationType(Enum):
-    """SYNC: workers wait for the newest policy (on-policy). ASYNC: they take the newest there is (off-policy)."""
+    """SYNC: workers wait for the newest policy (on-policy). ASYNC: they use the newest available policy
+    (off-policy)."""
 
     SYNC = "sync"
     ASYNC = "async"
@@ -118,8 +119,8 @@ def iterable_to_items(obj: Any) -> Iterable[tuple[Any, Any]]:
 
 
 def unfold_dict_or_list(obj: Any) -> Any:
-    """``obj`` as plain data (dicts, lists, numbers, strings) that JSON can hold; other objects become dicts of
-    their public attributes with their class's name."""
+    """``obj`` as plain data for JSON (dicts, lists, numbers, strings). Other objects become dicts of their public
+    attributes and the name of their class."""
     if isinstance(obj, (dict, list, tuple)):
         folded = {key: unfold_dict_or_list(value) for key, value in iterable_to_items(obj)}
         return {str(key): value for key, value in folded.items()} if isinstance(obj, dict) else list(folded.values())
@@ -142,8 +143,8 @@ class _CheckedAfterInit(type):
 
 
 class Parameters(Constrained, metaclass=_CheckedAfterInit):
-    """The base of all settings. After construction only attributes that exist can be set; ``constraints`` says what
-    they may be, which is checked when the graph is made."""
+    """The base of all settings. After construction only existing attributes can be set. ``constraints`` limits their
+    values; it is checked when the graph is created."""
 
     def __setattr__(self, key: str, value: Any) -> None:
         if not hasattr(self, key) and self.__dict__.get("_is_constructed"):
@@ -154,12 +155,12 @@ class Parameters(Constrained, metaclass=_CheckedAfterInit):
         object.__setattr__(self, key, value)
 
     def register_var(self, key: str, value: Any) -> None:
-        """Add a parameter that the class does not define, or set one that it does."""
+        """Set a parameter, also if the class does not define it."""
         object.__setattr__(self, key, value)
 
     @property
     def path(self) -> str:
-        """``"module:Class"`` of what these parameters describe."""
+        """``"module:Class"`` of the class that these parameters describe."""
         raise NotImplementedError(f"{type(self).__name__} does not say which class it describes")
 
     def __str__(self) -> str:
@@ -174,24 +175,24 @@ class AlgorithmParameters(Parameters):
     :ivar num_consecutive_playing_steps: steps or episodes of acting between two training phases
     :ivar num_consecutive_training_steps: number of updates of a training phase
     :ivar heatup_using_network_decisions: act with the (untrained) policy during heatup, not at random
-    :ivar discount: 0 values the next reward only, 1 all alike
-    :ivar apply_gradients_every_x_episodes: number of episodes whose gradients one update sums
+    :ivar discount: 0 counts only the next reward, 1 counts all rewards equally
+    :ivar apply_gradients_every_x_episodes: number of episodes; one update sums their gradients
     :ivar num_steps_between_copying_online_weights_to_target: steps, updates or episodes between two updates of the
-        target network; without effect if there is none, as for most on-policy agents
+        target network; without effect without a target network, as in most on-policy agents
     :ivar rate_for_copying_weights_to_target: 1 copies the weights, less mixes that share of them in (Polyak)
     :ivar load_memory_from_file_path: a ``CsvDataset``, a ``PickledReplayBuffer``, ``minari:ID`` or the file of a saved
         memory to start from
     :ivar store_transitions_only_when_episodes_are_terminated: store whole episodes, so that returns are known
     :ivar in_action_space: the goals that a higher agent may set
     :ivar share_statistics_between_workers: workers normalise with shared statistics
-    :ivar n_step: rewards summed in a return, -1 for all
+    :ivar n_step: number of rewards in a return; -1 sums to the end of the episode
     :ivar act_for_full_episodes: a playing phase ends only with an episode
     :ivar override_episode_rewards_with_the_last_transition_reward: each step gets the episode's last reward
     :ivar update_pre_network_filters_state_on_train: update the statistics of pre-network filters in training
-    :ivar update_pre_network_filters_state_on_inference: update them when acting
-    :ivar act_beside_learning: act with the policy as it was before the last update (or those of a phase that are one
-        call), while that is computed on another core, rather than wait for it; for agents that learn from a memory,
-        whatever policy has filled it
+    :ivar update_pre_network_filters_state_on_inference: update the same statistics when acting
+    :ivar act_beside_learning: act with the policy before the last update (or before the last phase, if its updates are
+        one call) while the update runs on another core, instead of waiting for it; only for agents that learn from a
+        memory with experience of any policy
     """
 
     constraints = {
@@ -238,10 +239,11 @@ class AlgorithmParameters(Parameters):
 class ScheduleParameters(Parameters):
     """Lengths of the parts of a run, in ``EnvironmentSteps``, ``EnvironmentEpisodes`` or ``TrainingSteps``.
 
-    :ivar heatup_steps: acting at random before training; 0 for none
-    :ivar evaluation_steps: the length of an evaluation; 0 for none. Counted in steps, the last episode is finished.
+    :ivar heatup_steps: length of random acting before training; 0 for no heatup
+    :ivar evaluation_steps: length of an evaluation; 0 for no evaluation. If counted in steps, the last episode is
+        finished.
     :ivar steps_between_evaluation_periods: training between two evaluations
-    :ivar improve_steps: training in all
+    :ivar improve_steps: length of training
     """
 
     def __init__(self) -> None:
@@ -257,13 +259,13 @@ class PresetValidationParameters(Parameters):
 
     :param test: the preset has a reward to reach
     :param min_reward_threshold: the reward to reach, averaged as the golden tests do
-    :param max_episodes_to_achieve_reward: within how many training episodes
+    :param max_episodes_to_achieve_reward: number of training episodes to reach it
     :param num_workers: number of workers that train
-    :param reward_test_level: the environment level of that test
+    :param reward_test_level: the environment level of the reward test
     :param test_using_a_trace_test: compare a short run's CSV with an earlier one
-    :param trace_test_levels: the levels of that comparison
-    :param trace_max_env_steps: environment steps of that run
-    :param read_csv_tries: number of times to look for a CSV that is not there yet
+    :param trace_test_levels: the levels of the trace test
+    :param trace_max_env_steps: environment steps of the trace test
+    :param read_csv_tries: number of attempts to find the CSV
     """
 
     constraints = {
@@ -291,15 +293,15 @@ class PresetValidationParameters(Parameters):
 class NetworkParameters(Parameters):
     """A network of an agent: its parts and its optimisation.
 
-    :param force_cpu: compute this network on the CPU even where there is a GPU
+    :param force_cpu: compute this network on the CPU even if there is a GPU
     :param async_training: each worker applies its own gradients to the shared network
     :param shared_optimizer: asynchronous workers share the optimizer's state
     :param scale_down_gradients_by_number_of_workers_for_sync_training: average, not sum, the workers' gradients
     :param clip_gradients: the limit; None does not clip
-    :param gradients_clipping_method: the quantity that the limit holds for
+    :param gradients_clipping_method: the quantity that is limited
     :param l2_regularization: the weight of half of the sum of the squared weights in the loss, as in Coach; 0 for none
-    :param learning_rate: the optimizer's step size, or a ``Schedule`` over the updates of the network; PPO's go by its
-        training phases
+    :param learning_rate: the optimizer's step size, or a ``Schedule`` over the updates of the network; PPO's schedule
+        counts training phases
     :param learning_rate_decay_rate: the factor after each ``learning_rate_decay_steps``; 0 for no decay. Both build a
         ``StepDecaySchedule``, so ``learning_rate`` has to be a number then
     :param learning_rate_decay_steps: the length of a decay period, counted as a schedule counts
@@ -307,20 +309,20 @@ class NetworkParameters(Parameters):
     :param embedding_merger_type: merging of the embeddings
     :param middleware_parameters: the part between embedders and heads
     :param heads_parameters: the heads, in the order of the network's outputs
-    :param use_separate_networks_per_head: each head gets embedders and a middleware of its own
+    :param use_separate_networks_per_head: each head gets its own embedders and middleware
     :param optimizer_type: ``'Adam'``, ``'RMSProp'`` or ``'SGD'``
     :param optimizer_epsilon: the optimizer's epsilon
     :param adam_optimizer_beta1: decay of Adam's mean of gradients
     :param adam_optimizer_beta2: decay of Adam's mean of squared gradients
     :param rms_prop_optimizer_decay: decay of RMSProp's mean of squared gradients
     :param batch_size: transitions in one update
-    :param replace_mse_with_huber_loss: Huber instead of squared errors, where a head has them
+    :param replace_mse_with_huber_loss: use the Huber loss in heads with squared errors
     :param create_target_network: keep a second, slowly updated copy of the weights
     :param softmax_temperature: above 1 flattens a policy's softmax, below 1 sharpens it
     :param initial_weights: initialization of the weights: ``'xavier'`` (zero biases), ``'kaiming_uniform'`` (as
         PyTorch's layers, biases too), ``'orthogonal'``, or an ``InitialWeights`` such as ``Orthogonal(gain=0.01)``
-    :param output_embedding: the middleware's output is the network's too, ``embedding`` of the first head
-    :ivar blueprint: a ``NetworkBlueprint``, which networks that only act are made from; None elsewhere
+    :param output_embedding: also output the middleware's output, as ``embedding`` of the first head
+    :ivar blueprint: the ``NetworkBlueprint`` of a network that only acts; None for others
     """
 
     constraints = {
@@ -401,7 +403,7 @@ class NetworkParameters(Parameters):
 
 
 def _takes_one_argument(value: Any) -> bool:
-    """True for what makes a layer of a number of units: a class, or a function."""
+    """True for a class or function that makes a layer from the number of its units."""
     try:
         inspect.signature(value).bind(1)
     except (TypeError, ValueError):
@@ -412,9 +414,9 @@ def _takes_one_argument(value: Any) -> bool:
 class NetworkComponentParameters(Parameters):
     """A part of a network.
 
-    :param dense_layer: the layer class to use where the part has fully connected layers; None for ``Dense``
-    :ivar initial_weights: initialization of this part's weights, as in ``NetworkParameters``; None: the network's. If
-        set, it holds for kernels too that a head begins in a way of its own, such as a policy's small ones
+    :param dense_layer: the class of fully connected layers in the part; None for ``Dense``
+    :ivar initial_weights: initialization of this part's weights, as in ``NetworkParameters``; None uses the network's.
+        If set, it replaces a head's own initialization, too, such as the small kernels of a policy head
     """
 
     constraints = {"dense_layer": optional(Constraint("a layer class such as NoisyNetDense", _takes_one_argument))}
@@ -430,11 +432,11 @@ class VisualizationParameters(Parameters):
     :param print_networks_summary: print each network's layers when it is built
     :param dump_csv: write the signals
     :param dump_signals_to_csv_every_x_episodes: number of episodes between two writes of the CSV
-    :param dump_gifs: write episodes as GIF, those that ``video_dump_methods`` let through
-    :param dump_mp4: likewise as MP4
+    :param dump_gifs: write episodes as GIF if ``video_dump_methods`` accept them
+    :param dump_mp4: write episodes as MP4 if ``video_dump_methods`` accept them
     :param video_dump_methods: ``VideoDumpFilter`` objects; an episode is written if all agree
     :param dump_in_episode_signals: one CSV with every step for each episode
-    :param dump_parameters_documentation: write the parameters as JSON beside the CSV
+    :param dump_parameters_documentation: write the parameters as JSON next to the CSV
     :param render: show the environment in a window
     :param native_rendering: let the environment open its own window
     :param max_fps_for_human_control: the frame rate for a human player
@@ -494,11 +496,12 @@ class AgentParameters(Parameters):
     """An agent: its algorithm, exploration, memory and networks, and the filters around it.
 
     :param networks: the networks by name
-    :cvar algorithm_names: names for ``make_agent``; the first is the usual one. A class without this attribute has one
-        name, the name of the class without ``AgentParameters``
-    :cvar why_not_in_own_loop: the reason why ``make_agent`` cannot make the agent, and the way that works; "" if it can
-    :ivar input_filter: applied to what the environment answers; None takes the environment's default
-    :ivar output_filter: applied to the agent's actions; None takes the environment's default
+    :cvar algorithm_names: names for ``make_agent``; the first is the usual one. The default is one
+        name: the name of the class without ``AgentParameters``
+    :cvar why_not_in_own_loop: the reason why ``make_agent`` cannot make the agent, and an alternative; "" if
+        ``make_agent`` can
+    :ivar input_filter: applied to the environment's observations and rewards; None uses the environment's default
+    :ivar output_filter: applied to the agent's actions; None uses the environment's default
     :ivar pre_network_filter: applied to states just before a network sees them
     :ivar full_name_id: ``level/agent``, set when the graph is built
     """
@@ -544,7 +547,7 @@ class AgentParameters(Parameters):
     def path(self) -> str:
         """``"module:Class"`` of the agent.
 
-        :raises CoachError: the parameters are of no agent in particular
+        :raises CoachError: the parameters do not belong to a concrete agent
         """
         raise CoachError(f"{type(self).__name__} names no agent: give it a property 'path' that returns 'module:Class'")
 
@@ -553,8 +556,8 @@ class TaskRole(Enum):
     """The part of the control loop that a process runs.
 
     :ivar BOTH: acting and training in turn, in one process
-    :ivar ROLLOUT: acting alone; another process trains on what was played
-    :ivar TRAINING: training alone, on what other processes played
+    :ivar ROLLOUT: only acting; another process trains on the experience
+    :ivar TRAINING: only training, on experience of other processes
     """
 
     BOTH = "both"
@@ -568,7 +571,7 @@ class TaskRole(Enum):
 
     @property
     def trains(self) -> bool:
-        """True if the process updates networks; checkpoints are written by it, too."""
+        """True if the process updates networks. This process also writes the checkpoints."""
         return self is not TaskRole.ROLLOUT
 
 
@@ -581,26 +584,26 @@ class TaskParameters(Parameters):
     :param use_cpu: use no GPU
     :param experiment_path: the directory that the run writes to
     :param seed: makes the run repeatable; None draws one
-    :param checkpoint_save_secs: seconds between checkpoints; None for none
+    :param checkpoint_save_secs: seconds between checkpoints; None for no checkpoints by time
     :param checkpoint_restore_dir: deprecated name of ``checkpoint_restore_path``
     :param checkpoint_restore_path: the checkpoint to start from
     :param checkpoint_save_dir: directory of the checkpoints
     :param export_onnx_graph: write the networks as ONNX with each checkpoint
     :param apply_stop_condition: stop once the environment's success rate is reached
     :param num_gpu: number of GPUs to use
-    :param checkpoint_memory: keep the replay memory in checkpoints, which an exact continuation needs; a checkpoint
-        then takes the room of the memory's filled part
-    :param checkpoint_save_steps: environment steps of training between checkpoints; None for none
-    :param checkpoint_save_episodes: training episodes between checkpoints; None for none
-    :param checkpoint_keep: number of newest checkpoints kept besides the best; 0 keeps all, None leaves it to the
-        graph manager
-    :param num_threads: number of threads of the networks' computations, in this process from its first network on; None
+    :param checkpoint_memory: save the replay memory in checkpoints; an exact continuation needs it. A checkpoint is
+        larger by the memory's filled part then
+    :param checkpoint_save_steps: environment steps of training between checkpoints; None for no checkpoints by steps
+    :param checkpoint_save_episodes: training episodes between checkpoints; None for no checkpoints by episodes
+    :param checkpoint_keep: number of the newest checkpoints that are kept, in addition to the best; 0 keeps all, None
+        leaves it to the graph manager
+    :param num_threads: number of threads for the networks, fixed with the first network of this process; None
         chooses by their size
     :param preset: the name of the preset, for the records
-    :param resume: go on with the run that wrote ``checkpoint_restore_path``, in its directory
+    :param resume: continue the run that wrote ``checkpoint_restore_path``, in its directory
     :param role: the part of the control loop that this process runs
-    :param seeds_program: the address of the process that computes this run's compiled loop in one program with those of
-        other seeds; None for a run of its own
+    :param seeds_program: the address of the process that computes this run's compiled loop together with the loops of
+        other seeds; None computes the loop in this process
     """
 
     constraints = {
@@ -682,7 +685,7 @@ class DistributedTaskParameters(TaskParameters):
     :param job_type: ``'worker'`` or ``'ps'``
     :param task_index: index of this worker, from 0
     :param num_tasks: number of workers
-    :param num_training_tasks: number of those that train
+    :param num_training_tasks: number of workers that train
     """
 
     def __init__(

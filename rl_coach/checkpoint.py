@@ -1,15 +1,15 @@
-"""Checkpoints: written so that a kill at any moment leaves the last good one, read so that nothing bad is loaded.
+"""Checkpoints. A kill at any moment leaves the last good checkpoint, and damaged checkpoints are refused.
 
-A checkpoint is a directory, ``<num>_Step-<steps>.ckpt``, or named after another unit that has advanced. Its files:
+A checkpoint is a directory, ``<num>_Step-<steps>.ckpt``, or with another unit in its name. Its files:
 
 - ``arrays.safetensors``: all arrays, in the safetensors format, so that any tool reads them;
-- ``state.json``: the plain values, and where each array belongs among them;
-- ``manifest.json``: the format version, size and SHA-256 of the others, and what the run says about itself;
+- ``state.json``: the plain values, and the place of each array among them;
+- ``manifest.json``: the format version, size and SHA-256 of the other files, and facts about the run;
 
-and, where they are asked for, attachments: the policy for those who deploy it, networks as ONNX models.
+and optional attachments: the policy for deployment, networks as ONNX models.
 
-It is written under a temporary name, synced, renamed, and only then named in the state file ``.coach_checkpoint``.
-Nothing is ever unpickled.
+The directory is written under a temporary name, synced, renamed, and only then named in the state file
+``.coach_checkpoint``. Nothing is ever unpickled.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rl_coach.utilities.files import Path
 from rl_coach.utilities.safe_reading import read_json, read_text
 from rl_coach.utils import CoachError
 
-FORMAT_VERSION = 2  # 1 held the objects in memories as JSON texts
+FORMAT_VERSION = 2  # format 1 stored objects of memories as JSON texts
 ARRAYS_FILE = "arrays.safetensors"
 STATE_FILE = "state.json"
 MANIFEST_FILE = "manifest.json"
@@ -45,7 +45,7 @@ class SingleCheckpoint:
 
     @property
     def num(self) -> int:
-        """The newer the higher."""
+        """The number; newer checkpoints have higher numbers."""
         return self._num
 
     def __eq__(self, other: object) -> bool:
@@ -75,22 +75,22 @@ class CheckpointState:
 
     @property
     def all_checkpoints(self) -> list[SingleCheckpoint]:
-        """Oldest first."""
+        """All checkpoints, the oldest first."""
         return self._checkpoints
 
     @property
     def last_checkpoint(self) -> SingleCheckpoint:
-        """The newest."""
+        """The newest checkpoint."""
         return self._checkpoints[-1]
 
     @property
     def all_model_checkpoint_paths(self) -> list[str]:
-        """The paths, oldest first."""
+        """The paths of all checkpoints, the oldest first."""
         return [os.path.join(self._checkpoint_dir, checkpoint.name) for checkpoint in self._checkpoints]
 
     @property
     def model_checkpoint_path(self) -> str:
-        """The path of the newest."""
+        """The path of the newest checkpoint."""
         return self.all_model_checkpoint_paths[-1]
 
     def __repr__(self) -> str:
@@ -106,9 +106,9 @@ class CheckpointFilenameParser:
         self._pattern = re.compile(self.coach_checkpoint_filename_pattern)
 
     def parse(self, filename: str) -> SingleCheckpoint | None:
-        """The checkpoint of that name, or that a file of that name belongs to (``12_Step-3400.ckpt.index``).
+        """The checkpoint with this name, or the checkpoint of a file with this name (``12_Step-3400.ckpt.index``).
 
-        :return: None for a name without a number, or of something else
+        :return: None for a name without a number, or another kind of name
         """
         match = self._pattern.search(filename)
         number = None if match is None else match.group(2) or match.group(4)
@@ -145,23 +145,23 @@ class CheckpointStateFile:
         return os.path.exists(self._path)
 
     def read(self) -> SingleCheckpoint | None:
-        """The newest checkpoint, None if there is no such file or it names none.
+        """The newest checkpoint; None if the file does not exist or names no checkpoint.
 
-        :raises CoachError: the file holds something else
+        :raises CoachError: the file has another content
         """
         name = _name_in(self._path)
         return None if name is None else CheckpointFilenameParser().parse(name)
 
     def write(self, data: SingleCheckpoint) -> None:
-        """Name the newest checkpoint; the old name stands until the new one is on the disk."""
+        """Write the name of the newest checkpoint. The old name is valid until the new one is on the disk."""
         files.write_text(self._path, data.name)
 
 
 class CheckpointStateReader:
     """Looks up the checkpoints of a directory.
 
-    :param checkpoint_state_optional: if the state file is missing, go by the names of the checkpoints; otherwise a
-        directory without a state file has no checkpoints
+    :param checkpoint_state_optional: without a state file, use the names of the checkpoints; False treats a directory
+        without a state file as empty
     """
 
     def __init__(self, checkpoint_dir: str, checkpoint_state_optional: bool = True):
@@ -178,7 +178,7 @@ class CheckpointStateReader:
         )
 
     def get_latest(self) -> SingleCheckpoint | None:
-        """The newest checkpoint, None if there is none."""
+        """The newest checkpoint; None without a checkpoint."""
         named = self._state_file.read()
         if named is not None and self._is_there(named):
             return named
@@ -199,7 +199,7 @@ class CheckpointStateReader:
 class CheckpointStateUpdater:
     """Keeps a directory's state file in step with its checkpoints.
 
-    :param read_all: know the checkpoints that are there already, not only the newest
+    :param read_all: read all existing checkpoints, not only the newest
     """
 
     def __init__(self, checkpoint_dir: str, read_all: bool = False):
@@ -215,7 +215,7 @@ class CheckpointStateUpdater:
         self._state_file.write(checkpoint)
 
     def get_checkpoint_state(self) -> CheckpointState | None:
-        """The checkpoints known, None if there are none."""
+        """The known checkpoints; None if there are none."""
         return CheckpointState(self._all_checkpoints, self._checkpoint_dir) if self._all_checkpoints else None
 
     @property
@@ -235,8 +235,8 @@ def get_checkpoint_state(checkpoint_dir: str, all_checkpoints: bool = False) -> 
 def checkpoint_name(num: int, count: int, unit: str = "Step") -> str:
     """``12_Step-3400.ckpt``.
 
-    :param count: how far the run is
-    :param unit: what has been counted, in the singular: ``Step``, ``Epoch`` or ``Update``
+    :param count: the run's progress
+    :param unit: the unit of the progress, in the singular: ``Step``, ``Epoch`` or ``Update``
     """
     return f"{num}_{unit}-{count}.ckpt"
 
@@ -248,15 +248,15 @@ def save_checkpoint(
     manifest: dict[str, Any],
     attachments: Mapping[str, bytes] | None = None,
 ) -> str:
-    """Write a checkpoint, and name it the newest if its name is a checkpoint's.
+    """Write a checkpoint, and record it as the newest if its name is a checkpoint's name.
 
     :param state: nested dicts and lists with string keys; leaves are arrays, int, float, bool, str or None
     :param manifest: the run's description of itself, as plain values
     :param attachments: more files, by their path within the checkpoint
     :return: the checkpoint's path
     :raises plain_data.UnsavableError: a leaf that cannot be saved, named by its path
-    :raises OSError: the disk is full, the directory can't be written, or there is a checkpoint of that name; what was
-        there before stands
+    :raises OSError: the disk is full, the directory can't be written, or the name exists; earlier files are
+        unchanged
     """
     plain, arrays = plain_data.separate(state)
     contents: dict[str, Iterable[Any]] = {
@@ -285,7 +285,7 @@ def save_checkpoint(
 
 
 def load_checkpoint(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Read a checkpoint's state and manifest, once every byte has been checked.
+    """Read a checkpoint's state and manifest. Every byte is checked first.
 
     :raises CoachError: a file is missing, truncated or changed, or was written by a newer version
     """
@@ -304,7 +304,7 @@ def load_checkpoint(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 def read_manifest(path: Path) -> dict[str, Any]:
     """A checkpoint's manifest.
 
-    :raises CoachError: there is none, it can't be read, or a newer version wrote it
+    :raises CoachError: the manifest is missing or damaged, or a newer version wrote it
     """
     file = os.path.join(path, MANIFEST_FILE)
     try:
@@ -324,7 +324,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
 
 
 def _lists_files(files: Any) -> bool:
-    """True if a manifest's files are within the checkpoint, each with size and digest."""
+    """True if the manifest lists files inside the checkpoint, each with size and digest."""
     return isinstance(files, dict) and all(
         isinstance(entry, dict) and isinstance(entry.get("size"), int) and "sha256" in entry and _is_within(name)
         for name, entry in files.items()
@@ -337,24 +337,24 @@ def _is_within(name: str) -> bool:
 
 
 def _name_in(file: Path) -> str | None:
-    """The name of an entry of the same directory that a file holds, None if there is no such file.
+    """The file's content: the name of an entry in the same directory. None if the file does not exist.
 
-    :raises CoachError: it holds something else
+    :raises CoachError: the content is not a name
     """
     try:
         name = read_text(file, most_bytes=4096).strip()
     except FileNotFoundError:
         return None
     if not name or pathlib.PurePath(name).name != name or len(name) > 255 or not name.isprintable():
-        raise CoachError(f"'{file}' is damaged: it names no checkpoint; remove it, or give the checkpoint yourself")
+        raise CoachError(f"'{file}' is damaged: it names no checkpoint; remove it, or name the checkpoint yourself")
     return name
 
 
 def find_checkpoint(path: Path) -> str:
-    """The checkpoint that ``path`` means: itself, one of its files, the newest of a directory of checkpoints or of an
-    experiment, or the best of one with ``DIR/best``.
+    """The checkpoint for a path: the path itself, the checkpoint of a file, the newest checkpoint in a directory of
+    checkpoints or of an experiment, or the best with ``DIR/best``.
 
-    :raises CoachError: there is none
+    :raises CoachError: there is no checkpoint
     """
     place = pathlib.Path(path).expanduser()
     if place.name == BEST and not os.path.exists(place):
@@ -381,24 +381,24 @@ def _find_best(place: pathlib.Path) -> str:
 
 
 def mark_best(directory: Path, name: str) -> None:
-    """Name the best checkpoint of a directory."""
+    """Record the name of the best checkpoint of a directory."""
     files.write_text(os.path.join(directory, BEST_CHECKPOINT_FILE), name)
 
 
 def best_checkpoint(directory: Path) -> str | None:
-    """The name of the best checkpoint of a directory, None if none is named."""
+    """The name of the best checkpoint of a directory; None if there is no record."""
     return _name_in(pathlib.Path(directory) / BEST_CHECKPOINT_FILE)
 
 
 def keep_checkpoints(directory: Path, last: int) -> None:
-    """Remove all but the newest ``last`` checkpoints and the best one, with what agents wrote beside them. 0 keeps
+    """Remove all checkpoints except the newest ``last`` and the best, with the agents' files next to them. 0 keeps
     all."""
     best = best_checkpoint(directory)
     for checkpoint in CheckpointStateReader(str(directory)).get_all()[:-last] if last else []:
         if checkpoint.name != best:
-            # a kill half-way through leaves nothing that looks like a checkpoint
+            # rename first, so that a kill during the removal leaves no half checkpoint
             doomed = os.path.join(directory, f"{_TEMPORARY_PREFIX}{checkpoint.name}")
-            if os.path.exists(os.path.join(directory, checkpoint.name)):  # not so if only savers have written
+            if os.path.exists(os.path.join(directory, checkpoint.name)):  # missing if only savers have written files
                 os.replace(os.path.join(directory, checkpoint.name), doomed)
                 shutil.rmtree(doomed)
             for addition in pathlib.Path(directory).glob(f"{checkpoint.name}.*"):
@@ -413,7 +413,7 @@ def remove_unfinished(directory: Path) -> None:
 
 
 def _write_contents(directory: str, contents: Mapping[str, Iterable[Any]], manifest: dict[str, Any]) -> None:
-    """Write files and a manifest of them. :param contents: their chunks, by their path within the directory"""
+    """Write files and their manifest. :param contents: chunks of each file, by its path in the directory"""
     parents = {parent for name in contents for parent in pathlib.PurePath(name).parents}
     folders = sorted(os.path.join(directory, parent) for parent in parents - {pathlib.PurePath()})
     for folder in folders:

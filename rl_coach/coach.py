@@ -1,4 +1,4 @@
-"""The command line ``coach``, and ``CoachInterface``, which does the same from Python.
+"""The command line ``coach``, and ``CoachInterface``, which runs the same from Python.
 
 Nothing heavy is imported at the top: ``coach --help`` and ``coach --list`` answer at once.
 """
@@ -50,11 +50,11 @@ class CoachInterface(CoachLauncher):
 
     ``CoachInterface(preset="CartPole_DQN", seed=1, custom_parameter="improve_steps=EnvironmentSteps(5000)").run()``
 
-    The graph is built at once, so that ``graph_manager`` can be driven step by step instead of ``run()``. A keyword
-    that is None or False is as a flag that is not given; ``checkpoint_memory=False`` is ``--no-checkpoint_memory``.
+    The graph is built at once, so a program may also call ``graph_manager`` step by step instead of ``run()``. A
+    keyword with None or False is a flag that is not given; ``checkpoint_memory=False`` is ``--no-checkpoint_memory``.
     In a notebook it shows the run's summary and a plot of its rewards.
 
-    :param callbacks: objects that the run calls, besides those of the preset and of ``callback``
+    :param callbacks: further callback objects, in addition to the preset's and the callbacks of ``callback``
     :raises CoachError: for bad input
     """
 
@@ -114,7 +114,7 @@ class CoachInterface(CoachLauncher):
         **unknown: NoReturn,
     ):
         given = {name: value for name, value in locals().items() if name in command_line.keywords()}
-        # those that are on by default are only said where they are switched off
+        # flags that are on by default are passed on only if they are switched off
         given |= {name: None for name in command_line.NEGATABLE if given[name]}
         seeds: Any = unknown.get("seeds")
         if seeds is not None and seeds is not False:
@@ -161,7 +161,7 @@ class CoachInterface(CoachLauncher):
         return self.graph_manager
 
     def for_workers(self) -> CoachLauncher:
-        return CoachLauncher()  # the graph manager of this one is the description of the run, and stays here
+        return CoachLauncher()  # this object holds a graph manager, which is not sent to workers
 
     def _repr_html_(self) -> str:
         return self.graph_manager._repr_html_()
@@ -178,14 +178,14 @@ def start_graph(graph_manager: GraphManager, task_parameters: TaskParameters) ->
 
 
 def add_items_to_dict(target_dict: dict, source_dict: dict) -> dict:
-    """A dict of the items of both; those of ``target_dict`` win."""
+    """A dict of the items of both. Items of ``target_dict`` win."""
     return {**source_dict, **target_dict}
 
 
 def handle_distributed_coach_orchestrator(args: argparse.Namespace) -> NoReturn:
     """Start the parts of a distributed run, wait for their end, and exit with the trainer's exit code.
 
-    :param args: of Coach's command line
+    :param args: the flags of Coach's command line
     :raises CoachError: for bad input, or a run that cannot start
     """
     CoachLauncher().distribute_and_exit(args)
@@ -194,13 +194,13 @@ def handle_distributed_coach_orchestrator(args: argparse.Namespace) -> NoReturn:
 def handle_distributed_coach_tasks(
     graph_manager: GraphManager, args: argparse.Namespace, task_parameters: TaskParameters
 ) -> None:
-    """Be the trainer or a rollout worker of a run, by ``args.distributed_coach_run_type``, until it is over.
+    """Run the trainer or a rollout worker, as ``args.distributed_coach_run_type`` says, until the run is over.
 
-    :param graph_manager: of the preset, not created yet
-    :param args: of Coach's command line; ``memory_backend_params`` and ``data_store_params`` are JSON, and without the
-        second policies go through the Redis of the first
+    :param graph_manager: the preset's graph manager, not created yet
+    :param args: the flags of Coach's command line; ``memory_backend_params`` and ``data_store_params`` are JSON.
+        Without ``data_store_params`` policies are stored in the Redis of the memory backend
     :param task_parameters: the task
-    :raises CoachError: it is neither of the two, the JSON describes nothing that there is, or nothing is heard from the
+    :raises CoachError: the type is neither, the JSON names an unknown backend or store, or nothing is received from the
         trainer
     :raises TrainingError: if training itself fails
     """

@@ -30,18 +30,18 @@ from rl_coach.utilities.overrides import why_not_on_fast_path
 from rl_coach.utilities.requirements import settings_below
 from rl_coach.utils import CoachError
 
-_STEPS_PER_CALL = 4096  # of all copies: enough to make a call cheap beside them, few enough for what a call writes down
-_SECONDS_PER_STEP = 0.2  # after which the display moves, and Ctrl-C is seen
-_FIRST_STEPS = 100  # of an evaluation, before it is known how long a step takes
+_STEPS_PER_CALL = 4096  # of all copies: a small overhead for each call, and bounded memory for its records
+_SECONDS_PER_STEP = 0.2  # after this time the display is updated and signals are checked
+_FIRST_STEPS = 100  # of an evaluation, before the time of a step is known
 _COMPILED = {"compiled": True}
 
 
 class _Call(NamedTuple):
     """A call that has begun.
 
-    :param clock: the agent's, as it is after the call
-    :param played: what it does; reading it waits
-    :param updates: of the networks
+    :param clock: the agent's clock after the call
+    :param played: the results of the call; reading them waits for its end
+    :param updates: number of updates of the networks
     """
 
     plan: Plan
@@ -53,14 +53,14 @@ class _Call(NamedTuple):
 class CompiledLevelManager(LevelManager):
     """Makes many steps in all copies of an environment with one compiled call, updates of the networks included.
 
-    In heatup and training ``step`` makes such calls for a moment: while one is computed, the next is planned, and the
-    one before is written down. They go no further than ``left`` allows, so that evaluations, checkpoints and the end of
-    the run come after the same steps as on any level. Evaluations are held in an environment of their own, where calls
-    play their episodes too, unless somebody wants a picture of each step.
+    In heatup and training, ``step`` makes such calls for a moment. While one call is computed, the next is planned and
+    the one before is recorded. Calls do not pass the limit ``left``, so evaluations, checkpoints and the end of the run
+    come at the same steps as on other levels. Evaluations run in their own environment, with compiled calls too, unless
+    a picture of each step is needed.
 
-    :param environment: tells the spaces, and has the environment's pure functions
-    :param num_copies: N, of the environment
-    :param seed: of all that is random in the loop
+    :param environment: gives the spaces and the environment's pure functions
+    :param num_copies: N, the number of copies of the environment
+    :param seed: seed of all random numbers in the loop
     :param settings: as for ``LevelManager``
     """
 
@@ -129,9 +129,9 @@ class CompiledLevelManager(LevelManager):
             self._carry = self._loop.begin_episodes(self._carry)
 
     def step(self, action: Any) -> EnvResponse:
-        """Act in all copies, and learn when the time comes, as long as ``left`` allows and no longer than a moment.
+        """Act in all copies and learn when due, within the limit ``left``, for about ``_SECONDS_PER_STEP``.
 
-        :return: an answer of the environment, which says nothing of the steps that were made
+        :return: a placeholder for the environment's answer
         :raises CoachError: a method was replaced after the loop was compiled
         """
         self._require_compiled_methods()
@@ -169,13 +169,13 @@ class CompiledLevelManager(LevelManager):
 
     @property
     def _evaluates_by_steps(self) -> bool:
-        """The evaluation's steps are wanted one by one."""
+        """True if the evaluation's steps must be made one by one."""
         return self.agent.evaluates_only or cast(GymEnvironment, self.active_environment).shows_steps
 
     def _evaluate(self) -> EnvResponse:
-        """Play on in an evaluation's episode, to its end if that is near.
+        """Continue an evaluation's episode, to its end if the end is near.
 
-        :return: an answer that tells whether the episode is over
+        :return: an answer; its ``game_over`` is True if the episode is over
         """
         agent, environment = self.agent, cast(GymEnvironment, self.active_environment)
         if self._observation_due:
@@ -198,7 +198,7 @@ class CompiledLevelManager(LevelManager):
         return response
 
     def _goes_on(self, call: _Call, started: float) -> bool:
-        """True if another call may begin after one that has begun: the end of the moment and of the run are known."""
+        """True if another call may begin before the last one ends: the limits of time and run allow it."""
         expected = time.perf_counter() - started + self._seconds_per_step.get(self._phase, 0.0) * call.plan.steps
         return self._has_compiled and expected < _SECONDS_PER_STEP and self.left(EnvironmentEpisodes) is None
 
@@ -207,7 +207,7 @@ class CompiledLevelManager(LevelManager):
 
         :param before: the call that has begun and is not recorded, if there is one
         :param done: steps of each copy in this ``step``, those of ``before`` included
-        :return: the call; None if no more is wanted
+        :return: the call; None if the limits are reached
         """
         agent = self.agent
         clock = copy.copy(agent.clock if before is None else before.clock)
@@ -225,11 +225,11 @@ class CompiledLevelManager(LevelManager):
     ) -> tuple[Plan, int]:
         """The steps and training phases of a call.
 
-        :param clock: the agent's, as it will be then; it goes on by the call
-        :param steps: the most of each copy
-        :param most_updates: training steps that the run still wants, None for no limit
-        :param ahead: environment steps that come before the call and are not counted yet
-        :param updates_ahead: updates of the networks that do
+        :param clock: the agent's clock at the call's start; it is advanced by the call
+        :param steps: the largest number of steps of each copy
+        :param most_updates: training steps left in the run; None for no limit
+        :param ahead: environment steps before the call that are not counted yet
+        :param updates_ahead: updates of the networks before the call that are not counted yet
         :return: the plan, and the number of updates of the networks
         """
         lengths = np.zeros(self._most_phases, np.int32)
@@ -257,9 +257,9 @@ class CompiledLevelManager(LevelManager):
         return Plan(lengths, padded_phases, np.int32(len(phases)), np.int32(rest), padded), updates
 
     def _steps_of_call(self, done: int, updates: int) -> tuple[int, int | None]:
-        """The number of steps of each copy that the next call may make, and of training steps, None for no bound.
+        """The number of steps of each copy of the next call, and the number of training steps; None for no limit.
 
-        :param done: steps of each copy in this ``step``, which the graph has not counted
+        :param done: steps of each copy in this ``step``, not counted by the graph yet
         :param updates: training steps of the call that is not recorded
         """
         least = 0 if done else 1  # a ``step`` makes one at least
@@ -274,10 +274,10 @@ class CompiledLevelManager(LevelManager):
         return steps, None if left is None else max(least, left - self._updates_made - updates)
 
     def _record(self, plan: Plan, played: Played) -> None:
-        """Count and write down what a call has done, in the order in which it was done.
+        """Count and record the steps and updates of a call, in their order.
 
-        Phases are recorded together that belong to one row: up to the step before an episode ends, and those that
-        follow it at once.
+        Phases that belong to one row of the CSV are recorded together: the phases before the step that ends an
+        episode, and the phases right after it.
         """
         ends = np.cumsum(plan.lengths[: plan.num_phases])
         steps, copies = np.nonzero(played.ended[: plan.steps])
@@ -294,7 +294,7 @@ class CompiledLevelManager(LevelManager):
         self._num_steps += plan.steps
 
     def _record_phases(self, plan: Plan, played: Played, ends: np.ndarray, first: int, last: int) -> int:
-        """:return: ``last``, up to which phases are recorded then"""
+        """:return: ``last``, the number of phases that are recorded now"""
         if last > first:
             self._count(int(ends[last - 1]))
             self._close_row_before(int(ends[first]) - 1)
@@ -324,7 +324,7 @@ class CompiledLevelManager(LevelManager):
         self.agent.exploration_policy.advance(new)
 
     def _close_row_before(self, step: int) -> None:
-        """Close the row of the episodes that ended before a step of the call: what follows is not theirs."""
+        """Close the row of the episodes that ended before a step of the call. Later values belong to the next row."""
         if self._row_step >= 0 and self._row_step != self._num_steps + step:
             self._row_step = -1
             self.agent.signals.begin_episode(self.agent.clock.episodes)
@@ -334,7 +334,7 @@ class CompiledLevelManager(LevelManager):
         return False
 
     def train(self, at_most: int | None = None) -> int:
-        """Number of training steps that calls have made since the last time."""
+        """Number of training steps that calls have made since the last ``train``."""
         made, self._updates_made = self._updates_made, 0
         return made
 
@@ -356,7 +356,7 @@ class CompiledLevelManager(LevelManager):
         return None if self._carry is None or self._phase is RunPhase.TEST else dict(_COMPILED)
 
     def set_state(self, state: dict[str, Any]) -> None:
-        # the environment that tells the spaces is not played in, and of the ordinary loop there may be copies instead
+        # the environment here only gives the spaces, so its state is not restored
         assert self._simulator is not None
         environments = {**state["environments"], "training": self._simulator.get_state()}
         super().set_state({**state, "environments": environments})
@@ -364,14 +364,14 @@ class CompiledLevelManager(LevelManager):
             return
         loop = state.get("loop")
         self._carry = self._loop.begin(self._seed)
-        if loop is None:  # of a run that was not compiled: what it has played since its last phase is not here
+        if loop is None:  # the checkpoint's run was not compiled: its steps since the last phase are not here
             self.agent.clock.last_phase = self.agent.clock.steps
             return
         self._carry = self._loop.with_leaves(self._carry, list(loop["arrays"].values()))
         self._num_steps, self._row_step = loop["num_steps"], loop["row_step"]
 
     def resume_saved_episode(self, state: dict[str, Any]) -> bool:
-        """Go on in the middle of the episodes of ``get_state``; ``set_state`` came before."""
+        """Continue the episodes of ``get_state``. Call ``set_state`` before."""
         if state["episode"] != _COMPILED:
             return False
         self.episode_over = False
@@ -381,8 +381,8 @@ class CompiledLevelManager(LevelManager):
 def why_not_compiled(agent: Any, environment: Any, parameters: Any, task: TaskParameters, heats_up: bool) -> str | None:
     """The reason why the loop of an agent in an environment of pure functions is not compiled; None if it can be.
 
-    :param agent: as it was made, without networks
-    :param parameters: the environment's
+    :param agent: a new agent, without networks
+    :param parameters: the environment's parameters
     :param heats_up: the run begins with a heatup
     """
     visualization = agent.ap.visualization
@@ -407,7 +407,8 @@ def why_not_compiled(agent: Any, environment: Any, parameters: Any, task: TaskPa
 
 
 def _why_not_noise(agent: Agent, copies: int) -> str | None:
-    """The compiled loop draws the noise of NoisyNet at its updates: it would be the same in all steps between two."""
+    """The reason why NoisyNet cannot be compiled: the loop draws noise only at updates, so several steps would share
+    it."""
     steps = agent.ap.algorithm.num_consecutive_playing_steps
     is_noisy = any(
         getattr(part, "dense_layer", None) is NoisyNetDense
@@ -428,10 +429,10 @@ def _why_not_overrides(agent: Agent) -> str | None:
 
 def _uncalled_override(agent: Agent) -> str | None:
     """A user's override, ``Class.method``, that a compiled loop would not call, or the class of a part that it would
-    not use; None if there is none.
+    not use; None if there is neither.
 
-    Not of filters, some of which have a pure form, and not of exploration policies, which are built later: the agent's
-    own ``why_not_compiled`` knows the parameters of those that have a compiled form.
+    Filters and exploration policies are not checked here: some filters have a pure form, and the agent's own
+    ``why_not_compiled`` checks the parameters of exploration policies.
     """
     if (override := override_that_excludes(agent, "make_compiled")) is not None:
         return override

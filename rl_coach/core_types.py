@@ -1,4 +1,4 @@
-"""The values that flow between environment, agent, memory and networks, and the units that schedules count in."""
+"""The values that environment, agent, memory and networks exchange, and the units of schedules."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class RunPhase(Enum):
     TRAIN = "Training"
     TEST = "Testing"
     UNDEFINED = "Undefined"
-    WAITING = "Waiting"  # that of a worker which waits for its trainer, in its reports; no graph of ours is in it
+    WAITING = "Waiting"  # only in a worker's reports, while it waits for its trainer
 
 
 class GradientClippingMethod(Enum):
@@ -60,7 +60,7 @@ class GradientClippingMethod(Enum):
 
 
 class PlayUnit(Enum):
-    """Unit of what is still to be played: steps, whole episodes, or segments that are learned from at once."""
+    """Unit of a number of steps, whole episodes, or segments that are still to be played."""
 
     STEPS = "steps"
     EPISODES = "episodes"
@@ -82,7 +82,7 @@ class StepMethod:
         return hash((type(self), self.num_steps))
 
     def __truediv__(self, other: Any) -> Any:
-        """A duration shared out over ``other`` parts, or how often a duration of the same kind fits; both rounded up,
+        """The duration divided by a number of parts, or by a duration of the same kind (a number). Both are rounded up,
         so that no step is lost."""
         if isinstance(other, type(self)):
             return math.ceil(self.num_steps / other.num_steps)
@@ -100,7 +100,7 @@ class StepMethod:
 
 
 class Frames(StepMethod):
-    """Frames of the simulator, those that a frame skip passes over included."""
+    """Frames of the simulator, including skipped frames."""
 
     __slots__ = ()
 
@@ -118,9 +118,9 @@ class EnvironmentEpisodes(StepMethod):
 
 
 class TrainingSteps(StepMethod):
-    """Training steps, the agent's ``training_iteration``: an update of its networks or, where an agent makes many
-    updates on what it played before it plays on (PPO's epochs of minibatches), all of these together. Schedules of the
-    learning rate count them too."""
+    """Training steps: the agent's ``training_iteration``. A step is one update of the networks. If an agent makes many
+    updates on the same experience (PPO's epochs of minibatches), all of them are one step. Schedules of the learning
+    rate count these steps, too."""
 
     __slots__ = ()
 
@@ -135,10 +135,10 @@ PlayingStepsType = Union[EnvironmentSteps, EnvironmentEpisodes, Frames]
 
 
 class TotalStepsCounter:
-    """Steps of each kind that have been taken: ``counter[EnvironmentSteps]`` is an int.
+    """Numbers of steps of each kind so far: ``counter[EnvironmentSteps]`` is an int.
 
-    ``counter < duration`` compares with the number of the duration's own kind, and ``counter + duration`` is the
-    duration after which so many more have been taken.
+    ``counter < duration`` compares numbers of the duration's kind, and ``counter + duration`` is the
+    sum of the present number and the duration.
     """
 
     def __init__(self) -> None:
@@ -165,7 +165,7 @@ class TotalStepsCounter:
 
 
 class PredictionType:
-    """Meaning of a network's output; agents ask each other for predictions by it."""
+    """Meaning of a network's output. Agents request predictions by this type."""
 
 
 class VStateValue(PredictionType):
@@ -218,11 +218,11 @@ class Middleware_LSTM_Embedding(MiddlewareEmbedding):
 
 @plain_data.register
 class ActionInfo:
-    """An action and what the agent knew when it chose it.
+    """An action and the agent's predictions for it.
 
     :param action: the action, in the agent's own action space
-    :param all_action_probabilities: [A], the policy over all actions, where there is one
-    :param action_value: Q(s, a); None where no network was asked, as ``state_value`` and ``max_action_value``
+    :param all_action_probabilities: [A], the policy over all actions, if there is one
+    :param action_value: Q(s, a); None without a prediction; so are ``state_value`` and ``max_action_value``
     :param state_value: V(s)
     :param max_action_value: the largest Q(s, .); ``action_value`` if not given
     """
@@ -250,9 +250,9 @@ class ActionInfo:
 class Directive:
     """A goal that the agent of one level sets for the agent of the level below.
 
-    :param goal: what to reach, or another choice of the lower agent's ``in_action_space``
-    :param is_tested: the lower agent acts without exploring, so that the level above learns what it can reach (Levy et
-        al. 2019, section 4.3, subgoal testing)
+    :param goal: the state to reach, or another choice of the lower agent's ``in_action_space``
+    :param is_tested: the lower agent acts without exploring, so that the level above learns which goals are reachable
+        (Levy et al. 2019, section 4.3, subgoal testing)
     """
 
     __slots__ = ("goal", "is_tested")
@@ -280,14 +280,14 @@ class EnvResponse:
 
     :param next_state: the observations by name
     :param reward: the reward of the step
-    :param game_over: the episode has ended, for whatever reason
+    :param game_over: the episode has ended, for any reason
     :param info: the further information of the environment
     :param goal: the goal in force, if there is one
     :param terminated: the episode ended in the environment itself, not by a limit on its length; only this stops
         bootstrapping. ``game_over`` if not given.
 
-    What is behind the attributes keeps the names that it has in Coach (``_game_over``), because code that sends a
-    response elsewhere takes it from ``vars(response)``.
+    The private attributes keep Coach's names (``_game_over``), because code that sends a response to another process
+    reads them from ``vars(response)``.
     """
 
     FIELDS = ("next_state", "reward", "game_over", "terminated", "info", "goal")
@@ -314,7 +314,7 @@ class EnvResponse:
     goal: GoalType = _another_name("_goal")
 
     def add_info(self, info: dict[str, Any]) -> None:
-        """Add keys to ``info``; a key that is there already is an error."""
+        """Add keys to ``info``; an existing key is an error."""
         _add_new_keys(self.info, info)
 
     def __repr__(self) -> str:
@@ -334,12 +334,12 @@ class Transition:
     """Step of an episode: (state, action, reward, next_state) and how it ended.
 
     :param game_over: the episode ended with this step, by termination or by a limit on its length
-    :param terminated: it ended by termination, so there is nothing to bootstrap from; ``game_over`` if not given
-    :ivar n_steps: number of steps that it spans: its reward is the discounted sum of as many, and what follows
-        ``next_state`` is discounted by discount ** n_steps. 1 unless ``Episode`` made an n-step transition of it
+    :param terminated: the episode ended by termination, so there is no bootstrapping; ``game_over`` if not given
+    :ivar n_steps: number of steps of the transition. The reward is the discounted sum of so many rewards, and the value
+        of ``next_state`` is discounted by discount ** n_steps. 1 except in n-step transitions of ``Episode``
     """
 
-    n_steps: int = 1  # of the class, so that the transitions of one step, nearly all, carry none of their own
+    n_steps: int = 1  # a class attribute, because nearly all transitions have one step
 
     def __init__(
         self,
@@ -360,7 +360,7 @@ class Transition:
         self.info = {} if info is None else info
         self._n_step_discounted_rewards: float | None = None
 
-    # names that Coach's transitions have too; memories read the public ones, which cost no call
+    # Coach's private names; memories read the public attributes, because a property costs a call
     _state: StateType | None = _another_name("state")
     _action: ActionType | None = _another_name("action")
     _reward: RewardType | None = _another_name("reward")
@@ -371,7 +371,7 @@ class Transition:
     def n_step_discounted_rewards(self) -> float:
         """The discounted sum of the rewards from here on, over ``n_step`` steps or the rest of the episode.
 
-        :raises ValueError: the episode has not ended, so the return is not known yet
+        :raises ValueError: the episode has not ended, so the return is unknown
         """
         if self._n_step_discounted_rewards is None:
             raise ValueError("n_step_discounted_rewards is known only once the episode has ended")
@@ -382,11 +382,11 @@ class Transition:
         self._n_step_discounted_rewards = value
 
     def add_info(self, new_info: dict[str, Any]) -> None:
-        """Add keys to ``info``; a key that is there already is an error."""
+        """Add keys to ``info``; an existing key is an error."""
         _add_new_keys(self.info, new_info)
 
     def update_info(self, new_info: dict[str, Any]) -> None:
-        """Add keys to ``info``, replacing those that are there."""
+        """Add keys to ``info``. Existing keys are replaced."""
         self.info.update(new_info)
 
     def __repr__(self) -> str:
@@ -405,12 +405,11 @@ class Batch:
 
     ``Batch(transitions)`` stacks a list of transitions. ``len``, indexing and iteration give ``Transition`` views.
 
-    The columns are plain attributes for those that read them all: ``state_columns`` and ``next_state_columns``
-    (dicts of [B, ...]), ``action_column`` [B] or [B, D], ``reward_column`` [B] float32, ``game_over_column`` and
-    ``terminated_column`` [B] bool, ``return_column`` [B] float32 (n-step discounted rewards; in a chunk on its way
-    between memories masked where they are not known) or None,
-    ``n_step_column`` [B] int32 (how many rewards each row's reward sums) or None where all are of one step,
-    ``goal_column`` or None, and ``info_columns``.
+    The columns are public attributes: ``state_columns`` and ``next_state_columns`` (dicts of [B, ...]),
+    ``action_column`` [B] or [B, D], ``reward_column`` [B] float32, ``game_over_column`` and ``terminated_column`` [B]
+    bool, ``return_column`` [B] float32 (n-step discounted rewards) or None, ``n_step_column`` [B] int32 (number of
+    rewards in each row's reward) or None if all are one-step, ``goal_column`` or None, and ``info_columns``. In a chunk
+    between processes, unknown values of ``return_column`` are masked.
     """
 
     def __init__(self, transitions: Union[Sequence[Transition], Batch]):
@@ -475,7 +474,7 @@ class Batch:
     def joined(cls, parts: Sequence[Batch]) -> Batch:
         """The rows of several batches of the same observations, one batch after the other.
 
-        If only some have an info column, the rows of the others are without a value there (NaN, 0 or None); their
+        If only some batches have an info column, the other rows get a placeholder (NaN, 0 or None); their
         importance ``weight`` is 1. Returns and goals are known only if all batches have them.
         """
         lengths = [len(part) for part in parts]
@@ -525,7 +524,7 @@ class Batch:
 
     @property
     def transitions(self) -> list[Transition]:
-        """The rows as ``Transition`` objects, built anew at each call."""
+        """The rows as ``Transition`` objects, new objects at each call."""
         return list(self)
 
     def _transition(self, row: int) -> Transition:
@@ -572,7 +571,7 @@ class Batch:
         return {name: _expand(self.state_columns[name], expand_dims) for name in fetches if name in self.state_columns}
 
     def next_states(self, fetches: Iterable[str], expand_dims: bool = False) -> StateType:
-        """The observations after the step, as ``states``."""
+        """The observations after the step, in the form of ``states``."""
         columns = self.next_state_columns
         return {name: _expand(columns[name], expand_dims) for name in fetches if name in columns}
 
@@ -591,7 +590,7 @@ class Batch:
         return _expand(self.return_column, expand_dims)
 
     def n_steps(self, expand_dims: bool = False) -> np.ndarray:
-        """[B] int32: how many rewards each row's reward sums, and so how many steps lie before its next state."""
+        """[B] int32: number of rewards in each row's reward, and of steps to its next state."""
         ones = np.ones(self.size, dtype=np.int32)
         return _expand(ones if self.n_step_column is None else self.n_step_column, expand_dims)
 
@@ -619,7 +618,7 @@ class Batch:
 
 
 def _filled(columns: list[np.ndarray | None], lengths: list[int], name: str) -> list[np.ndarray]:
-    """The columns of one name, with a column of placeholders for each part that has none."""
+    """The columns of one name. Parts without the column get a column of placeholders."""
     example = next(column for column in columns if column is not None)
     value: Any = np.nan if example.dtype.kind in "fc" else None if example.dtype.kind == "O" else 0
     if name == "weight":
@@ -641,7 +640,7 @@ def _stack(values: Iterable[Any]) -> np.ndarray:
 class Episode:
     """The transitions of one episode in order, and their discounted returns once it has ended.
 
-    :param discount: the discount of the returns; 0 sees the next reward only, 1 weighs all alike
+    :param discount: the discount of the returns; 0 counts only the next reward, 1 counts all rewards equally
     :param bootstrap_total_return_from_old_policy: beyond ``n_step`` steps, add the value that the policy predicted
         when it acted (``info['max_action_value']`` of the step where the sum stops)
     :param n_step: number of rewards to sum; -1 sums to the end of the episode
@@ -694,15 +693,15 @@ class Episode:
 
     def update_transitions_rewards_and_bootstrap_data(self) -> None:
         """Turn each step into an n-step transition: its reward becomes the discounted sum of ``n_step`` rewards, and
-        its next state and ending those of the last step summed (Hessel et al. 2018, section 3, multi-step learning).
-        Its ``n_steps`` are the rewards summed, fewer than ``n_step`` near the end of the episode.
+        its next state and ending become those after the last summed step (Hessel et al. 2018, section 3, multi-step
+        learning). ``n_steps`` is the number of summed rewards, smaller than ``n_step`` near the end of the episode.
 
         ``info['should_bootstrap_next_state']`` is True where the sum stopped before the end of the episode.
         """
         if self.n_step == -1 or not self.transitions:
             return
         self.update_discounted_rewards()
-        # Without what the old policy predicted: whoever learns from the transition bootstraps from its next state.
+        # Without the old policy's value: the learner bootstraps from the transition's next state.
         own_rewards = np.asarray([t.reward for t in self.transitions], dtype=np.float64)
         sums = n_step_returns(own_rewards, self.discount, self.n_step)
         last = len(self.transitions) - 1
@@ -715,9 +714,8 @@ class Episode:
             transition.update_info({"should_bootstrap_next_state": row + self.n_step <= last})
 
     def n_step_transition(self, row: int) -> Transition:
-        """The n-step transition that begins at a step, as ``update_transitions_rewards_and_bootstrap_data`` makes it,
-        but made alone, of an episode that may go on: ``n_step`` steps from there must have been inserted, or the
-        episode must have ended."""
+        """The n-step transition that begins at a step, as in ``update_transitions_rewards_and_bootstrap_data``. The
+        episode may be in progress: ``n_step`` steps from there must exist, or the episode must have ended."""
         steps = self.transitions[row : row + self.n_step]
         first, last = steps[0], steps[-1]
         reward: Any = 0.0
@@ -750,11 +748,11 @@ def n_step_returns(rewards: np.ndarray, discount: float, n_step: int = -1) -> np
     """G_t = sum over k < n of discount^k r_{t+k}, cut at the end of the episode (Sutton & Barto 2018, section 7.1).
 
     :param rewards: [T]
-    :param n_step: the number of rewards to sum, -1 for all that are left
+    :param n_step: the number of rewards to sum, -1 for all remaining rewards
     :return: [T] float64
     """
     if n_step != -1 and n_step < 1:
-        raise ValueError(f"n_step is a number of steps from 1 on, or -1 for all, not {n_step}")
+        raise ValueError(f"n_step must be 1 or more, or -1 for all, not {n_step}")
     returns = np.zeros(len(rewards), dtype=np.float64)
     running = 0.0
     for t in range(len(rewards) - 1, -1, -1):
@@ -766,7 +764,7 @@ def n_step_returns(rewards: np.ndarray, discount: float, n_step: int = -1) -> np
 
 
 class VideoDumpFilter:
-    """Says which episodes are written as a video. Asked at an episode's start and again at its end."""
+    """Selects the episodes that are written as a video. Called at an episode's start and again at its end."""
 
     def should_dump(self, episode_terminated: bool = False, **kwargs: Any) -> bool:
         """:param episode_terminated: the episode has ended, its ``total_reward_in_current_episode`` is known"""
@@ -781,7 +779,7 @@ class AlwaysDumpFilter(VideoDumpFilter):
 
 
 class MaxDumpFilter(VideoDumpFilter):
-    """Each episode whose reward is above the best so far. Those of heatup, which act at random, do not count."""
+    """Each episode with a reward above the best so far. Random episodes of heatup do not count."""
 
     def __init__(self) -> None:
         self.max_reward_achieved = -np.inf

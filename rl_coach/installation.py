@@ -1,4 +1,4 @@
-"""The distribution that this package was installed from: its name, and how to install what it lacks."""
+"""The distribution that this package was installed from: its name, and commands that install missing packages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rl_coach.utilities.system import program, shell_command
 
 DISTRIBUTION = "coach-rl"
 PREDECESSOR = "rl-coach"
-"""Intel's distribution. It holds a package of the same import name, so the two cannot live side by side."""
+"""Intel's distribution. It contains a package with the same import name, so both cannot be installed together."""
 
 _EXTRA = re.compile(r"""\s*(?:and\s+)?extra\s*==\s*["']([^"']+)["']""")
 _PACKAGES_OF_EXTRAS = {
@@ -23,19 +23,19 @@ _PACKAGES_OF_EXTRAS = {
     "hub": ("huggingface_hub",),
     "distributed": ("redis", "kubernetes", "boto3", "botocore"),
 }  # fmt: skip
-"""Import names of what each extra brings; other packages are called as their distributions are."""
+"""Import names of each extra's packages. Other packages have the names of their distributions."""
 
 
 def pip_install(*requirements: str) -> str:
-    """The command line that installs these beside Coach, also where its environment is not activated."""
+    """The command that installs packages in Coach's environment, even if the environment is not activated."""
     return shell_command("pip", "install", *requirements)
 
 
 def install_command(extra: str) -> str:
-    """The command line that installs what an extra brings, from the registry and without Coach itself.
+    """The command that installs the packages of an extra, from the registry and without Coach itself.
 
-    :param extra: its name in ``pyproject.toml``; for a package that runs from a directory without being installed, or
-        that was installed before it had this extra, the command names the extra
+    :param extra: its name in ``pyproject.toml``; if Coach is not installed (it runs from a directory), or its installed
+        version did not have the extra, the command names the extra
     """
     try:
         requirements = metadata.requires(DISTRIBUTION) or []
@@ -48,12 +48,12 @@ def install_command(extra: str) -> str:
 
 
 def is_installed(package: str) -> bool:
-    """True if a package can be imported; it is not imported for that."""
+    """True if a package can be imported. It is not imported."""
     return importlib.util.find_spec(package) is not None
 
 
 def missing_package(error: ModuleNotFoundError) -> str:
-    """Line about a package that is not installed, with the command that installs it."""
+    """A line about a missing package, with the command that installs it."""
     package = (error.name or "").partition(".")[0]
     extra = next((extra for extra, packages in _PACKAGES_OF_EXTRAS.items() if package in packages), None)
     command = install_command(extra) if extra else pip_install(package)
@@ -61,7 +61,7 @@ def missing_package(error: ModuleNotFoundError) -> str:
 
 
 def predecessor_warning() -> str | None:
-    """Line about Intel's rl-coach beside this package; None if it is not installed."""
+    """A line that warns of Intel's rl-coach; None if it is not installed."""
     try:
         version = metadata.version(PREDECESSOR)
     except metadata.PackageNotFoundError:

@@ -1,4 +1,4 @@
-"""``CoachLauncher``, from the arguments of a command line to a run, and the exit codes of the programs.
+"""``CoachLauncher``, which runs a command line, and the exit codes of the programs.
 
 Nothing heavy is imported at the top: ``coach --help`` and ``coach --list`` answer at once.
 """
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from rl_coach.runs.experiment_directory import ExperimentDirectory
 
 FOUND = 1
-"""The exit code of ``coach check-env`` where it found something."""
+"""The exit code of ``coach check-env`` if it found a problem."""
 
 DONE, TRAINING_FAILED, BAD_INPUT, STOPPED, TERMINATED = 0, 1, 2, 130, 143
-"""The exit codes of ``coach``. Stopped by Ctrl-C or terminated by SIGTERM, a run has saved a checkpoint and said where;
+"""The exit codes of ``coach``. After Ctrl-C or SIGTERM a run has saved a checkpoint and printed its path;
 a second signal exits at once, with the same code. A closed terminal (SIGHUP) gives 129."""
 
 
@@ -45,43 +45,43 @@ _COLUMNS = ("environment", "algorithm", "score")
 _GAP = "  "
 _NARROWEST = 80
 _CAN_BE_CUT = {2: 15, 1: 12}
-"""Columns of ``coach --list``, and how narrow they may become on a terminal."""
+"""Columns of ``coach --list`` that may be cut on a terminal, and their smallest widths."""
 
 STEPS_TO_A_RUN = (
     "launch", "get_argument_parser", "get_config_args", "expand_preset", "get_graph_manager_from_args",
     "run_graph_manager", "make_directory", "create_task_parameters", "build", "start_single_threaded",
     "start_single_process", "start_multi_process", "run_built", "take_part_and_exit",
 )  # fmt: skip
-"""The methods of a launcher that a run passes through."""
+"""The methods of a launcher that start a run."""
 
 OVERRIDES = OverrideTable({"distributes": STEPS_TO_A_RUN})
 
 
 class CoachLauncher:
-    """From the arguments of a command line to a run. Override a step to change it: ``launch`` calls
+    """Runs a command line. Override a method to change a step: ``launch`` calls
     ``get_argument_parser()``, ``get_config_args(parser)``, ``get_graph_manager_from_args(args)`` and
-    ``run_graph_manager(graph_manager, args)``; the last one ``create_task_parameters(graph_manager, args)`` and
-    ``start_single_threaded(task_parameters, graph_manager, args)``, which builds the graph and runs it.
+    ``run_graph_manager(graph_manager, args)``; ``run_graph_manager`` calls ``create_task_parameters(graph_manager,
+    args)`` and ``start_single_threaded(task_parameters, graph_manager, args)``, which builds the graph and runs it.
 
-    A ``get_config_args`` of one's own takes what the flags are by default from ``parser.parse_known_args([])`` and
-    sets what it wants. ``args.experiment_path`` is then the directory that the run writes to, as it is, and
-    ``args.checkpoint_save_dir`` that of its checkpoints.
+    An override of ``get_config_args`` gets the defaults from ``parser.parse_known_args([])`` and changes values.
+    ``args.experiment_path`` is then the run's directory, used unchanged, and ``args.checkpoint_save_dir`` the directory
+    of its checkpoints.
 
     :ivar shows_tracebacks: ``-v high`` is given
-    :ivar command_line: started the run that this process is a part of; None for this process's own
-    :cvar distributes: it can start the processes of a distributed run. They build their graphs by Coach's own command
+    :ivar command_line: the command line that started the distributed run; None for this process's own
+    :cvar distributes: it can start a distributed run. Its processes build their graphs with Coach's own command
         line, so a subclass that overrides one of ``STEPS_TO_A_RUN`` cannot.
     """
 
     shows_tracebacks = False
     distributes = True
     command_line: list[str] | None = None
-    _free_path: str | None = None  # the directory that was chosen for the run by its name; others are given
+    _free_path: str | None = None  # the directory that was chosen from the run's name; None if the user gave one
 
     def launch(self, arguments: Sequence[str] | None = None) -> None:
-        """Do what the command line asks for.
+        """Run a command line.
 
-        :param arguments: without the program's name; None takes those of this process
+        :param arguments: without the program's name; None uses the arguments of this process
         :raises CoachError: for bad input
         :raises TrainingError: if training itself fails
         """
@@ -108,9 +108,9 @@ class CoachLauncher:
                 self.evaluate_several_and_exit(evaluated, flags)
             arguments = ["--resume", evaluated[0], *flags]
         parser = self.get_argument_parser()
-        # one that is overridden need not take arguments
+        # an override may have no parameter for arguments
         args = self.get_config_args(parser) if arguments is None else self.get_config_args(parser, arguments)
-        # Coach's flag was a truth value, and launchers written for it set one
+        # in Coach the flag was a boolean, and launchers written for Coach set one
         if args.list is not None and args.list is not False:
             self.display_all_presets_and_exit("" if args.list is True else args.list)
         if flag_checks.are_several(args):
@@ -125,7 +125,7 @@ class CoachLauncher:
         self.run_graph_manager(graph_manager, args)
 
     def export(self, arguments: Sequence[str]) -> None:
-        """``coach export``: write a trained policy into a folder of its own.
+        """``coach export``: write a trained policy into a new folder.
 
         :raises CoachError: for bad input
         """
@@ -138,7 +138,7 @@ class CoachLauncher:
 
     @property
     def _commands(self) -> dict[str, Callable[[Sequence[str]], None]]:
-        """Commands that end at the first signal, for they keep nothing, by their names."""
+        """Commands by name that end at the first signal, because they have nothing to save."""
         return {
             command_line.EXPORT: self.export,
             command_line.FETCH: self.fetch,
@@ -182,7 +182,7 @@ class CoachLauncher:
     def list_algorithms(self, arguments: Sequence[str]) -> None:
         """``coach algorithms``: print the algorithms that ``make_agent`` knows by name.
 
-        :raises CoachError: none contains the text
+        :raises CoachError: no algorithm contains the text
         """
         text = command_line.get_algorithms_parser().parse_args(arguments).text
         from rl_coach.agents.algorithms import known_algorithms  # after --help has answered
@@ -197,9 +197,10 @@ class CoachLauncher:
             print(f"{names:<{width}}{_GAP}{about}")
 
     def check_environment_and_exit(self, arguments: Sequence[str]) -> NoReturn:
-        """``coach check-env``: print what is wrong with an environment, a line each, and exit: with 1 if anything is.
+        """``coach check-env``: print a line for each error of an environment, and exit, with code 1 if there are
+        errors.
 
-        :raises CoachError: there is no such environment
+        :raises CoachError: the environment does not exist
         """
         args = command_line.get_check_environment_parser().parse_args(arguments)
         from rl_coach.environments.environment_checks import check_level  # after --help has answered
@@ -221,7 +222,7 @@ class CoachLauncher:
         dataset.run(arguments, self)
 
     def compare(self, arguments: Sequence[str]) -> None:
-        """``coach compare``: write a report on runs side by side.
+        """``coach compare``: write a report that compares runs.
 
         :raises CoachError: for bad input
         """
@@ -232,7 +233,7 @@ class CoachLauncher:
     def compute_seeds(self, arguments: Sequence[str]) -> None:
         """Compute all seeds of ``--seeds`` in one program, for the process that trains with them.
 
-        :param arguments: of ``SeedsProcess``
+        :param arguments: the arguments of ``SeedsProcess``
         """
         from rl_coach.command_line import seeds_program
 
@@ -245,7 +246,7 @@ class CoachLauncher:
         sys.exit(app.main(arguments, "coach dashboard"))
 
     def sweep_and_exit(self, arguments: Sequence[str]) -> NoReturn:
-        """``coach sweep``: train with many settings side by side, and exit.
+        """``coach sweep``: train with many settings at the same time, and exit.
 
         :raises CoachError: for bad input
         """
@@ -263,7 +264,7 @@ class CoachLauncher:
         sys.exit(tune.run(arguments, self))
 
     def train_several_and_exit(self, args: argparse.Namespace, parser: argparse.ArgumentParser) -> NoReturn:
-        """``coach -p PRESET --seeds SEEDS``, or ``--resume`` of what that left: train side by side, and exit.
+        """``coach -p PRESET --seeds SEEDS``, or ``--resume`` of it: train at the same time, and exit.
 
         :raises CoachError: for bad input
         """
@@ -282,7 +283,7 @@ class CoachLauncher:
         policy_evaluation.evaluate(arguments[0], arguments[1:])
 
     def evaluate_several_and_exit(self, experiments: Sequence[str], flags: Sequence[str]) -> NoReturn:
-        """``coach evaluate EXPERIMENT EXPERIMENT ...``: evaluate side by side, and exit.
+        """``coach evaluate EXPERIMENT EXPERIMENT ...``: evaluate at the same time, and exit.
 
         :raises CoachError: for bad input
         """
@@ -300,13 +301,13 @@ class CoachLauncher:
         """The values of all flags: ``framework`` as a ``Frameworks``, ``experiment_path`` as the directory that the
         run will write to.
 
-        :param arguments: without the program's name; None takes those of this process
-        :raises CoachError: for a flag or a value that does not exist, or a flag that this version does not serve
+        :param arguments: without the program's name; None uses the arguments of this process
+        :raises CoachError: a flag or a value does not exist, or this version does not support the flag
         """
         args = parser.parse_args(arguments)
         self.shows_tracebacks = args.verbosity == "high"
         if flag_checks.are_several(args):
-            return args  # each run of them reads its own
+            return args  # each of the runs parses its own flags
         if args.resume:
             args = _with_recorded_arguments(args, parser, arguments)
         if args.list is None:
@@ -330,10 +331,11 @@ class CoachLauncher:
         args.experiment_path = chosen
 
     def display_all_presets_and_exit(self, text: str = "") -> None:
-        """Print the presets with environment, algorithm and score, those of Coach and then the tuned ones, and exit.
+        """Print the presets with environment, algorithm and score, first Coach's presets, then the tuned presets, and
+        exit.
 
-        :param text: print only those that contain it, in any case
-        :raises CoachError: none does
+        :param text: print only presets that contain the text, in any case
+        :raises CoachError: no preset contains the text
         """
         from rl_coach.utils import CoachError
 
@@ -358,9 +360,9 @@ class CoachLauncher:
         return path if path == preset else f"{path}:{preset_catalogue.DEFAULT_VARIABLE}"
 
     def get_graph_manager_from_args(self, args: argparse.Namespace) -> GraphManager:
-        """The preset's graph manager, changed as the flags say.
+        """The preset's graph manager with the flags applied.
 
-        :raises CoachError: if there is no such preset, level, class or parameter
+        :raises CoachError: the preset, level, class or parameter does not exist
         """
         from rl_coach.architectures.native_messages import quiet_native_code
         from rl_coach.command_line import graph_changes
@@ -376,9 +378,9 @@ class CoachLauncher:
         return graph_manager
 
     def run_graph_manager(self, graph_manager: GraphManager, args: argparse.Namespace) -> None:
-        """Build the graph and run it, in a directory of its own.
+        """Build the graph and run it in its own directory.
 
-        :raises CoachError: for input that shows to be bad only now; nothing is left behind then
+        :raises CoachError: the input is bad; the new directory is removed
         :raises TrainingError: if training itself fails
         """
         from rl_coach.utils import CoachError
@@ -422,8 +424,8 @@ class CoachLauncher:
         return self.distributes and not OVERRIDES.is_replaced(self, "distributes")
 
     def take_part_and_exit(self, args: argparse.Namespace) -> NoReturn:
-        """Be the trainer or a rollout worker of a run that an orchestrator written for Coach has started, and exit with
-        its exit code.
+        """Run the trainer or a rollout worker of a run that an orchestrator written for Coach has started, and exit
+        with its exit code.
 
         :raises CoachError: for bad input
         """
@@ -432,14 +434,14 @@ class CoachLauncher:
         distribution.take_part(args, _defaults(self.get_argument_parser()))
 
     def make_directory(self, graph_manager: GraphManager, args: argparse.Namespace) -> ExperimentDirectory:
-        """Make the directory that the run writes to, and tell the graph what to say about it at the end.
+        """Make the run's directory, and give the graph the commands to print at the end.
 
         :raises CoachError: it cannot be written
         """
         from rl_coach.logger import screen
         from rl_coach.runs.experiment_directory import ExperimentDirectory
 
-        if args.nocolor:  # again: a launcher may have a get_graph_manager_from_args of its own
+        if args.nocolor:  # again, because a launcher may override get_graph_manager_from_args
             screen.set_use_colors(False)
         if not args.experiment_path:
             args.experiment_path = self._free_path = command_line.free_experiment_path(args)
@@ -469,7 +471,7 @@ class CoachLauncher:
             )  # fmt: skip
 
     def create_task_parameters(self, graph_manager: GraphManager, args: argparse.Namespace) -> TaskParameters:
-        """Task of this process in the run."""
+        """The task of this process in the run."""
         from rl_coach.base_parameters import TaskParameters
 
         return TaskParameters(
@@ -496,7 +498,7 @@ class CoachLauncher:
     def start_single_threaded(
         self, task_parameters: TaskParameters, graph_manager: GraphManager, args: argparse.Namespace
     ) -> None:
-        """Build the graph and run it, in this process; the older name, under which launchers override it."""
+        """Build the graph and run it, in this process; the older name, which launchers override."""
         self.start_single_process(task_parameters, graph_manager, args)
 
     def start_single_process(
@@ -507,7 +509,7 @@ class CoachLauncher:
         self.run_built(graph_manager, args)
 
     def start_multi_process(self, graph_manager: GraphManager, args: argparse.Namespace) -> None:
-        """Train with several workers, each in a process of its own.
+        """Train with several workers, each in its own process.
 
         :raises CoachError: agent and environment do not fit
         :raises TrainingError: if training itself fails
@@ -544,8 +546,8 @@ class CoachLauncher:
         _print_what_can_be_done(graph_manager, args)
 
     def for_workers(self) -> CoachLauncher:
-        """The launcher that each worker gets a copy of, to make its graph and its task; this one, if it can be
-        pickled."""
+        """The launcher that each worker gets as a copy, to make its graph and its task. By default this launcher, which
+        must be picklable then."""
         return self
 
     def run_built(self, graph_manager: GraphManager, args: argparse.Namespace) -> None:
@@ -556,17 +558,17 @@ class CoachLauncher:
 
 
 def open_dashboard(experiment_path: str) -> None:
-    """Open the dashboard on an experiment, in a process of its own."""
+    """Open the dashboard on an experiment, in another process."""
     from rl_coach.dashboard import app
 
     app.open_dashboard(experiment_path)
 
 
 def exit_code_of(program: Callable[[], int | None], shows_tracebacks: Callable[[], bool] = lambda: False) -> int:
-    """Run a program and say what went wrong in one line.
+    """Run a program, and print an error in one line.
 
     :param program: returns its exit code; None for 0
-    :param shows_tracebacks: the cause of an error is shown, too
+    :param shows_tracebacks: returns True if the traceback of an error is to be printed, too
     :return: the exit code
     """
     try:
@@ -597,7 +599,7 @@ def _print_error(text: str) -> None:
 
 
 def report_missing_package(name: str, error: ModuleNotFoundError) -> int:
-    """Say in one line which package is missing; one of Coach's own that is missing is our mistake.
+    """Print a line about a missing package. If Coach's own package is missing, raise the error: that is a bug.
 
     :return: the exit code
     """
@@ -614,7 +616,7 @@ def _mistakes(error: Exception) -> list[str]:
 
 
 def _exit_code(error: Exception) -> int | None:
-    """The code for an error that the user can mend; None for one that is ours."""
+    """The exit code for an error that the user can correct; None for a bug of Coach."""
     from rl_coach.utils import CoachError, TrainingError
 
     if isinstance(error, CoachError):
@@ -623,17 +625,17 @@ def _exit_code(error: Exception) -> int | None:
 
 
 def _with_plain_values(args: argparse.Namespace) -> argparse.Namespace:
-    """As the flags are written on a command line."""
+    """The flags with the values that a command line has."""
     return argparse.Namespace(**{**vars(args), "framework": args.framework.name})
 
 
 def _with_recorded_arguments(
     args: argparse.Namespace, parser: argparse.ArgumentParser, arguments: Sequence[str] | None
 ) -> argparse.Namespace:
-    """The flags of ``--resume DIR``: those that the run in DIR was started with, and those given now. With
-    ``--evaluate`` they are those of a new run.
+    """The flags of ``--resume DIR``: the flags of the run in DIR, and the flags given now. With ``--evaluate`` they are
+    the flags of a new run.
 
-    :raises CoachError: there is no such run, it is another user's, or a flag contradicts what it is
+    :raises CoachError: the run does not exist or belongs to another user, or a flag contradicts its record
     """
     if not args.trust:
         experiment_record.check_owner(args.resume)
@@ -664,7 +666,7 @@ def _set_process_environment(args: argparse.Namespace) -> None:
     if args.tf_verbosity is not None:
         os.environ["TF_CPP_MIN_LOG_LEVEL"] = str(args.tf_verbosity)
     hide_warnings(args)
-    if args.use_cpu or args.seeds_program:  # the process that computes all seeds has the GPU
+    if args.use_cpu or args.seeds_program:  # the process that computes all seeds uses the GPU
         os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
 
 
@@ -684,7 +686,7 @@ def _print_what_can_be_done(graph_manager: GraphManager, args: argparse.Namespac
 
 
 def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
-    """The widths of a table's columns. On a terminal that is too narrow, algorithms and environments are cut."""
+    """The widths of a table's columns. On a narrow terminal, algorithms and environments are cut."""
     widths = [max(map(len, column)) for column in zip(*rows)]
     if sys.stdout.isatty():
         room = max(_NARROWEST, shutil.get_terminal_size().columns)
@@ -700,7 +702,7 @@ def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def _playback_hint(experiment_path: pathlib.Path) -> str:
-    """The command that shows what this run has trained."""
+    """The command that shows the run's trained agent."""
     from rl_coach.environments.rendering import has_display
 
     window = ["--render"] if has_display() else []

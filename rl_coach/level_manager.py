@@ -1,4 +1,4 @@
-"""A level of a graph: an agent and the environment that it acts in, which may be the level below."""
+"""A level of a graph: an agent and its environment, which may be the level below."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from rl_coach.utils import CoachError
 
 @dataclass
 class LevelEpisode:
-    """An episode of a level that was put aside.
+    """A saved episode of a level.
 
-    :param agent: the agent's own
-    :param is_over: it has ended, and the next has not begun
+    :param agent: the agent's saved episode
+    :param is_over: the episode has ended, and the next has not begun
     :param observation_due: the agent has not seen the first state yet
     :param reset_due: the time limit has passed: the next directive begins an episode for the agent
     """
@@ -50,15 +50,15 @@ plain_data.register(LevelEpisode)
 class LevelManager(EnvironmentInterface):
     """Looks like an environment from above and lets its agent act below.
 
-    While the phase is ``TEST`` the level acts in an environment of its own for evaluation. The training episode is
-    put aside meanwhile and goes on afterwards as if nothing had happened.
+    While the phase is ``TEST`` the level acts in its own environment for evaluation. The training episode is saved
+    meanwhile and continues unchanged afterwards.
 
     :param name: the level's name
-    :param agents: the agent that acts here; a list or dict of one is one agent too. Several agents that act as one
+    :param agents: the agent that acts here; also as a list or dict with one entry. Several agents that act as one
         are a ``CompositeAgent``.
     :param environment: the environment, or the level manager of the level below
-    :param real_environment: the environment at the bottom, where ``environment`` is a level
-    :param steps_limit: number of steps of the agent for each step of the level above; None for one
+    :param real_environment: the environment at the bottom, if ``environment`` is a level
+    :param steps_limit: number of the agent's steps in a step of the level above; None for one
     :param should_reset_agent_state_after_time_limit_passes: each directive of the level above begins a new episode
         for the agent
     :param spaces_definition: the agent's spaces; None takes them from the environment
@@ -66,12 +66,11 @@ class LevelManager(EnvironmentInterface):
         evaluates in the training environment, which then abandons its episode.
 
     :ivar agent: the agent that acts here
-    :ivar ended_rewards: the total rewards of the episodes that ended while others went on, and that the graph has not
-        counted yet
-    :cvar is_fed: other processes play, and what they send is taken in
-    :ivar training_steps: environment steps of heatup and training, told before each evaluation
-    :ivar left: by the class of a ``StepMethod``, how far the next step may go at most, None for no bound; for a level
-        that makes many environment steps in one
+    :ivar ended_rewards: total rewards of episodes that ended while others continue, and that the graph has not counted
+    :cvar is_fed: other processes act, and the level receives their experience
+    :ivar training_steps: environment steps of heatup and training, set before each evaluation
+    :ivar left: function of the class of a ``StepMethod``: the limit of the next step in this unit, or None for no
+        limit; for levels that make many environment steps in one step
     """
 
     is_fed = False
@@ -93,7 +92,7 @@ class LevelManager(EnvironmentInterface):
             raise CoachError(f"steps_limit of level '{name}' is one or more EnvironmentSteps, not {steps_limit!r}")
         self.name = self.full_name_id = name
         self.agent = _the_agent(name, agents)
-        # None where an agent learns from recorded data alone: nothing steps then
+        # None if the agent learns only from recorded data; nothing steps then
         self.environment = cast(SteppedEnvironment, environment)
         self._simulator: Simulator | None = None if isinstance(environment, LevelManager) else environment
         self.real_environment: Simulator | None = real_environment or self._simulator
@@ -109,16 +108,16 @@ class LevelManager(EnvironmentInterface):
         self.left: Callable[[type[StepMethod]], int | None] = lambda unit: 1
         self._observation_due = True
         self._reset_due = False
-        self._is_closed = False  # the agent's episode ended with a directive, before the environment's
+        self._is_closed = False  # the agent's episode ended with its directive, before the environment's episode
         self._training_episode: Any = None
         self.agent.parent = self
         self.agent.create_agents()
         self.build(spaces_definition)
 
     def build(self, spaces_definition: SpacesDefinition | None = None) -> None:
-        """Hand the agent its spaces, and have it build what depends on these.
+        """Give the agent its spaces. The agent builds its networks and memory from them.
 
-        :raises CoachError: neither spaces nor an environment that has some were given
+        :raises CoachError: there are neither spaces nor an environment
         """
         real = self.real_environment
         if spaces_definition is None:
@@ -134,11 +133,11 @@ class LevelManager(EnvironmentInterface):
     def connect(
         self, graph: str, run_parameters: Callable[[], dict[str, Any]], stop_if_asked: Callable[[], None]
     ) -> None:
-        """Take a place in a graph.
+        """Connect the level to its graph.
 
         :param graph: the graph's name, for the names of files
-        :param run_parameters: gives all parameters of the run
-        :param stop_if_asked: ends the run if its user wants that; for whoever waits for a person
+        :param run_parameters: returns all parameters of the run
+        :param stop_if_asked: ends the run if the user has asked for it; for code that waits for a person
         """
         self.agent.connect((graph, self.name), run_parameters, stop_if_asked)
 
@@ -163,8 +162,8 @@ class LevelManager(EnvironmentInterface):
 
     @property
     def action_space(self) -> ActionSpace:
-        """The directives that the level above may choose: the incoming action space of the agent; of goals, a box with
-        their bounds."""
+        """The directives that the level above may choose: the agent's incoming action space. If they are goals, a box
+        with the goals' bounds."""
         space = self.agent.in_action_space
         if space is None:
             raise CoachError(f"level '{self.name}' takes no directives: its agent has no in_action_space")
@@ -179,7 +178,7 @@ class LevelManager(EnvironmentInterface):
 
     @property
     def phase(self) -> RunPhase:
-        """The phase of the run; entering ``TEST`` puts the training episode aside, leaving it takes it up again."""
+        """The phase of the run; entering ``TEST`` saves the training episode, leaving ``TEST`` restores it."""
         return self._phase
 
     @phase.setter
@@ -197,11 +196,11 @@ class LevelManager(EnvironmentInterface):
             self.active_environment.phase = value
 
     def put_episode_aside(self) -> Any:
-        """The episode in progress, for ``take_up_episode`` to go on with after another one, or in another run."""
+        """Save the episode in progress. ``take_up_episode`` continues it later, or in another run."""
         return LevelEpisode(self.agent.put_episode_aside(), self.episode_over, self._observation_due, self._reset_due)
 
     def take_up_episode(self, episode: Any, is_restored: bool = False) -> None:
-        """Go on with an episode that was put aside; see ``AgentInterface.take_up_episode``."""
+        """Continue an episode of ``put_episode_aside``; see ``AgentInterface.take_up_episode``."""
         self.agent.take_up_episode(episode.agent, is_restored)
         self.episode_over = episode.is_over
         self._observation_due, self._reset_due = episode.observation_due, episode.reset_due
@@ -216,21 +215,21 @@ class LevelManager(EnvironmentInterface):
             self.active_environment.training_steps = self.training_steps
 
     def seed_evaluation(self, seed: np.random.SeedSequence) -> None:
-        """Let the evaluation that begins draw from streams of its own; an environment that it shares with training
-        goes on with training's."""
+        """Seed the random streams of the evaluation that begins. An environment that is shared with training keeps
+        training's stream."""
         self.agent.seed_evaluation(seed.spawn(1)[0])
         if self.has_real_environment and self.evaluation_environment is not None:
             self.evaluation_environment.seed_episodes(int(seed.generate_state(1)[0]))
 
     @property
     def shares_environment_with_evaluation(self) -> bool:
-        """True if an evaluation ends the training episode, for want of an environment of its own."""
+        """True if an evaluation ends the training episode, because it has no environment of its own."""
         return self.has_real_environment and self._evaluation_environment_factory is None
 
     def reset_environment(self, force_environment_reset: bool = False) -> None:
-        """Begin an episode in the environment, if it is this level that holds it.
+        """Begin an episode in the environment if this level holds it.
 
-        :param force_environment_reset: begin anew even where the simulator would go on (a game with lives left)
+        :param force_environment_reset: reset the simulator even if it could continue (a game with lives left)
         """
         if self.has_real_environment and self.has_one_episode:
             self.active_environment.reset_internal_state(force_environment_reset)
@@ -248,8 +247,8 @@ class LevelManager(EnvironmentInterface):
         return self.active_environment.last_env_response
 
     def step(self, action: Any) -> EnvResponse:
-        """Act until ``steps_limit`` is reached or the episode is over for the agent. If the agent begins a new episode
-        with the next directive, its present one is complete and is stored.
+        """Act until ``steps_limit`` is reached or the agent's episode is over. If each directive begins a new episode
+        of the agent, its present episode is then complete and is stored.
 
         :param action: a directive for the agent, a goal or a ``Directive``; None if there is no level above
         :return: the environment's last answer; over several steps, with the sum of their rewards
@@ -269,7 +268,7 @@ class LevelManager(EnvironmentInterface):
                 break
         if self.should_reset_agent_state_after_time_limit_passes:
             self._reset_due = True
-        # the environment's episode goes on, so nobody else closes the agent's
+        # the environment's episode continues, so the agent's episode must be closed here
         if action is not None and (self._reset_due or self.episode_over):
             self._is_closed = True
             self.agent.handle_episode_ended()
@@ -278,17 +277,17 @@ class LevelManager(EnvironmentInterface):
             response.reward = total_reward
         return response
 
-    # A step in two halves: between them, anybody may ask the environment. ``look`` and ``choose`` come before it,
+    # A step in two halves. Between them the caller may ask the environment itself. ``look`` and ``choose`` come before,
     # ``take_in`` after it.
 
     def look(self, directive: ActionType | Directive | None = None) -> None:
         """Show the agent the first state of its episode, if it has not seen it yet.
 
-        :param directive: what the level above has chosen for the agent; None if there is no level above
+        :param directive: the choice of the level above for the agent; None without a level above
         """
         if directive is not None:
             self.agent.set_incoming_directive(directive)
-            # an agent that has reached its goal begins anew, though the environment's episode goes on
+            # an agent that has reached its goal begins a new episode, while the environment's episode continues
             if self._reset_due or self.episode_over:
                 self.reset_internal_state()
         if self._observation_due:
@@ -296,17 +295,18 @@ class LevelManager(EnvironmentInterface):
             self.episode_over = self.agent.observe(self._last_answer())
 
     def choose(self) -> ActionInfo | None:
-        """Return the agent's action for the environment; None if the environment must stand still: the agent's episode
-        is over, or the agent only learns from its memory."""
+        """Return the agent's action for the environment. None if the environment must not step: the agent's episode is
+        over, or the agent only learns from its memory."""
         return None if self.episode_over else self.agent.act()
 
     def take_in(self, response: EnvResponse) -> None:
-        """Show the agent how the environment answered its action; ``episode_over`` tells whether its episode ended."""
+        """Give the environment's answer to the agent. Then ``episode_over`` is True if the agent's episode has
+        ended."""
         self.environment_steps += 1
         self.episode_over = self.agent.observe(response) or response.game_over
 
     def emulate_step_on_trainer(self, transition: Transition) -> bool:
-        """Give the level's agent a step that another process has played. :return: True if it ended the episode"""
+        """Give the agent a transition of another process. :return: True if it ended the episode"""
         agent: Any = self.agent
         if self.episode_over:
             agent.begin_episode()
@@ -323,13 +323,13 @@ class LevelManager(EnvironmentInterface):
 
     @property
     def has_one_episode(self) -> bool:
-        """True if there is one episode in progress at a time, which ``episode_over`` tells of; otherwise several,
-        here or in other processes, which begin and end by themselves."""
+        """True if there is one episode in progress at a time, with the state ``episode_over``. Otherwise several
+        episodes begin and end by themselves, here or in other processes."""
         return True
 
     @property
     def total_reward_in_current_episode(self) -> Any:
-        """The rewards of the environment in the present episode, added up."""
+        """The sum of the environment's rewards in the present episode."""
         return self.active_environment.total_reward_in_current_episode
 
     def should_train(self) -> bool:
@@ -337,10 +337,10 @@ class LevelManager(EnvironmentInterface):
         return self.agent.should_train()
 
     def train(self, at_most: int | None = None) -> int:
-        """Let the agent learn, if the time has come for it.
+        """Let the agent learn if it is due.
 
-        :param at_most: number of updates that the run still wants
-        :return: number of training steps made
+        :param at_most: number of updates left in the run; None for no limit
+        :return: number of training steps
         """
         agent = self.agent
         agent.updates_left = None if at_most is None else max(0, at_most)
@@ -350,39 +350,39 @@ class LevelManager(EnvironmentInterface):
 
     @property
     def can_train(self) -> bool:
-        """True if there is anything to train."""
+        """True if the agent can be trained."""
         return self.agent.can_train
 
     def handle_episode_ended(self) -> None:
-        """Have the environment and the agent complete the episode that has just ended; the agent only if its episode
-        did not end before, with a directive."""
+        """Let the environment and the agent complete the episode that has ended. The agent is left out if its episode
+        ended before, with a directive."""
         if self.has_real_environment:
             self.active_environment.handle_episode_ended()
         if not self._is_closed:
             self.agent.handle_episode_ended()
 
     def discard_evaluation(self) -> None:
-        """Forget the evaluation in progress, so that nothing incomplete is recorded when the phase changes."""
+        """Discard the evaluation in progress, so that the change of phase does not record an incomplete one."""
         self.agent.reset_evaluation_state(RunPhase.TEST)
 
     def sync(self) -> None:
-        """Have the agent take the newest weights."""
+        """Let the agent load the newest weights."""
         self.agent.sync()
 
     def should_stop(self) -> bool:
-        """True once the agent's success rate has reached the environment's target."""
+        """True if the agent's success rate has reached the environment's target."""
         if self.real_environment is None:
             return False
         return self.agent.get_success_rate() >= self.real_environment.get_target_success_rate()
 
     def fits(self) -> dict[str, str]:
-        """Properties that another level must share with this one to take its state, as texts by name."""
+        """Descriptions by name that must be equal in two levels to restore the state of one in the other."""
         agent = {f"{what} of {self.name}/{self.agent.name}": text for what, text in self.agent.fits().items()}
         return {**agent, **self.spaces_definition.fits(self.name)}
 
     def get_state(self) -> dict[str, Any]:
-        """All that is needed to go on exactly: the agent, environments with their random streams, and the episode in
-        progress, where that can be saved."""
+        """Everything that is needed to continue exactly: the agent, the environments with their random streams, and the
+        episode in progress if it can be saved."""
         environments = {}
         if self._simulator is not None:
             environments["training"] = self._simulator.get_state()
@@ -396,7 +396,8 @@ class LevelManager(EnvironmentInterface):
         }
 
     def _episode_state(self) -> dict[str, Any] | None:
-        """The episode in progress as plain data; None if it cannot be saved: a run that goes on begins a new one."""
+        """The episode in progress as plain data; None if it cannot be saved; a resumed run then begins a new
+        episode."""
         if self._phase is RunPhase.TEST:
             return None
         episode = self.put_episode_aside()
@@ -411,12 +412,12 @@ class LevelManager(EnvironmentInterface):
         return None if None in state.values() else state
 
     def resume_saved_episode(self, state: dict[str, Any]) -> bool:
-        """Go on in the middle of the episode of ``get_state``; ``set_state`` came before.
+        """Continue the episode of ``get_state``. Call ``set_state`` before.
 
-        :return: False if it was not saved, or the simulator does not repeat it; a new one must begin then
+        :return: False if the episode was not saved, or the simulator cannot repeat it; then a new one must begin
         """
         episode = state["episode"]
-        if episode is None or "episode" not in episode:  # or it is one of a level that was compiled
+        if episode is None or "episode" not in episode:  # a compiled level has another form
             return False
         simulator = self._simulator
         if simulator is not None and not simulator.set_episode_state(episode["environment"]):
@@ -426,7 +427,7 @@ class LevelManager(EnvironmentInterface):
         return True
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Go on from ``get_state``, with a new episode."""
+        """Restore the state that ``get_state`` returned. A new episode must begin."""
         self.agent.set_state(state["agent"])
         self.environment_steps = state["environment_steps"]
         environments = state["environments"]
@@ -437,11 +438,11 @@ class LevelManager(EnvironmentInterface):
             self.evaluation_environment.set_state(environments["evaluation"])
 
     def save_checkpoint(self, checkpoint_prefix: str) -> None:
-        """Have the agent write what is not in its state; see ``AgentInterface.save_checkpoint``."""
+        """Let the agent write values that its state does not contain; see ``AgentInterface.save_checkpoint``."""
         self.agent.save_checkpoint(checkpoint_prefix)
 
     def restore_checkpoint(self, checkpoint_dir: str) -> None:
-        """Have the agent read what ``save_checkpoint`` wrote."""
+        """Let the agent read the files of ``save_checkpoint``."""
         self.agent.restore_checkpoint(checkpoint_dir)
 
     def set_session(self, sess: Any) -> None:
@@ -461,7 +462,7 @@ class LevelManager(EnvironmentInterface):
         }
 
     def undo_evaluation(self, state: dict[str, Any]) -> None:
-        """Go back to ``evaluation_state``: an evaluation that was broken off is held again from its beginning."""
+        """Restore ``evaluation_state``, so that an interrupted evaluation can start again."""
         self.environment_steps = state["environment_steps"]
         environment = self.evaluation_environment
         if environment is None:
@@ -473,7 +474,7 @@ class LevelManager(EnvironmentInterface):
             environment.set_state(state["environment"])
 
     def close(self) -> None:
-        """Write what the agent has not written yet, and close the environments."""
+        """Write the agent's pending rows, and close the environments."""
         self.agent.close()
         if self._simulator is not None:
             self._simulator.close()
@@ -489,5 +490,5 @@ def _the_agent(
     if isinstance(agents, list) and len(agents) == 1:
         agents = agents[0]
     if not isinstance(agents, AgentInterface):
-        raise CoachError(f"level '{level}' takes one agent; several that act together are a CompositeAgent")
+        raise CoachError(f"level '{level}' takes one agent; several agents that act together are a CompositeAgent")
     return agents

@@ -40,7 +40,7 @@ _BOARD_METRICS = ("Training Reward", "Evaluation Reward")
 
 
 class Colors:
-    """Terminal escape codes, for those who format lines of their own."""
+    """Terminal escape codes, for code that formats its own lines."""
 
     PURPLE = "\033[95m"
     CYAN = "\033[96m"
@@ -65,15 +65,15 @@ class Colors:
 
 
 class ScreenLogger:
-    """Prints lines: coloured on a terminal, or as programs read them.
+    """Prints lines: coloured on a terminal, or in a form for programs.
 
-    Without colours nothing is redrawn, and each event of a run is a line that programs know from Coach:
-    ``Training> <time> , Name=..., Episode=...``; titles begin with ``## ``, good news with ``** ``, warnings with
+    Without colours there is no live display, and each event of a run is a line in Coach's form:
+    ``Training> <time> , Name=..., Episode=...``; titles begin with ``## ``, successes with ``** ``, warnings with
     ``!! `` and errors with ``!!!! ``.
 
     :param name: a prefix for each line; empty for none
-    :param use_colors: colours and live displays, where the output is a terminal; otherwise lines for programs
-    :ivar seconds_waited: what has gone by in ``waiting_for``, for what does not come again
+    :param use_colors: colours and live displays if the output is a terminal; False prints lines for programs
+    :ivar seconds_waited: seconds in ``waiting_for`` for waits that do not recur
     """
 
     def __init__(self, name: str, use_colors: bool = True):
@@ -86,23 +86,23 @@ class ScreenLogger:
         self._forward: Callable[[str, str | None, str], None] | None = None
 
     def forward(self, line: Callable[[str, str | None, str], None]) -> None:
-        """Hand each line to another process, which prints it; what this one waits for is not shown.
+        """Send each line to another process, which prints it. Waits of this process are not shown.
 
-        :param line: takes what ``print_forwarded`` prints there
+        :param line: called with the arguments of ``print_forwarded``
         """
         self._forward = line
 
     def print_forwarded(self, text: str, style: str | None, prefix: str) -> None:
-        """Print a line that another process has handed over."""
+        """Print a line that another process has sent."""
         self._line(text, style, prefix)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> ScreenLogger:
-        """There is one screen: whatever is copied goes on printing to it."""
+        """Return this object: copies of a graph print to the same screen."""
         return self
 
     @property
     def console(self) -> Any:
-        """The ``rich`` console that coloured lines go through, so that they appear above a live display."""
+        """The ``rich`` console that prints coloured lines, so that they appear above a live display."""
         if self._console is None:
             from rich.console import Console
 
@@ -111,32 +111,32 @@ class ScreenLogger:
 
     @property
     def is_read_by_programs(self) -> bool:
-        """True if each event is a line of its own, without colours, and nothing is redrawn."""
+        """True if each event is a separate line without colours, and there is no live display."""
         return not self._use_colors
 
     @property
     def is_live(self) -> bool:
-        """True if a display that redraws itself can be shown: on a terminal, but not in a notebook."""
+        """True if a live display can be shown: on a terminal, but not in a notebook."""
         if not self._use_colors or self._forward is not None:
             return False
         return bool(self.console.is_terminal and not self.console.is_jupyter and not self.console.is_dumb_terminal)
 
     @property
     def region(self) -> LiveRegion:
-        """The part of the terminal that is redrawn, where ``is_live``."""
+        """The part of the terminal that is redrawn, if ``is_live``."""
         if self._region is None:
             self._region = LiveRegion(self.console)
         return self._region
 
     def set_use_colors(self, use_colors: bool) -> None:
-        """Switch colours on, or to lines for programs, from now on."""
+        """Use colours from now on; False prints lines for programs."""
         self._use_colors = use_colors
 
     @contextlib.contextmanager
     def waiting_for(self, what: str, comes_again: bool = False) -> Iterator[None]:
-        """Say what the program is busy with: on a terminal with the seconds that have passed, elsewhere once.
+        """Show the reason of a wait: on a terminal with the seconds so far, elsewhere as one line.
 
-        :param comes_again: it belongs to the run: not said where lines scroll by, nor added to ``seconds_waited``
+        :param comes_again: the wait recurs in the run: print no line, and do not add it to ``seconds_waited``
         """
         shown: ContextManager[None] = contextlib.nullcontext()
         if self.is_live:
@@ -153,15 +153,15 @@ class ScreenLogger:
                 self.seconds_waited += time.monotonic() - began
 
     def print(self, *text: Any) -> None:
-        """A plain line."""
+        """Print a plain line."""
         self._line(" ".join(str(part) for part in text))
 
     def log(self, data: Any) -> None:
-        """A line."""
+        """Print a line."""
         self._line(str(data))
 
     def log_dict(self, data: dict[str, Any], prefix: str = "") -> None:
-        """A line of names and values; for programs ``prefix> <time> , name=value, name=value``."""
+        """Print a line of names and values; for programs ``prefix> <time> , name=value, name=value``."""
         if self._use_colors:
             values = "  ".join(f"{name}: {value}" for name, value in data.items())
             self._line(f"{prefix} - {values}" if prefix else values)
@@ -170,49 +170,49 @@ class ScreenLogger:
             self._line(f"{prefix}> {datetime.datetime.now():%Y-%m-%d-%H:%M:%S.%f} , {values}")
 
     def log_title(self, title: str) -> None:
-        """A line that begins a part of a run."""
+        """Print the title of a part of a run."""
         self._line(title, "bold cyan", "## ")
 
     def announce(self, title: str) -> None:
-        """A title for programs alone: people see the same on the live display."""
+        """Print a title only for programs. People see it on the live display."""
         if not self._use_colors:
             self.log_title(title)
 
     def separator(self) -> None:
-        """A line between two parts."""
+        """Print a line between two parts."""
         self._line("-" * 40, "dim")
 
     def success(self, text: str) -> None:
-        """Good news."""
+        """Print a success."""
         self._line(text, "bold green", "** ")
 
     def warning(self, text: str) -> None:
-        """Something that the user should know, though the run goes on."""
+        """Print a warning. The run continues."""
         self._line(f"warning: {text}" if self._use_colors else text, "yellow", "!! ")
 
     def error(self, text: str, crash: bool = True) -> None:
-        """:param crash: raise the text as a ``CoachError``, which ends the run; otherwise only print it"""
+        """:param crash: raise the text as a ``CoachError``; False only prints it"""
         if crash:
             raise CoachError(text)
         self._line(f"error: {text}" if self._use_colors else text, "bold red", "!!!! ")
 
     def ask_input(self, title: str) -> str:
-        """The line that the user types; empty where nobody can be asked, for there is no terminal."""
+        """The line that the user types; empty without a terminal."""
         return self._ask(title, None) or ""
 
     def ask_input_with_timeout(
         self, title: str, timeout: float, msg_if_timeout: str = "Timeout expired."
     ) -> str | None:
-        """The line that the user types within ``timeout`` seconds; None if there is none, or no terminal."""
+        """The line that the user types within ``timeout`` seconds; None without an answer or without a terminal."""
         answer = self._ask(title, timeout)
         if answer is None and _can_be_asked():
             self.warning(msg_if_timeout)
         return answer
 
     def ask_yes_no(self, title: str, default: bool | None = None) -> bool:
-        """True if the user says yes. Asks again until the answer is one, but never where there is no terminal.
+        """True if the user says yes. Ask again until the answer is yes or no. Never ask without a terminal.
 
-        :param default: the answer to an empty line, and where nobody can be asked, which is a no if there is none
+        :param default: the answer for an empty line and without a terminal; None means no in the second case
         """
         choices = {None: "y/n", True: "Y/n", False: "y/N"}[default]
         while True:
@@ -223,12 +223,12 @@ class ScreenLogger:
                 return answer.lower().startswith("y")
 
     def change_terminal_title(self, title: str) -> None:
-        """Name the terminal's window."""
+        """Set the title of the terminal's window."""
         if self.is_live:
             self.console.set_window_title(title)
 
     def _ask(self, title: str, timeout: float | None) -> str | None:
-        """:return: None if nobody can be asked, or has not answered in time or closed the input"""
+        """:return: None without a terminal, without an answer in time, or if the input was closed"""
         if not _can_be_asked():
             return None
         with self.region.hidden() if self.is_live else contextlib.nullcontext():
@@ -241,7 +241,7 @@ class ScreenLogger:
         return line.strip() if line else None
 
     def _line(self, text: str, style: str | None = None, prefix: str = "") -> None:
-        """:param prefix: beginning of the line where there are no colours to tell it by"""
+        """:param prefix: the beginning of the line if there are no colours"""
         text = f"{self.name}: {text}" if self.name else text
         if self._forward is not None:
             self._forward(text, style, prefix)
@@ -254,7 +254,7 @@ class ScreenLogger:
         except OSError as error:
             if error.errno != errno.EIO:
                 raise
-            leave_lost_terminal()  # a run in the background, which no SIGHUP reaches, goes on
+            leave_lost_terminal()  # a background run, which gets no SIGHUP, continues
 
 
 def _can_be_asked() -> bool:
@@ -267,11 +267,11 @@ screen = ScreenLogger("")
 class BaseLogger:
     """A table of signals that grows at its end: one row for each value of the index, one column for each signal.
 
-    A row is written once its index is past, and is never touched again (a value that comes for it later goes to the
-    first open row, as Coach's evaluation results went to the next episode): whoever reads the file at any moment finds
-    whole lines, and the file of a run of any length costs nothing to extend. A signal whose name comes up only after
-    the header was written adds a column at the right: then, once, the file is copied with the new header and put in
-    place atomically, because a CSV reader takes the columns from the first line.
+    A row is written when the index has passed it, and is never changed afterwards. A later value for a written row
+    goes to the first open row, as Coach's evaluation results do. So a reader finds whole lines at any moment, and the
+    cost of a row does not depend on the length of the file. A signal that is new after the header was written adds a
+    column at the right. Then the file is copied once with the new header and replaced atomically, because a CSV reader
+    takes the columns from the first line.
 
     :ivar csv_path: path of the rows; None keeps them in memory
     """
@@ -291,11 +291,11 @@ class BaseLogger:
 
     @property
     def columns(self) -> list[str]:
-        """The signals' names, in the order in which they came up."""
+        """The signals' names, in the order of their first use."""
         return list(self._columns)
 
     def add_columns(self, names: Iterable[str]) -> None:
-        """Announce signals that will come, so that the header has them from the start."""
+        """Announce signals, so that the header has them from the start."""
         self._columns |= dict.fromkeys(names)
 
     def set_current_time(self, time: int) -> None:
@@ -307,8 +307,8 @@ class BaseLogger:
     ) -> bool:
         """Set a signal's value.
 
-        :param overwrite: replace a value that is there; otherwise it stands
-        :param time: the row; None for the current one. The first open one, if that row has been written.
+        :param overwrite: replace an existing value; False keeps it
+        :param time: the row; None for the current row. If the row has been written, the first open row is used.
         :return: True if the value was set
         """
         index = self._open_index(time)
@@ -322,8 +322,8 @@ class BaseLogger:
     def create_signal_values(self, values: Mapping[str, Any], overwrite: bool = True) -> None:
         """Set several signals in the current row.
 
-        :param values: by the signals' names
-        :param overwrite: replace values that are there; otherwise they stand
+        :param values: values by the signals' names
+        :param overwrite: replace existing values; False keeps them
         """
         index = self._open_index(None)
         row = self._rows.setdefault(index, {self.index_name: index})
@@ -332,9 +332,9 @@ class BaseLogger:
             self._columns |= dict.fromkeys(values)
 
     def change_signal_value(self, signal_name: str, time: int, value: Any) -> bool:
-        """Replace a value that is there.
+        """Replace an existing value.
 
-        :return: False if there is none
+        :return: False if there is no value
         """
         if not self.signal_value_exists(signal_name, time):
             return False
@@ -342,19 +342,19 @@ class BaseLogger:
         return True
 
     def signal_value_exists(self, signal_name: str, time: int) -> bool:
-        """True if a row that is not yet written has that signal."""
+        """True if an unwritten row has this signal."""
         return signal_name in self._rows.get(self._open_index(time), {})
 
     def get_signal_value(self, signal_name: str, time: int | None = None) -> Any:
-        """A signal's value in a row that is not yet written; None if there is none."""
+        """A signal's value in an unwritten row; None without a value."""
         return self._rows.get(self._open_index(time), {}).get(signal_name)
 
     def get_current_wall_clock_time(self) -> float:
-        """Minutes since the run started, those before a resume included."""
+        """Minutes since the run started, including the time before a resume."""
         return (self._seconds_before + time.monotonic() - self._started) / 60
 
     def continue_wall_clock_time(self, minutes: float) -> None:
-        """Go on as if the run had started so many minutes ago."""
+        """Continue the clock as if the run had started so many minutes ago."""
         self._seconds_before, self._started = 60 * minutes, time.monotonic()
 
     def update_wall_clock_time(self, index: int) -> None:
@@ -362,18 +362,18 @@ class BaseLogger:
         self.create_signal_value(TimeTypes.WallClockTime.value.name, self.get_current_wall_clock_time(), time=index)
 
     def dump_output_csv(self, append: bool = True) -> None:
-        """Write the rows that are past.
+        """Write the rows before the current row.
 
-        :param append: leave the current row, which may still change; otherwise write it too
+        :param append: leave out the current row, which may still change; False writes it, too
         """
         self._write_rows([index for index in sorted(self._rows) if index < self.time or not append])
 
     def close(self) -> None:
-        """Write all that is left."""
+        """Write all pending rows."""
         self.dump_output_csv(append=False)
 
     def get_state(self) -> dict[str, Any]:
-        """The rows that are not yet written, and the time spent."""
+        """The unwritten rows, and the time of the run so far."""
         return {
             "time": self.time,
             "columns": self.columns,
@@ -386,8 +386,8 @@ class BaseLogger:
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Go on from ``get_state``. Rows that the file got after that moment are taken out again before the next are
-        written, and not sooner: a state that proves useless has then changed nothing."""
+        """Restore the state that ``get_state`` returned. Rows that the file got later are removed with the next write,
+        not before: if the restored state turns out to be useless, the file is unchanged."""
         self.time = state["time"]
         self._columns = dict.fromkeys(state["columns"])
         self._rows = {row["index"]: dict(zip(row["names"], row["values"])) for row in state["rows"]}
@@ -396,7 +396,7 @@ class BaseLogger:
         self._is_cut_due = True
 
     def leave_out_rows(self) -> None:
-        """Do not write the rows that are not yet written."""
+        """Discard the unwritten rows."""
         self._rows.clear()
 
     def _open_index(self, time: int | None) -> int:
@@ -426,7 +426,7 @@ class BaseLogger:
         elif len(self._columns_in_file) < len(self._columns):
             self._widen_file()
         lines = _csv_lines([[row.get(name) for name in (self.index_name, *self._columns)] for row in rows])
-        # one write of whole lines: a reader never sees a part of one
+        # write whole lines in one call, so that a reader never sees half a line
         with open(self.csv_path, "ab", buffering=0) as file:
             before = file.tell()
             if file.write(lines) != len(lines):
@@ -434,7 +434,7 @@ class BaseLogger:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def _warn_of_file(self, error: OSError) -> None:
-        """The rows stay in memory and are written with the next, once there is room again."""
+        """Warn once. The rows stay in memory and are written with the next rows when the disk has room."""
         if not self._has_warned:
             self._has_warned = True
             screen.warning(f"'{self.csv_path}' cannot be written: {error.strerror}; its rows are written later")
@@ -450,7 +450,7 @@ class BaseLogger:
         self._columns_in_file = list(self._columns)
 
     def _widen_file(self) -> None:
-        """Copy the file with the new columns at the right of each line, and put the copy in its place."""
+        """Copy the file with the new columns at the right, and replace the file by the copy."""
         assert self.csv_path is not None
         with open(self.csv_path, encoding="utf-8", newline="") as file:
             old = list(csv.reader(file))[1:]
@@ -458,7 +458,7 @@ class BaseLogger:
         self._replace_file([line + missing for line in old])
 
     def _cut_file(self) -> None:
-        """Take out the rows that are open again, and a line that a kill left unfinished."""
+        """Remove rows that are open again, and a half line that a kill left."""
         assert self.csv_path is not None
         first_open = 0 if self._first_open_time is None else self._first_open_time
         try:
@@ -476,13 +476,13 @@ class BaseLogger:
         self._replace_file([line + missing for line in kept])
 
     def _keep_aside(self) -> None:
-        """Give a file that is not the CSV that was written another name, so that the rows begin a new one."""
+        """Rename a damaged CSV, so that the rows begin a new file."""
         assert self.csv_path is not None
         aside = f"{self.csv_path}.damaged"
         while os.path.exists(aside):
             aside += "_"
         os.replace(self.csv_path, aside)
-        screen.warning(f"'{self.csv_path}' is damaged: it is now '{aside}', and the signals go on in a new file")
+        screen.warning(f"'{self.csv_path}' is damaged: it is now '{aside}', and the signals continue in a new file")
         self._columns_in_file = []
 
     def _replace_file(self, lines: list[list[str]]) -> None:
@@ -492,7 +492,7 @@ class BaseLogger:
 
 
 def _plain(value: Any) -> Any:
-    """A number, text or None; NaN is None, as an empty cell is."""
+    """A number, text or None; NaN becomes None, an empty cell."""
     kind = type(value)
     if kind is float:
         return None if math.isnan(value) else value
@@ -513,7 +513,7 @@ class Logger(BaseLogger):
     """The signals of an agent: a row for each episode, in ``worker_0.<graph>.<level>.<agent>_0.csv``.
 
     :param index_name: the first column
-    :ivar listener: is called with each row that was written; None for nobody
+    :ivar listener: called with each written row; None for no listener
     """
 
     def __init__(self, index_name: str = "Episode #"):
@@ -525,7 +525,7 @@ class Logger(BaseLogger):
         self.listener: Callable[[dict[str, Any]], None] | None = None
 
     def set_index_name(self, index_name: str) -> None:
-        """Name the first column."""
+        """Set the name of the first column."""
         self.index_name = index_name
 
     def set_logger_filenames(
@@ -538,14 +538,14 @@ class Logger(BaseLogger):
         resume: bool = False,
         tensorboard: bool = False,
     ) -> None:
-        """Choose the files. Nothing is created before there is something to write.
+        """Choose the files. The files are created with their first row.
 
         :param _experiments_path: the experiment's directory
         :param logger_prefix: ``<graph>.<level>.<agent>``
         :param task_id: the worker's number
         :param add_timestamp: put the time into the name
         :param filename: beginning of the name
-        :param resume: go on with the newest file of that name; otherwise take the first free number
+        :param resume: continue the newest file of that name; False uses the first free number
         :param tensorboard: write the signals as TensorBoard events too
         """
         stem = _file_stem(logger_prefix, task_id, add_timestamp, filename)
@@ -561,16 +561,16 @@ class Logger(BaseLogger):
             check_tensorboardx()
 
     def set_hyper_parameters(self, parameters: Any) -> None:
-        """Take the settings that TensorBoard shows beside the signals.
+        """Set the settings that TensorBoard shows next to the signals.
 
         :param parameters: as for ``dump_documentation``
         """
         self._settings = unfold_dict_or_list(parameters)
 
     def dump_documentation(self, parameters: Any) -> None:
-        """Write the parameters and what the run ran on as JSON beside the CSV.
+        """Write the parameters and facts about the process as JSON next to the CSV.
 
-        :param parameters: a ``Parameters`` object, or anything that ``unfold_dict_or_list`` takes
+        :param parameters: a ``Parameters`` object, or any argument of ``unfold_dict_or_list``
         """
         if self.doc_path is None:
             return
@@ -601,7 +601,7 @@ class Logger(BaseLogger):
         rows = [(index, self._rows[index]) for index in indices]
         super()._write_rows(indices)
         for index, row in rows:
-            if index in self._rows:  # it waits for room, and comes again
+            if index in self._rows:  # the disk is full; the row is written later
                 continue
             if self._board_directory is not None:
                 with self._board_may_fail():
@@ -610,7 +610,7 @@ class Logger(BaseLogger):
                 self.listener({self.index_name: index, **row})
 
     def _write_events(self, index: int, row: dict[str, Any]) -> None:
-        """Write a row's numbers against the environment steps at its end; rows without them against their index."""
+        """Write a row's numbers at its environment steps, or at its index if it has none."""
         if self._board is None:
             assert self._board_directory is not None
             self._board = EventFile(self._board_directory)
@@ -621,7 +621,7 @@ class Logger(BaseLogger):
 
     @contextlib.contextmanager
     def _board_may_fail(self) -> Iterator[None]:
-        """Go on without TensorBoard's files where they cannot be written: the CSV has all that they have."""
+        """Continue without TensorBoard's files if they cannot be written. The CSV has the same values."""
         try:
             yield
         except OSError as error:
@@ -632,7 +632,7 @@ class Logger(BaseLogger):
 
 
 def _hyper_parameters(settings: Any, path: str = "") -> dict[str, Any]:
-    """The settings that are numbers, texts or switches, by their dotted names."""
+    """The settings that are numbers, texts or booleans, by their dotted names."""
     if isinstance(settings, dict):
         parts = (_hyper_parameters(value, f"{path}.{name}" if path else str(name)) for name, value in settings.items())
         return {name: value for part in parts for name, value in part.items()}
@@ -654,13 +654,13 @@ class EpisodeLogger(BaseLogger):
         add_timestamp: bool = False,
         filename: str = "",
     ) -> None:
-        """Choose the directory; parameters as those of ``Logger``."""
+        """Choose the directory; the parameters are those of ``Logger``."""
         self._directory = os.path.join(
             _experiments_path, _file_stem(logger_prefix, task_id, add_timestamp, filename) + ".episodes"
         )
 
     def set_episode_idx(self, episode_idx: int) -> None:
-        """Write what is left of the episode before, and begin the file of another."""
+        """Write the pending rows of the last episode, and begin the file of another."""
         self.close()
         self.time = 0
         self._first_open_time = None
@@ -675,7 +675,7 @@ def _file_stem(logger_prefix: str, task_id: int | None, add_timestamp: bool, fil
 
 
 def _numbered(stem: str, resume: bool) -> str:
-    """``stem_0``, or the first number that is free; with ``resume`` the last that is taken."""
+    """``stem_0``, or the first number that is free; with ``resume`` the last used number."""
     number = 0
     while os.path.exists(f"{stem}_{number}.csv") or os.path.exists(f"{stem}_{number}.json"):
         number += 1
@@ -683,7 +683,7 @@ def _numbered(stem: str, resume: bool) -> str:
 
 
 experiment_path: str | None = None
-"""The directory that ``get_experiment_path`` made last, None before."""
+"""The last directory that ``get_experiment_path`` made; None before."""
 
 _STARTED = datetime.datetime.now().astimezone()
 
@@ -722,10 +722,10 @@ def _git_revision() -> str | None:
 
 
 def get_experiment_name(initial_experiment_name: str | None = None, default: str = "experiment") -> str:
-    """The experiment's name as a directory name. Nobody is asked.
+    """The experiment's name as a directory name. It never asks the user.
 
     :param default: the name if none is given, for instance the preset's
-    :raises CoachError: the name cannot be a directory's
+    :raises CoachError: the name is not allowed for a directory
     """
     name = (initial_experiment_name or default).strip()
     if not name or name.startswith("..") or ".." in name.split("/") or os.path.isabs(name) or "\0" in name:
@@ -738,10 +738,10 @@ def get_experiment_name(initial_experiment_name: str | None = None, default: str
 def get_experiment_path(
     experiment_name: str, initial_experiment_path: str | None = None, create_path: bool = True
 ) -> str:
-    """``experiments/<name>/<dd_mm_yyyy-hh_mm>``, with ``-1``, ``-2``, … where that is taken.
+    """``experiments/<name>/<dd_mm_yyyy-hh_mm>``, with ``-1``, ``-2``, … if it exists.
 
     :param initial_experiment_path: the directory to use in place of ``experiments``
-    :param create_path: make the directory, so that no other run gets it
+    :param create_path: create the directory, so that no other run uses it
     :raises CoachError: it can't be written
     """
     global experiment_path
@@ -754,9 +754,9 @@ def get_experiment_path(
 
 
 def remove_experiment_dir() -> None:
-    """Delete the directory that ``get_experiment_path`` made last, with all that lies in it.
+    """Delete the last directory of ``get_experiment_path``, with its contents.
 
-    :raises CoachError: it has made none, or it is gone
+    :raises CoachError: there is no such directory
     """
     if experiment_path is None or not os.path.isdir(experiment_path):
         raise CoachError("there is no experiment directory to remove: get_experiment_path creates one")
@@ -764,7 +764,8 @@ def remove_experiment_dir() -> None:
 
 
 def summarize_experiment() -> None:
-    """Say where the results lie and how long this process has run; on a terminal, offer to discard the results."""
+    """Print the directory of the results and the run time of this process; on a terminal, offer to discard the
+    results."""
     screen.log_title(f"Results stored at: {experiment_path}")
     screen.log_title(f"Total runtime: {datetime.datetime.now().astimezone() - _STARTED}")
     if screen.ask_yes_no("Discard the experiment's results? This cannot be undone", default=False):
@@ -772,14 +773,14 @@ def summarize_experiment() -> None:
 
 
 def two_digits(num: int) -> str:
-    """A number with a leading zero where it has one digit."""
+    """A number with at least two digits."""
     return f"{num:02d}"
 
 
 def make_free_directory(path: str) -> str:
-    """Make a directory that no other run has.
+    """Create a directory that no other run has.
 
-    :return: ``path``, or where that is taken the first that is free of ``path-1``, ``path-2``, …
+    :return: ``path``, or if it exists the first free of ``path-1``, ``path-2``, …
     :raises CoachError: it can't be written
     """
     for candidate in _alternatives(path):
@@ -807,8 +808,8 @@ def create_gif(images: Sequence[np.ndarray], fps: int = 10, name: str = "Gif", d
 
 
 def create_mp4(images: Sequence[np.ndarray], fps: int = 10, name: str = "mp4", directory: str = ".") -> str:
-    """Write images [H, W, 3] uint8 as ``<directory>/videos/<name>_<time>.mp4``; a height or width that is odd is
-    resized to an even one, which the format wants.
+    """Write images [H, W, 3] uint8 as ``<directory>/videos/<name>_<time>.mp4``; an odd height or width is
+    resized to an even one, because the format needs it.
 
     :return: the file's path
     """
@@ -816,8 +817,8 @@ def create_mp4(images: Sequence[np.ndarray], fps: int = 10, name: str = "mp4", d
 
 
 def tiled(images: np.ndarray, columns: int) -> np.ndarray:
-    """[rows H, columns W] or [rows H, columns W, 3] uint8: images [N, H, W] or [N, H, W, C] beside and below others;
-    of channels that are not colours the last one. N is a multiple of ``columns``."""
+    """Images [N, H, W] or [N, H, W, C] in a grid: [rows H, columns W] or [rows H, columns W, 3] uint8. If the channels
+    are not colours, the last channel is shown. N is a multiple of ``columns``."""
     if images.ndim == 4 and images.shape[-1] != 3:
         images = images[..., -1]
     rows, (height, width) = len(images) // columns, images.shape[1:3]
@@ -826,7 +827,7 @@ def tiled(images: np.ndarray, columns: int) -> np.ndarray:
 
 
 def write_picture(path: str, image: np.ndarray) -> None:
-    """Write an image [H, W] or [H, W, 3] uint8 in the format that the path's suffix says.
+    """Write an image [H, W] or [H, W, 3] uint8 in the format of the path's suffix.
 
     :raises CoachError: imageio is not installed
     """
@@ -838,8 +839,8 @@ def write_picture(path: str, image: np.ndarray) -> None:
 
 
 def open_video(path: str, fps: float) -> Any:
-    """A writer of a GIF or MP4, as the path's suffix says: ``append_data(image)`` takes images [H, W, 3] uint8 one by
-    one, ``close()`` finishes the file. A GIF plays again and again.
+    """A writer of a GIF or MP4, by the path's suffix: ``append_data(image)`` adds one image [H, W, 3] uint8, and
+    ``close()`` finishes the file. A GIF repeats without end.
 
     :raises CoachError: imageio is not installed
     """

@@ -1,4 +1,4 @@
-"""A level in which several agents act in one environment, each for itself."""
+"""A level with several agents in one environment."""
 
 from __future__ import annotations
 
@@ -16,28 +16,29 @@ from rl_coach.spaces import SpacesDefinition
 from rl_coach.utils import CoachError, did_you_mean
 
 DoneCondition = Callable[[Iterable[bool]], bool]
-"""Says, from whether each player's episode is over, if the episode of all is: ``any`` or ``all``."""
+"""Returns True if the episode of all players is over, from the ends of the players' episodes: ``any`` or ``all``."""
 
 
 class MultiAgentLevelManager(LevelManager):
     """Lets several agents act in a ``MultiAgentEnvironment``.
 
-    A step of the level is an action of each player that acts next; where players take turns that is one of them.
+    A step of the level is one action of each player that acts next. If players take turns, that is one player.
 
     :param name: the level's name
     :param agents: the agents by name; or a list of them, each with its own name
     :param environment: a ``MultiAgentEnvironment``
     :param real_environment: None; there is no level below
     :param steps_limit: one step; there is no level above
-    :param should_reset_agent_state_after_time_limit_passes: likewise False
-    :param spaces_definition: the spaces of each player by player, or in their order; None takes the environment's
+    :param should_reset_agent_state_after_time_limit_passes: False; there is no level above
+    :param spaces_definition: the spaces by player, or in the players' order; None uses the environment's
     :param evaluation_environment_factory: as for ``LevelManager``
-    :param done_condition: ``any`` ends the episode of all with that of the first player, whose players are then
-        bootstrapped, as after a time limit; ``all`` lets players leave one after the other
-    :param agent_of: by player, the agent that plays it; None gives one agent all players, and several agents one each
-    :param self_play: past policies play against an agent; None if every player is played by an agent
-    :param reward_of: the name of an agent or a player, whose reward is the episode's; None for the sum of all rewards,
-        or in self-play for the learner's
+    :param done_condition: ``any`` ends the episode of all players when the first player's episode ends; the other
+        players are then bootstrapped, as after a time limit. ``all`` lets players end one after the other
+    :param agent_of: the agent's name for each player's name; None gives all players to one agent, or one player to each
+        of several agents
+    :param self_play: past policies play against an agent; None if an agent plays every player
+    :param reward_of: the name of an agent or a player; the episode's reward is the reward of this agent or player. None
+        for the sum of all rewards, or in self-play for the learner's
     :raises CoachError: agents and players do not fit each other
     """
 
@@ -118,7 +119,7 @@ class MultiAgentLevelManager(LevelManager):
         return self.agents[agent].collect_savers(self.name)
 
     def take_in(self, response: EnvResponse) -> None:
-        """Show players what they are told, and end the episode of all if ``done_condition`` says so."""
+        """Give the players their answers, and end the episode of all players if ``done_condition`` is met."""
         assert isinstance(response, PlayersResponse)
         if not response.game_over:
             ended = (player for player, one in response.answers.items() if one.game_over)
@@ -130,7 +131,7 @@ class MultiAgentLevelManager(LevelManager):
 
     @property
     def total_reward_in_current_episode(self) -> float:
-        """The reward of the episode in progress, as ``reward_of`` says."""
+        """The reward of the episode in progress, of the agents and players that count."""
         environment: Any = self.active_environment
         counted = self._players_that_count()
         return float(sum(reward for player, reward in environment.total_rewards.items() if player in counted))
@@ -150,9 +151,10 @@ class MultiAgentLevelManager(LevelManager):
 def seats_of(players: list[str], agents: list[str], agent_of: Mapping[str, str] | None) -> dict[str, str]:
     """The agent that plays each player, by player.
 
-    :param players: the environment's, in their order
+    :param players: the environment's players, in their order
     :param agents: the names of the agents
-    :param agent_of: the user's choice; None gives one agent all players, and several agents one each, in their order
+    :param agent_of: the user's choice; None gives one agent all players, or one player to each of several agents, in
+        order
     :raises CoachError: a player is unknown or has no agent, or their numbers differ
     """
     if agent_of is None:
@@ -160,8 +162,8 @@ def seats_of(players: list[str], agents: list[str], agent_of: Mapping[str, str] 
             return dict.fromkeys(players, agents[0])
         if len(agents) != len(players):
             raise CoachError(
-                f"{len(agents)} agents for {len(players)} players ({', '.join(players)}): say by agent_of which agent "
-                f"plays each player"
+                f"{len(agents)} agents for {len(players)} players ({', '.join(players)}): give agent_of, the agent "
+                f"that plays each player"
             )
         return dict(zip(players, agents))
     for player in agent_of:

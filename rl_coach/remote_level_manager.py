@@ -1,4 +1,4 @@
-"""Levels whose agents learn from what other processes play."""
+"""Levels with agents that learn from the experience of other processes."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from rl_coach.multi_agent_level_manager import MultiAgentLevelManager
 from rl_coach.utilities import plain_data
 from rl_coach.utils import CoachError, Signal
 
-_MOST_EPISODES_AHEAD = 1000  # of an agent whose chunks are stored, while those of another one are discarded
+_MOST_EPISODES_AHEAD = 1000  # of one agent, if chunks of another agent are discarded
 
 
 class ExperienceSource(Protocol):
-    """Sends what other processes have played."""
+    """Delivers the experience of other processes."""
 
     def receive(self) -> tuple[str, ExperienceChunk]:
-        """Wait for what was played for one of the agents, and have that agent take it in.
+        """Wait for experience of one of the agents. The agent has stored it on return.
 
-        :return: the agent's stream, and what it has taken in
+        :return: the agent's stream, and the stored experience
         """
 
 
 @dataclass(frozen=True)
 class TransportSignals:
-    """Signals of an agent about what other processes play for it.
+    """Signals of an agent about the experience from other processes.
 
-    :param policy_lag: its updates since the policy that played was published
-    :param discarded: steps that an older policy has played, so that nothing is learned from them
+    :param policy_lag: number of updates since the acting policy was published
+    :param discarded: number of steps of an older policy, which are not learned from
     :param waiting: the share of their time that workers have waited
     """
 
@@ -45,12 +45,12 @@ class TransportSignals:
 
 
 class RemoteLevelManager(LevelManager):
-    """Takes in, at each step, a chunk of what other processes have played. Evaluation takes place here, in an
-    environment of its own, as on any level; the training environment tells nothing but its spaces.
+    """Receives, at each step, a chunk of experience from another process. Evaluation runs here, in its own environment,
+    as on any level. The training environment only gives its spaces.
 
-    :ivar source: sends the chunks; None until somebody has connected the level
-    :ivar ledgers: by stream, the receipts of chunks, which checkpoints hold too
-    :ivar transport_signals: by stream, what is written about the chunks
+    :ivar source: delivers the chunks; None before the level is connected
+    :ivar ledgers: by stream, the receipts of chunks, which checkpoints contain, too
+    :ivar transport_signals: by stream, the signals about the chunks
     """
 
     def __init__(self, name: str, agents: Any, environment: Any, **settings: Any):
@@ -77,9 +77,9 @@ class RemoteLevelManager(LevelManager):
         return self._phase is RunPhase.TEST
 
     def step(self, action: Any) -> EnvResponse:
-        """Take in the next chunk, waiting for it.
+        """Wait for the next chunk, and count its steps.
 
-        :return: an answer that says nothing
+        :return: a placeholder for the environment's answer
         """
         if self.has_one_episode:
             return super().step(action)
@@ -89,7 +89,7 @@ class RemoteLevelManager(LevelManager):
         return EnvResponse({}, 0.0, False)
 
     def _count(self, stream: str, played: ExperienceChunk) -> None:
-        """Count the environment's steps and episodes in what an agent has taken in."""
+        """Count the environment's steps and episodes in a chunk that an agent has stored."""
         self.environment_steps += played.steps
         self.ended_rewards = _rewards(played)
 
@@ -101,7 +101,7 @@ class RemoteLevelManager(LevelManager):
         self.episode_over = False
 
     def _episode_state(self) -> dict[str, Any] | None:
-        """The agents' episodes, in which nothing ever happens: episodes in progress are the workers'."""
+        """The agents' unused episodes. The episodes in progress are at the workers."""
         return None if self._phase is RunPhase.TEST else {"episode": plain_data.flatten(self.put_episode_aside())}
 
     def resume_saved_episode(self, state: dict[str, Any]) -> bool:
@@ -122,15 +122,15 @@ class RemoteLevelManager(LevelManager):
 
 
 class RemoteMultiAgentLevelManager(RemoteLevelManager, MultiAgentLevelManager):
-    """The same for several agents in one environment, where a chunk has what was played for one of them.
+    """The same for several agents in one environment, and a chunk has the experience of one agent.
 
-    A step or an episode of the environment counts once all agents have what they played in it. Otherwise heatup could
-    end before one of them has any experience.
+    A step or an episode of the environment counts when all agents have their experience of it. Otherwise heatup could
+    end before some agent has any experience.
     """
 
     def __init__(self, name: str, agents: Any, environment: Any, **settings: Any):
         super().__init__(name, agents, environment, **settings)
-        self._ahead = {stream: EnvironmentProgress() for stream in self.ledgers}  # of what has been counted
+        self._ahead = {stream: EnvironmentProgress() for stream in self.ledgers}  # progress that is not counted yet
 
     def _count(self, stream: str, played: ExperienceChunk) -> None:
         own = self._ahead[stream]
@@ -161,7 +161,8 @@ def _rewards(played: ExperienceChunk) -> list[float]:
 
 
 def _nothing_to_split(agent: Agent) -> str | None:
-    """Reason why trainer and workers would not share any work, and what to do instead; None if they would."""
+    """The reason why the agent cannot be split into trainer and workers, and an alternative; None if it can be
+    split."""
     if agent.ap.algorithm.num_consecutive_playing_steps.num_steps == 0:
         return "it never acts: train it in one process, without -dc"
     if not agent.can_train:

@@ -1,6 +1,6 @@
-"""A process that plays: it gets policies from a trainer and sends back what it has played.
+"""A process that acts: it gets policies from a trainer and sends its experience back.
 
-``python -m rl_coach.rollout_worker --order FILE --name NAME`` is one; no training framework is imported by it.
+``python -m rl_coach.rollout_worker --order FILE --name NAME`` runs it. It imports no training framework.
 """
 
 from __future__ import annotations
@@ -40,24 +40,24 @@ from rl_coach.utilities.standard_streams import drop_lost_output
 from rl_coach.utils import CoachError, TrainingError
 
 GAVE_UP = 3
-"""The exit code of a worker that heard nothing from its trainer for too long."""
-_PAUSE = 0.02  # seconds between two questions of a worker that waits, at most
-_FIRST_PAUSE = 0.001  # each is half as long again as the one before
-_SECONDS_OF_A_SHARE = 0.02  # of play, at least: shares of what is left become ever smaller
-_PATIENCE_WITH_OTHERS = 3  # times as long as this worker played
+"""The exit code of a worker that received nothing from its trainer for too long."""
+_PAUSE = 0.02  # longest time between two requests of a worker that waits, in seconds
+_FIRST_PAUSE = 0.001  # the first pause; each next pause is 1.5 times as long
+_SECONDS_OF_A_SHARE = 0.02  # the shortest time of acting for a chunk, because the shares become ever smaller
+_PATIENCE_WITH_OTHERS = 3  # in units of this worker's own time for a segment
 _ONE_STEP = EnvironmentSteps(1)
 _REPORTS_UNTIL_EXPIRY = 10
 _POLICY = {"networks", "filters", "exploration", "updates", "incarnation", "version"}
 
 
 class Silence(Exception):
-    """Nothing was heard from the trainer for too long."""
+    """Nothing was received from the trainer for too long."""
 
 
 class StopAsked(Exception):
-    """The worker is to end, though its trainer has not said that the run is over.
+    """The worker must end, but its trainer has not said that the run is over.
 
-    :param number: of the signal that asked for it
+    :param number: of the signal that ended it
     """
 
     def __init__(self, number: int):
@@ -66,9 +66,9 @@ class StopAsked(Exception):
 
 
 class Patience:
-    """Time since the last sign of the trainer.
+    """Time since the last change of the trainer's state.
 
-    :param seconds: after which ``Silence`` is raised
+    :param seconds: after this time ``Silence`` is raised
     """
 
     def __init__(self, seconds: float):
@@ -77,7 +77,7 @@ class Patience:
         self._heard_at = time.monotonic()
 
     def note(self, state: RunState | None) -> None:
-        """:param state: what the trainer says now, None for nothing"""
+        """:param state: the trainer's present state; None if it is missing"""
         if state is not None and state != self._last:
             self._last, self._heard_at = state, time.monotonic()
         elif time.monotonic() - self._heard_at > self._seconds:
@@ -85,21 +85,20 @@ class Patience:
 
 
 class AgentAtWork:
-    """An agent of a worker: it gets its policies from the trainer, and sends what was played for it in chunks.
+    """An agent of a worker: it gets its policies from the trainer, and sends its experience in chunks.
 
-    :param agent: on networks that only act, with an ``OutgoingMemory``
-    :param link: its end of the agent's stream
-    :param store: where policies lie
-    :param policy_document: the name of the agent's there
-    :param plan: what the trainer's blueprint says of the agent
-    :param num_workers: among whom what is to be played is divided
+    :param agent: with networks that only act, and an ``OutgoingMemory``
+    :param link: the worker's end of the agent's stream
+    :param store: the data store of the policies
+    :param policy_document: the name of the agent's policy in the store
+    :param plan: the agent's part of the trainer's blueprint
+    :param num_workers: number of workers that share the needed steps
     :param run: the run's id
-    :param worker: this one's name
-    :param chunk_seconds: after which a chunk is sent, however small it is
-
-    :ivar unsent: its steps that no chunk has
+    :param worker: this worker's name
+    :param chunk_seconds: a chunk is sent after this time, even if it is small
+    :ivar unsent: number of the agent's steps that are in no chunk yet
     :ivar waited: seconds that the worker has waited since its last chunk
-    :ivar environment: what was played in the environment, by whichever agent, since then
+    :ivar environment: progress of the environment since the last chunk, by all agents together
     """
 
     def __init__(
@@ -125,7 +124,7 @@ class AgentAtWork:
         agent.signals.reports = self._reports
         self._segment_starts: list[dict[str, Any]] = []
         agent.experience.segment_starts = self._segment_starts
-        # one prediction for a chunk instead of one for each transition
+        # predict priorities once for each chunk, not for each transition
         self._prioritize, agent.experience.prioritize = agent.experience.prioritize, None
         self._num_workers = num_workers
         agent.exploration_policy.set_worker(worker_index(worker, num_workers), num_workers)
@@ -134,19 +133,19 @@ class AgentAtWork:
         self._segment_steps = plan["segment_steps"]
         self._chunk_seconds = chunk_seconds
         self._policy_at = time.monotonic()
-        self._segment_ended_at: float | None = None  # the last one by the present policy
+        self._segment_ended_at: float | None = None  # time of the last segment with the present policy
         self._policy: dict[str, Any] = {"incarnation": 0, "version": 0, "updates": 0}
         self._sent_at = time.monotonic()
         self._counted = agent.clock.steps
-        self._step_seconds = 0.0  # of a step, in the last stretch of play
-        self._segments_before = 0  # that waited to be sent before this stretch
+        self._step_seconds = 0.0  # seconds of a step, in the last stretch of acting
+        self._segments_before = 0  # segments that waited to be sent before this stretch
         for filter_name in FILTERS:
             getattr(agent, filter_name).take_gathered()
 
     # policies
 
     def take_newest_policy(self, state: RunState) -> bool:
-        """Act by the trainer's newest policy. :return: False if nothing may be played before it has come"""
+        """Load the trainer's newest policy. :return: False if the agent must wait for it before acting"""
         return self._has_newest_policy(state) or self._may_play_on
 
     def _has_newest_policy(self, state: RunState) -> bool:
@@ -171,14 +170,14 @@ class AgentAtWork:
 
     @property
     def _may_play_on(self) -> bool:
-        """True if what an older policy plays is of use, while the data store cannot be reached."""
+        """True if experience of an older policy may be used while the data store cannot be reached."""
         return not self._is_synchronous and self._policy["version"] > 0
 
     def _forget_old_experience(self) -> None:
-        """Leave what was played with an older policy: nobody may learn from it. The episode goes on."""
+        """Discard experience of an older policy, because it must not be learned from. The episode continues."""
         self._cut_episode()
         self._memory.take()
-        # episodes that ended before are not counted to those that are wanted now
+        # episodes that ended before do not count for the new policy
         self._reports.clear()
         self._segment_starts.clear()
         self.unsent, self.environment = 0, EnvironmentProgress()
@@ -191,33 +190,33 @@ class AgentAtWork:
     # playing
 
     def limit(self, state: RunState) -> int:
-        """The steps that may wait to be sent; 0 if nothing more is wanted."""
+        """The number of steps to collect before sending; 0 if no more steps are needed."""
         if not self._is_synchronous or state.left is None:
             # episodes and segments are sent whole, however long they are
             has_none = self._memory.stores_episodes and not self._memory.num_episodes()
             return self.unsent + self._chunk_rows if has_none else self._chunk_rows
         outstanding = self.link.outbox.count(PlayUnit[state.unit])
-        if state.unit != PlayUnit.STEPS.name:  # of which nobody knows the length
+        if state.unit != PlayUnit.STEPS.name:  # their length is unknown
             is_cut = state.unit == PlayUnit.SEGMENTS.name
             waiting = self._memory.num_episodes() if is_cut else len(self._reports)
             is_wanted = state.left > outstanding + waiting and not (is_cut and self._leaves_rest_to_others())
             return self.unsent + self._chunk_rows if is_wanted else self.unsent
-        # others play at the same time: what all of them play beyond what is wanted is discarded
+        # other workers act at the same time, and steps beyond the needed number are discarded
         wanted = state.left - outstanding
         return max(-(-wanted // self._num_workers), min(wanted, self._least_share))
 
     @property
     def _least_share(self) -> int:
-        """Steps that are worth a chunk, whatever others may play meanwhile."""
+        """The smallest number of steps for a chunk."""
         if not self._step_seconds:
             return self._chunk_rows
         return max(1, min(self._chunk_rows, int(_SECONDS_OF_A_SHARE / self._step_seconds)))
 
     def _leaves_rest_to_others(self) -> bool:
-        """True while the others may still be playing a segment by this policy, as this worker has.
+        """True while other workers may still be acting in a segment with this policy, as this worker has done.
 
-        What all of them play beyond what is wanted is discarded. One that plays for far longer has died, or stands
-        still.
+        Steps beyond the needed number are discarded, so wait for the others first. A worker that needs far longer is
+        assumed to be dead or stuck.
         """
         ended_at = self._segment_ended_at
         if ended_at is None:
@@ -225,29 +224,29 @@ class AgentAtWork:
         return time.monotonic() < ended_at + _PATIENCE_WITH_OTHERS * (ended_at - self._policy_at) + _PAUSE
 
     def begin_stretch(self) -> None:
-        """Play for a while from now on."""
+        """Begin a stretch of acting."""
         self._segments_before = self._memory.num_episodes()
 
     def end_stretch(self, step_seconds: float) -> None:
-        """Play no more for now. :param step_seconds: of a step of the environment"""
+        """End a stretch of acting. :param step_seconds: mean seconds of an environment step"""
         self._step_seconds = step_seconds
 
     def count(self, ended_rewards: Sequence[float]) -> None:
-        """Count a step of the environment, and the agent's: one, none, or one of each of its players.
+        """Count a step of the environment, and the agent's steps in it: one, none, or one for each of its players.
 
-        :param ended_rewards: the reward of the episode that has ended, if it has
+        :param ended_rewards: the reward of the episode if it has ended
         """
         self.unsent += self._agent.clock.steps - self._counted
         self._counted = self._agent.clock.steps
-        self.environment.steps = min(self.environment.steps + 1, MOST_ROWS)  # of an agent that has left for long
+        self.environment.steps = min(self.environment.steps + 1, MOST_ROWS)  # bounded if an agent has left
         self.environment.rewards += ended_rewards
 
     def is_over_time(self) -> bool:
-        """True if a chunk is due, however small it is."""
+        """True if a chunk is due by time, even if it is small."""
         return self.unsent > 0 and time.monotonic() - self._sent_at >= self._chunk_seconds
 
     def ends_segment(self) -> bool:
-        """Cut the episode off where a segment is full. :return: True if one has ended in this stretch"""
+        """Cut the episode if a segment is full. :return: True if a segment has ended in this stretch"""
         if self._segment_steps is None:
             return False
         parallel = self._agent.parallel
@@ -263,7 +262,7 @@ class AgentAtWork:
     # sending
 
     def send_if_due(self, limit: int, state: RunState) -> bool:
-        """Give what was played to the link if it is time. :return: True if it was"""
+        """Give a chunk to the link if it is due. :return: True if a chunk was given"""
         is_full = self.unsent >= limit
         has_segment = self._segment_steps is not None and self._memory.num_episodes() > 0
         if limit <= 0 or not (is_full or has_segment or self.is_over_time()):
@@ -274,12 +273,12 @@ class AgentAtWork:
         return True
 
     def _make_chunk(self, cuts_episode: bool) -> None:
-        """Give what was played to the link, of whole episodes where the memory stores those.
+        """Give the experience to the link as a chunk. If the memory stores episodes, only whole episodes are in it.
 
-        :param cuts_episode: of the episode in progress, too: what follows is another one for the trainer
-        :raises TrainingError: the trainer would refuse it
+        :param cuts_episode: include the episode in progress; for the trainer the rest is another episode
+        :raises TrainingError: the experience contains values that the trainer would refuse
         """
-        # A refused chunk has no receipt that it can be known by, and the worker would wait for one without end.
+        # The trainer sends no receipt for a refused chunk, so the worker would wait for ever.
         if self._agent.watch.source is not None:
             raise TrainingError(self._agent.watch.source)
         if cuts_episode:
@@ -306,21 +305,21 @@ class AgentAtWork:
         try:
             outbox.add(EncodedChunk(chunk))
         except ChunkError as error:
-            raise TrainingError(f"what was played cannot be sent to the trainer: {error}") from error
+            raise TrainingError(f"the experience cannot be sent to the trainer: {error}") from error
         self.unsent -= steps
 
 
 class RolloutWorker:
-    """Plays with the newest policies, and sends what it played in chunks, for each agent those of its own.
+    """Acts with the newest policies, and sends the experience of each agent in chunks.
 
-    :param graph: a graph in the role of a worker, created on networks that only act
-    :param links: its end of each agent's stream, by the stream's name
-    :param store: where policies lie
-    :param blueprint: the trainer's document on how the exchange goes
+    :param graph: the graph of a worker, created with networks that only act
+    :param links: the worker's end of each agent's stream, by the stream's name
+    :param store: the data store of the policies
+    :param blueprint: the trainer's document with the settings of the exchange
     :param run: the run's id
-    :param name: the worker's
-    :param limits: bounds on times
-    :param stop_if_asked: ends the worker, by an exception, if it is to end
+    :param name: the worker's name
+    :param limits: limits of times
+    :param stop_if_asked: raises an exception if the worker must end
     """
 
     def __init__(
@@ -357,10 +356,10 @@ class RolloutWorker:
         return sum(link.outbox.acknowledged for link in self._links)
 
     def play(self) -> None:
-        """Play until the trainer says that the run is over.
+        """Act until the trainer says that the run is over.
 
-        :raises Silence: the trainer has said nothing for too long
-        :raises TrainingError: what was played cannot be learned from
+        :raises Silence: the trainer has sent nothing for too long
+        :raises TrainingError: the experience cannot be learned from
         """
         while True:
             self._stop_if_asked()
@@ -377,16 +376,16 @@ class RolloutWorker:
                 self._pause = _FIRST_PAUSE
 
     def _wait(self) -> None:
-        """Pause, for longer the longer the worker has waited: what comes soon is heard of soon."""
+        """Pause. The pauses become longer during a wait, so that a short wait ends early."""
         time.sleep(self._pause)
         for one in self._agents:
             one.waited += self._pause
         self._pause = min(1.5 * self._pause, _PAUSE)
 
     def _go_on(self, states: Sequence[RunState]) -> bool:
-        """Play, and make chunks, as far as the trainer wants. :return: False if it does not now
+        """Act and send chunks, as far as the trainer needs steps. :return: False if it needs none now
 
-        :param states: what the trainer says of each agent
+        :param states: the trainer's state for each agent
         """
         phase = RunPhase[states[0].phase]
         have_policies = [one.take_newest_policy(state) for one, state in zip(self._agents, states)]
@@ -397,7 +396,7 @@ class RolloutWorker:
         limits = [one.limit(state) for one, state in zip(self._agents, states)]
         if all(one.unsent < limit for one, limit in zip(self._agents, limits)):
             self._play_until(limits)
-        # an agent of which nothing is wanted now leaves the others what they have played
+        # an agent that needs no steps keeps the others' chunks unchanged
         sent = [one.send_if_due(limit, state) for one, limit, state in zip(self._agents, limits, states)]
         return any(sent) or all(one.unsent < limit for one, limit in zip(self._agents, limits))
 
@@ -419,7 +418,7 @@ class RolloutWorker:
             one.end_stretch((time.monotonic() - began) / (self._steps - before))
 
     def _ended_rewards(self) -> list[float]:
-        """The reward of the episode that has ended with the last step, if it has."""
+        """The reward of the episode if the last step has ended it, in a list."""
         return [float(np.sum(self._level.total_reward_in_current_episode))] if self._graph.reset_required else []
 
     # what others see
@@ -440,7 +439,7 @@ class RolloutWorker:
 
 
 def _read_policy(document: bytes) -> dict[str, Any] | None:
-    """The policy in a document, None if it is not one."""
+    """The policy in a document; None if the document is not a policy."""
     try:
         policy = unpack(document)
         return policy if policy.keys() >= _POLICY else None
@@ -451,12 +450,12 @@ def _read_policy(document: bytes) -> dict[str, Any] | None:
 def wait_for(
     wait_func: Callable[[], bool], data_store: DataStore | None = None, timeout: float = 10, pause: float = _PAUSE
 ) -> None:
-    """Wait until something is so.
+    """Wait until a condition holds.
 
-    :param wait_func: says whether it is
-    :param data_store: is asked for what is new before each question
+    :param wait_func: returns True if the condition holds
+    :param data_store: updated before each check
     :param timeout: seconds
-    :raises ValueError: it did not become so in that time
+    :raises ValueError: the condition did not hold within the time
     """
     deadline = time.monotonic() + timeout
     while True:
@@ -470,9 +469,9 @@ def wait_for(
 
 
 def wait_for_trainer_ready(checkpoint_dir: str, data_store: DataStore | None = None, timeout: float = 10) -> None:
-    """Wait until the trainer has said, by a file in its checkpoint directory, that workers may begin.
+    """Wait for the file in the trainer's checkpoint directory that lets workers begin.
 
-    :raises CoachError: it did not in that time
+    :raises CoachError: the file did not appear within the time
     """
     file = os.path.join(checkpoint_dir, SyncFiles.TRAINER_READY.value)
     wait_for(lambda: os.path.exists(file), data_store, timeout)
@@ -481,28 +480,28 @@ def wait_for_trainer_ready(checkpoint_dir: str, data_store: DataStore | None = N
 def wait_for_checkpoint(checkpoint_dir: str, data_store: DataStore | None = None, timeout: float = 10) -> None:
     """Wait until there is a checkpoint in a directory.
 
-    :raises CoachError: there was none in that time
+    :raises CoachError: no checkpoint appeared within the time
     """
     wait_for(lambda: CheckpointStateReader(checkpoint_dir).get_latest() is not None, data_store, timeout)
 
 
 def should_stop(checkpoint_dir: str) -> bool:
-    """True if the trainer has said, by a file in its checkpoint directory, that no more checkpoints will come."""
+    """True if a file in the trainer's checkpoint directory says that no more checkpoints follow."""
     return os.path.exists(os.path.join(checkpoint_dir, SyncFiles.FINISHED.value))
 
 
 def prepare_for_playing(graph_manager: Any, blueprint: dict[str, Any]) -> None:
-    """Change a graph manager that is not created yet into a worker's: networks that only act, and a memory whose
-    content is sent.
+    """Change a graph manager that is not created yet for a worker: its networks only act, and the content of its memory
+    is sent to the trainer.
 
-    :param blueprint: the trainer's document
+    :param blueprint: the trainer's document with the networks
     """
     for stream, agent in graph_manager.parameters_by_stream.items():
         for name, plain in blueprint["agents"][stream]["networks"].items():
             agent.network_wrappers[name].blueprint = NetworkBlueprint.from_plain(plain)
         agent.memory = OutgoingMemoryParameters(agent.memory)
         agent.algorithm.load_memory_from_file_path = None
-    # steps are counted and cut into chunks one by one: more workers take the place of copies
+    # chunks are made from single steps; use more workers instead of copies
     graph_manager.env_params.num_environments = 1
     shown = graph_manager.visualization_parameters
     for name in ("dump_csv", "dump_gifs", "dump_mp4", "tensorboard", "render", "native_rendering",
@@ -511,15 +510,15 @@ def prepare_for_playing(graph_manager: Any, blueprint: dict[str, Any]) -> None:
 
 
 def worker_seed(seed: int | None, name: str) -> int | None:
-    """The seed of a worker, another one for each name. :param seed: the run's, None if it has none"""
+    """The seed of a worker, different for each name. :param seed: the run's seed; None returns None"""
     if seed is None:
         return None
     return int(np.random.SeedSequence([seed, *name.encode()]).generate_state(1)[0])
 
 
 def worker_index(name: str, num_workers: int) -> int:
-    """The number that a worker's name ends with, modulo ``num_workers``: Coach 1.0.1's flags name a worker after its
-    process. 0 for a name without a number."""
+    """The number that a worker's name ends with, modulo ``num_workers``: with Coach 1.0.1's flags a worker is named
+    after its process. 0 for a name without a number."""
     number = re.search(r"\d+$", name)
     return int(number.group()) % num_workers if number else 0
 
@@ -535,15 +534,15 @@ def rollout_worker(
     limits: Limits | None = None,
     stop_if_asked: Callable[[], None] = lambda: None,
 ) -> RolloutWorker:
-    """Play for a trainer until it says that the run is over.
+    """Act for a trainer until it says that the run is over.
 
-    :param graph_manager: of the preset, not created yet
-    :param data_store: where the trainer leaves policies
-    :param num_workers: the number of workers; the trainer's word counts
+    :param graph_manager: the preset's graph manager, not created yet
+    :param data_store: the data store of the trainer's policies
+    :param num_workers: the number of workers; the trainer's number replaces it
     :param task_parameters: seed and directory
-    :param ends: the worker's ends of the streams; of the memory's ``memory_backend_params`` if not given
-    :param name: the worker's
-    :return: the worker, through with playing
+    :param ends: the worker's ends of the streams; None opens them from the memory's ``memory_backend_params``
+    :param name: the worker's name
+    :return: the worker after its end
     """
     limits = limits or Limits()
     document: list[bytes] = []
@@ -580,19 +579,19 @@ def rollout_worker(
 class StreamEnds:
     """A worker's ends of the streams of a run, one for each agent.
 
-    :param connection: to Redis
+    :param connection: the connection to Redis
     :param run: the run's id
-    :param name: the worker's
+    :param name: the worker's name
     """
 
     def __init__(self, connection: Connection, run: str, name: str):
         self.run = run
         self._connection, self._name = connection, name
-        self._life = uuid.uuid4().hex[:8]  # tells this start of the worker from others
+        self._life = uuid.uuid4().hex[:8]  # unique to this start of the worker
         self._links: dict[str, WorkerLink] = {}
 
     def open(self, stream: str, window: int) -> WorkerLink:
-        """The end of a stream. :param window: chunks that may be on their way"""
+        """Open the end of a stream. :param window: number of chunks that may be sent before a receipt"""
         self._links[stream] = WorkerLink(self._connection, self.run, self._name, self._life, window, stream)
         return self._links[stream]
 
@@ -603,7 +602,7 @@ class StreamEnds:
 
 
 class _Stop:
-    """Listens to SIGTERM and Ctrl-C."""
+    """Notes SIGTERM and Ctrl-C."""
 
     def __init__(self) -> None:
         self._asked: int | None = None
@@ -620,12 +619,12 @@ class _Stop:
 
 
 def _name_of_this_worker() -> str:
-    """From the index that Kubernetes gives each pod of an indexed job."""
+    """A name from the index that Kubernetes gives each pod of an indexed job."""
     return f"worker-{os.environ.get('JOB_COMPLETION_INDEX', '0')}"
 
 
 def play_order(order: RunOrder, name: str) -> int:
-    """Do what an order says. :return: the exit code"""
+    """Run the worker of an order. :return: the exit code"""
     stop = _Stop()
     connection = Connection(order.redis_url, order.password())
     connection.check(order.limits.connect_seconds)
@@ -656,8 +655,8 @@ def play_order(order: RunOrder, name: str) -> int:
 def main(arguments: Sequence[str] | None = None) -> int:
     """The program ``python -m rl_coach.rollout_worker``.
 
-    :return: the exit code: 0 the trainer has said that the run is over, 1 a failure, 2 bad input, 3 nothing heard from
-        the trainer, 128 + N ended by signal N
+    :return: the exit code: 0 the trainer has said that the run is over, 1 a failure, 2 bad input, 3 nothing received
+        from the trainer, 128 + N ended by signal N
     """
     parser = argparse.ArgumentParser(prog="python -m rl_coach.rollout_worker", description=__doc__.partition("\n")[0])
     parser.add_argument("--order", required=True, metavar="FILE", help="the run's order")

@@ -1,4 +1,4 @@
-"""Savers: what a class of the user's own writes beside a checkpoint, and collections of them."""
+"""Savers: they write files of a user's own classes next to a checkpoint."""
 
 from __future__ import annotations
 
@@ -6,41 +6,41 @@ from typing import Any, Iterator
 
 
 class Saver:
-    """Base of what saves and restores something under a path.
+    """The base of savers, which save and restore values under a path.
 
-    ``sess`` in its methods is the session of frameworks that have one, None elsewhere.
+    ``sess`` in its methods is always None; frameworks with sessions had one.
 
-    :cvar is_in_state: a graph's checkpoint holds the same anyway, so that it does not save this
+    :cvar is_in_state: the graph's state contains the same values, so a checkpoint skips this saver
     """
 
     is_in_state = False
 
     @property
     def path(self) -> str:
-        """The path relative to the checkpoint's. Two savers of one path are merged into one."""
+        """The path relative to the checkpoint's. Two savers with the same path are merged."""
         raise NotImplementedError(f"{type(self).__name__} does not define its path")
 
     def save(self, sess: Any, save_path: str) -> list[str]:
-        """Save.
+        """Save the values.
 
-        :param save_path: the whole path
+        :param save_path: the full path
         :return: the paths of all files written
         """
         raise NotImplementedError(f"{type(self).__name__} does not save")
 
     def restore(self, sess: Any, restore_path: str) -> None:
-        """Restore what ``save`` wrote."""
+        """Restore the values from files of ``save``."""
         raise NotImplementedError(f"{type(self).__name__} does not restore")
 
     def merge(self, other: Saver) -> None:
-        """Take over what another saver of the same path saves."""
+        """Add the values of another saver with the same path to this saver."""
         raise NotImplementedError(f"{type(self).__name__} cannot be merged")
 
 
 class SaverCollection:
     """Savers, one for each path.
 
-    :param saver: the first one
+    :param saver: the first saver; None for an empty collection
     """
 
     def __init__(self, saver: Saver | None = None):
@@ -49,7 +49,7 @@ class SaverCollection:
             self.add(saver)
 
     def add(self, saver: Saver) -> None:
-        """Add a saver, or merge it into the one of the same path."""
+        """Add a saver, or merge it into the saver with the same path."""
         if saver.path in self._savers:
             self._savers[saver.path].merge(saver)
         else:
@@ -61,15 +61,15 @@ class SaverCollection:
             self.add(saver)
 
     def save(self, sess: Any, save_path: str) -> list[str]:
-        """Have all of them save.
+        """Let all savers save.
 
-        :param save_path: common beginning of their whole paths; each appends ``.path``, one with an empty path nothing
+        :param save_path: beginning of all full paths; each saver appends ``.path``, or nothing if its path is empty
         :return: the paths of all files written
         """
         return [file for saver in self for file in saver.save(sess, _full_path(save_path, saver))]
 
     def restore(self, sess: Any, restore_path: str) -> None:
-        """Have all of them restore what ``save`` wrote."""
+        """Let all savers restore the values from files of ``save``."""
         for saver in self:
             saver.restore(sess, _full_path(restore_path, saver))
 

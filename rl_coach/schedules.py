@@ -13,7 +13,7 @@ OVERRIDES = OverrideTable({"advance": ("step",)})
 
 
 class Schedule:
-    """A value that starts at ``initial_value`` and changes by one notch with each ``step()``.
+    """A value that starts at ``initial_value`` and may change with each ``step()``.
 
     :ivar current_value: the value now
     :ivar num_steps: number of times that ``step()`` has been called
@@ -30,8 +30,8 @@ class Schedule:
         self.current_value = self.value_at(self.num_steps)
 
     def advance(self, steps: int) -> None:
-        """Advance by several steps: as many calls of ``step`` where a subclass overrides it."""
-        if steps == 1 or OVERRIDES.is_replaced(self, "advance"):  # most loops advance by one, at each of their steps
+        """Advance by several steps: calls ``step`` so many times if a subclass overrides it."""
+        if steps == 1 or OVERRIDES.is_replaced(self, "advance"):  # most loops advance by one step at a time
             for _ in range(steps):
                 self.step()
         elif steps:
@@ -39,19 +39,19 @@ class Schedule:
             self.current_value = self.value_at(self.num_steps)
 
     def value_at(self, step: int) -> float:
-        """The value after ``step`` steps; a function of the step alone, so that a resumed run agrees exactly."""
+        """The value after ``step`` steps; it depends only on the step, so that a resumed run has the same values."""
         raise NotImplementedError(f"{type(self).__name__} does not say its value at a step")
 
     def values_at(self, first: int, count: int) -> np.ndarray:
-        """[count] float64, the values after ``first`` steps and after each of the steps that follow."""
+        """[count] float64, the values after ``first``, ``first + 1``, … steps."""
         return np.asarray([self.value_at(step) for step in range(first, first + count)], np.float64)
 
     def get_state(self) -> dict[str, Any]:
-        """Position of the schedule."""
+        """The state of the schedule."""
         return {"num_steps": self.num_steps, "current_value": self.current_value}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Continue from what ``get_state`` gave."""
+        """Restore the state that ``get_state`` returned."""
         self.num_steps = state["num_steps"]
         self.current_value = state["current_value"]
 
@@ -68,7 +68,8 @@ class ConstantSchedule(Schedule):
 
 
 class LinearSchedule(Schedule):
-    """A straight line from ``initial_value`` to ``final_value``, reached after ``decay_steps`` steps and kept."""
+    """A straight line from ``initial_value`` to ``final_value``, reached after ``decay_steps`` steps and constant from
+    there."""
 
     def __init__(self, initial_value: float, final_value: float, decay_steps: int):
         super().__init__(initial_value)
@@ -84,7 +85,7 @@ class LinearSchedule(Schedule):
 
 
 class ExponentialSchedule(Schedule):
-    """``initial_value * decay_coefficient ** step``, no further than ``final_value``.
+    """``initial_value * decay_coefficient ** step``, bounded by ``final_value``.
 
     :param decay_coefficient: below 1 the value falls to ``final_value``, above 1 it rises to it, at 1 it stays
     """
@@ -129,12 +130,12 @@ class StepDecaySchedule(Schedule):
 
 
 class HalvingSchedule(Schedule):
-    """A value whose distance to the last one halves at even intervals, until it is there.
+    """A value that approaches the final value: its distance halves in equal intervals.
 
-    :param initial_value: the first
-    :param final_value: the last
-    :param steps: number of steps to it
-    :param half_lives: number of intervals in them
+    :param initial_value: the first value
+    :param final_value: the last value
+    :param steps: number of steps to the last value
+    :param half_lives: number of halvings in these steps
     """
 
     def __init__(self, initial_value: float, final_value: float, steps: int, half_lives: float):
@@ -154,7 +155,7 @@ class PieceWiseSchedule(Schedule):
     """Several schedules one after the other. The first reaches its value after the last of its steps (at step 10 of
     ``EnvironmentSteps(10)``), and the next one begins with the step after.
 
-    :param schedules: pairs ``(schedule, EnvironmentSteps(how long it lasts))``; the last one stays for ever
+    :param schedules: pairs ``(schedule, EnvironmentSteps(how long it lasts))``; the last one continues without end
     """
 
     def __init__(self, schedules: Sequence[tuple[Schedule, EnvironmentSteps]]):
@@ -164,7 +165,7 @@ class PieceWiseSchedule(Schedule):
         super().__init__(self.schedules[0][0].initial_value)
 
     def value_at(self, step: int) -> float:
-        # the value before the first step belongs to the first schedule too: it has one value more than steps
+        # the first schedule has one more value: the value before the first step
         num_values = self.schedules[0][1].num_steps + 1
         for (schedule, _), (_, next_duration) in zip(self.schedules, self.schedules[1:]):
             if step < num_values:

@@ -1,6 +1,6 @@
-"""Values of spaces: whether rows of numbers are values of a space, and how they are cast.
+"""Values of spaces: checks that rows of numbers belong to a space, and casts.
 
-All borders ask here: files of recorded data, a user's own steps, other processes. Rows are columns ``[N, ...]``; a
+Data from files, from user code and from other processes are checked here. Rows are columns ``[N, ...]``; a
 single value is a column of one row.
 """
 
@@ -26,17 +26,17 @@ from rl_coach.spaces import (
 from rl_coach.utilities.sound_values import NUMBERS
 from rl_coach.utils import CoachError
 
-# a bound in 32 bits and the same number in 64 bits or in six digits of a text differ by less
+# tolerance for bounds in 32 bits, compared with 64 bits or with text of six digits
 _ROUNDING = 1e-5
-_OF_PROBABILITIES = 1e-3  # texts have few digits
+_OF_PROBABILITIES = 1e-3  # tolerance for sums of probabilities in texts with few digits
 
 
 @dataclass(frozen=True)
 class Misfit:
-    """The first number that makes rows no values of a space.
+    """The first value in rows that does not belong to a space.
 
-    :param row: its row; None if the fault is the form of all rows
-    :param text: what the number is, and what the space has
+    :param row: the index of the row; None if the form of all rows is wrong
+    :param text: the value, and the values that the space allows
     """
 
     row: int | None
@@ -44,9 +44,10 @@ class Misfit:
 
 
 def first_misfit(space: Space, rows: Any) -> Misfit | None:
-    """The first row that is no value of a space; None if all are.
+    """The first row that does not belong to a space; None if all rows belong.
 
-    The bounds of actions and masks count. Those of other observations do not: environments often give wrong ones.
+    Bounds are checked for actions and masks, but not for other observations, because environments often give wrong
+    bounds.
 
     :param rows: [N, ...] numbers
     """
@@ -69,17 +70,17 @@ def first_misfit(space: Space, rows: Any) -> Misfit | None:
 def require_values(space: Space, rows: Any, what: str, place: str, first: int = 0) -> None:
     """Check that rows are values of a space.
 
-    :param what: what the rows are, for the message, as ``action``
-    :param place: where they are, for the message
+    :param what: the name of the rows in messages, such as ``action``
+    :param place: the place of the rows, for messages
     :param first: the number of the first row
-    :raises CoachError: one is not; the first is named
+    :raises CoachError: a row is not a value of the space; the first such row is named
     """
     refuse_misfit(first_misfit(space, rows), what, place, first)
 
 
 def refuse_misfit(misfit: Misfit | None, what: str, place: str, first: int = 0) -> None:
     """
-    :raises CoachError: there is one; see ``require_values``
+    :raises CoachError: the misfit is not None; see ``require_values``
     """
     if misfit is not None:
         step = "" if misfit.row is None else f", step {first + misfit.row}"
@@ -89,14 +90,14 @@ def refuse_misfit(misfit: Misfit | None, what: str, place: str, first: int = 0) 
 def observation_name(path: Sequence[Any]) -> str:
     """The name of a part of an environment's observations.
 
-    :param path: the keys of dicts and the places in tuples that lead to it; () if there is only one observation
+    :param path: keys of dicts and indices of tuples on the way to the part; () for a single observation
     """
     name = "/".join(map(str, path)) or "observation"
-    return "observation/action" if name == "action" else name  # networks call the agent's action so
+    return "observation/action" if name == "action" else name  # "action" is the name of the agent's action in networks
 
 
 def part_of_observation(observation: Any, name: str) -> Any:
-    """The part of a nested dict or tuple that ``observation_name`` calls so; None if there is none."""
+    """The part of a nested dict or tuple with this ``observation_name``; None if it does not exist."""
     if isinstance(observation, tuple):
         observation = dict(enumerate(observation))
     if not isinstance(observation, Mapping):
@@ -113,16 +114,16 @@ def part_of_observation(observation: Any, name: str) -> Any:
 
 
 def dtype_of(space: ActionSpace) -> np.dtype:
-    """The type of numbers that actions of a space have as columns."""
+    """The dtype of columns with actions of a space."""
     if isinstance(space, (DiscreteActionSpace, MultiDiscreteActionSpace, MultiSelectActionSpace)):
         return np.dtype(np.int64)
     return np.dtype(np.float32)
 
 
 def cast(space: ActionSpace, rows: Any) -> np.ndarray:
-    """Rows that are values of a space in its type of numbers. What was rounded beyond a bound is put back to it.
+    """Rows in the dtype of a space. Values that rounding has moved beyond a bound are set to the bound.
 
-    :param rows: [N, ...] that ``first_misfit`` finds no fault with
+    :param rows: [N, ...], without a misfit by ``first_misfit``
     """
     array = np.asarray(rows).astype(dtype_of(space))
     return np.clip(array, space.low, space.high).astype(array.dtype) if isinstance(space, BoxActionSpace) else array
@@ -136,7 +137,7 @@ def mask_space_of(space: ActionSpace) -> ActionMaskSpace | None:
 
 
 def mask_array(space: ActionMaskSpace, masks: Any) -> Any:
-    """The parts of a mask, which an environment gives as a tuple of arrays, in a row; any other value as it is."""
+    """A mask in parts (a tuple of arrays), joined into one array. Other values are returned unchanged."""
     in_parts = isinstance(masks, (tuple, list)) and space.counts is not None and len(masks) == len(space.counts)
     return np.concatenate([np.ravel(part) for part in masks]) if in_parts and np.ndim(masks[0]) else masks
 
@@ -144,10 +145,10 @@ def mask_array(space: ActionMaskSpace, masks: Any) -> Any:
 def read_masks(space: ActionMaskSpace, masks: Any, place: str, leading: tuple[int, ...] = ()) -> np.ndarray:
     """Masks in the form that agents use.
 
-    :param masks: [..., A] as an environment gives them; of actions with parts also a mask for each part
-    :param place: what they are and where they are from, for the message
-    :param leading: the axes before those of one mask, as [N]
-    :raises CoachError: they do not fit, or have other numbers than 0 and 1
+    :param masks: [..., A] from an environment; if actions have parts, also a mask for each part
+    :param place: name and origin of the masks, for messages
+    :param leading: the axes before the axes of one mask, such as [N]
+    :raises CoachError: the masks have the wrong shape, or other numbers than 0 and 1
     """
     masks = masks if leading else mask_array(space, masks)
     if (fault := space.fault(masks, leading)) is not None:
@@ -156,7 +157,7 @@ def read_masks(space: ActionMaskSpace, masks: Any, place: str, leading: tuple[in
 
 
 def first_wrong_probabilities(space: ActionSpace, rows: Any) -> Misfit | None:
-    """The first row that does not give each action of a space a probability; None if all do.
+    """The first row that is not a distribution over the actions of a space; None if all are.
 
     :param rows: [N, A]
     """
@@ -176,7 +177,7 @@ def first_wrong_probabilities(space: ActionSpace, rows: Any) -> Misfit | None:
 
 
 def _fits(space: Space, array: np.ndarray) -> np.ndarray:
-    """[N, ...] of booleans: the numbers that a space of this shape has."""
+    """[N, ...] of booleans: True for numbers that the space allows."""
     finite = np.isfinite(array)
     if isinstance(space, DiscreteActionSpace):
         return finite & (array >= 0) & (array < space.num_actions) & (np.floor(array) == array)

@@ -1,4 +1,4 @@
-"""Spaces: what observations, actions, rewards and goals look like, and how to sample them."""
+"""Spaces: the shapes, bounds and random samples of observations, actions, rewards and goals."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Space:
 
     :param shape: an int or a tuple of ints; ``None`` or an empty one for a scalar
     :param low: a number for all elements, or an array of ``shape``
-    :param high: likewise
+    :param high: a number for all elements, or an array of ``shape``
     """
 
     def __init__(self, shape: Union[int, Sequence[int], np.ndarray, None], low: Bound = -np.inf, high: Bound = np.inf):
@@ -57,7 +57,7 @@ class Space:
 
     @property
     def rng(self) -> np.random.Generator:
-        """Random stream that ``sample`` draws from; made at its first use, since most spaces are never sampled."""
+        """Random stream that ``sample`` draws from; created at its first use, because most spaces are never sampled."""
         if self._rng is None:
             self._rng = np.random.default_rng()
         return self._rng
@@ -67,7 +67,7 @@ class Space:
         self._rng = value
 
     def seed(self, seed: Any) -> None:
-        """Start this space's random stream anew from an int or a ``SeedSequence``."""
+        """Restart this space's random stream from an int or a ``SeedSequence``."""
         self._rng = np.random.default_rng(seed)
 
     def val_matches_space_definition(self, val: Any) -> bool:
@@ -91,8 +91,8 @@ class Space:
         return self.val_matches_space_definition(val)
 
     def sample(self) -> Any:
-        """A random point: uniform where both bounds are finite, standard normal from zero where neither is, and
-        exponential from the finite bound where only one is."""
+        """A random point. Elements with two finite bounds are uniform, without finite bounds standard normal, and with
+        one finite bound exponential from this bound."""
         shape = tuple(self.shape)
         has_low, has_high = np.isfinite(self.low), np.isfinite(self.high)
         low, high = np.where(has_low, self.low, 0.0), np.where(has_high, self.high, 0.0)
@@ -111,7 +111,7 @@ class Space:
 class RewardSpace(Space):
     """Rewards.
 
-    :param reward_success_threshold: the total reward of an episode from which on it counts as a success
+    :param reward_success_threshold: an episode with this total reward or more is a success
     """
 
     def __init__(
@@ -129,11 +129,11 @@ class ObservationSpace(Space):
     """Observations of one kind."""
 
 
-_MOST_NUMBERS = 100_000_000  # of an observation, whose bounds alone take 16 bytes for each
+_MOST_NUMBERS = 100_000_000  # of an observation; its bounds alone need 16 bytes for each number
 
 
 def check_size(shape: Sequence[int]) -> None:
-    """Check that an observation of ``shape`` can be kept in memory, before anything is allocated for it.
+    """Check that an observation of ``shape`` fits into memory, before any allocation.
 
     :raises CoachError: it has more than 100 million numbers
     """
@@ -145,7 +145,7 @@ def check_size(shape: Sequence[int]) -> None:
 class VectorObservationSpace(ObservationSpace):
     """Observations that are vectors.
 
-    :param measurements_names: a name for each element, for those elements that have one
+    :param measurements_names: names of the elements, or of the first of them
     """
 
     def __init__(
@@ -163,10 +163,11 @@ class VectorObservationSpace(ObservationSpace):
 
 
 class OneHotObservationSpace(VectorObservationSpace):
-    """Whole numbers as vectors: each is a one-hot vector of as many elements as it has values, all side by side.
+    """Whole numbers as vectors: each number becomes a one-hot vector with an element for each of its values; the
+    vectors are concatenated.
 
     :param counts: number of values of each number
-    :param starts: the smallest value of each
+    :param starts: the smallest value of each number
     :param raw_shape: the shape in which the numbers are given, for instance ``()`` for a single one
     """
 
@@ -177,7 +178,7 @@ class OneHotObservationSpace(VectorObservationSpace):
         super().__init__(int(self.counts.sum()), 0, 1)
 
     def encode(self, numbers: Any) -> np.ndarray:
-        """The vectors of numbers, which are taken to lie within their range.
+        """The vectors of numbers. The numbers must lie within their ranges.
 
         :param numbers: [..., *raw_shape] integers
         :return: [..., D] float32
@@ -193,19 +194,19 @@ class OneHotObservationSpace(VectorObservationSpace):
         return vectors
 
     def can_encode(self, numbers: np.ndarray) -> bool:
-        """True if all of [..., *raw_shape] numbers are whole and lie within their range."""
+        """True if all of [..., *raw_shape] numbers are whole numbers within their ranges."""
         from_start = numbers.reshape(-1, len(self.counts)) - self.starts
         return bool(np.all((from_start >= 0) & (from_start < self.counts) & (from_start % 1 == 0)))
 
 
 class ActionMaskSpace(VectorObservationSpace):
-    """A mask over discrete actions that comes with each observation: 1 for an action that may be taken, 0 for one
-    that may not. A masked action is never chosen and never bootstrapped from. A mask of zeros alone masks nothing.
+    """A mask over discrete actions, given with each observation: 1 for an allowed action, 0 for a forbidden one. A
+    forbidden action is never chosen and never bootstrapped from. A mask of only zeros forbids nothing.
 
     :param num_actions: the number of actions; or [K, M], the number of parts and the largest number of choices, if an
         agent chooses each part by itself
     :param counts: the number of choices of each part of an action. The environment then gives a mask of all choices,
-        part after part, or one of all combinations. None if an action has no parts
+        part after part, or a mask of all combinations. None if an action has no parts
     """
 
     counts: np.ndarray | None = None
@@ -224,9 +225,9 @@ class ActionMaskSpace(VectorObservationSpace):
         return (self.num_elements,) if self.counts is None else (int(self.counts.sum()),)
 
     def fault(self, masks: Any, leading: tuple[int, ...] = ()) -> str | None:
-        """The reason why masks are none of this space; None if they are.
+        """The reason why masks do not belong to this space; None if they belong.
 
-        :param leading: the axes before those of one mask, as [N]
+        :param leading: the axes before the axes of one mask, such as [N]
         """
         masks, forms = np.asarray(masks), (tuple(self.shape.tolist()), self.raw_shape)
         if masks.dtype.kind not in "biuf" or all(masks.shape != (*leading, *form) for form in forms):
@@ -263,7 +264,7 @@ class ActionMaskSpace(VectorObservationSpace):
         return combined
 
     def action_nearest(self, mask: np.ndarray, action: Any) -> Any:
-        """The action if a mask [A] or [K, M] allows it, otherwise the first one that it allows."""
+        """The action if a mask [A] or [K, M] allows it, otherwise the first allowed action."""
         if self.num_dimensions == 2:
             return np.where(np.take_along_axis(mask, action[:, None], 1)[:, 0], action, mask.argmax(axis=1))
         return action if mask[action] else int(np.argmax(mask))
@@ -275,13 +276,13 @@ def _is_choice(counts: Any) -> np.ndarray:
 
 
 def _unless_all_zero(masks: np.ndarray) -> np.ndarray:
-    """The masks, with ones in the place of a mask of zeros alone."""
+    """The masks; a mask of only zeros is replaced by ones."""
     allows_any = masks.any(axis=-1, keepdims=True)
     return masks if allows_any.all() else np.where(allows_any, masks, np.ones_like(masks))
 
 
 class TensorObservationSpace(ObservationSpace):
-    """Observations of any rank without a meaning of their own."""
+    """Observations of any rank, without a special meaning."""
 
     def __init__(self, shape: Any, low: Bound = -np.inf, high: Bound = np.inf):
         super().__init__(shape, low, high)
@@ -290,8 +291,8 @@ class TensorObservationSpace(ObservationSpace):
 class PlanarMapsObservationSpace(ObservationSpace):
     """Stacked planes of one height and width (an image's channels, feature maps), or one plane alone: [H, W].
 
-    :param channels_axis: the axis that counts the planes, where there is one that does; -1 is the last
-    :ivar raw_channels_first: the environment has the planes on its first axis, and they are moved to the last one
+    :param channels_axis: the axis of the planes, if there is one; -1 is the last axis
+    :ivar raw_channels_first: the environment has the planes on the first axis; they are moved to the last axis
     """
 
     raw_channels_first = False
@@ -321,7 +322,7 @@ class PlanarMapsObservationSpace(ObservationSpace):
 
 
 class ImageObservationSpace(PlanarMapsObservationSpace):
-    """Images of 1, 3 or 4 channels, or [H, W] without an axis for them, with pixels from 0 to ``high``."""
+    """Images of 1, 3 or 4 channels, or [H, W] without an axis of channels, with pixels from 0 to ``high``."""
 
     CHANNELS = (1, 3, 4)
 
@@ -330,7 +331,7 @@ class ImageObservationSpace(PlanarMapsObservationSpace):
         self.has_colors = self.channels == 3
         if self.channels not in self.CHANNELS:
             raise ValueError(
-                f"images have 1, 3 or 4 channels, not {self.channels}: say where they are by channels_axis, or take a "
+                f"images have 1, 3 or 4 channels, not {self.channels}: set channels_axis, or use a "
                 f"PlanarMapsObservationSpace"
             )
 
@@ -352,7 +353,7 @@ class StateSpace:
 
     @property
     def action_mask_name(self) -> str | None:
-        """The name of the observation that masks actions, None if there is none."""
+        """The name of the observation that masks actions, None without a mask."""
         names = (name for name, space in self.sub_spaces.items() if isinstance(space, ActionMaskSpace))
         return next(names, None)
 
@@ -388,7 +389,7 @@ class ActionSpace(Space):
 
     @property
     def actions(self) -> Sequence[ActionType]:
-        """Every action, where they can be counted."""
+        """All actions, if they can be enumerated."""
         raise NotImplementedError(f"the actions of a {type(self).__name__} cannot be counted")
 
     def sample_with_info(self, action_mask: np.ndarray | None = None) -> ActionInfo:
@@ -400,7 +401,7 @@ class ActionSpace(Space):
 
     @property
     def for_the_level_above(self) -> ActionSpace:
-        """The space in which the agent of a level above chooses one of these as a directive."""
+        """The space in which the agent of the level above chooses one of these actions as a directive."""
         return self
 
     def clip_action_to_space(self, action: ActionType) -> ActionType:
@@ -408,15 +409,15 @@ class ActionSpace(Space):
         return action
 
     def to_raw(self, action: Any) -> Any:
-        """The action in the environment's own form, where that is another one."""
+        """The action in the environment's own form, which may differ."""
         return action
 
     def from_raw(self, action: Any) -> Any:
-        """The action that ``to_raw`` changes into this one."""
+        """The action from the environment's own form; the inverse of ``to_raw``."""
         return action
 
     def get_description(self, action: Any) -> str:
-        """The action's name for people; the action itself where it has none."""
+        """The action's name for people; the action itself if it has no name."""
         try:
             return str(self.descriptions[action])
         except (KeyError, IndexError, TypeError):
@@ -434,9 +435,9 @@ def clips_actions(space: ActionSpace) -> bool:
 class BoxActionSpace(ActionSpace):
     """Continuous actions, each element between its bounds.
 
-    :ivar raw_integers: as ``raw_is_number``, only in policies of older versions, which have no ``raw_form``: the
-        environment takes integers of this dtype, such as ``"int32"``; None for floats
-    :ivar raw_is_number: the environment takes the only element instead of an array of one
+    :ivar raw_integers: only in policies of older versions without ``raw_form``, as is ``raw_is_number``: the
+        environment expects integers of this dtype, such as ``"int32"``; None for floats
+    :ivar raw_is_number: the environment expects the only element instead of an array of one
     """
 
     raw_integers: str | None = None
@@ -472,7 +473,7 @@ class BoxActionSpace(ActionSpace):
 
     @property
     def is_raw_vector(self) -> bool:
-        """True if the environment takes the vector itself, in whatever type of floats."""
+        """True if the environment expects the vector itself, in any float type."""
         form = self.raw_form
         return form is None or ("parts" not in form and len(form["shape"]) == 1 and form["dtype"].startswith("float"))
 
@@ -480,7 +481,7 @@ class BoxActionSpace(ActionSpace):
 class AttentionActionSpace(ActionSpace):
     """Boxes within an image: an action is two corners, ``[lowest point, highest point]``.
 
-    :param forced_attention_size: each box's size, where all boxes have the same one
+    :param forced_attention_size: the size of all boxes, if it is fixed
     """
 
     def __init__(
@@ -517,8 +518,8 @@ class AttentionActionSpace(ActionSpace):
 class DiscreteActionSpace(ActionSpace):
     """The actions 0 to ``num_actions - 1``.
 
-    :param filtered_action_space: the space that these actions stand for, where a filter made them
-    :ivar raw_actions: [A, ...] the environment's own action for each number; None where that is the number
+    :param filtered_action_space: the space that these actions represent, if a filter made them
+    :ivar raw_actions: [A, ...] the environment's own action for each number; None if it is the number
     :ivar counts: the number of choices of each part, if the actions are combinations of parts; None if they are not
     """
 
@@ -722,14 +723,14 @@ class CompoundActionSpace(ActionSpace):
 class GoalToRewardConversion:
     """Turns the distance from a goal into a reward.
 
-    :param goal_reaching_reward: the reward for having reached it
+    :param goal_reaching_reward: the reward for reaching the goal
     """
 
     def __init__(self, goal_reaching_reward: float = 0):
         self.goal_reaching_reward = goal_reaching_reward
 
     def convert_distance_to_reward(self, distance: Union[float, np.ndarray]) -> tuple[float, bool]:
-        """The reward, and whether the goal is reached."""
+        """The reward, and True if the goal is reached."""
         raise NotImplementedError(f"{type(self).__name__} does not convert distances")
 
 
@@ -768,7 +769,7 @@ class InverseDistanceFromGoal(GoalToRewardConversion):
 
 
 class GoalsSpace(VectorObservationSpace, ActionSpace):
-    """Goals: both what an agent is told to reach and what a higher agent chooses as its action.
+    """Goals: the targets of an agent, and the actions of the agent above it.
 
     :param goal_name: the name of the observation that the goal is compared with
     :param reward_type: conversion of a distance to a reward
@@ -798,7 +799,7 @@ class GoalsSpace(VectorObservationSpace, ActionSpace):
         self.default_action = None
 
     def set_target_space(self, target_space: Space) -> None:
-        """Take the shape and bounds of the observation space that the goals live in."""
+        """Use the shape and bounds of the goals' observation space."""
         VectorObservationSpace.__init__(
             self, target_space.shape, target_space.low, target_space.high,
             getattr(target_space, "measurements_names", None),
@@ -818,7 +819,7 @@ class GoalsSpace(VectorObservationSpace, ActionSpace):
         return np.squeeze(state[self.goal_name])
 
     def distance_from_goal(self, goal: np.ndarray, state: StateType) -> Any:
-        """The distance between ``goal`` and what ``state`` has reached."""
+        """The distance between ``goal`` and the goal that ``state`` has reached."""
         reached = self.goal_from_state(state)
         if callable(self.distance_metric):
             return self.distance_metric(goal, reached)
@@ -832,7 +833,7 @@ class GoalsSpace(VectorObservationSpace, ActionSpace):
         raise CoachError(f"'{self.distance_metric}' is not a GoalsSpace.DistanceMetric, nor a function")
 
     def get_reward_for_goal_and_state(self, goal: np.ndarray, state: StateType) -> tuple[float, bool]:
-        """The reward for being in ``state`` when ``goal`` was asked for, and whether it is reached."""
+        """The reward of ``state`` for ``goal``, and True if the goal is reached."""
         return self.reward_type.convert_distance_to_reward(self.distance_from_goal(goal, state))
 
 
@@ -844,7 +845,7 @@ class AgentSelection(DiscreteActionSpace):
 
 
 class SpacesDefinition:
-    """All that an agent needs to know about its environment."""
+    """The spaces of an agent's environment."""
 
     def __init__(self, state: StateSpace, goal: ObservationSpace | None, action: ActionSpace, reward: RewardSpace):
         self.state = state

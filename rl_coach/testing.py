@@ -24,7 +24,7 @@ from rl_coach.utils import CoachError, did_you_mean, dynamic_import_and_instanti
 
 
 class ComponentTest:
-    """A part, built on a framework, that is called and whose results are compared with expected numbers.
+    """Builds a part on a framework, calls it, and compares its results with expected numbers.
 
     ``ComponentTest(Dense(1), 2).set_weights([[[1], [2]], [3]]).test(("outputs", [[10, 20]]), [[53]])``
 
@@ -32,14 +32,15 @@ class ComponentTest:
     update rule those of ``BuiltRule``; filters and memories have their own.
 
     :param component: the part, or its parameters; a rule is ``(ops, networks, batch) -> Update``
-    :param observation_space: of the input: a size, or a space; for a head its features
-    :param action_space: of a head or a rule; None for two choices
-    :param networks: of an update rule, by name
-    :param framework: ``tensorflow``, ``jax``, ``mxnet`` or ``torch``; None for the one that the process runs
-    :param seed: of the initial weights
+    :param observation_space: space of the input: a size, or a space; for a head the space of its features
+    :param action_space: space of actions for a head or a rule; None for two choices
+    :param networks: networks of an update rule, by name
+    :param framework: ``tensorflow``, ``jax``, ``mxnet`` or ``torch``; None for the framework of the process
+    :param seed: seed of the initial weights
     :param input_spaces: of a component of ``rl_coach.own_loop.rlgraph``: the spaces of its methods' arguments, by name;
         ``action_space`` is RLgraph's then
-    :param build_kwargs: of such a component; without effect, because it has its optimizers itself
+    :param build_kwargs: build arguments of a component of RLgraph; without effect, because the component has its own
+        optimizers
     :raises CoachError: the framework is not installed, or the part does not fit
     """
 
@@ -93,18 +94,18 @@ class ComponentTest:
         expected_outputs: Any = None,
         decimals: int | None = None,
     ) -> Any:
-        """Call a method, and compare what it returns.
+        """Call a method, and compare its result.
 
         :param call: the method's name, or its name and arguments. A component of RLgraph's takes its argument, or a
-            list of its arguments; the numbers of wanted results may follow, and all results are returned
-        :param expected: numbers, or lists and dictionaries of them, of which further entries are left alone; None
+            list of its arguments; the indices of wanted results may follow; all results are returned
+        :param expected: numbers, or lists and dictionaries of them, further entries of dictionaries are ignored; None
             compares nothing
-        :param tolerance: the largest difference of a number
+        :param tolerance: the largest allowed difference of a number
         :param expected_outputs: RLgraph's name of ``expected``
-        :param decimals: the digits behind the point that are compared; of large numbers as many as 32 bits have
-        :return: what the method returns
-        :raises AssertionError: it returns something else
-        :raises CoachError: there is no such method
+        :param decimals: number of compared digits after the point; for large numbers the precision of 32 bits
+        :return: the method's result
+        :raises AssertionError: the result differs
+        :raises CoachError: the method does not exist
         """
         name, *arguments = (call,) if isinstance(call, str) else tuple(call)
         if self._is_rlgraph:
@@ -141,13 +142,13 @@ def _compare(found: Any, expected: Any, tolerance: float, where: str) -> None:
 
 
 class BuiltRule:
-    """An update rule with the networks that it changes.
+    """An update rule with its networks.
 
     :param rule: the rule
     :param networks: the networks by name
-    :param spaces: of observations and actions
+    :param spaces: the spaces of observations and actions
     :param framework: a name
-    :param seed: of the initial weights
+    :param seed: seed of the initial weights
     """
 
     def __init__(
@@ -171,7 +172,7 @@ class BuiltRule:
         """Make an update.
 
         :param columns: ``states/observation`` [B, ...], ``next_states/observation``, ``actions``, ``rewards``,
-            ``discounts``, and ``weights`` [B], which are 1 if not given; ``extra/name`` as the rule wants them
+            ``discounts``, and ``weights`` [B], default 1; ``extra/name`` as the rule needs them
         :return: ``losses`` and ``signals`` by name, and ``errors`` [B] or None
         """
         given = {name: np.asarray(column) for name, column in columns.items()}

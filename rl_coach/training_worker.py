@@ -1,4 +1,4 @@
-"""A process that learns from what rollout workers play: ``python -m rl_coach.training_worker --order FILE``."""
+"""A process that learns from the experience of rollout workers: ``python -m rl_coach.training_worker --order FILE``."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from rl_coach.utils import CoachError
 
 
 class TrainerLauncher(CoachLauncher):
-    """The command line's way to a run, but that other processes play.
+    """The launcher of a trainer: it starts a run in which other processes act.
 
-    :param order: the run's
+    :param order: the run's order
     """
 
-    distributes = False  # it is a part of a distributed run itself
+    distributes = False  # this process is a part of a distributed run itself
 
     def __init__(self, order: RunOrder):
         self._order = order
@@ -52,13 +52,13 @@ class TrainerLauncher(CoachLauncher):
     def launch(self, arguments: Sequence[str] | None = None) -> None:
         self._connection.check(self._order.limits.connect_seconds)
         try:
-            self._store.load_from_store()  # what an earlier trainer of this run, on another machine, has left
+            self._store.load_from_store()  # the files of an earlier trainer of this run on another machine
         except OSError as error:
             raise CoachError(str(error)) from error
         super().launch(self._order.arguments)
 
     def run_graph_manager(self, graph_manager: Any, args: argparse.Namespace) -> None:
-        # only now: the launcher would distribute a run with this flag, but its record says how it was started
+        # set the flags only now, for the run's record; earlier the launcher would distribute the run again
         args.distributed_coach, args.num_workers = True, self._order.num_workers
         args.distributed_coach_config_path = self._order.config_path
         super().run_graph_manager(graph_manager, args)
@@ -81,7 +81,7 @@ class TrainerLauncher(CoachLauncher):
 def _workers_of(
     graph_manager: Any, connection: Connection, run: str, store: DataStore, exchange: Exchange
 ) -> Iterator[None]:
-    """Have workers play for a graph meanwhile. :param graph_manager: created in the role of a trainer"""
+    """Connect workers to a graph inside the context. :param graph_manager: created in the role of a trainer"""
     ledgers = graph_manager.level_managers[0].ledgers
     links = {stream: TrainerLink(connection, run, ledger, stream) for stream, ledger in ledgers.items()}
     workers = Workers(graph_manager, links, store, exchange)
@@ -102,14 +102,14 @@ def training_worker(
     is_multi_node_test: bool = False,
     num_workers: int = 1,
 ) -> None:
-    """Learn from what rollout workers play, to the end of the schedule.
+    """Learn from the experience of rollout workers until the end of the schedule.
 
-    :param graph_manager: of the preset, not created yet; ``memory_backend_params`` of its agent's memory say where
-        Redis is
+    :param graph_manager: the preset's graph manager, not created yet; the agent's memory has ``memory_backend_params``
+        with the address of Redis
     :param task_parameters: the task
-    :param data_store: where policies are left for the workers
-    :param is_multi_node_test: stop once the evaluation reaches its goal
-    :param num_workers: number of workers, among whom what is to be played is divided
+    :param data_store: the data store for policies
+    :param is_multi_node_test: stop when the evaluation reaches its goal
+    :param num_workers: number of workers that share the needed steps
     """
     backend = next(iter(graph_manager.parameters_by_stream.values())).memory.memory_backend_params
     task_parameters.role = TaskRole.TRAINING
@@ -120,13 +120,13 @@ def training_worker(
 
 
 def data_store_ckpt_load(data_store: DataStore | None) -> None:
-    """Bring what lies in a data store to where the trainer reads it."""
+    """Copy the files of a data store to the trainer's directory."""
     if data_store is not None:
         data_store.load_from_store()
 
 
 def data_store_ckpt_save(data_store: DataStore) -> None:
-    """Bring what the trainer has written into a data store."""
+    """Copy the trainer's files to a data store."""
     try:
         data_store.save_to_store()
     except (OSError, CoachError) as error:
@@ -141,7 +141,7 @@ def _end_once(number: int, frame: FrameType | None) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """The program ``python -m rl_coach.training_worker``.
 
-    :return: the exit code, as that of ``coach``
+    :return: the exit code, as ``coach`` returns it
     """
     parser = argparse.ArgumentParser(prog="python -m rl_coach.training_worker", description=__doc__.partition(":")[0])
     parser.add_argument("--order", required=True, metavar="FILE", help="the run's order")

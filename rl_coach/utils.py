@@ -1,4 +1,4 @@
-"""Coach's import path of small tools. They lie by subject in ``rl_coach.utilities``."""
+"""Coach's import path of small tools. The tools are defined in ``rl_coach.utilities``."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class DictToClass:
 
 
 def ClassToDict(x: Any) -> dict[str, Any]:
-    """The attributes of an object whose names do not start with two underscores."""
+    """The attributes of an object, without names that start with two underscores."""
     return {name: value for name, value in vars(x).items() if not name.startswith("__")}
 
 

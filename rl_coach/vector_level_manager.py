@@ -1,4 +1,4 @@
-"""A level whose agent acts in several copies of one environment at once."""
+"""A level with an agent that acts in several copies of one environment at once."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from rl_coach.utils import CoachError
 
 @dataclass
 class VectorEpisode:
-    """The episodes of a level in several environments that were put aside.
+    """The saved episodes of a level in several environments.
 
-    :param agent: the agent's, by environment
-    :param due: the environments whose next episode is to begin, and whether by force
+    :param agent: the agent's saved episodes, by environment
+    :param due: environments that must begin an episode next, and True for a forced reset
     """
 
     agent: list[Any]
@@ -37,18 +37,18 @@ plain_data.register(VectorEpisode)
 class VectorLevelManager(LevelManager):
     """Steps all copies of an environment together; the agent has an episode in each of them.
 
-    The agent's networks choose all actions in one call. Episodes begin and end in each copy by itself; their books are
-    closed as they end. Evaluation takes place in one environment, as on any level.
+    The agent's networks choose all actions in one call. Episodes begin and end in each copy by itself and are completed
+    when they end. Evaluation runs in one environment, as on any level.
 
     :param environment: an ``EnvironmentCopies``
 
-    :ivar due: the copies whose next episode has to begin, and whether by force (see ``reset_environment``)
+    :ivar due: copies that must begin an episode next, and True for a forced reset (see ``reset_environment``)
     """
 
     agent: Agent
 
     def __init__(self, name: str, agents: Any, environment: CopiedEnvironment, **settings: Any):
-        # what a level does in one environment it does here in that of an evaluation alone
+        # the base class's steps in one environment serve only evaluation here
         super().__init__(name, agents, cast(SimulatedEnvironment, environment), **settings)
         self._copies = environment
         if self.steps_limit.num_steps > 1 or not isinstance(self.agent, Agent):
@@ -75,7 +75,7 @@ class VectorLevelManager(LevelManager):
     def step(self, action: Any) -> EnvResponse:
         """Act once in each copy.
 
-        :return: the answer of the last one
+        :return: the answer of the last copy
         """
         if self.has_one_episode:
             return super().step(action)
@@ -84,7 +84,7 @@ class VectorLevelManager(LevelManager):
         indices = self._acting()
         self.look_in(indices)
         chosen = self.choose_in(indices)
-        nothing = self._copies.action_space.default_action  # of a copy that is waiting, where it is lost
+        nothing = self._copies.action_space.default_action  # for waiting copies, which ignore it
         actions: list[Any] = [
             chosen[index].action if index in chosen else nothing for index in range(self._parallel.count)
         ]
@@ -93,7 +93,7 @@ class VectorLevelManager(LevelManager):
         return responses[indices[-1]]
 
     def _acting(self) -> list[int]:
-        """The copies that act in the next step. The others wait: a simulator that begins episodes in a step of its own
+        """The copies that act in the next step. The others wait: a simulator that begins an episode in a separate step
         ignores their actions there."""
         is_whole = len(self.due) == self._parallel.count
         return list(range(self._parallel.count)) if is_whole else np.flatnonzero(~self._copies.waiting).tolist()
@@ -113,7 +113,7 @@ class VectorLevelManager(LevelManager):
         return False
 
     def _step_in_columns(self) -> EnvResponse:
-        """As ``step``, in one pass over all copies."""
+        """Do ``step`` in one pass over all copies."""
         actors, copies, acting = self._parallel.in_columns(), self._copies, self._acting()
         if due := [index for index in acting if index in self.due] if self.due else []:
             indices, forced = np.array(due), np.array([self.due.pop(index) for index in due])
@@ -134,10 +134,10 @@ class VectorLevelManager(LevelManager):
             self.due |= dict.fromkeys(ended, False)
             self.ended_rewards += actors.total_rewards[ended].tolist()
 
-    # A step in two halves, in some of the copies: the answers of the others may come later.
+    # A step in two halves, in some of the copies: the answers of the other copies may come later.
 
     def look_in(self, indices: Iterable[int]) -> None:
-        """Begin an episode in those of the copies where the last one has ended, and show the agent its first state."""
+        """Begin an episode in copies with an ended episode, and show the agent its first state."""
         forced = {index: self.due.pop(index) for index in indices if index in self.due}
         if not forced:
             return
@@ -154,7 +154,7 @@ class VectorLevelManager(LevelManager):
     def choose_in(self, indices: Iterable[int]) -> dict[int, ActionInfo]:
         """Return the agent's action in each of the copies, by index; the networks are called once for all of them.
 
-        :param indices: copies whose episode has begun (``look_in``) and whose last action has been answered
+        :param indices: copies with an episode in progress (``look_in``), and with an answer to their last action
         """
         indices = list(indices)
         if self._acts_in_columns and len(indices) == self._parallel.count:
@@ -165,7 +165,7 @@ class VectorLevelManager(LevelManager):
         return cast(dict[int, ActionInfo], chosen)
 
     def take_in_from(self, responses: Mapping[int, EnvResponse]) -> None:
-        """Show the agent how copies answered its actions.
+        """Give the copies' answers to the agent.
 
         :param responses: the answers, by the copy's index
         """

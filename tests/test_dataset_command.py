@@ -65,7 +65,7 @@ def test_a_trained_policy_is_recorded_as_it_is_deployed(place, capsys):
         (["record", "-p", "CartPole_DQN", "--steps", "5", "-o", "here.csv"], "'here.csv' exists already"),
         (["record", "-p", "CartPole_DQN", "--steps", "5", "-o", "new.csv", "--polcy", "random"], "unknown flag"),
         (["record", "-p", "CartPole_A3C", "-n", "2", "--steps", "5", "-o", "new.csv"], "leave out -dc, -n"),
-        (["record", "-p", "Spread_PPO", "--steps", "5", "-o", "new.csv"], "only what one agent plays"),
+        (["record", "-p", "Spread_PPO", "--steps", "5", "-o", "new.csv"], "only one agent in one copy"),
         ([], "COMMAND"),
     ],
 )

@@ -243,7 +243,7 @@ def test_a_damaged_file_of_a_resumed_run_is_kept_aside(tmp_path, capsys, damage)
     again.close()
     assert pathlib.Path(f"{logger.csv_path}.damaged").read_bytes() == damage
     assert (list(table(again)["Episode #"]), list(table(again)["a"])) == ([1], [11])
-    assert "the signals go on in a new file" in "".join(capsys.readouterr())
+    assert "the signals continue in a new file" in "".join(capsys.readouterr())
 
 
 def test_the_parameters_and_the_run_as_json(tmp_path):

@@ -133,7 +133,7 @@ class TestObservationSpaces:
         assert image.has_colors and image.low.max() == 0 and image.high.min() == 255
         assert not ImageObservationSpace((84, 84, 1), 255).has_colors
         assert not ImageObservationSpace((84, 84), 255).has_colors
-        with pytest.raises(ValueError, match="images have 1, 3 or 4 channels, not 84: say where they are"):
+        with pytest.raises(ValueError, match="images have 1, 3 or 4 channels, not 84: set channels_axis"):
             ImageObservationSpace((3, 84, 84), 255)
 
     def test_other_kinds(self):

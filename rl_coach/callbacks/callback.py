@@ -1,4 +1,4 @@
-"""Callbacks: code of a user's own that a run calls, and what it sees of the run."""
+"""The base class of callbacks, and their view of the run."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ class Run(Protocol):
 
 
 class RunView:
-    """A run as callbacks see it. They can read it, and ask for something. What they ask for is done between two steps.
+    """A run as callbacks see it. They can read values and make requests. Requests are carried out between two steps.
 
     :param run: the graph manager
 
-    :ivar episode_reward: the total reward of the episode that ended last, in whatever phase; None before the first
-    :ivar row: the signals of the row that was written last, by their names; those of several agents begin with the
+    :ivar episode_reward: the total reward of the last ended episode, in any phase; None before the first
+    :ivar row: the signals of the last written row, by name; with several agents the names begin with the
         agent's name
-    :ivar stop_reason: why a callback wants the run to stop; None if none does
-    :ivar steps_before: ``steps`` when the present method of the callbacks was called before
-    :ivar has_reached_target: the reason is that the last evaluation was good enough
-    :ivar has_asked: there may be something to carry out; each step of training looks here alone
+    :ivar stop_reason: the reason why a callback stops the run; None if none does
+    :ivar steps_before: ``steps`` at the last call of the same method
+    :ivar has_reached_target: the run stops because the last evaluation was good enough
+    :ivar has_asked: there may be a request; each step of training checks only this attribute
     """
 
     def __init__(self, run: Run):
@@ -58,16 +58,16 @@ class RunView:
 
     @property
     def phase(self) -> RunPhase:
-        """The phase that the run is in."""
+        """The present phase of the run."""
         return self._run.phase
 
     @property
     def steps(self) -> int:
-        """Environment steps of training so far; those of the heatup do not count."""
+        """Environment steps of training so far; steps of heatup do not count."""
         return self.trained[EnvironmentSteps]
 
     def every(self, n: int) -> bool:
-        """True if ``steps`` has reached a multiple of ``n`` since the same method was called before.
+        """True if ``steps`` has reached a multiple of ``n`` since the last call of the same method.
 
         Use it instead of ``run.steps % n == 0``: with several copies of the environment, ``steps`` grows by more than 1
         and steps over most multiples. In ``on_step`` it is True once for each n steps of training, if n is not smaller
@@ -87,7 +87,7 @@ class RunView:
 
     @property
     def updates(self) -> int:
-        """Training steps so far: updates of the networks, of PPO its training phases, of batch RL its epochs."""
+        """Training steps so far: updates of the networks; with PPO training phases, in batch RL epochs."""
         return self.trained[TrainingSteps]
 
     @property
@@ -112,7 +112,7 @@ class RunView:
 
     @property
     def checkpoint(self) -> str | None:
-        """The path of the checkpoint that was written last; None before the first."""
+        """The path of the newest checkpoint; None before the first."""
         return self._run.last_checkpoint_path
 
     @property
@@ -133,11 +133,11 @@ class RunView:
         self._run.export_policy(directory)
 
     def stop(self, reason: str = "", has_reached_target: bool = False) -> None:
-        """End training after the present step, with an evaluation, a checkpoint and a summary as always.
+        """End training after the present step, with the usual evaluation, checkpoint and summary.
 
-        :param reason: is printed
-        :param has_reached_target: the last evaluation was good enough. It was chosen for that, so it is no score: the
-            run ends with an evaluation of new episodes
+        :param reason: the printed reason
+        :param has_reached_target: the last evaluation was good enough. It is biased by this choice, so the
+            run ends with an evaluation in new episodes
         """
         self.has_reached_target = has_reached_target
         self.stop_reason, self.has_asked = reason or "a callback has asked for it", True
@@ -151,19 +151,19 @@ class RunView:
         self.wants_checkpoint = self.has_asked = True
 
     def log(self, name: str, value: float) -> None:
-        """Record a number. The CSV of the first agent has its statistics in each row: ``name/Mean`` and the like.
+        """Record a number. Each row of the first agent's CSV has its statistics: ``name/Mean`` and others.
 
-        :param name: of the signal
+        :param name: name of the signal
         """
         self.logged.append((name, float(value)))
 
 
 class Callback:
-    """Base of all callbacks. Override the methods that you need; each gets the run as it is then.
+    """Base of all callbacks. Override the methods that you need; each gets the run in its present state.
 
     Give callbacks to a preset (``graph_manager.callbacks``), to ``CoachInterface(callbacks=...)``, to ``Agent.learn``,
     or by ``--callback module:Class(argument=value)``. In a distributed run they are called in the trainer, where a step
-    is a chunk of experience that a worker has sent. Of workers that share weights (``-n``), the first one calls them.
+    is a chunk of experience that a worker has sent. If workers share weights (``-n``), the first worker calls them.
 
     An exception ends the run with a checkpoint and an error that names the callback.
     """
@@ -172,11 +172,11 @@ class Callback:
         """Called before the graph is built; it may change the graph manager's parameters."""
 
     def on_run_start(self, run: RunView) -> None:
-        """Called once when training begins or goes on, before the heatup."""
+        """Called once when training begins or is resumed, before the heatup."""
 
     def on_run_end(self, run: RunView) -> None:
-        """Called once when training has ended, whatever ended it. The last checkpoint of a complete run is there; that
-        of an interrupted run is not always."""
+        """Called once when training has ended, for any reason. The last checkpoint of a complete run exists then. An
+        interrupted run may have no last checkpoint."""
 
     def on_phase(self, run: RunView) -> None:
         """Called when ``run.phase`` has changed."""
@@ -191,10 +191,10 @@ class Callback:
         """Called after each training phase, which makes one or more updates."""
 
     def on_evaluation_end(self, run: RunView) -> None:
-        """Called after each evaluation; ``run.evaluation_rewards`` are those of its episodes."""
+        """Called after each evaluation; ``run.evaluation_rewards`` has the rewards of its episodes."""
 
     def on_row(self, run: RunView) -> None:
-        """Called when a row of the CSV is complete, which is after the end of the next episode; ``run.row`` has it."""
+        """Called when a row of the CSV is complete, after the end of the next episode; ``run.row`` contains the row."""
 
     def on_new_best(self, run: RunView) -> None:
         """Called after ``on_evaluation_end``, if no evaluation before was as good; also after the first one."""
@@ -203,8 +203,8 @@ class Callback:
         """Called when a checkpoint has been written; ``run.checkpoint`` is its path."""
 
     def get_state(self) -> dict[str, Any]:
-        """Return all that the callback needs to go on from a checkpoint, as plain data; nothing by default."""
+        """Return all state that the callback needs after a resume, as plain data. By default the state is empty."""
         return {}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Go on from ``get_state``."""
+        """Restore the state that ``get_state`` returned."""

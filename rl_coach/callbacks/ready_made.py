@@ -1,4 +1,4 @@
-"""Callbacks for what many runs need."""
+"""Ready-made callbacks for common tasks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _at_least(smallest: float, **values: float) -> None:
 
 
 class StopOnReward(Callback):
-    """Stops the run after an evaluation whose mean reward is high enough.
+    """Stops the run after an evaluation with a high enough mean reward.
 
     :param reward: the mean reward of the episodes of an evaluation
     """
@@ -34,8 +34,8 @@ class StopOnReward(Callback):
 class StopOnPlateau(Callback):
     """Stops the run when evaluations no longer get better.
 
-    :param evaluations: so many in a row without an improvement stop it; 1 stops at the first
-    :param improvement: how much better than the best before an evaluation must be to count
+    :param evaluations: number of consecutive evaluations without improvement that stop the run; 1 stops at the first
+    :param improvement: an evaluation counts as an improvement if it exceeds the best before by more than this
     """
 
     def __init__(self, evaluations: int = 10, improvement: float = 0.0):
@@ -61,7 +61,7 @@ class StopOnPlateau(Callback):
 
 
 class SaveEvery(Callback):
-    """Saves a checkpoint every so many steps of training.
+    """Saves a checkpoint after every ``steps`` steps of training.
 
     :param steps: environment steps; heatup does not count
     """
@@ -75,7 +75,7 @@ class SaveEvery(Callback):
         self._schedule = CheckpointSchedule(run.trained, self.steps)
 
     def on_step(self, run: RunView) -> None:
-        if self._schedule is None:  # of a loop of the user's own, which starts no run
+        if self._schedule is None:  # a user's own loop does not call on_run_start
             self.on_run_start(run)
         elif self._schedule.is_due():
             self._schedule.restart()
@@ -85,7 +85,7 @@ class SaveEvery(Callback):
 class FilmEvaluations(Callback):
     """Writes the first episode of evaluations as a GIF, into the run's ``gifs``.
 
-    :param every: one of so many evaluations is filmed, the first of them; 1 films all
+    :param every: film the first of every so many evaluations; 1 films all
     """
 
     def __init__(self, every: int = 1):
@@ -114,7 +114,7 @@ class FilmEvaluations(Callback):
 
 
 class _FirstEpisode(VideoDumpFilter):
-    """Lets the episodes through that begin while ``films`` is set."""
+    """Selects episodes that begin while ``films`` is set."""
 
     def __init__(self) -> None:
         self.films = False
@@ -124,9 +124,9 @@ class _FirstEpisode(VideoDumpFilter):
 
 
 class NotebookProgress(Callback):
-    """Shows a progress line in a Jupyter notebook, which is replaced at each evaluation and every so many episodes.
+    """Shows a progress line in a Jupyter notebook, replaced at each evaluation and after every ``episodes`` episodes.
 
-    :param episodes: of training, between two lines
+    :param episodes: number of training episodes between two lines
     """
 
     def __init__(self, episodes: int = 10):

@@ -1,4 +1,4 @@
-"""Callbacks that send what a run does to a service that tracks experiments."""
+"""Callbacks that send a run's values and files to an experiment tracker."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ _EVALUATION = ("mean", "minimum", "maximum", "confidence_low", "confidence_high"
 
 
 class Tracker(Callback):
-    """Base of the trackers. A service that cannot be reached is said in a line, and training goes on without it.
+    """Base of the trackers. If a service cannot be reached, a line says so, and training continues without it.
 
     Signals are sent against ``Total steps``, the environment steps of heatup and training.
 
-    :param project: what runs are collected under; by default the name of the preset
-    :param name: of the run; by default its directory's
-    :param group: of runs that belong together; by default the experiment's name
-    :param tags: further words, besides preset, agent and environment
+    :param project: the project of the runs; by default the preset's name
+    :param name: name of the run; by default the name of its directory
+    :param group: name for runs that belong together; by default the experiment's name
+    :param tags: further tags, in addition to preset, agent and environment
     :param artifacts: send videos, the policy, and the last checkpoint
     """
 
@@ -59,14 +59,14 @@ class Tracker(Callback):
         self._is_on = False
         self._sent: set[str] = set()
 
-    # what a service does
+    # implemented for each service
 
     def begin(self, about: About, run_id: str | None) -> str:
-        """Begin a run, or go on with the one of this id. :return: its id"""
+        """Begin a run, or continue the run with this id. :return: the run's id"""
         raise NotImplementedError
 
     def log(self, values: Mapping[str, float], steps: int) -> None:
-        """Send numbers of these environment steps."""
+        """Send values. :param steps: the environment steps that they belong to"""
         raise NotImplementedError
 
     def log_video(self, path: pathlib.Path, steps: int) -> None:
@@ -81,7 +81,7 @@ class Tracker(Callback):
         """End the run, for now or for good."""
         raise NotImplementedError
 
-    # what a run calls
+    # called by the run
 
     def on_creation(self, graph_manager: Any) -> None:
         if graph_manager.is_first_trainer and not is_installed(self.package):
@@ -146,23 +146,24 @@ class Tracker(Callback):
         self.log_folder(path, "checkpoint")
 
     def _try(self, send: Callable[[], Any]) -> None:
-        """Do it, unless the service has failed before; a failure is said, and ends only the tracking."""
+        """Call a function unless the service has failed before. A failure gives a warning and ends only the
+        tracking."""
         if not self._is_on:
             return
         try:
             send()
-        except Exception as error:  # whatever the service's client raises: no reason to lose the training
+        except Exception as error:  # clients raise many kinds of errors, and none must end the training
             self._is_on = False
-            screen.warning(f"{self.service} stops here, the run goes on: {_shortened(error)}")
+            screen.warning(f"{self.service} stops here, the run continues: {_shortened(error)}")
 
 
 @dataclass(frozen=True)
 class About:
     """Description of a run for a service.
 
-    :param tags: preset, agent, environment and those of the user
+    :param tags: preset, agent, environment and the user's tags
     :param settings: all parameters and the seed, by their dotted names
-    :param directory: where the run writes
+    :param directory: the run's directory
     """
 
     project: str
@@ -194,19 +195,19 @@ class About:
 
 
 class TrackWandb(Tracker):
-    """Sends a run to Weights & Biases; without network or account into a folder that ``wandb sync`` sends later.
+    """Sends a run to Weights & Biases; without network or account it writes a folder for a later ``wandb sync``.
 
-    ``WANDB_MODE``, ``WANDB_ENTITY`` and its other variables hold, too.
+    ``WANDB_MODE``, ``WANDB_ENTITY`` and other variables of W&B apply, too.
     """
 
     service, package = "W&B", "wandb"
 
     def begin(self, about: About, run_id: str | None) -> str:
-        os.environ.setdefault("WANDB_SILENT", "true")  # what it says of artifacts would stand between our lines
+        os.environ.setdefault("WANDB_SILENT", "true")  # its messages about artifacts would mix with the run's lines
         mode = os.environ.get("WANDB_MODE") or ("online" if _has_wandb_account() else "offline")
         try:
             self._run = self._init(about, run_id, mode)
-        except Exception as error:  # its client raises errors of its own and of its transport
+        except Exception as error:  # the client raises its own errors and errors of its transport
             if mode == "offline":
                 raise
             screen.warning(f"W&B cannot be reached: {_shortened(error)}")
@@ -258,8 +259,8 @@ class TrackWandb(Tracker):
 
 
 class TrackMlflow(Tracker):
-    """Sends a run to the MLflow server that ``MLFLOW_TRACKING_URI`` names; without it, to where MLflow itself writes by
-    default, a database in the working directory.
+    """Sends a run to the MLflow server that ``MLFLOW_TRACKING_URI`` names. Without it, MLflow's default is used:
+    a database in the working directory.
     """
 
     service, package = "MLflow", "mlflow"
@@ -294,7 +295,7 @@ class TrackMlflow(Tracker):
 
         now = get_current_time_millis()
         self._waiting += [Metric(_mlflow_name(name), float(value), now, steps) for name, value in values.items()]
-        # a call for each of many short episodes would take longer than they do
+        # a call for each short episode would take longer than the episode
         if time.monotonic() - self._logged_at > _SECONDS_BETWEEN_LOGS:
             self._send()
 
@@ -343,7 +344,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _settings_of(directory: pathlib.Path) -> dict[str, Any]:
-    """The parameters that are written beside the CSV; empty if none are written."""
+    """The parameters next to the CSV; empty if they are not written."""
     from rl_coach.runs.experiments import flatten, settings_for
 
     path = next(iter(sorted(directory.glob("worker_*.json"))), None)
@@ -351,4 +352,4 @@ def _settings_of(directory: pathlib.Path) -> dict[str, Any]:
 
 
 TRACKERS: dict[str, type[Tracker]] = {"wandb": TrackWandb, "mlflow": TrackMlflow}
-"""The trackers by what ``--track`` calls them."""
+"""The trackers by their names in ``--track``."""

@@ -1,4 +1,4 @@
-"""The callback of a run that is a trial of ``coach tune``."""
+"""The callback of a trial of ``coach tune``."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from rl_coach.callbacks.callback import Callback, RunView
 from rl_coach.utilities.safe_reading import read_text
 
 PRUNED = "pruned"
-"""The attribute of a trial that was given up."""
+"""The attribute of a pruned trial."""
 SECRET_MARK = "@"
-"""Begins a storage that is named by a file with its URL, because that has a password."""
+"""The prefix of a storage that is a file with the URL, used if the URL has a password."""
 
 
 def url_of(storage: str) -> str:
     """The URL of a storage.
 
-    :param storage: it, or ``@`` and the path of a file that contains it
-    :raises CoachError: there is no such file
+    :param storage: the URL, or ``@`` and the path of a file that contains the URL
+    :raises CoachError: the file does not exist
     """
     if not storage.startswith(SECRET_MARK):
         return storage
@@ -25,14 +25,14 @@ def url_of(storage: str) -> str:
 
 
 class ReportTrial(Callback):
-    """Reports evaluations to a study of Optuna's, and stops the run if the study's pruner gives it up.
+    """Reports evaluations to a study of Optuna, and stops the run if the study's pruner decides so.
 
-    :param storage: the URL of the storage that the study lies in, or ``@`` and the path of a file that contains it
-    :param study: its name
+    :param storage: the URL of the study's storage, or ``@`` and the path of a file that contains the URL
+    :param study: the study's name
     :param trial: the trial's id in the storage
     :param pruner: one of ``coach tune --pruner``
     :param evaluations: number of evaluations of a whole trial
-    :param window: a report is the mean of so many evaluations, the last ones; 1 reports each as it is
+    :param window: a report is the mean of this many last evaluations; 1 reports each evaluation
     """
 
     def __init__(self, storage: str, study: str, trial: int, pruner: str, evaluations: int, window: int = 3):
@@ -46,12 +46,12 @@ class ReportTrial(Callback):
         self._is_pruned = False
 
     def on_evaluation_end(self, run: RunView) -> None:
-        if self._is_pruned or run.last_evaluation is None:  # the evaluation at the end of a run that was given up
+        if self._is_pruned or run.last_evaluation is None:  # this is the evaluation at the end of a pruned run
             return
         self._rewards.append(run.last_evaluation)
         last = self._rewards[-self._window :]
         mean = sum(last) / len(last)
-        # by their number: pruners compare reports of equal steps, and evaluations wait for the ends of episodes
+        # the step is the number of reports: pruners compare equal steps, but evaluations wait for ends of episodes
         self._trial.report(mean, len(self._rewards))
         if self._trial.should_prune():
             self._is_pruned = True
@@ -66,10 +66,10 @@ class ReportTrial(Callback):
 
 
 def pruner_of(name: str, evaluations: int) -> Any:
-    """A pruner of Optuna's.
+    """A pruner of Optuna.
 
     :param name: ``median``, ``hyperband`` or ``none``
-    :param evaluations: number of evaluations of a whole trial; a fifth of them is left to each trial
+    :param evaluations: number of evaluations of a whole trial; no trial is pruned in the first fifth of them
     """
     from optuna import pruners
 

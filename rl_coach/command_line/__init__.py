@@ -1,1 +1,1 @@
-"""The command line: its arguments, overrides of parameters, and the presets that there are."""
+"""The command line: its arguments, overrides of parameters, and the catalogue of presets."""

@@ -1,4 +1,4 @@
-"""The flags of ``coach``: what they are called, what they mean, which values they take.
+"""The flags of ``coach``: their names, their meaning, and their values.
 
 Imports nothing but argparse at its top, so that ``coach --help`` answers at once.
 """
@@ -83,12 +83,12 @@ examples:
 
 DATASET_EXAMPLES = """\
 examples:
-  what a file holds:
+  print the contents of a file:
     coach dataset info episodes.csv
-  a data set of Minari's as a CSV file in Coach's layout, and back:
+  convert a data set of Minari to a CSV file in Coach's layout, and back:
     coach dataset convert minari:D4RL/door/human-v2 door.csv
     coach dataset convert door.csv minari:my/door-v0
-  10,000 random steps; what a run's best policy plays:
+  record 10,000 random steps, then 10,000 steps of a run's best policy:
     coach dataset record -p CartPole_DQN --steps 10000 -o random.csv
     coach dataset record -p CartPole_DQN --steps 10000 \\
       -crd experiments/my_run/01_02_2026-10_00/best -o minari:cartpole/dqn-v0
@@ -115,8 +115,8 @@ examples:
 SWEEP_EXAMPLES = """\
 settings:
   path=value,value; path=value,value    each combination is trained
-  a path is that of -cp, or its end where that is unique: learning_rate
-  a value is that of -cp; with --random also uniform(low, high),
+  a path as for -cp, or its last part if that is unique: learning_rate
+  a value as for -cp; with --random also uniform(low, high),
   log_uniform(low, high), integers(low, high), log_integers(low, high)
   a file has such settings in each line; lines are not combined
 
@@ -127,7 +127,7 @@ examples:
   20 settings drawn at random:
     coach sweep -p CartPole_DQN "learning_rate=log_uniform(1e-5, 1e-2)" \\
       --random 20
-  go on with a sweep that was stopped or killed:
+  continue a sweep that was stopped or killed:
     coach --resume experiments/CartPole_DQN/01_02_2026-10_00
 """
 
@@ -138,13 +138,13 @@ examples:
   the settings of a sweep:
     coach compare experiments/CartPole_DQN/01_02_2026-10_00 -o my_report
 
-Each directory is compared with the first. Of a sweep each setting is compared,
-of a single directory each experiment below it.
+Each directory is compared with the first. The settings of a sweep are compared,
+or the experiments below a single directory.
 """
 
 TUNE_EXAMPLES = """\
 space (--space), as text or as a file with a setting in each line:
-  path=value,value                     one of these; a path is that of -cp
+  path=value,value                     one of these; a path as for -cp
   path=log_uniform(1e-5, 1e-2)         also uniform, integers, log_integers
   path=LinearSchedule(1, 0.1, integers(1000, 20000))
 Without it, the settings of the agent's family are searched.
@@ -152,7 +152,7 @@ Without it, the settings of the agent's family are searched.
 examples:
   40 trials of 20,000 steps:
     coach tune -p CartPole_DQN --trials 40 --steps 20000
-  go on after Ctrl-C or a crash, with more trials:
+  continue after Ctrl-C or a crash, with more trials:
     coach tune --resume experiments/CartPole_DQN/01_02_2026-10_00 --trials 80
   several processes or machines in one study, each with this command:
     coach tune -p CartPole_DQN --trials 200 --steps 20000 \\
@@ -161,21 +161,21 @@ examples:
 
 FETCH_EXAMPLES = """\
 examples:
-  the trained policies that there are:
+  list the trained policies:
     coach fetch
-  that of a tuned preset, into the folder CartPole_PPO_policy:
+  a tuned preset's policy, into the folder CartPole_PPO_policy:
     coach fetch tuned/CartPole_PPO
-  one that somebody has uploaded to the Hugging Face Hub:
+  a policy on the Hugging Face Hub:
     coach fetch OWNER/NAME -o my_policy
 
-Those of tuned presets come with Coach, or from the Hub if they are large.
+Policies of tuned presets come with Coach; large ones come from the Hub.
 """
 
 PUSH_EXAMPLES = """\
 examples:
   the newest checkpoint's policy of an experiment:
     coach push experiments/my_run/01_02_2026-10_00 OWNER/NAME
-  a folder that coach export has written, for yourself alone:
+  a folder that coach export has written, in a private repository:
     coach push my_policy OWNER/NAME --private
 
 It needs a token of huggingface.co: hf auth login, or HF_TOKEN.
@@ -193,7 +193,7 @@ _NO_KEYWORDS = {"help", "list", "version", "seeds", "at_once", "run_directory", 
 
 
 def _directory(text: str) -> str:
-    """A converter for directories that must be named: an empty text is a variable of the shell that is not set."""
+    """Convert the name of a directory. An empty text is an error: it comes from an unset variable of the shell."""
     if not text:
         raise argparse.ArgumentTypeError("'' is not a directory")
     return text
@@ -217,9 +217,9 @@ def _from(smallest: int, largest: int = 2**63 - 1) -> Any:
 
 
 def seeds_of(text: str) -> tuple[int, ...]:
-    """The seeds that ``5``, ``1-5`` or ``0,3,7-9`` means.
+    """The seeds of a text such as ``5`` (seeds 0 to 4), ``1-5`` or ``0,3,7-9``.
 
-    :raises ArgumentTypeError: it means none, or one of them twice
+    :raises ArgumentTypeError: there is no seed, or a seed appears twice
     """
     parts = [range(int(text))] if text.isdecimal() else [_range_of(part.strip(), text) for part in text.split(",")]
     if any(part.stop - part.start > MOST_SEEDS for part in parts) or sum(map(len, parts)) > MOST_SEEDS:
@@ -243,16 +243,16 @@ def _range_of(part: str, text: str) -> range:
 
 
 def _flag(names: str, help: str, **options: Any) -> tuple[list[str], dict[str, Any]]:
-    """The arguments of ``add_argument``."""
+    """The positional and keyword arguments of ``add_argument``."""
     return names.split(), {"help": help, **options}
 
 
-# The flags of ``coach`` by the groups of its help: their names, what they do, and the rest that argparse is told.
+# The flags of ``coach`` by the groups of its help: their names, their help, and further arguments of argparse.
 # fmt: off
 _FLAGS = {
     "the experiment": [
         _flag("-p --preset",
-              "what to run: the name of a preset (case does not matter), path.py, path.py:variable or package.module",
+              "the preset to run: its name (case does not matter), path.py, path.py:variable or package.module",
               metavar="PRESET"),
         _flag("-l --list",
               "list the presets with environment, algorithm and score, or those that contain TEXT",
@@ -264,10 +264,10 @@ _FLAGS = {
         _flag("--seeds", "train with several seeds at the same time: 5 means the seeds 0 to 4; or 1-5, or 0,3,7",
               type=seeds_of, metavar="SEEDS"),
         _flag("--at_once",
-              "how many runs of --seeds or evaluate run at the same time (default: one for each core; the seeds of a "
+              "number of runs of --seeds or evaluate at the same time (default: one for each core; the seeds of a "
               "compiled loop all run in one program)",
               type=_from(1), metavar="N"),
-        _flag("--run_directory", argparse.SUPPRESS, metavar="DIR", default=""),  # to write to, as it is
+        _flag("--run_directory", argparse.SUPPRESS, metavar="DIR", default=""),  # the run's directory, used unchanged
         _flag("--seeds_program", argparse.SUPPRESS, metavar="ADDRESS"),  # of the process that computes all seeds
     ],
     "changes to the preset": [
@@ -284,7 +284,7 @@ _FLAGS = {
     ],
     "running": [
         _flag("--callback",
-              "code of yours that the run calls, as module:Class or file.py:Class, with arguments if it takes any:"
+              "your own code that the run calls, as module:Class or file.py:Class, with arguments if it takes any:"
               " 'my_code:Watch(every=10)'; several are separated by ';'. Coach has StopOnReward(reward=...),"
               " StopOnPlateau, SaveEvery(steps=...) and FilmEvaluations",
               metavar="CLASSES"),
@@ -292,7 +292,7 @@ _FLAGS = {
               type=str.lower, choices=FRAMEWORKS, default="tensorflow"),
         _flag("-c --use_cpu", "do not use a GPU", action="store_true"),
         _flag("--num_threads",
-              "how many threads the networks use (default: one for small networks, all cores for large networks)",
+              "number of threads for the networks (default: one for small networks, all cores for large networks)",
               type=_from(1), metavar="N"),
         _flag("-asc --apply_stop_condition", "stop when evaluations reach the target reward", action="store_true"),
         _flag("--evaluate",
@@ -325,7 +325,7 @@ _FLAGS = {
               action="store_true"),
         _flag("-onnx --export_onnx_graph", "write all networks as ONNX with each checkpoint", action="store_true"),
     ],
-    "what is shown and written": [
+    "output on the screen and in files": [
         _flag("-r --render", "show the environment in a window", action="store_true"),
         _flag("-dg --dump_gifs", "write each new best episode as GIF", action="store_true"),
         _flag("-dm --dump_mp4", "write each new best episode as MP4", action="store_true"),
@@ -343,7 +343,7 @@ _FLAGS = {
         _flag("--nocolor", "print without colours", action="store_true"),
     ],
     "several workers": [
-        _flag("-n --num_workers", "how many workers train (default: 1)", type=_from(1), default=1, metavar="N"),
+        _flag("-n --num_workers", "number of workers that train (default: 1)", type=_from(1), default=1, metavar="N"),
         _flag("-ew --evaluation_worker", "with -n: start one more worker, which only evaluates", action="store_true"),
     ],
     "distributed runs": [
@@ -379,11 +379,11 @@ class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
 
 
 _ACCUMULATED = {"custom_parameter": "; ", "callback": "; ", "track": ","}
-"""Flags that may be given several times, and what joins their values."""
+"""Flags that may be given several times, and the separators that join their values."""
 
 
 class _StoreOnce(argparse.Action):
-    """Stores a value. A flag that is given twice adds to its value if it can, and is refused otherwise."""
+    """Stores a value. A flag that is given twice adds to the value if it accumulates; otherwise it is an error."""
 
     def __call__(self, parser: Any, namespace: argparse.Namespace, values: Any, flag: str | None = None) -> None:
         before = parser.given.get(self.dest)
@@ -404,18 +404,18 @@ class _StoreOnce(argparse.Action):
 
 
 def _set_in(settings: str) -> set[str]:
-    """The paths that a text of ``-cp`` sets; those that can be read."""
+    """The paths that a text of ``-cp`` sets; empty if the text cannot be parsed."""
     import ast
 
     try:
         statements = ast.parse(settings.strip().strip(";")).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return set()  # refused where the settings are read
+        return set()  # the parser of settings reports the error
     return {ast.unparse(target) for one in statements if isinstance(one, ast.Assign) for target in one.targets}
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser whose errors are one line and suggest the nearest flag.
+    """An argument parser. Its errors are one line and suggest the nearest flag.
 
     :ivar given: values of flags that were given, by their destinations
     """
@@ -427,7 +427,7 @@ class Parser(argparse.ArgumentParser):
             self.register("action", name, _StoreOnce)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """As argparse's. Each call reads a command line of its own."""
+        """Parse as argparse does. Each call forgets the flags of the call before."""
         self.given = {}
         return super().parse_known_args(args, namespace)
 
@@ -442,7 +442,7 @@ class Parser(argparse.ArgumentParser):
     def parse_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]
         """The values of all flags.
 
-        :raises CoachError: for an unknown flag, naming the nearest, or a value that its flag does not take
+        :raises CoachError: a flag is unknown (the message names the nearest), or a value does not suit its flag
         """
         values, unknown = self.parse_known_args(args, namespace)
         if unknown:
@@ -486,12 +486,12 @@ def get_argument_parser() -> Parser:
 
 
 def _set_defaults(parser: argparse.ArgumentParser) -> None:
-    parser.set_defaults(checkpoint_save_dir=None)  # for launchers; below the experiment's directory if they set none
-    parser.set_defaults(evaluated=None)  # the run that an evaluation is of; said by --resume
+    parser.set_defaults(checkpoint_save_dir=None)  # for launchers; None saves below the experiment directory
+    parser.set_defaults(evaluated=None)  # the run to evaluate; set by --resume
 
 
 def _add_flags_of_coach(parser: argparse.ArgumentParser, shown: Sequence[str]) -> None:
-    """Add all flags of ``coach``; the help shows these alone."""
+    """Add all flags of ``coach``. :param shown: the flags that the help shows"""
     for names, options in (flag for flags in _FLAGS.values() for flag in flags):
         is_shown = any(name in shown for name in names)
         parser.add_argument(*names, **(options if is_shown else {**options, "help": argparse.SUPPRESS}))
@@ -502,9 +502,9 @@ def get_compare_parser() -> Parser:
     """The parser of ``coach compare``."""
     about = "Compare runs: a report in Markdown and HTML, with figures."
     parser = Parser(f"coach {COMPARE}", about, COMPARE_EXAMPLES)
-    parser.add_argument("directory", metavar="DIR", nargs="+", type=_directory, help="runs are found below it")
+    parser.add_argument("directory", metavar="DIR", nargs="+", type=_directory, help="a directory with runs below it")
     parser.add_argument("-o", "--output", metavar="DIR", default="comparison", help="(default: ./comparison)")
-    which = "the evaluation that is a run's score: last (default) or best"
+    which = "the evaluation that gives a run's score: last (default) or best"
     parser.add_argument("--score", choices=("last", "best"), default="last", help=which)
     scale = (
         "the scores that count as 0 and 1 in measures over several environments (default: the lowest and the highest "
@@ -515,7 +515,7 @@ def get_compare_parser() -> Parser:
 
 
 def get_tune_parser() -> Parser:
-    """The parser of ``coach tune``, which knows the flags of ``coach``, too."""
+    """The parser of ``coach tune``, with the flags of ``coach``, too."""
     usage = f"coach {TUNE} -p PRESET --trials N [flags]"
     about = "Search for the best settings of a preset with Optuna, and write them as a preset."
     parser = Parser(f"coach {TUNE}", about, TUNE_EXAMPLES, usage)
@@ -523,13 +523,13 @@ def get_tune_parser() -> Parser:
     parser.add_argument("--trials", type=_from(1), metavar="N", help=number)
     length = "environment steps of a trial, with 20 evaluations (default: the preset's schedule)"
     parser.add_argument("--steps", type=_from(1), metavar="N", help=length)
-    parser.add_argument("--space", metavar="SPACE", help="what to search, as text or as a file; see below")
+    parser.add_argument("--space", metavar="SPACE", help="the settings to search, as text or as a file; see below")
     place = "URL of a database that holds the study (default: $COACH_TUNE_STORAGE, or a file next to the trials)"
     parser.add_argument("--storage", metavar="URL", help=place)
     parser.add_argument("--study", metavar="NAME", help="the study's name (default: the experiment's name)")
     how = "tpe (default) learns from earlier trials"
     parser.add_argument("--sampler", choices=("tpe", "random"), default="tpe", help=how)
-    ends = "when a trial is given up: median (default), hyperband, or none"
+    ends = "how unpromising trials are stopped: median (default), hyperband, or none"
     parser.add_argument("--pruner", choices=("median", "hyperband", "none"), default="median", help=ends)
     parser.add_argument("--parallel", type=_from(1), metavar="N", help="trials at the same time (default: one a core)")
     _add_flags_of_coach(parser, ("--preset", "--custom_parameter", "--experiment_name", "--seed", "--resume"))
@@ -538,11 +538,11 @@ def get_tune_parser() -> Parser:
 
 
 def get_sweep_parser() -> Parser:
-    """The parser of ``coach sweep``, which knows the flags of ``coach``, too."""
+    """The parser of ``coach sweep``, with the flags of ``coach``, too."""
     usage = f'coach {SWEEP} -p PRESET "path=value,value; ..." [flags]'
     about = "Train a preset with many settings at the same time, and compare them."
     parser = Parser(f"coach {SWEEP}", about, SWEEP_EXAMPLES, usage)
-    what = "what to vary, or a file with settings in each line; see below"
+    what = "the settings to vary, or a file with settings in each line; see below"
     parser.add_argument("settings", metavar="SETTINGS", nargs="?", help=what)
     drawn = "train with N of the combinations, drawn at random (default: with all)"
     parser.add_argument("--random", type=_from(1), metavar="N", help=drawn)
@@ -566,7 +566,7 @@ def get_export_parser() -> Parser:
 
 
 def get_import_parser() -> Parser:
-    """The parser of ``coach import``; the flags that it does not know are those of ``coach``."""
+    """The parser of ``coach import``; unknown flags are flags of ``coach``."""
     about = "Make an experiment from a policy that another library has trained."
     parser = Parser(f"coach {IMPORT}", about, IMPORT_EXAMPLES, f"coach {IMPORT} sb3 FILE -p PRESET [flags]")
     parser.add_argument("library", choices=("sb3",), help="Stable-Baselines3")
@@ -577,7 +577,7 @@ def get_import_parser() -> Parser:
 def get_fetch_parser() -> Parser:
     """The parser of ``coach fetch``."""
     parser = Parser(f"coach {FETCH}", "Get a trained policy: NumPy and ONNX Runtime can use it.", FETCH_EXAMPLES)
-    what = "a tuned preset, or OWNER/NAME of the Hugging Face Hub (default: list those of presets)"
+    what = "a tuned preset, or OWNER/NAME of the Hugging Face Hub (default: list the policies of presets)"
     parser.add_argument("name", metavar="NAME", nargs="?", help=what)
     parser.add_argument("-o", "--output", metavar="DIR", help="the new folder to write (default: ./NAME_policy)")
     return parser
@@ -589,7 +589,7 @@ def get_push_parser() -> Parser:
     what = "an experiment, EXPERIMENT/best, a checkpoint, or a policy's folder"
     parser.add_argument("policy", metavar="DIR", help=what)
     parser.add_argument("repository", metavar="REPO", help="OWNER/NAME; made if it does not exist")
-    parser.add_argument("--private", action="store_true", help="make the repository for yourself alone")
+    parser.add_argument("--private", action="store_true", help="make the repository private")
     return parser
 
 
@@ -602,7 +602,7 @@ def get_algorithms_parser() -> Parser:
 
 def get_check_environment_parser() -> Parser:
     """The parser of ``coach check-env``."""
-    description = "Play an environment at random and say what is wrong with what it answers."
+    description = "Play an environment at random and report errors in its answers."
     parser = Parser(f"coach {CHECK_ENVIRONMENT}", description, CHECK_ENVIRONMENT_EXAMPLES)
     parser.add_argument("level", metavar="LEVEL", help="a Gymnasium id, module:Class or file.py:Class")
     bound = "play N steps; an episode must end within them (default: %(default)s)"
@@ -612,7 +612,7 @@ def get_check_environment_parser() -> Parser:
 
 
 def get_dataset_parser() -> Parser:
-    """The parser of ``coach dataset``; the flags of ``record`` that it does not know are those of ``coach``."""
+    """The parser of ``coach dataset``; unknown flags of ``record`` are flags of ``coach``."""
     about = "Look at recorded experience, convert it, and record some."
     parser = Parser(f"coach {DATASET}", about, DATASET_EXAMPLES)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
@@ -621,27 +621,27 @@ def get_dataset_parser() -> Parser:
         description = f"{help_[0].upper()}{help_[1:]}."
         return commands.add_parser(name, help=help_, description=description, epilog="", usage=usage)
 
-    info = add(INFO, "print what a data set holds")
+    info = add(INFO, "print the contents of a data set")
     info.add_argument("place", metavar="FILE", help="the data set")
     convert = add(CONVERT, "write a data set in another form")
     convert.add_argument("place", metavar="FROM", help="the data set")
     convert.add_argument("output", metavar="TO", help="the new one")
     usage = f"coach {DATASET} {RECORD} -p PRESET --steps N -o TO [flags of coach]"
-    record = add(RECORD, "play a preset, or what a run has trained, and write what it played", usage)
+    record = add(RECORD, "play a preset or a trained agent, and write the steps", usage)
     length = "number of environment steps; the last episode is finished"
     record.add_argument("--steps", type=_from(1), required=True, metavar="N", help=length)
     record.add_argument("-o", "--output", metavar="TO", required=True, help="the new data set")
     who = (
-        f"{RANDOM} actions (default without a checkpoint), those of the agent while it is {EXPLORING}, or as it is "
-        f"{DEPLOYED} (default with -crd or --resume)"
+        f"{RANDOM} actions (default without a checkpoint), actions of the agent while it is {EXPLORING}, or of the "
+        f"{DEPLOYED} agent (default with -crd or --resume)"
     )
     record.add_argument("--policy", choices=POLICIES, metavar="POLICY", help=who)
     return parser
 
 
 def get_evaluate_parser() -> Parser:
-    """The parser of ``coach evaluate``; the flags it does not know are those of ``coach``."""
-    description = "Evaluate what a run has trained, with its settings, or a trained policy."
+    """The parser of ``coach evaluate``; unknown flags are flags of ``coach``."""
+    description = "Evaluate a run's trained agent with the run's settings, or a trained policy."
     usage = "coach evaluate EXPERIMENT ... [--steps STEPS] [flags of coach]"
     parser = Parser(f"coach {EVALUATE}", description, EVALUATE_EXAMPLES, usage)
     what = "the directory of the run; give several to compare them"
@@ -652,21 +652,21 @@ def get_evaluate_parser() -> Parser:
 
 
 def get_policy_evaluation_parser() -> Parser:
-    """The parser of ``coach evaluate`` for the flags that the evaluation of a policy takes."""
+    """The parser of ``coach evaluate`` for a policy, which accepts fewer flags."""
     parser = Parser(f"coach {EVALUATE}", "Evaluate a trained policy.", EVALUATE_EXAMPLES)
     length = "number of environment steps; the last episode is finished (default: %(default)s)"
     parser.add_argument("--steps", type=_from(1), default=1000, metavar="STEPS", help=length)
-    parser.add_argument("-lvl", "--level", metavar="LEVEL", help="the environment (default: that of the preset)")
+    parser.add_argument("-lvl", "--level", metavar="LEVEL", help="the environment (default: the preset's)")
     parser.add_argument("--seed", type=_from(0), default=0, metavar="N", help="seed of the environment (default: 0)")
     parser.add_argument("--render", action="store_true", help="show the environment in a window")
     return parser
 
 
 def evaluation_arguments(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The runs that ``coach evaluate`` is to evaluate, and the flags of ``coach`` that mean the same, without
-    ``--resume`` and the run.
+    """Split the arguments of ``coach evaluate``.
 
-    :raises CoachError: no experiment is named, or STEPS is no number
+    :return: the runs to evaluate, and the equivalent flags of ``coach`` without ``--resume RUN``
+    :raises CoachError: no experiment is named, or STEPS is not a number
     """
     parser = get_evaluate_parser()
     if not set(arguments) & {"-h", "--help"} and (not arguments or arguments[0].startswith("-")):
@@ -676,7 +676,7 @@ def evaluation_arguments(arguments: Sequence[str]) -> tuple[list[str], list[str]
 
 
 def free_experiment_path(args: argparse.Namespace) -> str:
-    """A directory for a run that nobody has chosen one for, below ``args.experiment_path``; not made yet."""
+    """A free directory for a run without ``--run_directory``, below ``args.experiment_path``. It is not created."""
     from rl_coach import logger
     from rl_coach.command_line import preset_catalogue
 
@@ -686,8 +686,8 @@ def free_experiment_path(args: argparse.Namespace) -> str:
 
 
 def keywords() -> frozenset[str]:
-    """The long names of the flags that ``CoachInterface`` takes as keywords: all but those that only print, and those
-    of several runs, which are processes of ``coach``."""
+    """The long names of the flags that ``CoachInterface`` accepts as keywords. Flags that only print, and flags for
+    several runs, are missing."""
     actions = get_argument_parser()._actions
     return frozenset(action.dest for action in actions) - _NO_KEYWORDS
 
@@ -700,10 +700,10 @@ _OF_THE_WHOLE_RUN = {
 
 
 def arguments_of_a_process(args: argparse.Namespace, defaults: dict[str, Any]) -> list[str]:
-    """The flags that trainer and workers of a distributed run build their graphs by.
+    """The flags from which the trainer and the workers of a distributed run build their graphs.
 
     :param args: the flags of the run
-    :param defaults: their values where they are not given
+    :param defaults: the flags' default values
     """
     given = {name: vars(args)[name] for name in keywords() - _OF_THE_WHOLE_RUN}
     given["framework"] = getattr(given["framework"], "name", given["framework"])
@@ -714,8 +714,7 @@ def arguments_of_a_process(args: argparse.Namespace, defaults: dict[str, Any]) -
 def arguments_from_keywords(keywords: dict[str, Any]) -> list[str]:
     """Keywords such as ``preset="CartPole_DQN", render=True`` as the arguments of a command line.
 
-    True stands for the flag alone; False and None leave it out, but a flag that is on by default is switched off by
-    False.
+    True gives the flag alone. False and None omit the flag; False switches off a flag that is on by default.
     """
     arguments = []
     for name, value in keywords.items():

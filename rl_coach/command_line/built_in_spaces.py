@@ -1,5 +1,5 @@
-"""Search spaces of ``coach tune`` if none is given: settings of each family of agents, with the values that have proved
-themselves. They follow what rl-baselines3-zoo searches."""
+"""Search spaces of ``coach tune`` without ``--space``: the settings and values for each family of agents. They follow
+the search spaces of rl-baselines3-zoo."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LEARNING_RATES = (
     "learning_rate = log_uniform(1e-5, 1e-2)",
     "learning_rate = ConstantSchedule(log_uniform(1e-5, 1e-2))",
 )
-"""A number, or a schedule where the preset has one."""
+"""For presets with a number, and for presets with a schedule."""
 _COMMON = ("agent_params.algorithm.discount = choice(0.9, 0.95, 0.98, 0.99, 0.995, 0.999)",)
 _SMALL_NETWORKS = (
     "middleware_parameters.scheme = "
@@ -52,7 +52,7 @@ _MAIN_NETWORK = "agent_params.network_wrappers['main']."
 
 
 def family_of(agent_params: Any) -> str:
-    """The family of an agent, by the settings that it has."""
+    """The name of an agent's family in ``_FAMILIES``, found by its settings."""
     algorithm = agent_params.algorithm
     if hasattr(algorithm, "optimization_epochs"):
         return "proximal"
@@ -62,10 +62,10 @@ def family_of(agent_params: Any) -> str:
 
 
 def built_in_space(graph_manager: Any, steps: int) -> list[Dimension]:
-    """The search space for a preset: that of its agent's family, without what the preset does not have.
+    """The search space of the preset's family of agents, without settings that the preset does not have.
 
     :param steps: environment steps that a trial trains
-    :raises CoachError: the preset has several agents, or none of the settings
+    :raises CoachError: the preset has several agents, or does not have any of the settings
     """
     agent_params = getattr(graph_manager, "agent_params", None)
     if agent_params is None or hasattr(graph_manager, "agents_params"):
@@ -80,12 +80,12 @@ def built_in_space(graph_manager: Any, steps: int) -> list[Dimension]:
 
 
 def _first_that_fits(graph_manager: Any, texts: Sequence[str]) -> Dimension | None:
-    """The first dimension that the preset has and that may have each of its values, in all networks or the main one."""
+    """The first dimension that the preset has and that accepts all values, in all networks or in the main network."""
     for text in (*texts, *(f"{_MAIN_NETWORK}{text}" for text in texts)):
         (dimension,) = search_space.parse(text, "search space")
         try:
             search_space.check_each_value(graph_manager, [dimension])
             return dimension
-        except CoachError:  # the preset has no such setting, or not with these values
+        except CoachError:  # the preset does not have this setting, or refuses a value
             continue
     return None

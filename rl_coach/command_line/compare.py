@@ -12,9 +12,9 @@ from rl_coach.utils import CoachError
 
 
 def run(arguments: Sequence[str]) -> None:
-    """Do what ``coach compare`` is asked for.
+    """Run ``coach compare``.
 
-    :param arguments: those after ``compare``
+    :param arguments: the arguments after ``compare``
     :raises CoachError: for bad input
     """
     args = command_line.get_compare_parser().parse_args(arguments)
@@ -39,7 +39,7 @@ def run(arguments: Sequence[str]) -> None:
 
 
 def _ranges(args: argparse.Namespace) -> dict[str, tuple[float, float]]:
-    """The ends of scales, by environment, that ``--range ENVIRONMENT=LOW,HIGH`` gives."""
+    """The ends of the scale of each environment, from ``--range ENVIRONMENT=LOW,HIGH``."""
     found = {}
     for text in args.range or ():
         task, equals, ends = text.rpartition("=")

@@ -1,8 +1,8 @@
-"""``-cp``: settings changed on the command line, parsed and never executed.
+"""``-cp``: settings changed on the command line. They are parsed, never executed.
 
-``"a.b=EnvironmentSteps(1000); c['main'].d=0.5"`` has the form of Python assignments, so Python's own parser reads
-it; what it may contain is decided here: attribute paths on the left, on the right literals, arithmetic on numbers,
-the constructors of ``CONSTRUCTORS`` and members of the enums of ``ENUMS``.
+``"a.b=EnvironmentSteps(1000); c['main'].d=0.5"`` has the form of Python assignments, so Python's own parser reads it.
+This module decides which expressions are allowed: attribute paths on the left; on the right literals, arithmetic on
+numbers, the constructors of ``CONSTRUCTORS`` and members of the enums of ``ENUMS``.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ CONSTRUCTORS = {
     "FCMiddlewareParameters": "rl_coach.architectures.middleware_parameters",
     "LSTMMiddlewareParameters": "rl_coach.architectures.middleware_parameters",
 }
-"""Names that may be constructed, and their modules. The layers may also stand as classes, without a call."""
+"""Names that may be constructed, and their modules. Layers may also be written without a call, as classes."""
 
 ENUMS = {
     "RunPhase": "rl_coach.core_types",
@@ -60,7 +60,7 @@ ENUMS = {
     "MemoryGranularity": "rl_coach.memories.memory",
     "ObservationSpaceType": "rl_coach.environments.observation_space_type",
 }
-"""The enums whose members may be named, and their modules."""
+"""Enums with members that may be named, and the enums' modules."""
 
 _INDEX = re.compile(r"\[[^]]*\]")
 _LARGEST_EXPONENT = 64
@@ -89,7 +89,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Assignment:
-    """Setting: the path as steps, as the user wrote it, and the value."""
+    """A setting: its path in steps, and its value."""
 
     path: tuple[Step, ...]
     value: Any
@@ -99,13 +99,14 @@ class Assignment:
 
 
 def apply_custom_parameters(graph_manager: Any, text: str) -> None:
-    """Change the settings of ``graph_manager`` as ``text`` says: all of them, or none.
+    """Change settings of a graph manager: all of them, or none if one is refused.
 
     A path starts at an attribute of the graph manager: ``agent_params``, ``env_params``, ``visualization_parameters``,
     ``improve_steps`` and so on. The graph manager holds its schedule itself, so ``schedule_params.improve_steps``, as a
     preset would write it, is the same as ``improve_steps``.
 
-    :raises CoachError: for a path that does not exist, or a value that may not stand there; names the nearest
+    :param text: the settings, ``path=value; path=value``
+    :raises CoachError: a path does not exist (the message names the nearest), or a value is not allowed there
     """
     targets = [(_Target.find(graph_manager, _from_root(assignment)), assignment) for assignment in parse(text)]
     for target, assignment in targets:
@@ -115,12 +116,12 @@ def apply_custom_parameters(graph_manager: Any, text: str) -> None:
 
 
 def apply_settings(graph_manager: Any, settings: Mapping[str, Any]) -> list[str]:
-    """Change settings of a graph manager by Python values: all of them, or none.
+    """Change settings of a graph manager by Python values: all of them, or none if one is refused.
 
     :param settings: values by path, as for ``-cp``, or nested; a path may also start at an attribute of
-        ``agent_params``. A name alone that stands in several networks sets it in all of them
-    :return: for each name that several places have, a line that says which
-    :raises CoachError: as ``apply_custom_parameters``; or a name stands in places of different kinds
+        ``agent_params``; the name of a setting alone sets it in all networks that have it
+    :return: a line for each name that sets several places; it names the places
+    :raises CoachError: as ``apply_custom_parameters``; or one name means settings of different kinds
     """
     targets: list[tuple[_Target, Assignment]] = []
     said: list[str] = []
@@ -141,9 +142,10 @@ def apply_settings(graph_manager: Any, settings: Mapping[str, Any]) -> list[str]
 
 
 def places(graph_manager: Any, name: str) -> list[str]:
-    """The paths that a setting's name means: its own, that below ``agent_params``, or those that end with it.
+    """The paths that the name of a setting means: the path itself, the path below ``agent_params``, or all paths that
+    end with the name.
 
-    :raises CoachError: there is none, or several that differ in more than the network or the input they belong to
+    :raises CoachError: there is no such path, or the paths differ in more than the network or the input
     """
     for root in ("", "agent_params."):
         try:
@@ -162,7 +164,7 @@ def places(graph_manager: Any, name: str) -> list[str]:
 
 
 def _nested(graph_manager: Any, path: str, value: Any) -> Iterator[tuple[_Target, Assignment]]:
-    """Places and values of a setting; a dictionary for an object gives the object's own settings."""
+    """The places and values of a setting. A dictionary for an object sets the object's own settings."""
     steps = _parsed_path(path)
     target = _Target.find(graph_manager, steps)
     current = target.get()
@@ -179,9 +181,9 @@ def _parsed_path(text: str) -> tuple[Step, ...]:
 
 
 def parse(text: str) -> list[Assignment]:
-    """The assignments that ``text`` holds, in order.
+    """The assignments in ``text``, in order.
 
-    :raises CoachError: for anything that is not an assignment of an allowed value to a path
+    :raises CoachError: a part of the text is not an assignment of an allowed value to a path
     """
     return [Assignment(tuple(_path(one.targets[0])), _value(one.value)) for one in statements(text.strip(), "-cp")]
 
@@ -189,8 +191,8 @@ def parse(text: str) -> list[Assignment]:
 def statements(text: str, what: str, form: str = "path=value") -> list[ast.Assign]:
     """The statements ``path=value; path=value`` of a text, each with one target.
 
-    :param what: begins the message of an error
-    :param form: of a statement, for messages
+    :param what: the beginning of error messages
+    :param form: the form of a statement, for messages
     :raises CoachError: the text has another form
     """
     try:
@@ -262,9 +264,9 @@ def _dictionary(node: ast.Dict) -> dict:
 
 
 def number(node: ast.expr) -> Any:
-    """The number that an expression is.
+    """The value of an expression that is a number.
 
-    :raises CoachError: it is none
+    :raises CoachError: the value is not a number
     """
     value = _value(node)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -304,10 +306,10 @@ def _construct(node: ast.Call) -> Any:
 
 
 def literal_arguments(what: str, text: str) -> dict[str, Any]:
-    """The keyword arguments in ``(name=value, ...)``; values are those that ``-cp`` takes.
+    """The keyword arguments in ``(name=value, ...)``. The values have the same form as for ``-cp``.
 
-    :param what: begins the message of an error
-    :raises CoachError: it is not that
+    :param what: the beginning of error messages
+    :raises CoachError: the text has another form
     """
     try:
         call = ast.parse(f"f{text}", mode="eval").body
@@ -322,7 +324,7 @@ def literal_arguments(what: str, text: str) -> dict[str, Any]:
 
 
 def _whole_steps(steps: StepMethod, node: ast.Call) -> StepMethod:
-    """``steps`` with its number as an int, so that ``EnvironmentSteps(1e6)`` may be written."""
+    """``steps`` with an int as its number, so that users can write ``EnvironmentSteps(1e6)``."""
     count: Any = steps.num_steps
     if isinstance(count, bool) or not isinstance(count, (int, float)) or count < 0 or count != count // 1:
         raise CoachError(f"-cp: '{source_of(node)}' needs a whole number, 0 or more")
@@ -362,7 +364,7 @@ def source_of(node: ast.AST) -> str:
 
 
 def shortened(text: str) -> str:
-    """A text for a message of one line."""
+    """A text cut to 80 characters, for messages."""
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
@@ -373,7 +375,7 @@ def _from_root(assignment: Assignment) -> tuple[Step, ...]:
 
 @dataclass(frozen=True)
 class _Target:
-    """The place that a path leads to: the object that holds it, and the last step."""
+    """The place at the end of a path: the object that holds it, and the last step."""
 
     holder: Any
     last: Step
@@ -381,7 +383,7 @@ class _Target:
     @classmethod
     def find(cls, graph_manager: Any, path: tuple[Step, ...]) -> _Target:
         """
-        :raises CoachError: if there is no such place; names the nearest
+        :raises CoachError: the path does not exist; the message names the nearest path
         """
         target, walked = cls(graph_manager, path[0]), ""
         for following in path[1:]:
@@ -396,7 +398,7 @@ class _Target:
     def exists(self) -> bool:
         key = self._key
         if not self.last.is_item:
-            if self._is_read_only():  # its value may be an error
+            if self._is_read_only():  # reading it may raise an error
                 return True
             return self._is_setting() and hasattr(self.holder, str(key)) and not inspect.isroutine(self.get())
         if isinstance(self.holder, dict):
@@ -405,16 +407,17 @@ class _Target:
 
     @property
     def _key(self) -> Any:
-        """The key of an item. A class, as exploration has for each kind of action space, is written by its name."""
+        """The key of an item. A class as key is written by its name, such as a kind of action space in exploration."""
         names = {key.__name__: key for key in self.holder if isinstance(key, type)} if self.last.is_item else {}
         return names.get(str(self.last.key), self.last.key)
 
     def _is_setting(self) -> bool:
-        """False for an attribute that a graph manager has for its run."""
+        """False for attributes of a graph manager that belong to its run."""
         return str(self.last.key) not in _attributes_of_a_run() or not _is_graph_manager(self.holder)
 
     def is_new(self) -> bool:
-        """True for a new key of a dictionary of plain values; that of networks or embedders takes none."""
+        """True for a new key of a dictionary of plain values. Dictionaries of networks or embedders accept no new
+        key."""
         is_free = isinstance(self.holder, dict) and not any(hasattr(item, "__dict__") for item in self.holder.values())
         return self.last.is_item and is_free
 
@@ -434,7 +437,7 @@ class _Target:
 
     def check(self, assignment: Assignment) -> None:
         """
-        :raises CoachError: where the value is of another kind than the one that stands there
+        :raises CoachError: the present value is of another kind
         """
         if not self.last.is_item and (self._is_read_only() or not hasattr(self.holder, "__dict__")):
             raise CoachError(f"-cp: '{assignment}' can be read but not set")
@@ -459,7 +462,7 @@ class _Target:
         return isinstance(attribute, property) and attribute.fset is None
 
     def names(self) -> list[str]:
-        """Names or keys that could stand in the place of the last step."""
+        """Names or keys that the last step could have."""
         if not self.last.is_item:
             of_run = _attributes_of_a_run() if _is_graph_manager(self.holder) else ()
             names = getattr(self.holder, "__dict__", {})
@@ -476,12 +479,12 @@ def _is_graph_manager(value: Any) -> bool:
 
 
 _GENERAL = ("object", "Constrained", "Parameters", "NetworkComponentParameters", "Filter", "KeepsEpisodeState")
-"""Bases of kinds of settings that cannot stand for each other."""
+"""Common bases. Two objects that share only one of these cannot replace each other."""
 
 
 @functools.cache
 def _attributes_of_a_run() -> frozenset[str]:
-    """Attributes of graph managers that are no settings."""
+    """Attributes of graph managers that are not settings."""
     from rl_coach.graph_managers.graph_manager import GraphManager, SimpleSchedule
 
     settings = {"name", "visualization_parameters", *GraphManager.constraints}
@@ -489,7 +492,7 @@ def _attributes_of_a_run() -> frozenset[str]:
 
 
 def _wanted_kind(current: Any, value: Any) -> str | None:
-    """Description of a value that fits in the place of ``current``; None where ``value`` does."""
+    """A description of the values that can replace ``current``; None if ``value`` can."""
     if isinstance(current, StepMethod) and not isinstance(value, StepMethod):
         return f"a number of steps such as {current!r}"
     if isinstance(current, bool) and not isinstance(value, bool):
@@ -514,12 +517,12 @@ def _is_number(value: Any) -> bool:
 
 
 def _is_a(value: Any, module: str, *names: str) -> bool:
-    """True if a value is of one of these classes, which are imported only if the value's are from Coach."""
+    """True if a value is an instance of one of these classes of a module."""
     return any(isinstance(value, getattr(importlib.import_module(module), name)) for name in names)
 
 
 def _is_object(value: Any) -> bool:
-    """True for what is built of settings: parameters, filters, schedules, layers."""
+    """True for objects that contain settings: parameters, filters, schedules, layers."""
     return not isinstance(value, type) and (
         _is_a(value, "rl_coach.base_parameters", "Parameters")
         or _is_a(value, "rl_coach.filters.filter", "Filter")
@@ -528,7 +531,7 @@ def _is_object(value: Any) -> bool:
 
 
 def _wanted_object(current: Any, value: Any) -> str | None:
-    """As ``_wanted_kind``; every filter may be None, which stands for that of the environment."""
+    """The result of ``_wanted_kind`` for an object. A filter may be None: the environment's filter is used then."""
     kinds = [kind for kind in type(current).__mro__ if not kind.__name__.startswith("_")]
     kind = next(kind for kind in reversed(kinds) if kind.__name__ not in _GENERAL)
     if isinstance(value, kind) or (value is None and _is_a(current, "rl_coach.filters.filter", "Filter")):
@@ -537,7 +540,7 @@ def _wanted_object(current: Any, value: Any) -> str | None:
 
 
 def _wanted_items(current: list | dict, value: Any) -> str | None:
-    """As ``_wanted_kind``, for what holds several values: objects stay objects of that kind."""
+    """The result of ``_wanted_kind`` for a list or a dictionary. Objects in it must stay objects of their kind."""
     if not isinstance(value, (list, tuple) if isinstance(current, list) else dict):
         return "a list" if isinstance(current, list) else "a dictionary"
     present, given = (list(one.values()) if isinstance(one, dict) else list(one) for one in (current, value))
@@ -561,7 +564,7 @@ def _no_such_parameter(graph_manager: Any, walked: str, target: _Target) -> str:
 
 
 def _all_paths(graph_manager: Any) -> Iterator[str]:
-    """The path of every setting below the graph manager, for suggestions."""
+    """The paths of all settings below the graph manager, for suggestions."""
     below = ("agent_params", "env_params", "visualization_parameters")
     for name in below:
         if hasattr(graph_manager, name):
@@ -582,5 +585,5 @@ def _paths_below(obj: Any, path: str, depth: int) -> Iterator[str]:
 
 
 def _written(key: Any) -> Any:
-    """The key of an item as a path has it: that of a class is its name."""
+    """The key of an item in a path. The key of a class is its name."""
     return key.__name__ if isinstance(key, type) else key

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 def run(arguments: Sequence[str], launcher: Any) -> None:
-    """Do what ``coach dataset`` is asked for.
+    """Run ``coach dataset``.
 
-    :param arguments: those after ``dataset``
-    :param launcher: a ``CoachLauncher``, which builds the graph whose agent is to be recorded
+    :param arguments: the arguments after ``dataset``
+    :param launcher: a ``CoachLauncher``; it builds the graph of the agent to record
     :raises CoachError: for bad input
     """
     parser = command_line.get_dataset_parser()

@@ -38,10 +38,10 @@ MakeGraph = Callable[[argparse.Namespace], Any]
 
 
 def run(args: argparse.Namespace, defaults: dict[str, Any], make_graph: MakeGraph) -> int:
-    """Train with rollout workers, where the settings say.
+    """Train with rollout workers, on this machine, on Ray or on Kubernetes.
 
-    :param defaults: what the flags are where they are not given
-    :param make_graph: the preset's graph, changed as the flags say; raises CoachError where they are wrong
+    :param defaults: the flags' default values
+    :param make_graph: makes the preset's graph with the flags applied; raises CoachError if a flag is wrong
     :return: the exit code
     :raises CoachError: for bad input, or a run that cannot start
     :raises TrainingError: if training itself fails
@@ -86,9 +86,9 @@ def _orchestrator(order: RunOrder, settings: DistributedSettings, keeps_logs: bo
 
 
 def take_part(args: argparse.Namespace, defaults: dict[str, Any]) -> NoReturn:
-    """Become the trainer or a rollout worker of a run, by the flags that Coach 1.0.1's orchestrator started them with.
+    """Become the trainer or a rollout worker of a run, from the flags of Coach 1.0.1's orchestrator.
 
-    :raises CoachError: the JSON of a flag is none, or describes nothing that there is
+    :raises CoachError: a flag's JSON is invalid, or names an unknown backend or store
     """
     backend, store = _described(args)
     password = backend.orchestrator_params.get("redis_password")
@@ -110,14 +110,14 @@ def take_part(args: argparse.Namespace, defaults: dict[str, Any]) -> NoReturn:
 
 
 def name_of_this_worker() -> str:
-    """A name that no other process has."""
+    """A name for this worker, unique to its host and process."""
     return f"worker-{socket.gethostname()}-{os.getpid()}"
 
 
 def open_backend_and_store(args: argparse.Namespace) -> tuple[MemoryBackendParameters, DataStore]:
     """The memory backend and the data store that the flags of Coach 1.0.1's orchestrator describe.
 
-    :raises CoachError: the JSON of a flag is none, or describes nothing that there is
+    :raises CoachError: a flag's JSON is invalid, or names an unknown backend or store
     """
     from rl_coach.data_stores.data_store_impl import open_data_store
 
@@ -149,7 +149,7 @@ def _parameters(flag: str, text: str | None, construct: Callable[[str], Any]) ->
 
 
 def _data_store_order(store: Any) -> DataStoreOrder:
-    """The order for a store. :param store: its parameters"""
+    """The order for a data store. :param store: the store's parameters"""
     if store.store_type == "redis":
         return DataStoreOrder()
     names = ("checkpoint_dir", "end_point", "bucket_name", "creds_file", "prefix", "expt_dir")
@@ -157,7 +157,7 @@ def _data_store_order(store: Any) -> DataStoreOrder:
 
 
 def _open_file(text: str) -> str:
-    """The path of a file without a name, which the program that takes the place of this one can read."""
+    """Write a text to a deleted file. :return: a path for the program that replaces this process by ``exec``"""
     with tempfile.TemporaryFile("w", encoding="utf-8") as file:
         file.write(text)
         file.flush()
@@ -179,7 +179,7 @@ def _data_store(args: argparse.Namespace, settings: DistributedSettings) -> Data
 
 @contextlib.contextmanager
 def _password_file(settings: DistributedSettings) -> Iterator[str | None]:
-    """A file that holds the password of an external Redis, and that nobody else can read."""
+    """The path of a private file with the password of an external Redis; None without a password."""
     if settings.redis_password is None:
         yield None
         return
@@ -195,7 +195,7 @@ def _run_on_kubernetes(
     from rl_coach.orchestrators import kubernetes_orchestrator as kubernetes
 
     check_flags(args, defaults)
-    with contextlib.redirect_stdout(sys.stderr):  # what a dry run prints are manifests
+    with contextlib.redirect_stdout(sys.stderr):  # the standard output of a dry run must contain only manifests
         make_graph(args)
     experiment, directory = _place(args)
     arguments = arguments_of_a_process(args, defaults)
@@ -217,7 +217,7 @@ def _place(args: argparse.Namespace) -> tuple[str, str]:
 
 
 def check_flags(args: argparse.Namespace, defaults: dict[str, Any]) -> None:
-    """Refuse flags that mean something on this machine alone, and presets that the image cannot hold."""
+    """Refuse flags that have a meaning only on this machine, and presets that the image cannot contain."""
     for name in _OF_THIS_MACHINE:
         if getattr(args, name) != defaults[name]:
             hint = "; to continue here, use -dcp FILE with orchestrator = local" if name == "resume" else ""

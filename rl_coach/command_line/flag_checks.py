@@ -1,4 +1,4 @@
-"""Requirements of the flags of ``coach`` on each other, and what they ask for together."""
+"""Checks of the flags of ``coach`` against each other."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _ABOUT_TRAINED_AGENTS = (
 
 
 def unmet(args: argparse.Namespace) -> Iterator[str]:
-    """Requirements of flags on each other that are not met. Each is a line that begins with the flag. They are known
-    before anything is imported or written."""
+    """A line for each requirement between flags that is not met. Each line begins with the flag. The checks need no
+    imports and write nothing."""
     if not args.preset:
         yield "no preset given; name one with -p, coach --list shows all"
     is_part, distributes = was_started_as_a_part(args), args.distributed_coach
@@ -35,7 +35,7 @@ def unmet(args: argparse.Namespace) -> Iterator[str]:
         if getattr(args, name) and not distributes:
             yield f"--{name}: only with -dc"
     if distributes and args.evaluation_worker:
-        yield "-ew goes with -n alone: with -dc the trainer evaluates anyway: leave out -ew"
+        yield "-ew works only with -n: with -dc the trainer evaluates anyway: leave out -ew"
     for name, is_given in (("evaluate", args.evaluate is not None), ("play", args.play), ("resume", args.resume)):
         if is_given and distributes and name != "resume":
             yield f"-dc trains: leave out --{name}"
@@ -61,13 +61,14 @@ def was_started_as_a_part(args: argparse.Namespace) -> bool:
 
 
 def wants_workers(args: argparse.Namespace) -> bool:
-    """True if several workers are asked for on this machine."""
+    """True if the flags ask for several workers on this machine."""
     is_distributed = args.distributed_coach or was_started_as_a_part(args)
     return bool(args.num_workers > 1 or args.evaluation_worker) and not is_distributed
 
 
 def wants_rollout_workers(graph_manager: GraphManager, args: argparse.Namespace) -> bool:
-    """True if several workers are asked for, which cannot share the weights of this agent: they play for a trainer."""
+    """True if the flags ask for several workers and this agent cannot train on shared weights: they act for a
+    trainer."""
     if not wants_workers(args) or args.evaluation_worker:
         return False
     from rl_coach.orchestrators.asynchronous_workers import trains_asynchronously
@@ -76,7 +77,7 @@ def wants_rollout_workers(graph_manager: GraphManager, args: argparse.Namespace)
 
 
 def unmet_by_workers(graph_manager: GraphManager, args: argparse.Namespace) -> Iterator[str]:
-    """Requirements of workers on shared weights that the preset or the program does not meet."""
+    """A line for each requirement of workers on shared weights that the preset or the program does not meet."""
     import multiprocessing
 
     from rl_coach.orchestrators.asynchronous_workers import trains_asynchronously
@@ -86,7 +87,7 @@ def unmet_by_workers(graph_manager: GraphManager, args: argparse.Namespace) -> I
         yield f"{flag}: a script that starts workers must do so under if __name__ == '__main__':"
     if not trains_asynchronously(graph_manager):
         yield (
-            f"{flag}: workers that share weights train actor-critic agents and their like; for others "
+            f"{flag}: workers that share weights train actor-critic and similar agents; for others "
             f"act in several copies: -cp 'env_params.num_environments = {max(2, args.num_workers)}'"
         )
     if args.evaluation_worker and not graph_manager.evaluation_steps.num_steps:
@@ -94,7 +95,7 @@ def unmet_by_workers(graph_manager: GraphManager, args: argparse.Namespace) -> I
 
 
 def is_policy(directory: str) -> bool:
-    """True for the folder of a policy, which has no run around it."""
+    """True for the folder of an exported policy."""
     return os.path.isfile(os.path.join(directory, "policy.json"))
 
 

@@ -1,4 +1,4 @@
-"""Changes of a preset's graph manager that flags ask for."""
+"""Changes of a preset's graph manager by flags."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from rl_coach.graph_managers.graph_manager import GraphManager
 
 TENSORBOARD = "tensorboard"
-_STEPS_PER_SECOND = 30  # at most, for a person who plays
+_STEPS_PER_SECOND = 30  # upper limit for a person who plays
 
 
 def apply_flags(graph_manager: Any, args: argparse.Namespace) -> None:
-    """Change a graph manager that is not created yet as the flags say.
+    """Apply flags to a graph manager that is not created yet.
 
-    :raises CoachError: there is no such level, class or parameter, or the graph manager cannot be changed so
+    :raises CoachError: the level, class or parameter does not exist, or the graph manager does not support the change
     """
     if args.environment_type:
         _check_has(graph_manager, "env_params", "-et")
@@ -48,7 +48,7 @@ def _check_has(graph_manager: Any, parameters: str, flag: str) -> None:
 
 
 def _select_level(graph_manager: Any, level: str) -> None:
-    """Choose the level: one of a selection where the preset offers one, any text otherwise."""
+    """Set the level. It must be one of the selection if the preset has a selection."""
     from rl_coach.environments.environment import LevelSelection
 
     _check_has(graph_manager, "env_params", "-lvl")
@@ -66,7 +66,7 @@ def _hand_over_to_human(graph_manager: Any) -> None:
 
     _check_has(graph_manager, "agent_params", "--play")
     trained, player = graph_manager.agent_params, HumanAgentParameters()
-    # what is recorded is then what the preset's own agent would have seen and done, and can learn from
+    # with its filters the recorded steps have the form that the preset's agent can learn from
     player.input_filter, player.output_filter = trained.input_filter, trained.output_filter
     graph_manager.agent_params = player
     environment = graph_manager.env_params
@@ -80,7 +80,7 @@ def _hand_over_to_human(graph_manager: Any) -> None:
 
 
 def _track(graph_manager: GraphManager, text: str) -> None:
-    """Have the run tracked by what --track names, each once, with what the preset says of it."""
+    """Add the trackers that --track names. A tracker that the preset has already is kept with its settings."""
     from rl_coach.callbacks.tracking import TRACKERS
 
     for name in (part.strip().lower() for part in text.split(",")):
@@ -94,7 +94,7 @@ def _track(graph_manager: GraphManager, text: str) -> None:
 
 
 def _set_visualization(graph_manager: GraphManager, args: argparse.Namespace) -> None:
-    """A flag switches on what the preset leaves off, and never the other way round."""
+    """Switch on the outputs that flags ask for. A flag never switches off an output of the preset."""
     from rl_coach.core_types import MaxDumpFilter
 
     visualization = graph_manager.visualization_parameters

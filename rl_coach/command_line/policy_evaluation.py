@@ -1,4 +1,4 @@
-"""``coach evaluate`` of a trained policy, such as ``coach fetch`` writes, without the run that it comes from."""
+"""``coach evaluate`` of a policy's folder, such as ``coach fetch`` writes. No run is needed."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from rl_coach.utils import CoachError
 
 
 def evaluate(folder: str, arguments: Sequence[str]) -> None:
-    """Play with a policy, best action in each step, and print the mean reward with its interval.
+    """Play with a policy's best actions, and print the mean reward with its interval.
 
-    :param folder: has a ``policy.json``
-    :param arguments: of ``coach evaluate``, those after the folder
+    :param folder: the policy's folder, with ``policy.json``
+    :param arguments: the arguments of ``coach evaluate`` after the folder
     :raises CoachError: the policy is damaged, or does not fit the level
     """
     args = command_line.get_policy_evaluation_parser().parse_args(arguments)
@@ -43,8 +43,8 @@ def evaluate(folder: str, arguments: Sequence[str]) -> None:
 
 
 def _environment_parameters(folder: str, policy: Policy, level: str | None) -> Any:
-    """The environment's parameters from the policy's preset. Only Coach's own presets are loaded: a preset is a
-    program."""
+    """The environment's parameters from the policy's preset. Only Coach's own presets are loaded, because loading a
+    preset runs a program."""
     presets = (*preset_catalogue.list_all_presets(), *preset_catalogue.list_tuned_presets())
     preset = next((one for one in presets if preset_catalogue.name_of(one) == policy.about.get("preset")), None)
     if preset is None and level is None:

@@ -1,4 +1,4 @@
-"""Finding presets: what there is, read from the files without importing them, and loading the one asked for."""
+"""The presets: list them from their files without importing them, and load one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MOST_SUGGESTIONS = 4
 
 @dataclass(frozen=True)
 class PresetSummary:
-    """Line of ``coach --list`` about a preset.
+    """A preset's line in ``coach --list``.
 
     :param score: the mean reward that was measured after training, or ``>=`` and the reward that it must reach; empty
         if neither is known
@@ -61,13 +61,13 @@ def list_all_presets() -> list[str]:
 
 
 def list_tuned_presets() -> list[str]:
-    """The names of the presets at today's best known values, ``tuned/CartPole_DQN``, in alphabetical order."""
+    """The names of the presets with the best known settings of today, ``tuned/CartPole_DQN``, in alphabetical order."""
     files = (preset_directory() / "tuned").glob("*.py")
     return sorted(f"tuned/{file.stem}" for file in files if not file.stem.startswith("_"))
 
 
 def summaries(names: list[str] | None = None) -> list[PresetSummary]:
-    """A summary of each preset, read from its source. :param names: None for those of ``list_all_presets``"""
+    """A summary of each preset, read from its source. :param names: None for all of ``list_all_presets``"""
     return [_summary(name) for name in (list_all_presets() if names is None else names)]
 
 
@@ -109,7 +109,7 @@ def _is_environment(name: str) -> bool:
 
 
 def _environment_text(call: ast.Call) -> str:
-    """``CartPole-v0`` where the level is fixed, ``Atari, -lvl LEVEL`` where it is chosen."""
+    """``CartPole-v0`` if the level is fixed, ``Atari, any level (-lvl)`` if the user chooses it."""
     family = _called_name(call).removesuffix("Parameters").removesuffix("Environment").removesuffix("Vector") or "Gym"
     level = next((keyword.value for keyword in call.keywords if keyword.arg == "level"), None)
     if level is None and call.args:
@@ -127,18 +127,18 @@ def _level_family(levels: ast.expr, otherwise: str) -> str:
 
 
 def load(preset: str) -> GraphManager:
-    """The graph manager that ``preset`` names.
+    """Load the graph manager of a preset.
 
     :param preset: the name of a preset in any case, ``tuned/NAME``, ``path.py``, ``path.py:variable``,
         ``package.module`` or ``package.module:variable``
-    :raises CoachError: if there is no such preset, or the file has a mistake
+    :raises CoachError: the preset does not exist, or its file has an error
     """
     module_text, variable = _split(preset)
     module = _load_module(preset, module_text)
     graph_manager: Any = getattr(module, variable, None)
     if not _is_graph_manager(graph_manager):
         raise _no_graph_manager(module_text, variable, module)
-    return copy.deepcopy(graph_manager)  # the module stays as its file says, whatever this run changes
+    return copy.deepcopy(graph_manager)  # this run's changes must not reach the cached module
 
 
 def _split(preset: str) -> tuple[str, str]:
@@ -148,7 +148,7 @@ def _split(preset: str) -> tuple[str, str]:
 
 
 def name_of(preset: str) -> str:
-    """The name that a preset gives its experiments: ``CartPole_DQN`` for ``cartpole_dqn`` and ``a/CartPole_DQN.py``."""
+    """The default name of a preset's experiments: ``CartPole_DQN`` for ``cartpole_dqn`` and ``a/CartPole_DQN.py``."""
     module, variable = _split(preset)
     name = pathlib.Path(expand(module)).name
     if module.lower() in map(str.lower, list_tuned_presets()):
@@ -158,13 +158,14 @@ def name_of(preset: str) -> str:
 
 
 def path_of(preset: str) -> str:
-    """The file and variable of a preset, the same however it is named: ``presets/CartPole_DQN.py:graph_manager``."""
+    """The file and variable of a preset, equal for all spellings of its name:
+    ``presets/CartPole_DQN.py:graph_manager``."""
     module, variable = _split(preset)
     return f"{expand(module)}:{variable}"
 
 
 def expand(preset: str) -> str:
-    """The file of a preset that is named in any case; other texts unchanged."""
+    """The file of a preset's name, in any case. Other texts are returned unchanged."""
     by_lower = {name.lower(): name for name in (*list_all_presets(), *list_tuned_presets())}
     name = by_lower.get(preset.lower())
     return preset if name is None else str(preset_directory() / f"{name}.py")
@@ -208,7 +209,7 @@ def _unknown_preset(preset: str) -> Exception:
 
 
 def _preset_error(path: str, error: Exception | SystemExit) -> Exception:
-    """A mistake that the preset's lines make, or lines of the user's that it calls, as one line of text."""
+    """An error in the preset, or in the user's code that it calls, in one line."""
     from rl_coach.utilities.user_code import in_one_line
     from rl_coach.utils import CoachError
 

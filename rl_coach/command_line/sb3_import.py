@@ -1,4 +1,4 @@
-"""``coach import sb3``: an experiment of Coach from a policy that Stable-Baselines3 has trained."""
+"""``coach import sb3``: make an experiment from a policy that Stable-Baselines3 has trained."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rl_coach.command_line import arguments as command_line
 
 
 def run(arguments: Sequence[str], launcher: Any) -> None:
-    """Build the preset's graph, take the weights, and write a checkpoint.
+    """Build the preset's graph, load the weights into it, and write a checkpoint.
 
     :param launcher: a ``CoachLauncher``
     :raises CoachError: for bad input

@@ -1,8 +1,9 @@
 """Settings that vary: ``"learning_rate=1e-4,3e-4; discount=uniform(0.9, 0.999)"``.
 
-The text has the form of ``-cp``, and each value may be several, separated by commas. Within a value ``choice(...)``,
-``uniform(low, high)``, ``log_uniform(low, high)``, ``integers(low, high)`` and ``log_integers(low, high)`` stand for
-what varies, so that ``LinearSchedule(1, uniform(0.01, 0.1), integers(1000, 20000))`` varies a schedule's numbers.
+The text has the form of ``-cp``, and each value may be several values, separated by commas. Within a value,
+``choice(...)``, ``uniform(low, high)``, ``log_uniform(low, high)``, ``integers(low, high)`` and
+``log_integers(low, high)`` are distributions. ``LinearSchedule(1, uniform(0.01, 0.1), integers(1000, 20000))`` varies
+the numbers of a schedule.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from rl_coach.utilities.stop_signals import stop_signals
 from rl_coach.utils import CoachError
 
 Values = Mapping[str, Any]
-"""Values that are drawn, by the names of their distributions."""
+"""Drawn values by the names of their distributions."""
 
 _RANGES = {
     "uniform": (False, False), "log_uniform": (True, False), "integers": (False, True), "log_integers": (True, True)
@@ -37,14 +38,14 @@ _TRIES = 100
 class Choice:
     """A distribution over several values.
 
-    :param values: as they are written for ``-cp``
+    :param values: the values, in the form of ``-cp``
     """
 
     values: tuple[str, ...]
 
     @property
     def ends(self) -> tuple[str, ...]:
-        """Its values, all of which are worth a check."""
+        """All values, for a check of each."""
         return self.values
 
     def __str__(self) -> str:
@@ -56,10 +57,10 @@ class Choice:
 
 @dataclass(frozen=True)
 class Range:
-    """A number between two, both included.
+    """A distribution of numbers from ``low`` to ``high``, both included.
 
-    :param is_log: equal factors are equally likely; otherwise equal differences
-    :param is_whole: a whole number
+    :param is_log: the logarithm is uniform; otherwise the number is
+    :param is_whole: only whole numbers
     """
 
     low: float
@@ -92,9 +93,9 @@ Distribution = Union[Choice, Range]
 class Dimension:
     """A setting that varies.
 
-    :param name: its path, as the user wrote it
-    :param value: its value, in which names stand for what is drawn
-    :param distributions: what is drawn, by those names
+    :param name: the setting's path, as the user wrote it
+    :param value: the setting's value; names in it stand for drawn values
+    :param distributions: the distributions by those names
     """
 
     name: str
@@ -102,7 +103,7 @@ class Dimension:
     distributions: Mapping[str, Distribution]
 
     def text(self, drawn: Values) -> str:
-        """The value that these values make, as it is written for ``-cp``."""
+        """The setting's value for ``-cp``, with the drawn values filled in."""
         if isinstance(self.value, ast.Name) and self.value.id in drawn:
             return _written(drawn[self.value.id])
         return ast.unparse(_Filled(drawn).visit(copy.deepcopy(self.value)))
@@ -110,9 +111,9 @@ class Dimension:
 
 @dataclass(frozen=True)
 class Setting:
-    """A point of the space.
+    """A point of the search space.
 
-    :param name: what differs from the others, ``learning_rate=1e-4,discount=0.9``; it can name a file
+    :param name: the differences from the other points, ``learning_rate=1e-4,discount=0.9``; it can name a file
     :param custom_parameter: the settings for ``-cp``, with whole paths
     """
 
@@ -123,8 +124,8 @@ class Setting:
 def parse(text: str, what: str) -> list[Dimension]:
     """The dimensions that a text describes.
 
-    :param what: begins the message of an error
-    :raises CoachError: it cannot be read, a range has no such ends, or a path stands in it twice
+    :param what: the beginning of error messages
+    :raises CoachError: the text cannot be parsed, the ends of a range are not allowed, or a path appears twice
     """
     source = text.strip().strip(";").strip()
     statements = custom_parameters.statements(source, what, "path=value,value")
@@ -134,14 +135,14 @@ def parse(text: str, what: str) -> list[Dimension]:
     names = [one.name for one in dimensions]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise CoachError(f"{what}: '{twice}' is there twice")
+        raise CoachError(f"{what}: '{twice}' is set twice: leave one out")
     return dimensions
 
 
 def grid(dimensions: Sequence[Dimension], what: str) -> list[Values]:
     """Every combination of values.
 
-    :raises CoachError: a setting has a range, of which there are too many values
+    :raises CoachError: a setting has a range, and a range has no finite list of values
     """
     distributions = _distributions(dimensions)
     for name, one in distributions.items():
@@ -160,12 +161,12 @@ def size(dimensions: Sequence[Dimension]) -> int | None:
 
 
 def draw(dimensions: Sequence[Dimension], number: int, seed: int = 0) -> list[Values]:
-    """So many combinations at random, each once; fewer if there are not as many. The same for the same seed."""
+    """Random different combinations, equal for equal seeds. Fewer than ``number`` if the space has fewer."""
     distributions = _distributions(dimensions)
     generator = random.Random(seed)
     combinations = size(dimensions)
     if combinations is not None and combinations <= sys.maxsize:
-        # by their numbers: a grid of a few settings does not fit into memory
+        # draw numbers of combinations, because the list of all may not fit into memory
         places = generator.sample(range(combinations), min(number, combinations))
         return [_combination(distributions, place) for place in places]
     drawn: list[Values] = []
@@ -188,10 +189,10 @@ def _combination(distributions: Mapping[str, Distribution], place: int) -> Value
 
 
 def settings(graph_manager: Any, combinations: Sequence[tuple[Sequence[Dimension], Values]]) -> list[Setting]:
-    """The settings of these combinations, each once, checked on the preset's graph manager, which stays as it is.
+    """The different settings of these combinations, each checked on a copy of the preset's graph manager.
 
-    :param combinations: dimensions and the values that are drawn of them
-    :raises CoachError: there is no such setting, or it cannot have this value
+    :param combinations: dimensions, and values drawn for them
+    :raises CoachError: a setting does not exist, or refuses its value
     """
     written = [{one.name: one.text(drawn) for one in dimensions} for dimensions, drawn in combinations]
     every = list(dict.fromkeys(name for one in written for name in one))
@@ -209,9 +210,10 @@ def settings(graph_manager: Any, combinations: Sequence[tuple[Sequence[Dimension
 
 
 def custom_parameter(graph_manager: Any, dimensions: Iterable[Dimension], drawn: Values) -> str:
-    """The settings that these values make, for ``-cp`` and with whole paths.
+    """The settings for ``-cp`` with the drawn values, with whole paths.
 
-    :raises CoachError: there is no such setting, there are several that differ in kind, or two names mean the same
+    :raises CoachError: a setting does not exist, a name means settings of different kinds, or two names mean the same
+        setting
     """
     texts: dict[str, str] = {}
     names: dict[str, str] = {}
@@ -226,7 +228,7 @@ def custom_parameter(graph_manager: Any, dimensions: Iterable[Dimension], drawn:
 def check(graph_manager: Any, text: str) -> None:
     """Try settings on a copy of the graph manager.
 
-    :raises CoachError: one of them may not have this value
+    :raises CoachError: a setting refuses its value
     """
     from rl_coach.utilities.requirements import check as check_values
 
@@ -236,9 +238,9 @@ def check(graph_manager: Any, text: str) -> None:
 
 
 def check_each_value(graph_manager: Any, dimensions: Sequence[Dimension]) -> None:
-    """Try each value of each dimension by itself, of a range its ends.
+    """Try each value of each dimension on a copy of the graph manager. A range is tried at its ends.
 
-    :raises CoachError: there is no such setting, it may not have one of its values, or two names mean the same
+    :raises CoachError: a setting does not exist or refuses a value, or two names mean the same setting
     """
     firsts = {name: one.ends[0] for name, one in _distributions(dimensions).items()}
     custom_parameter(graph_manager, dimensions, firsts)
@@ -251,7 +253,7 @@ def check_each_value(graph_manager: Any, dimensions: Sequence[Dimension]) -> Non
 
 
 def _with_own_names(found: Sequence[Setting]) -> list[Setting]:
-    """With a number where the same is left of different values."""
+    """The settings with unique names: a number is added to names that were shortened to the same text."""
     names = [one.name for one in found]
     return [
         one if names.count(one.name) == 1 else Setting(f"{one.name}_{number}", one.custom_parameter)
@@ -286,7 +288,7 @@ def _choice(texts: Sequence[str], name: str, what: str) -> Choice:
 
 
 class _Drawing(ast.NodeTransformer):
-    """Puts names in the places of what is drawn."""
+    """Replaces each distribution in an expression by a name."""
 
     def __init__(self, name: str, source: str, what: str):
         self._name, self._source, self._what = name, source, what
@@ -317,7 +319,7 @@ class _Drawing(ast.NodeTransformer):
 
 
 class _Filled(ast.NodeTransformer):
-    """Puts values in the places of the names that stand for them."""
+    """Replaces these names by drawn values."""
 
     def __init__(self, drawn: Values):
         self._drawn = drawn
@@ -329,12 +331,12 @@ class _Filled(ast.NodeTransformer):
 
 
 def _written(value: Any) -> str:
-    """A value for ``-cp``; a number that was drawn has as many digits as matter."""
+    """A value for ``-cp``. A float has four significant digits."""
     return repr(float(f"{value:.4g}")) if isinstance(value, float) else str(value)
 
 
 def _short_names(names: Sequence[str]) -> list[str]:
-    """The last parts of paths; whole paths where those are alike."""
+    """The last parts of paths, or the whole paths if the last parts are equal."""
     short = [name.rpartition(".")[2] for name in names]
     return [one if short.count(one) == 1 else name for one, name in zip(short, names)]
 
@@ -344,7 +346,7 @@ def _in_a_name(text: str) -> str:
 
 
 def lines_of(text: str) -> Iterator[str]:
-    """The lines of a file that say something; ``#`` begins a comment."""
+    """The lines of a text without comments (``#``) and empty lines."""
     for line in text.splitlines():
         said = line.partition("#")[0].strip()
         if said:

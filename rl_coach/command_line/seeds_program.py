@@ -1,4 +1,4 @@
-"""The process that ``SeedsProcess`` starts."""
+"""The process that ``SeedsProcess`` starts: it computes the compiled loops of several seeds in one program."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from rl_coach.utilities.stop_signals import ignore
 def run(handles: Sequence[str], launcher: Any) -> None:
     """Compute the loops of several seeds until all have ended.
 
-    :param handles: of the socket that seeds connect to, and of the connection to the process that started this one
+    :param handles: file numbers of the socket for the seeds, and of the connection to the parent process
     :param launcher: a ``CoachLauncher``, which builds the graph
     """
-    ignore()  # signals go to the seeds, and this process ends after them
+    ignore()  # the seeds handle signals; this process ends when they have ended
     listening, parent = socket.socket(fileno=int(handles[0])), Connection(int(handles[1]))
     flags, names = parent.recv()
     devices = math.gcd(len(names), num_cores())
-    # each core is a device, which computes as many seeds as the others; nothing is said of GPUs
+    # on a CPU each core is a device, and each device computes the same number of seeds
     os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={devices}"
     with tempfile.TemporaryDirectory() as directory:
         level = _level([*flags, f"--run_directory={directory}", f"--num_threads={devices}"], launcher)
@@ -36,10 +36,10 @@ def run(handles: Sequence[str], launcher: Any) -> None:
 
 
 def _level(flags: Sequence[str], launcher: Any) -> CompiledLevelManager | None:
-    """The level with the compiled loop; None if it is not compiled, and each seed's process has said so."""
+    """The level with the compiled loop; None if it is not compiled; each seed's process prints the reason."""
     args = launcher.get_config_args(launcher.get_argument_parser(), flags)
     graph_manager = launcher.get_graph_manager_from_args(args)
-    graph_manager.callbacks = []  # the seeds have their own
+    graph_manager.callbacks = []  # the seeds' processes call the callbacks
     graph_manager.create_graph(launcher.create_task_parameters(graph_manager, args))
     level = graph_manager.level_managers[0]
     return level if isinstance(level, CompiledLevelManager) else None

@@ -1,5 +1,4 @@
-"""Several runs of ``coach`` side by side: the seeds of a preset, with one or several settings, and evaluations of
-several runs."""
+"""Several runs of ``coach`` at the same time: the seeds of a preset with one or several settings, or evaluations."""
 
 from __future__ import annotations
 
@@ -42,19 +41,19 @@ _OF_SEVERAL_PROCESSES = ("num_workers", "evaluation_worker", "distributed_coach"
 _OF_THE_CLUSTER = ("distributed_coach", "distributed_coach_config_path")
 _OF_ONE_RUN_ON_A_CLUSTER = ("dry_run", "attach", "keep", "dump_worker_logs", "num_workers")
 _JOBS_AT_ONCE = 50
-"""A cluster has a queue of its own, but a process follows each Job from here."""
+"""A cluster has its own queue, but each Job needs a process here that follows it."""
 _CHECKPOINTS = "checkpoint"
 _SECONDS_TO_SAVE, _SECONDS_BETWEEN_LOOKS = 60.0, 0.1
-"""A run that has outlived its program is asked to save and end; after the first number of seconds it is killed."""
+"""A run that is left over from a killed program is asked to save and end. After the first time it is killed."""
 DONE, FAILED, BAD_INPUT = 0, 1, 2
 
 
 def train(args: argparse.Namespace, parser: argparse.ArgumentParser, settings: Sequence[Setting] = ()) -> int:
-    """Train with each of the seeds, side by side, and say what came of them.
+    """Train each seed in its own run, at the same time, and print the results.
 
-    :param settings: trained with one after the other, each with all seeds; none trains with those of the preset
-    :return: the exit code: that of the first that failed, 0 if none did
-    :raises CoachError: for input that is bad for all of them
+    :param settings: each is trained with all seeds; empty trains the preset's settings
+    :return: the exit code of the first run that failed; 0 if none failed
+    :raises CoachError: the input is bad for all runs
     """
     _check(args, parser)
     directory = make_directory(args)
@@ -65,10 +64,10 @@ def train(args: argparse.Namespace, parser: argparse.ArgumentParser, settings: S
 
 
 def resume(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
-    """Go on with all seeds that have not come to their end, and say what came of all.
+    """Continue all runs that have not ended, and print the results of all.
 
-    :return: the exit code, as that of ``train``
-    :raises CoachError: there is nothing to go on with, or a flag contradicts what the runs are
+    :return: the exit code, as ``train`` returns it
+    :raises CoachError: there is no run to continue, or a flag contradicts the runs' settings
     """
     directory = pathlib.Path(args.resume).absolute()
     refused = next((name for name in ("seed", "seeds", "evaluate", "experiment_name", "run_directory", "preset", "play")
@@ -79,19 +78,19 @@ def resume(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         record.check_owner(args.resume, run_group.GROUP_FILE)
     document = run_group.read(directory)
     _check_trains(directory, document)
-    lock(directory)  # refused while the program that started the runs is still there
+    lock(directory)  # fails while the program that started the runs is still running
     added = given(args, parser, OF_THE_GROUP)
     jobs = [job for run in document["runs"] if (job := next_run(directory, document["arguments"], added, run))]
     return _Group(directory, document, args, shares_input=False).run(jobs)
 
 
 def evaluate(experiments: Sequence[str], flags: Sequence[str], parser: argparse.ArgumentParser) -> int:
-    """Evaluate what several runs have trained, side by side, and say what came of it.
+    """Evaluate the agents of several runs at the same time, and print the results.
 
     :param experiments: directories of runs, or of runs that were started together
-    :param flags: of ``coach``
-    :return: the exit code, as that of ``train``
-    :raises CoachError: one of them is no experiment
+    :param flags: flags of ``coach``
+    :return: the exit code, as ``train`` returns it
+    :raises CoachError: a directory is not an experiment
     """
     directories = [found for one in experiments for found in run_group.run_directories(one)]
     args = parser.parse_args(["--resume", directories[0], *flags])
@@ -118,12 +117,12 @@ def evaluate(experiments: Sequence[str], flags: Sequence[str], parser: argparse.
 
 
 class _Group:
-    """Runs that are made together, and what is said about them.
+    """Runs that are started together, and the output about them.
 
-    :param directory: theirs lie in it
-    :param document: what ``runs.json`` says of them
-    :param trains: they train; otherwise they evaluate what others have trained
-    :param shares_input: what is bad input for one of them is so for all
+    :param directory: the directory with a directory for each run
+    :param document: the contents of ``runs.json``
+    :param trains: the runs train; False if they evaluate
+    :param shares_input: bad input of one run is bad input of all
     """
 
     def __init__(
@@ -145,7 +144,7 @@ class _Group:
         self._program: SeedsProcess | None = None
 
     def run(self, jobs: Sequence[Job]) -> int:
-        """Make the runs, those that are given: of the others, what they have come to is said. :return: the exit code"""
+        """Start the given runs, and print their results and the results of the others. :return: the exit code"""
         earlier = self._ended_earlier(jobs)
         is_on_cluster = cluster_settings(self._document["arguments"]) is not None
         at_once = self._args.at_once or min(len(jobs), _JOBS_AT_ONCE if is_on_cluster else num_cores())
@@ -177,8 +176,8 @@ class _Group:
                      for outcome in outcomes if not outcome.has_finished), DONE)  # fmt: skip
 
     def _program_of_seeds(self) -> SeedsProcess | None:
-        """The process that computes all seeds in one program, if their level may have a compiled loop, and they are not
-        to run some at a time."""
+        """The process that computes all seeds in one program; None if the loop cannot be compiled, or if the seeds do
+        not all run at the same time."""
         flags, runs = self._document["arguments"], self._document["runs"]
         if not self._trains or self._is_sweep or len(runs) < 2 or self._args.at_once or not _may_be_compiled(flags):
             return None
@@ -189,7 +188,8 @@ class _Group:
         return SeedsProcess(self._directory, command_line.SEEDS_PROGRAM, given, [run["name"] for run in runs])
 
     def _in_one_program(self, jobs: Sequence[Job], program: SeedsProcess) -> list[Job]:
-        """The jobs as parts of a program that waits for all that do not end."""
+        """The jobs with the flag that connects them to the program. The program waits for all runs that have not
+        ended."""
         self._program = program
         begun = {job.directory.name for job in jobs}
         for run in self._document["runs"]:
@@ -203,7 +203,7 @@ class _Group:
         self._say(outcome)
 
     def _ended_earlier(self, jobs: Sequence[Job]) -> list[Outcome]:
-        """Ends of the runs that are not made again; they may have outlived the process that began them."""
+        """The outcomes of runs that ended earlier and are not started again."""
         again = {job.directory for job in jobs}
         below = [self._directory / run["name"] for run in self._document["runs"]]
         ended = [(one, read_status(one)) for one in below if one not in again]
@@ -213,14 +213,14 @@ class _Group:
         ]  # fmt: skip
 
     def _is_bad_for_all(self, outcome: Outcome) -> bool:
-        """True if a run never began because of its input, which is that of all: none of them has begun."""
+        """True if bad input has stopped a run before its start, all runs share this input, and no run has started."""
         return self._shares_input and outcome.code == BAD_INPUT and not self._has_begun()
 
     def _has_begun(self) -> bool:
         return any(read_status(self._directory / run["name"]) for run in self._document["runs"])
 
     def _check_input(self, outcomes: Iterable[Outcome]) -> None:
-        """:raises CoachError: the input is bad for all of the runs; what was made for them is taken away"""
+        """:raises CoachError: the input is bad for all runs; their directory is removed"""
         refused = next((outcome for outcome in outcomes if self._is_bad_for_all(outcome)), None)
         if refused is None:
             return
@@ -252,7 +252,7 @@ class _Group:
         return "" if _has_checkpoint(outcome.job.directory) else ", before there was a checkpoint"
 
     def _note(self, outcomes: Sequence[Outcome]) -> None:
-        """Write what came of the runs into their record."""
+        """Write the results of the runs to ``runs.json``."""
         by_name = {outcome.job.directory.name: outcome for outcome in outcomes}
         for run in self._document["runs"]:
             if outcome := by_name.get(run["name"]):
@@ -267,11 +267,11 @@ class _Group:
         self._document["statistics"] = {task: asdict(_statistics(runs)) for task, runs in self._scored().items()}
         try:
             run_group.write(self._directory, self._document)
-        except OSError as error:  # no reason to change how the runs have ended
+        except OSError as error:  # the results of the runs are still valid
             self._screen.warning(f"'{self._directory / run_group.GROUP_FILE}' cannot be written: {error.strerror}")
 
     def _scored(self) -> dict[str, list[dict[str, Any]]]:
-        """The runs that came to their end with a score, by what they were to do."""
+        """The runs with a score, by their setting or environment."""
         scored: dict[str, list[dict[str, Any]]] = {}
         for run in self._document["runs"]:
             if run.get("score") is not None:
@@ -344,7 +344,7 @@ def _check_cluster(args: argparse.Namespace, parser: argparse.ArgumentParser, se
 
 def refuse_cluster(args: argparse.Namespace) -> None:
     """
-    :raises CoachError: the trials of a tuning are to train on Kubernetes, where they cannot report to the study
+    :raises CoachError: the flags name Kubernetes; trials there could not report to the study
     """
     if cluster_settings(vars(args)) is not None:
         raise CoachError(
@@ -354,7 +354,7 @@ def refuse_cluster(args: argparse.Namespace) -> None:
 
 
 def _check_trains(directory: pathlib.Path, document: dict[str, Any]) -> None:
-    """:raises CoachError: the runs evaluate what others have trained, or do not say what their seeds are"""
+    """:raises CoachError: the runs are evaluations or trials, or have no seeds"""
     runs = document["runs"]
     if run_group.TUNING in document:
         again = shell_command("coach", command_line.TUNE, "--resume", shown(directory))
@@ -377,21 +377,21 @@ def make_directory(args: argparse.Namespace) -> pathlib.Path:
 
 
 def given(args: argparse.Namespace, parser: argparse.ArgumentParser, without: Sequence[str]) -> dict[str, Any]:
-    """The flags that say something else than they do by default, by their long names."""
+    """The flags with another value than their default, by their long names."""
     defaults = vars(parser.parse_args([]))
     flags = {name: value for name, value in vars(args).items() if name in defaults and name not in without}
     return {name: value for name, value in flags.items() if value != defaults[name]}
 
 
 def lasting(flags: dict[str, Any]) -> dict[str, Any]:
-    """With whole paths, so that the flags mean the same in any directory."""
+    """The flags with absolute paths, so that they have the same meaning in any directory."""
     made = {name: record.lasting_path(value) if name in record.PATHS else value for name, value in flags.items()}
     path = flags.get("distributed_coach_config_path")
     return made | ({"distributed_coach_config_path": os.path.abspath(path)} if path else {})
 
 
 def _swept(settings: Sequence[Setting], seeds: Sequence[int]) -> list[dict[str, Any]]:
-    """The runs of a sweep, named by what differs. All settings have been tried once before the second seed is."""
+    """The runs of a sweep, named by their differences. All settings come with the first seed, then with the second."""
     return [
         {
             "name": ",".join(filter(None, (one.name, f"seed={seed}" if len(seeds) > 1 or not one.name else ""))),
@@ -413,10 +413,10 @@ def first_run(directory: pathlib.Path, flags: dict[str, Any], run: dict[str, Any
 
 
 def next_run(directory: pathlib.Path, flags: dict[str, Any], added: dict[str, Any], run: dict[str, Any]) -> Job | None:
-    """Job of a run that has not come to its end; None for one that has. One that was killed before it had a checkpoint
-    begins anew.
+    """The job of a run that has not ended; None if it has ended. A run that was killed before its first checkpoint
+    starts again.
 
-    :raises CoachError: it still runs, and no killed program has left it behind
+    :raises CoachError: the run is still running under a live program
     """
     below = directory / run["name"]
     status = read_status(below)
@@ -434,7 +434,7 @@ def next_run(directory: pathlib.Path, flags: dict[str, Any], added: dict[str, An
 
 
 def _end_survivor(directory: pathlib.Path) -> None:
-    """End a run that has outlived the program that started it, so that it can go on from its checkpoint.
+    """End a run that is left over from a killed program, so that it can continue from its checkpoint.
 
     :raises CoachError: another process writes to its directory
     """
@@ -510,19 +510,18 @@ def label_of(name: str) -> str:
 
 
 def _names(directories: Sequence[str]) -> list[str]:
-    """A name for each run that is evaluated: that of its directory, with a number where several have the same."""
+    """A name for each evaluated run: the name of its directory, with a number if several directories have this name."""
     names = [pathlib.Path(directory).resolve().name for directory in directories]
     count = Counter(names)
     return [f"{index}_{name}" if count[name] > 1 else name for index, name in enumerate(names)]
 
 
 def _tasks(args: argparse.Namespace, recorded: Sequence[dict[str, Any]]) -> list[str]:
-    """The task that each run was trained for, alike for those that were trained alike: rewards of others have no mean.
+    """The task of each run: its preset and level. If runs of the same preset and level differ in other flags, these
+    flags are added: a mean over rewards of different tasks has no meaning.
 
-    Preset and level, and where several have those, what else they differ in.
-
-    :param args: flags that go before those of the runs
-    :param recorded: flags of the runs
+    :param args: flags that replace the runs' own
+    :param recorded: the flags of the runs
     """
     from rl_coach.command_line import preset_catalogue
 
@@ -538,7 +537,8 @@ def _tasks(args: argparse.Namespace, recorded: Sequence[dict[str, Any]]) -> list
 
 
 def _own_settings(one: dict[str, str], alike: Sequence[dict[str, str]]) -> str:
-    """The settings of a run without those that all runs begin with, as the runs of a sweep do."""
+    """The settings of a run without the first settings that all runs share, such as the settings of a sweep's
+    preset."""
     written = [other["custom_parameter"].split("; ") for other in alike]
     shortest = min(map(len, written))
     common = next((n for n in range(shortest) if any(other[n] != written[0][n] for other in written)), shortest)
@@ -546,7 +546,7 @@ def _own_settings(one: dict[str, str], alike: Sequence[dict[str, str]]) -> str:
 
 
 def _trained(args: argparse.Namespace, arguments: dict[str, Any]) -> dict[str, str]:
-    """The flags that say what a run was trained for, in one spelling each."""
+    """The flags that define a run's task, each in one spelling."""
     from rl_coach.command_line import preset_catalogue
 
     flags = {name: str(arguments.get(name) or "") for name in _OF_THE_TASK}
@@ -568,7 +568,7 @@ def _has_checkpoint(directory: pathlib.Path) -> bool:
 
 
 def _shares_weights(directory: pathlib.Path) -> bool:
-    """True if the run here has workers on shared weights (``-n``, ``-ew``), which ``--resume`` is not for."""
+    """True if the run here has workers on shared weights (``-n``, ``-ew``), which ``--resume`` does not support."""
     try:
         given = record.read(str(directory))["arguments"]
     except CoachError:
@@ -578,26 +578,26 @@ def _shares_weights(directory: pathlib.Path) -> bool:
 
 
 def _statistics(runs: Sequence[dict[str, Any]]) -> RunStatistics:
-    """Statistics of the scores of runs of a record. Their interval stays inside the range of rewards if it is known."""
+    """Statistics of the scores of runs. The interval stays inside the range of rewards if all runs share one range."""
     ranges = [run.get("reward_range") for run in runs]
     known = ranges[0] if ranges[0] and all(one == ranges[0] for one in ranges) else None
     return RunStatistics.of([run["score"] for run in runs], known and (known[0], known[1]))
 
 
 def _steps_to_target(steps: Sequence[int], runs: int) -> str:
-    """The line about the steps after which evaluations have reached the target. :param runs: number of all runs"""
+    """A line about the steps that the runs needed to reach the target. :param runs: number of all runs"""
     mean = sum(steps) / len(steps)
     return f"steps to the target: mean {mean:,.0f}, {min(steps):,} to {max(steps):,}, reached by {len(steps)} of {runs}"
 
 
 def _steps_of(run: dict[str, Any]) -> float:
-    """Environment steps of a run of a record; NaN if it did not say."""
+    """The environment steps of a run; NaN if they are unknown."""
     steps = run.get("steps")
     return math.nan if steps is None else steps
 
 
 def remove(directory: pathlib.Path) -> None:
-    """Take away a directory in which no run has begun, and that of its experiment if it held nothing else."""
+    """Remove a directory without started runs, and its parents if they are empty then."""
     shutil.rmtree(directory, ignore_errors=True)
     for above in (directory.parent, directory.parent.parent):
         if above.is_dir() and not any(above.iterdir()):

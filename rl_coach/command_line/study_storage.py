@@ -1,4 +1,4 @@
-"""The storage of a tuning's study: a URL that may have a password, which only its owner may read."""
+"""The storage of a tuning's study. Its URL may contain a password, so it is kept in a private file."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ _TRIES, _LONGEST_PAUSE = 20, 0.5
 
 
 def lasting(storage: str) -> str:
-    """The URL of a storage, of a file of SQLite with its whole path: --resume finds it from any directory."""
+    """The URL of a storage. The path of an SQLite file is made absolute, so that --resume works in any directory."""
     path = storage.removeprefix(SQLITE)
     return storage if path == storage else f"{SQLITE}{os.path.abspath(path)}"
 
 
 def shown_url(url: str) -> str:
-    """A URL without its password and without its options, which can hold one."""
+    """A URL without its password and its options. Options can contain a password, too."""
     place, mark, _ = url.partition("?")
     hidden = _USER_AND_PASSWORD.sub(rf"\1:{_HIDDEN}", place)
     return f"{hidden}{mark}{_HIDDEN}" if mark else hidden
 
 
 def without_secret(text: str, url: str) -> str:
-    """A text, such as an error of a database's client, in which the URL and its secret parts are hidden."""
+    """Hide the URL and its secret parts in a text, such as an error of a database client."""
     _, _, options = url.partition("?")
     found = _USER_AND_PASSWORD.search(url.partition("?")[0])
     values = [option.partition("=")[2] for option in options.split("&")]
@@ -45,7 +45,7 @@ def without_secret(text: str, url: str) -> str:
 
 
 def recorded(url: str, directory: pathlib.Path) -> str:
-    """The storage as records and command lines may name it: the URL, or ``@`` and a private file if it has a secret."""
+    """The storage for records and command lines: the URL, or ``@`` and a private file if the URL has a secret."""
     if shown_url(url) == url:
         return url
     path = directory / SECRET_FILE
@@ -56,9 +56,9 @@ def recorded(url: str, directory: pathlib.Path) -> str:
 
 
 def opened(open_study: Callable[[], Any]) -> Any:
-    """Open a study, again and again while other processes make the tables of the same new database.
+    """Open a study. Try again if other processes create the tables of the same new database at this time.
 
-    :raises Exception: whatever the database's client raises at last
+    :raises Exception: the last error of the database client
     """
     for left in reversed(range(_TRIES)):
         try:
@@ -71,7 +71,7 @@ def opened(open_study: Callable[[], Any]) -> Any:
 
 
 def _may_be_another(error: BaseException | None) -> bool:
-    """True for errors of a database in which another process makes the same tables, rows or study."""
+    """True for errors that occur if another process creates the same tables, rows or study."""
     while error is not None:
         if type(error).__name__ in ("IntegrityError", "DuplicatedStudyError"):
             return True

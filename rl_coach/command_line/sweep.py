@@ -1,4 +1,4 @@
-"""``coach sweep``: train a preset with many settings, each with all seeds, side by side."""
+"""``coach sweep``: train a preset with many settings, each with all seeds, at the same time."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from rl_coach.command_line import arguments as command_line
 from rl_coach.utils import CoachError
 
 SECONDS_BETWEEN_CHECKPOINTS = 300
-"""A run that is killed goes on from its last checkpoint."""
+"""A run that is killed continues from its last checkpoint."""
 _MOST_RUNS = 10_000
 _SAVES = ("checkpoint_save_secs", "checkpoint_save_steps", "checkpoint_save_episodes")
 
 
 def run(arguments: Sequence[str], launcher: Any) -> int:
-    """Do what ``coach sweep`` is asked for.
+    """Run ``coach sweep``.
 
-    :param arguments: those after ``sweep``
-    :param launcher: a ``CoachLauncher``, which loads the preset
-    :return: the exit code, as that of ``coach --seeds``
+    :param arguments: the arguments after ``sweep``
+    :param launcher: a ``CoachLauncher``; it loads the preset
+    :return: the exit code, as ``coach --seeds`` returns it
     :raises CoachError: for bad input
     """
     parser = command_line.get_sweep_parser()
@@ -49,16 +49,17 @@ def run(arguments: Sequence[str], launcher: Any) -> int:
 
 
 def _number(combinations: int | None, drawn: int | None) -> int:
-    """The number of settings of a space. :param combinations: in it, None without an end :param drawn: of them"""
+    """The number of settings. :param combinations: in the space, None if infinite :param drawn: of them, None for
+    all"""
     numbers = [one for one in (combinations, drawn) if one is not None]
     return min(numbers, default=0)  # a range without --random is refused later
 
 
 def texts_of(given: str, what: str) -> list[tuple[str, str]]:
-    """The text of the command line, or each line of the file that it names, and how messages call it.
+    """The text of the command line, or each line of the file that it names, each with a name for messages.
 
-    :param what: begins messages about the command line
-    :raises CoachError: it is neither, or the file is empty
+    :param what: the beginning of messages about the command line
+    :raises CoachError: the text is neither settings nor a file, or the file is empty
     """
     if "=" in given and not os.path.exists(given):
         return [(given, what)]

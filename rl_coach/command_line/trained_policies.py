@@ -1,4 +1,4 @@
-"""``coach fetch`` and ``coach push``: trained policies that come with Coach, and those on the Hugging Face Hub."""
+"""``coach fetch`` and ``coach push``: trained policies that come with Coach, and policies on the Hugging Face Hub."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _T = TypeVar("_T")
 
 
 def fetch(arguments: Sequence[str]) -> None:
-    """``coach fetch``: write a trained policy into a folder of its own, or list those that there are.
+    """``coach fetch``: write a trained policy into a new folder, or list the trained policies.
 
-    :param arguments: those after ``fetch``
-    :raises CoachError: there is no such policy, it is damaged, or the folder cannot be written
+    :param arguments: the arguments after ``fetch``
+    :raises CoachError: the policy does not exist or is damaged, or the folder cannot be written
     """
     args = command_line.get_fetch_parser().parse_args(arguments)
     known = index()
@@ -46,7 +46,7 @@ def fetch(arguments: Sequence[str]) -> None:
 def push(arguments: Sequence[str]) -> None:
     """``coach push``: upload a trained policy to a repository of the Hub, with a model card.
 
-    :param arguments: those after ``push``
+    :param arguments: the arguments after ``push``
     :raises CoachError: there is no policy, it is damaged, or the Hub refuses it
     """
     args = command_line.get_push_parser().parse_args(arguments)
@@ -67,11 +67,11 @@ def policies_directory() -> pathlib.Path:
 
 
 def index() -> dict[str, dict[str, Any]]:
-    """Facts about each policy of a tuned preset, by the preset's name: the ``run`` that it comes from, its
-    ``mean_reward`` in so many ``episodes``, the ``sha256`` of its ``policy.json``, and for those on the Hub their
-    ``repository`` and ``revision``.
+    """Facts about the policies of tuned presets, by the preset's name: the ``run`` that trained it, its ``mean_reward``
+    over ``episodes`` episodes, the ``sha256`` of its ``policy.json``, and for policies on the Hub their ``repository``
+    and ``revision``.
 
-    :raises CoachError: the file of these facts is damaged
+    :raises CoachError: ``policies.json`` is damaged
     """
     file = policies_directory() / INDEX_FILE
     try:
@@ -102,7 +102,7 @@ def _source(name: str, known: dict[str, dict[str, Any]]) -> tuple[pathlib.Path, 
         return _folder_of(name, known[name]), _about(known[name])
     if name in (*preset_catalogue.list_tuned_presets(), *preset_catalogue.list_all_presets()):
         raise CoachError(
-            f"no trained policy of {name} is published (coach fetch lists those that are); train one: coach -p {name}"
+            f"no trained policy of {name} is published (coach fetch lists others); train one: coach -p {name}"
         )
     if _ON_THE_HUB.fullmatch(name) and not name.startswith("tuned/"):
         return _download(name, None), f"from https://huggingface.co/{name}"
@@ -144,7 +144,7 @@ def _upload(folder: pathlib.Path, repository: str, is_private: bool) -> str:
 
 
 def model_card(folder: pathlib.Path) -> str:
-    """The README of a policy's exported folder as a model card, with what the Hub's search reads."""
+    """The README of an exported policy as a model card: with metadata for the Hub's search."""
     from huggingface_hub import EvalResult, ModelCardData
 
     document, _ = policy_files.read(folder)
@@ -171,7 +171,7 @@ def _require_package() -> None:
 
 def _asking_the_hub(ask: Callable[[], _T]) -> _T:
     """
-    :raises CoachError: whatever the Hub's client raises: no network, no such repository, no right to write
+    :raises CoachError: the Hub's client failed: no network, an unknown repository, or no right to write
     """
     try:
         return ask()

@@ -29,11 +29,11 @@ _OF_THE_TASK = ("level", "environment_type", "exploration_policy_type", "framewo
 
 
 def run(arguments: Sequence[str], launcher: Any) -> int:
-    """Do what ``coach tune`` is asked for.
+    """Run ``coach tune``.
 
-    :param arguments: those after ``tune``
-    :param launcher: a ``CoachLauncher``, which loads the preset
-    :return: the exit code, as that of ``coach --seeds``
+    :param arguments: the arguments after ``tune``
+    :param launcher: a ``CoachLauncher``; it loads the preset
+    :return: the exit code, as ``coach --seeds`` returns it
     :raises CoachError: for bad input
     """
     parser = command_line.get_tune_parser()
@@ -43,7 +43,7 @@ def run(arguments: Sequence[str], launcher: Any) -> int:
     if not args.preset:
         parser.error("no preset given; name one with -p, coach --list shows all")
     if args.seeds:
-        parser.error("--seeds: each trial has a seed of its own; train the best preset with --seeds afterwards")
+        parser.error("--seeds: each trial has its own seed; train the best preset with --seeds afterwards")
     several_runs.refuse_cluster(args)
     graph_manager = launcher.get_graph_manager_from_args(args)
     steps = args.steps or _steps_of(graph_manager)
@@ -72,7 +72,7 @@ def run(arguments: Sequence[str], launcher: Any) -> int:
 
 
 def _go_on(args: argparse.Namespace, launcher: Any) -> int:
-    """``coach tune --resume DIR``: finish the trials that were interrupted, and make the others."""
+    """``coach tune --resume DIR``: finish the interrupted trials, and run the others."""
     directory = pathlib.Path(args.resume).absolute()
     if not run_group.is_group(directory) or run_group.TUNING not in (document := run_group.read(directory)):
         raise CoachError(f"there is no tuning in '{args.resume}': give the directory that coach tune has named")
@@ -96,7 +96,7 @@ def _steps_of(graph_manager: Any) -> int:
 
 
 def _evaluations_of(graph_manager: Any, steps: int) -> int:
-    """The number of evaluations in a run of the preset, as far as it is known."""
+    """The number of evaluations in a run of the preset; 20 if it cannot be computed."""
     from rl_coach.core_types import EnvironmentSteps
 
     between = graph_manager.steps_between_evaluation_periods
@@ -106,9 +106,9 @@ def _evaluations_of(graph_manager: Any, steps: int) -> int:
 def space_of(graph_manager: Any, text: str | None, steps: int) -> list[Dimension]:
     """The dimensions to search.
 
-    :param text: of --space; None for those of the agent's family
+    :param text: the text of --space; None for the built-in space of the agent's family
     :param steps: environment steps of a trial
-    :raises CoachError: one of them does not fit the preset
+    :raises CoachError: a dimension does not fit the preset
     """
     if text is None:
         return built_in_spaces.built_in_space(graph_manager, steps)
@@ -118,10 +118,10 @@ def space_of(graph_manager: Any, text: str | None, steps: int) -> list[Dimension
 
 
 class _Tuning:
-    """A study of Optuna's whose trials are runs.
+    """A study of Optuna. Each trial is a run.
 
-    :param directory: theirs lie in it
-    :param document: what ``runs.json`` says: flags, trials so far, and the settings of the tuning
+    :param directory: the directory with a directory for each trial
+    :param document: the contents of ``runs.json``: flags, trials so far, and the settings of the tuning
     """
 
     def __init__(self, directory: pathlib.Path, document: dict[str, Any], graph_manager: Any, args: argparse.Namespace):
@@ -140,9 +140,9 @@ class _Tuning:
         self._study = self._open_study()
 
     def run(self) -> int:
-        """Make the trials. :return: the exit code"""
+        """Run the trials. :return: the exit code"""
         with refusing_unwritable(self._directory):
-            lock(self._directory)  # refused while another program makes these trials
+            lock(self._directory)  # fails while another program runs these trials
             run_group.write(self._directory, self._document)
         self._say_what_is_searched()
         running = SideBySide(self._interrupted(), self._at_once, self._end, self._is_bad_for_all, more=self._next)
@@ -181,7 +181,7 @@ class _Tuning:
                 )
             )
             opened.sampler = self._sampler(len(opened.get_trials(deepcopy=False)))
-        except Exception as error:  # whatever the database's client raises
+        except Exception as error:  # database clients raise errors of many kinds
             if self._is_new:
                 several_runs.remove(self._directory)
             why = study_storage.without_secret(in_one_line(error), url)
@@ -189,7 +189,7 @@ class _Tuning:
         return opened
 
     def _sampler(self, trials: int) -> Any:
-        """A new one each time that the tuning goes on, which does not draw the same again."""
+        """The sampler. A resumed tuning gets another seed, so it does not repeat earlier draws."""
         from optuna import samplers
 
         seed = None if self._settings["seed"] is None else self._settings["seed"] + trials
@@ -198,7 +198,7 @@ class _Tuning:
         return samplers.RandomSampler(seed=seed)
 
     def _interrupted(self) -> list[Job]:
-        """Trials of this directory that have not come to their end. Those that have, while nobody looked, are told."""
+        """The trials of this directory that have not ended. Trials that ended unobserved are reported to the study."""
         jobs, known = [], self._study.trials
         for run in self._document["runs"]:
             directory = self._directory / run["name"]
@@ -224,12 +224,12 @@ class _Tuning:
         return optuna.trial.Trial(self._study, trial_id)
 
     def _next(self) -> Job | None:
-        """A new trial, unless there are enough."""
+        """The job of a new trial; None if there are enough trials."""
         if len(self._study.get_trials(deepcopy=False)) >= self._settings["trials"]:
             return None
         try:
             trial = self._study.ask(fixed_distributions=_distributions(self._dimensions))
-        except ValueError as error:  # earlier trials of the study have searched something else
+        except ValueError as error:  # earlier trials of the study have another search space
             raise CoachError(f"study '{self._settings['study']}' has another space: {error}; give --study") from error
         name, seed = f"trial_{trial.number}", (self._settings["seed"] or 0) + trial.number
         run = {
@@ -249,7 +249,7 @@ class _Tuning:
         return record.joined_settings(self._schedule(), found)
 
     def _schedule(self) -> str:
-        """Settings of the length of a trial and of its evaluations, if --steps gives it."""
+        """The settings of a trial's length and evaluations, if --steps is given."""
         if not self._settings["gives_schedule"]:
             return ""
         steps = self._settings["steps"]
@@ -259,7 +259,7 @@ class _Tuning:
         )
 
     def _flags(self, trial: Any) -> dict[str, Any]:
-        """The flags of a trial's run, which reports to the study."""
+        """The flags of a trial's run. They include the callback that reports to the study."""
         settings = self._settings
         own = (
             f"rl_coach.callbacks.tuning:ReportTrial(storage={settings['storage']!r}, study={settings['study']!r}, "
@@ -269,14 +269,14 @@ class _Tuning:
         return {**flags, "callback": "; ".join(filter(None, (flags.get("callback"), own)))}
 
     def _end(self, outcome: Outcome) -> None:
-        """A trial has ended: tell the study, and say it."""
+        """Report a trial that has ended to the study and on the screen."""
         from optuna.trial import TrialState
 
         from rl_coach.callbacks.tuning import PRUNED
 
         trial = self._trials.pop(outcome.job.directory, None)
         if trial is None or outcome.was_stopped or outcome.code is None:
-            return  # it goes on with --resume
+            return  # --resume continues it
         value = _value_of(self._study.trials[trial.number], outcome)
         name, took = outcome.job.name, f"{outcome.progress.get('steps', 0):,} steps"
         if not outcome.has_finished or value is None:
@@ -295,14 +295,14 @@ class _Tuning:
         self._write_best()
 
     def _is_bad_for_all(self, outcome: Outcome) -> bool:
-        """True if the first trial is refused for its input: then all would be."""
+        """True if bad input has stopped the first trial. All trials have the same input."""
         if outcome.code == several_runs.BAD_INPUT and not read_status(outcome.job.directory) and not self._values():
             self._refused = outcome.error
             return True
         return False
 
     def _values(self) -> list[float]:
-        """The values of all trials that came to their end."""
+        """The values of all complete trials."""
         return [one.value for one in self._study.get_trials(deepcopy=False) if one.state.name == "COMPLETE"]
 
     def _say_what_is_searched(self) -> None:

@@ -1,4 +1,4 @@
-"""Parameters that a flag names by their class: ``-et module:Class``, ``-ept file.py:Class``."""
+"""Objects that a flag names by their class: ``-et module:Class``, ``-ept file.py:Class``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 def make_environment(module_and_class: str) -> Any:
     """The environment parameters that ``-et`` names.
 
-    :raises CoachError: there are none of that name, or they are something else
+    :raises CoachError: the name does not exist, or is something else
     """
     from rl_coach.environments.environment import EnvironmentParameters
 
@@ -22,8 +22,8 @@ def make_environment(module_and_class: str) -> Any:
 def make_exploration(module_and_class: str, agent_params: Any) -> Any:
     """The exploration parameters that ``-ept`` names.
 
-    :param agent_params: the agent's, for those that are made from them
-    :raises CoachError: there are none of that name, or they are something else
+    :param agent_params: the agent's parameters, for classes that need them
+    :raises CoachError: the name does not exist, or is something else
     """
     from rl_coach.exploration_policies.exploration_policy import ExplorationParameters
 
@@ -34,7 +34,7 @@ def make_callbacks(text: str) -> list[Callback]:
     """The callbacks that ``--callback`` names, ``module:Class(argument=value)`` each, separated by ``;``. Classes of
     ``rl_coach.callbacks`` need no module.
 
-    :raises CoachError: there is none of that name, it is something else, or it does not take these arguments
+    :raises CoachError: a name does not exist, is something else, or does not accept these arguments
     """
     return [_make_callback(part.strip()) for part in text.split(";") if part.strip()]
 
@@ -73,7 +73,7 @@ def _make(module_and_class: str, flag: str, base: type, kind: str, takes_all: bo
 
 
 def _needed(found: Callable[..., Any], offered: dict[str, Any]) -> dict[str, Any]:
-    """Those of the arguments that a call cannot do without."""
+    """The arguments without a default that a callable needs."""
     if not offered or not callable(found):
         return {}
     takes = found.__init__ if isinstance(found, type) else found  # type: ignore[misc]

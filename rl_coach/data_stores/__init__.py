@@ -1,1 +1,1 @@
-"""Places where a trainer leaves policies for its workers."""
+"""Stores that pass a trainer's policies to its workers."""

@@ -1,4 +1,4 @@
-"""Base of the data stores whose policies are checkpoints in a directory."""
+"""Base of the data stores that store policies as checkpoints in a directory."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from rl_coach.checkpoint import CheckpointStateReader, SingleCheckpoint
 from rl_coach.data_stores.data_store import DataStore, SyncFiles
 from rl_coach.utils import CoachError
 
-_PAUSE = 0.2  # seconds, between two looks for a checkpoint
+_PAUSE = 0.2  # seconds between two checks for a checkpoint
 
 
 class CheckpointDataStore(DataStore):
-    """A data store in whose local directory, ``params.checkpoint_dir``, a trainer keeps its checkpoints."""
+    """A data store for the trainer's checkpoints in the local directory ``params.checkpoint_dir``."""
 
-    params: Any  # of any class that has a checkpoint_dir
+    params: Any  # of any class with a checkpoint_dir
 
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
         self._loaded: SingleCheckpoint | None = None
 
     def end_of_policies(self) -> bool:
-        """True once the trainer has left its last policy."""
+        """True if the trainer has stored its last policy."""
         self.load_from_store()
         return os.path.exists(os.path.join(self.params.checkpoint_dir, SyncFiles.FINISHED.value))
 
     def save_policy(self, graph_manager: Any) -> None:
-        """Save a checkpoint of a graph, and bring it into the store."""
+        """Save a checkpoint of a graph, and copy it to the store."""
         graph_manager.save_checkpoint()
         self.save_to_store()
 
@@ -38,9 +38,9 @@ class CheckpointDataStore(DataStore):
     ) -> None:
         """Give a graph the newest checkpoint in the store.
 
-        :param require_new_policy: wait for one that this store has not given yet
-        :param timeout: seconds to wait; None without end
-        :raises CoachError: none came in that time, or none will come
+        :param require_new_policy: wait for a checkpoint that this object has not loaded before
+        :param timeout: seconds to wait; None waits without end
+        :raises CoachError: no checkpoint was stored within the time, or no more checkpoints follow
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
@@ -54,13 +54,14 @@ class CheckpointDataStore(DataStore):
             time.sleep(_PAUSE)
 
     def mark(self, file: SyncFiles) -> None:
-        """Leave one of the files by which trainer and workers wait for each other."""
+        """Write one of the files that synchronize trainer and workers."""
         pathlib.Path(self.params.checkpoint_dir, file.value).touch()
         self.save_to_store()
 
     def _newest(self) -> SingleCheckpoint | None:
         if not os.path.isdir(self.params.checkpoint_dir):
             return None
+        # Without a state file, a checkpoint in the directory may still be incomplete.
         return CheckpointStateReader(self.params.checkpoint_dir, checkpoint_state_optional=False).get_latest()
 
     def _check_wait(self, deadline: float | None) -> None:

@@ -1,4 +1,4 @@
-"""Base of data stores, and the files by which trainer and workers that share a directory wait for each other."""
+"""Base of data stores, and files in a shared directory that synchronize trainer and workers."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any, NoReturn
 
 from rl_coach.utils import CoachError
 
-_PAUSE = 0.02  # seconds between two looks for a policy
+_PAUSE = 0.02  # seconds between two checks for a policy
 
 
 class SyncFiles(Enum):
-    """Files next to the checkpoints: no more checkpoints will come, one is being written, the first one is complete."""
+    """Files next to the checkpoints: no more checkpoints follow, one is being written, the first is complete."""
 
     FINISHED = ".finished"
     LOCKFILE = ".lock"
@@ -35,11 +35,11 @@ class DataStoreParameters:
 
 
 class DataStore:
-    """Base of all data stores, where a trainer puts its newest policy for the workers. A subclass implements one kind
+    """Base of all data stores, which pass the trainer's newest policy to the workers. A subclass implements one kind
     of store.
 
     :param params: location of the store and access to it
-    :ivar documents: names of the documents that the parts of a run leave for each other
+    :ivar documents: names of the documents that trainer and workers exchange
     """
 
     documents: tuple[str, ...] = ("policy", "blueprint", "end")
@@ -50,33 +50,34 @@ class DataStore:
     def deploy(self) -> bool:
         """Set the store up.
 
-        :return: True if that worked
+        :return: True on success
         """
         self._is_undefined("deploy")
 
     def get_info(self) -> Any:
-        """Description by which others find the store."""
+        """A description that lets other processes find the store."""
         self._is_undefined("get_info")
 
     def undeploy(self) -> bool:
         """Take the store down.
 
-        :return: True if that worked
+        :return: True on success
         """
         self._is_undefined("undeploy")
 
     def put(self, name: str, content: bytes) -> None:
-        """Leave a document for all processes of the run. Readers see the one before or all of this one.
+        """Store a document for all processes of the run. Readers see the old document or the whole new one, never a
+        part.
 
         :param name: one of ``documents``
-        :raises OSError: the store cannot be reached now
+        :raises OSError: the store cannot be reached; a later call may succeed
         """
         self._is_undefined("put")
 
     def get(self, name: str) -> bytes | None:
-        """The newest document of that name; None if there is none.
+        """The newest document of a name; None if it does not exist.
 
-        :raises OSError: the store cannot be reached now
+        :raises OSError: the store cannot be reached; a later call may succeed
         """
         self._is_undefined("get")
 
@@ -89,14 +90,14 @@ class DataStore:
         self._is_undefined("load_from_store")
 
     def save_policy(self, graph_manager: Any) -> None:
-        """Leave the policy of a graph, which its ``policy_document`` gives."""
+        """Store the policy of a graph, from its ``policy_document``."""
         self.put("policy", graph_manager.policy_document())
 
     def load_policy(self, graph_manager: Any, timeout: float = -1) -> None:
         """Give a graph the newest policy.
 
-        :param timeout: seconds to wait for one; below 0 without end
-        :raises CoachError: there is none in that time
+        :param timeout: seconds to wait for a policy; below 0 waits without end
+        :raises CoachError: no policy was stored within the time
         """
         deadline = time.monotonic() + timeout if timeout >= 0 else math.inf
         document = self.get("policy")
@@ -108,7 +109,7 @@ class DataStore:
         graph_manager.take_policy_document(document)
 
     def end_of_policies(self) -> bool:
-        """True if no more policies will come."""
+        """True if no more policies follow."""
         self._is_undefined("end_of_policies")
 
     def setup_checkpoint_dir(self, crd: str | None = None) -> None:

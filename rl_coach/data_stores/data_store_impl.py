@@ -1,4 +1,4 @@
-"""Data stores by the names of their kinds."""
+"""Makes data stores from the names of their kinds."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ def _class(kind: str, suffix: str = "") -> Any:
 def get_data_store(params: DataStoreParameters) -> DataStore:
     """The store that parameters describe.
 
-    :raises CoachError: there is no such kind
+    :raises CoachError: the kind does not exist
     """
     return _class(params.store_type)(params)
 
 
 def construct_data_store_params(json: dict[str, Any] | str) -> DataStoreParameters:
-    """The parameters that a JSON object (or its text) describes: ``store_type``, ``orchestrator_type``,
+    """The parameters of a data store from a JSON object or its text: ``store_type``, ``orchestrator_type``,
     ``orchestrator_params``, and the parameters of that kind by name.
 
-    :raises CoachError: there is no such kind
+    :raises CoachError: the kind does not exist
     """
     settings = dict(json_format.loads(json) if isinstance(json, str) else json)
     common = [settings.pop(name, None) for name in ("store_type", "orchestrator_type", "orchestrator_params")]
@@ -43,10 +43,10 @@ def construct_data_store_params(json: dict[str, Any] | str) -> DataStoreParamete
 
 
 def open_data_store(kind: str, settings: dict[str, Any], run: str, connection: Any) -> DataStore:
-    """The store of a run.
+    """Open the data store of a run.
 
-    :param settings: of that kind, by name; see ``RunOrder.data_store``
-    :param connection: to the run's Redis
+    :param settings: settings of that kind, by name; see ``RunOrder.data_store``
+    :param connection: the connection to the run's Redis
     """
     from rl_coach.data_stores.redis_data_store import RedisDataStore, RedisDataStoreParameters
 

@@ -1,4 +1,4 @@
-"""A data store in a directory that trainer and workers share, on NFS for instance."""
+"""A data store in a directory that trainer and workers share, for example on NFS."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _SIZE = "10Gi"
 class NFSDataStoreParameters(DataStoreParameters):
     """Location of a shared directory.
 
-    :param ds_params: kind of store, and the orchestrator; its ``orchestrator_params`` name a ``namespace``
-    :param deployed: the volume is there already
+    :param ds_params: kind of store, and the orchestrator; its ``orchestrator_params`` contain the ``namespace``
+    :param deployed: the volume exists already
     :param server: host of the NFS export
     :param path: the exported path
-    :param checkpoint_dir: the directory as this process sees it
+    :param checkpoint_dir: the path of the directory in this process
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class NFSDataStoreParameters(DataStoreParameters):
 
 
 class NFSDataStore(CheckpointDataStore):
-    """Data store in a shared directory. All processes see its files, so nothing is copied.
+    """Data store in a shared directory. All processes see the same files, so nothing is copied.
 
     :param params: location of the directory
     """
@@ -72,29 +72,31 @@ class NFSDataStore(CheckpointDataStore):
         return True
 
     def get_info(self) -> str:
-        """The directory, or the claim that pods mount."""
+        """The directory, or the name of the claim that pods mount."""
         return self.params.pvc_name or self.params.checkpoint_dir
 
     def undeploy(self) -> bool:
-        """Take the documents away, and the volume that ``deploy()`` made; checkpoints stay."""
+        """Delete the documents, and the volume of ``deploy()``. Checkpoints stay."""
         if self.params.checkpoint_dir:
             for name in self.documents:
                 self._path(name).unlink(missing_ok=True)
         return self.delete_k8s_nfs_resources() if self.params.pvc_name else True
 
     def put(self, name: str, content: bytes) -> None:
-        """Leave a document for all processes of the run. Readers see the one before or all of this one.
+        """Store a document for all processes of the run. Readers see the old document or the whole new one, never a
+        part.
 
-        :raises OSError: the directory cannot be written now
+        :raises OSError: the directory cannot be written; a later call may succeed
         """
         os.makedirs(self._directory, exist_ok=True)
+        # Not synced: if a power cut loses a policy, the trainer publishes it again.
         with files.replaced(self._path(name), synced=False) as file:
             file.write(content)
 
     def get(self, name: str) -> bytes | None:
-        """The newest document of that name; None if there is none.
+        """The newest document of a name; None if it does not exist.
 
-        :raises OSError: the directory cannot be read now
+        :raises OSError: the directory cannot be read; a later call may succeed
         """
         try:
             return self._path(name).read_bytes()
@@ -102,13 +104,13 @@ class NFSDataStore(CheckpointDataStore):
             return None
 
     def save_to_store(self) -> None:
-        """Nothing: all see the directory."""
+        """Do nothing: all processes see the directory."""
 
     def load_from_store(self) -> None:
-        """Nothing: all see the directory."""
+        """Do nothing: all processes see the directory."""
 
     def setup_checkpoint_dir(self, crd: str | None = None) -> None:
-        """Copy the checkpoints that training starts from into the directory."""
+        """Copy the checkpoints that training starts from to the directory."""
         self._make_directory()
         if crd is not None:
             shutil.copytree(crd, self.params.checkpoint_dir, dirs_exist_ok=True)
@@ -122,11 +124,11 @@ class NFSDataStore(CheckpointDataStore):
         raise CoachError("Coach does not start an NFS server: name one with nfs_server, or a claim with nfs_claim")
 
     def undeploy_k8s_nfs(self) -> bool:
-        """Nothing is there to remove: no NFS server is started."""
+        """Do nothing, because no NFS server is started."""
         return True
 
     def create_k8s_nfs_resources(self) -> bool:
-        """Make a volume of the export, and a claim on it that pods mount.
+        """Create a volume for the export, and a claim on it for the pods.
 
         :raises CoachError: the cluster refuses
         """

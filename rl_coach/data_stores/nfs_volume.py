@@ -8,12 +8,12 @@ Manifest = dict[str, Any]
 
 
 def volume(name: str, server: str, path: str, size: str, claim: str, namespace: str) -> Manifest:
-    """The volume of an NFS export, kept for one claim; its data outlives it.
+    """The volume of an NFS export, reserved for one claim. Its data stays when the volume is deleted.
 
     :param server: host of the export
     :param path: the exported path
-    :param size: such as ``10Gi``
-    :param claim: name of the claim in ``namespace``
+    :param size: the size, such as ``10Gi``
+    :param claim: the name of the claim in ``namespace``
     """
     spec = {
         "capacity": {"storage": size},
@@ -27,9 +27,9 @@ def volume(name: str, server: str, path: str, size: str, claim: str, namespace: 
 
 
 def claim(name: str, size: str, storage_class: str = "", volume_name: str = "") -> Manifest:
-    """A claim that many pods write to.
+    """A claim for volumes that many pods write to.
 
-    :param storage_class: the class that makes the volume; empty binds ``volume_name``
+    :param storage_class: the storage class that creates the volume; empty binds ``volume_name``
     """
     spec: Manifest = {
         "accessModes": ["ReadWriteMany"],
@@ -42,5 +42,5 @@ def claim(name: str, size: str, storage_class: str = "", volume_name: str = "") 
 
 
 def with_metadata(manifest: Manifest, more: Mapping[str, Any]) -> Manifest:
-    """A manifest with more in its metadata."""
+    """A manifest with further metadata."""
     return {**manifest, "metadata": {**manifest["metadata"], **more}}

@@ -1,4 +1,4 @@
-"""Documents of a run in the Redis that its experience goes through."""
+"""A data store in the Redis that also transports the run's experience."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class RedisDataStoreParameters(DataStoreParameters):
     """Settings of a store in Redis.
 
     :param ds_params: kind of store and orchestrator
-    :param redis_address: the host; empty for this one
+    :param redis_address: the host; empty for this machine
     :param redis_port: its port
-    :param redis_channel: the run's id, part of the keys; a new one if not given
+    :param redis_channel: the run's id, part of the keys; None makes a new id
     """
 
     def __init__(
@@ -33,10 +33,10 @@ class RedisDataStoreParameters(DataStoreParameters):
 
 
 class RedisDataStore(DataStore):
-    """See the module.
+    """Stores documents in Redis, one key for each.
 
     :param params: location of Redis
-    :param connection: the connection to use; a new one if not given
+    :param connection: the connection to use; None opens a new one
     """
 
     params: RedisDataStoreParameters
@@ -48,7 +48,7 @@ class RedisDataStore(DataStore):
 
     @property
     def connection(self) -> Connection:
-        """The connection, made when it is first needed."""
+        """The connection, opened at its first use."""
         if self._connection is None:
             self._connection = Connection(
                 f"redis://{self.params.redis_address or 'localhost'}:{self.params.redis_port}", None
@@ -62,7 +62,7 @@ class RedisDataStore(DataStore):
         return self.params
 
     def undeploy(self) -> bool:
-        """Take the documents away. :return: False if Redis cannot be reached"""
+        """Delete the documents. :return: False if Redis cannot be reached"""
         names = [self._keys.document(name) for name in self.documents]
         try:
             self.connection.client.unlink(*names)
@@ -72,8 +72,10 @@ class RedisDataStore(DataStore):
 
     def put(self, name: str, content: bytes) -> None:
         try:
+            # SET is atomic: a worker reads the old document or the whole new one.
             self.connection.client.set(self._keys.document(name), content)
         except self.connection.errors as error:
+            # An OSError means to callers that the failure is temporary.
             raise ConnectionError(reason_of(error)) from error
 
     def get(self, name: str) -> bytes | None:
@@ -87,15 +89,16 @@ class RedisDataStore(DataStore):
     ) -> None:
         """Give a graph the newest policy.
 
-        :param require_new_policy: not used: there is one policy, the newest
-        :param timeout: seconds to wait for one; 0 without end
+        :param require_new_policy: not used, because Redis holds only the newest policy
+        :param timeout: seconds to wait for a policy; 0 waits without end
         """
+        # Coach 1.0.1 waits without end for 0, the base class for a negative time.
         super().load_policy(graph_manager, timeout or -1)
 
     def end_of_policies(self) -> bool:
         """True if the trainer has said that the run is over.
 
-        :raises OSError: Redis cannot be asked now
+        :raises OSError: Redis cannot be reached; a later call may succeed
         """
         try:
             state = RunState.read(self.connection.client.get(self._keys.state))

@@ -1,4 +1,4 @@
-"""A data store in a bucket of S3, Amazon's or any other that speaks its protocol."""
+"""A data store in a bucket of Amazon S3 or another service with the same protocol."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rl_coach.utils import CoachError
 
 CONNECT_SECONDS, READ_SECONDS, ATTEMPTS = 4, 60, 2
 SERVER_ERROR = 500
-_BEING_WRITTEN = (".tmp", ".saving-")  # end of a file's name, beginning of a directory's
+_BEING_WRITTEN = (".tmp", ".saving-")  # suffix of unfinished files, prefix of unfinished directories
 
 
 class S3DataStoreParameters(DataStoreParameters):
@@ -24,7 +24,7 @@ class S3DataStoreParameters(DataStoreParameters):
     :param ds_params: kind of store, and the orchestrator
     :param creds_file: an AWS credentials file; None uses the standard chain: environment, ``~/.aws``, the role of the
         machine or pod
-    :param end_point: URL of the service; None is Amazon's
+    :param end_point: URL of the service; None uses Amazon S3
     :param bucket_name: the bucket, which must exist
     :param checkpoint_dir: local directory of the checkpoints
     :param expt_dir: local directory of the experiment
@@ -51,7 +51,7 @@ class S3DataStoreParameters(DataStoreParameters):
 
 
 class S3DataStore(CheckpointDataStore):
-    """A bucket. Objects appear whole, so readers see the one before or all of the new one.
+    """A data store in a bucket. Objects are replaced atomically, so readers see the old or the whole new object.
 
     :param params: location of the bucket
     """
@@ -64,20 +64,20 @@ class S3DataStore(CheckpointDataStore):
         self._uploaded: dict[str, tuple[int, int]] = {}
 
     def deploy(self) -> bool:
-        """Check that the bucket is there and can be reached.
+        """Check that the bucket exists and can be reached.
 
-        :raises CoachError: it is not
+        :raises CoachError: the bucket does not exist, or cannot be reached
         """
         with self._refusals("reach"):
             self._client.head_bucket(Bucket=self.params.bucket_name)
         return True
 
     def get_info(self) -> str:
-        """The bucket and the beginning of its keys."""
+        """The bucket and the prefix of its keys."""
         return f"s3://{self.params.bucket_name}/{self.params.prefix}".rstrip("/")
 
     def undeploy(self) -> bool:
-        """Take the documents away and close the connection; the files of the experiment stay.
+        """Delete the documents and close the connection. The experiment's files stay in the bucket.
 
         :raises CoachError: the service refuses
         """
@@ -90,19 +90,19 @@ class S3DataStore(CheckpointDataStore):
         return True
 
     def put(self, name: str, content: bytes) -> None:
-        """Leave a document for all processes of the run.
+        """Store a document for all processes of the run.
 
         :raises CoachError: the service refuses
-        :raises OSError: it cannot be reached now
+        :raises OSError: the service cannot be reached; a later call may succeed
         """
         with self._refusals("write to"):
             self._client.put_object(Bucket=self.params.bucket_name, Key=self._key("store", name), Body=content)
 
     def get(self, name: str) -> bytes | None:
-        """The newest document of that name; None if there is none.
+        """The newest document of a name; None if it does not exist.
 
         :raises CoachError: the service refuses
-        :raises OSError: it cannot be reached now
+        :raises OSError: the service cannot be reached; a later call may succeed
         """
         with self._refusals("read from"):
             try:
@@ -112,31 +112,35 @@ class S3DataStore(CheckpointDataStore):
             return answer["Body"].read()
 
     def save_to_store(self) -> None:
-        """Upload new files of the experiment's directory: the checkpoints, and then the file that names the newest one.
-        Files that were removed there are removed in the bucket too.
+        """Upload new files of the experiment's directory: first the checkpoints, then the file that names the newest.
+        Files that were removed locally are removed from the bucket, too.
 
         :raises CoachError: the service refuses
-        :raises OSError: it cannot be reached now
+        :raises OSError: the service cannot be reached; a later call may succeed
         """
         root = self._root
         found = {path.relative_to(root).as_posix(): path for path in _whole_files(root)}
         with self._refusals("write to"):
+            # Names with a dot come last: the state file may name a checkpoint only after all its files are uploaded.
             for name in sorted(found, key=lambda name: (pathlib.Path(name).name.startswith("."), name)):
                 self._upload(name, found[name])
+            # Delete after the uploads: only now the state file in the bucket does not name the deleted checkpoints.
             for name in set(self._uploaded) - set(found):
                 self._client.delete_object(Bucket=self.params.bucket_name, Key=self._key("files", name))
                 del self._uploaded[name]
 
     def load_from_store(self) -> None:
-        """Download the files that the directory lacks, or has with another size or an older date.
+        """Download files that are missing locally, or have another size or an older date here.
 
         :raises CoachError: the service refuses
         """
         root = self._root
         with self._refusals("read from"):
+            # The state file comes last here, too: a local reader must not find the name of an incomplete checkpoint.
             listed = sorted(self._listed(), key=lambda one: (pathlib.Path(one[0]).name.startswith("."), one[0]))
             for name, size, changed in listed:
                 path = root / name
+                # A file that was downloaded before is newer than its object in the bucket.
                 if path.exists() and path.stat().st_size == size and path.stat().st_mtime >= changed:
                     continue
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -146,7 +150,7 @@ class S3DataStore(CheckpointDataStore):
                         file.write(chunk)
 
     def setup_checkpoint_dir(self, crd: str | None = None) -> None:
-        """Bring the checkpoints that training starts from into the bucket."""
+        """Upload the checkpoints that training starts from."""
         if crd is None:
             return
         with self._refusals("write to"):
@@ -163,18 +167,19 @@ class S3DataStore(CheckpointDataStore):
 
     @property
     def _root(self) -> pathlib.Path:
-        """The directory that is brought into the bucket: the experiment's, with its checkpoints."""
+        """The uploaded directory: the experiment's directory with its checkpoints."""
         return pathlib.Path(self.params.expt_dir or self._checkpoints)
 
     def _upload(self, name: str, path: pathlib.Path) -> None:
         try:
             status = path.stat()
             stamp = status.st_size, status.st_mtime_ns
+            # Without this check each save would transfer all checkpoints again.
             if self._uploaded.get(name) != stamp:
                 self._client.upload_file(str(path), self.params.bucket_name, self._key("files", name))
                 self._uploaded[name] = stamp
         except FileNotFoundError:
-            return  # an old checkpoint that was removed meanwhile
+            return  # an old checkpoint was removed meanwhile
 
     def _listed(self) -> Iterator[tuple[str, int, float]]:
         """(name, size in bytes, time of the last change) of all files in the bucket."""
@@ -198,7 +203,7 @@ class S3DataStore(CheckpointDataStore):
 
     @contextlib.contextmanager
     def _refusals(self, action: str) -> Iterator[None]:
-        """Errors of the service as one line that names the bucket: those that may pass as ConnectionError."""
+        """Turn errors of the service into one line that names the bucket. Temporary errors become ConnectionError."""
         from boto3.exceptions import Boto3Error, S3UploadFailedError
         from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
         from botocore.exceptions import ConnectionError as NoConnection
@@ -207,11 +212,12 @@ class S3DataStore(CheckpointDataStore):
         try:
             yield
         except (BotoCoreError, Boto3Error, ClientError) as error:
-            # an upload hides the service's answer behind an error of its own
+            # an upload wraps the service's error in its own
             cause = error.__context__ if isinstance(error, S3UploadFailedError) else error
             status = 0
             if isinstance(cause, ClientError):
                 status = cause.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+            # Errors of the network and of the server (5xx) are temporary: the trainer continues and tries again later.
             may_pass = isinstance(cause, (HTTPClientError, NoConnection)) or status >= SERVER_ERROR
             raise (ConnectionError if may_pass else CoachError)(_line(action, where, error)) from error
 
@@ -239,7 +245,7 @@ def _connect(params: S3DataStoreParameters) -> Any:
         connect_timeout=CONNECT_SECONDS, read_timeout=READ_SECONDS, retries={"max_attempts": ATTEMPTS},
         request_checksum_calculation="when_required", response_checksum_validation="when_required",
     )  # fmt: skip
-    # services other than Amazon's ignore the region, but signatures name one
+    # signatures need a region, although services other than Amazon's ignore it
     region = session.get_config_variable("region") or "us-east-1"
     return boto3.Session(botocore_session=session, region_name=region).client(
         "s3", endpoint_url=params.end_point, config=config
@@ -247,7 +253,7 @@ def _connect(params: S3DataStoreParameters) -> Any:
 
 
 def _whole_files(root: pathlib.Path) -> Iterator[pathlib.Path]:
-    """The files below a directory that nobody is writing."""
+    """The complete files below a directory."""
     for path in sorted(root.rglob("*")):
         names = path.relative_to(root).parts
         is_partial = any(name.endswith(_BEING_WRITTEN[0]) or name.startswith(_BEING_WRITTEN[1]) for name in names)

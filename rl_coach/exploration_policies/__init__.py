@@ -1,1 +1,1 @@
-"""Exploration policies: from the outputs of an agent's networks to actions, exploring or not."""
+"""Exploration policies: they choose actions from the outputs of an agent's networks."""

@@ -20,7 +20,7 @@ class AdditiveNoiseParameters(ExplorationParameters):
     :ivar noise_schedule: the standard deviation in training
     :ivar evaluation_noise: the standard deviation in evaluation; 0 gives the mean
     :ivar noise_as_percentage_from_action_space: the deviations are shares of the action space's range (0.1 is a tenth
-        of it), not absolute. An element without two finite bounds has the range 1
+        of it), not absolute. The range of an element without two finite bounds counts as 1
     """
 
     constraints = {
@@ -62,7 +62,7 @@ class NoiseLevel(ContinuousActionExplorationPolicy):
         return self.evaluation_noise if self.phase == RunPhase.TEST else self.noise_schedule.current_value
 
     def _mean_and_noise(self, action_values: Any) -> tuple[np.ndarray, Any]:
-        """The mean and the standard deviation to draw the next action with; the schedule takes a step in TRAIN."""
+        """The mean and the standard deviation of the next draw. In TRAIN, the schedule advances by a step."""
         mean, std = self._mean_and_std(action_values)
         if std is None or self.phase == RunPhase.TEST:
             std = self._scaled_to_space(self._current_noise())
@@ -71,7 +71,8 @@ class NoiseLevel(ContinuousActionExplorationPolicy):
         return mean, std
 
     def _levels(self, count: int) -> np.ndarray:
-        """[N], the scheduled noise of the next ``count`` actions, which the schedule passes in TRAIN."""
+        """[N], the scheduled noise of the next ``count`` actions. In TRAIN, the schedule advances by ``count``
+        steps."""
         schedule = self.noise_schedule
         if self.phase != RunPhase.TRAIN:
             return np.full(count, self._current_noise())

@@ -36,7 +36,7 @@ class BoltzmannParameters(ExplorationParameters):
 
 
 class Boltzmann(DiscreteActionExplorationPolicy):
-    """An action drawn with probabilities proportional to exp(Q(s, a) / temperature), in every phase.
+    """Draws an action with probabilities proportional to exp(Q(s, a) / temperature), in every phase.
 
     :param action_space: discrete
     :param temperature_schedule: towards 0 the policy becomes greedy, towards infinity uniform
@@ -55,7 +55,7 @@ class Boltzmann(DiscreteActionExplorationPolicy):
         values = np.asarray(action_values, dtype=np.float64).reshape(-1)
         highest = values.max() if action_mask is None else values[allowed_actions(action_mask)].max()
         temperature = max(self.temperature_schedule.current_value, COLDEST)
-        # no exponent lies above 0, so that nothing overflows; those of masked actions do not count
+        # no exponent is above 0, so that nothing overflows; masked actions get no weight below
         weights = np.exp(np.minimum((values - highest) / temperature, 0.0))
         if self.phase == RunPhase.TRAIN:
             self.temperature_schedule.step()

@@ -1,4 +1,4 @@
-"""Exploration with one of several Q heads, which is drawn for each episode."""
+"""Exploration with one of several Q heads; each episode draws its head."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rl_coach.utilities.requirements import FRACTION, whole
 
 
 class BootstrappedParameters(EGreedyParameters):
-    """Parameters of bootstrapped exploration: a single Q head an episode, with epsilon-greedy actions.
+    """Parameters of bootstrapped exploration: one Q head chooses the actions of an episode, epsilon-greedily.
 
     :ivar architecture_num_q_heads: number of Q heads of the network
     :ivar bootstrapped_data_sharing_probability: the probability that a head learns from a transition; 1 shares all
@@ -33,13 +33,13 @@ class BootstrappedParameters(EGreedyParameters):
 
 
 class Bootstrapped(EGreedy):
-    """Deep exploration (Osband et al. 2016, "Deep Exploration via Bootstrapped DQN", algorithm 1): in training the
-    actions of an episode are those of one head, which ``select_head`` draws; otherwise the heads vote.
+    """Deep exploration (Osband et al. 2016, "Deep Exploration via Bootstrapped DQN", algorithm 1): in training, the
+    head that ``select_head`` drew chooses all actions of an episode; in other phases the heads vote.
 
     :param action_space: discrete
     :param architecture_num_q_heads: number of Q heads of the network
     :ivar selected_head: the head of this episode
-    :ivar last_action_values: [A], the values that the last action was chosen by; None if it was random
+    :ivar last_action_values: [A], the values behind the last action; None if it was random
     """
 
     episode_attributes = ("selected_head", "current_random_value")
@@ -62,7 +62,7 @@ class Bootstrapped(EGreedy):
         self.last_action_values: Any = None
 
     def select_head(self) -> None:
-        """Draw the head to act with from here on."""
+        """Draw the head that chooses the next actions."""
         self.selected_head = int(self.rng.integers(self.num_heads))
 
     def get_action(self, action_values: Any, action_mask: np.ndarray | None = None) -> Any:

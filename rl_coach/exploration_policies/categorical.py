@@ -34,7 +34,7 @@ def categorical_or(continuous: ExplorationParameters) -> dict[type[ActionSpace],
 
 
 class Categorical(DiscreteActionExplorationPolicy):
-    """In training, an action drawn by the probabilities that the agent gives; in other phases the most probable one.
+    """Draws an action with the agent's probabilities in training; takes the most probable action in other phases.
 
     :param action_space: discrete
     """
@@ -49,7 +49,7 @@ class Categorical(DiscreteActionExplorationPolicy):
         super().__init__(action_space)
 
     def get_action(self, action_values: Any, action_mask: np.ndarray | None = None) -> ActionAndProbabilities:
-        """:param action_values: [A] probabilities, or [K, M] of each part; the action is [K] then"""
+        """:param action_values: [A] probabilities; or [K, M] for an action of K parts, then the action is [K]"""
         if np.ndim(action_values) == 2 and isinstance(self.action_space, MultiDiscreteActionSpace):
             masks = None if action_mask is None else action_mask[None]
             return self._action_in_parts(np.asarray(action_values)[None], masks)

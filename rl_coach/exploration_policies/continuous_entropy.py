@@ -12,5 +12,5 @@ class ContinuousEntropyParameters(AdditiveNoiseParameters):
 
 
 class ContinuousEntropy(AdditiveNoise):
-    """As ``AdditiveNoise``, for agents that give a standard deviation with the mean and are rewarded for entropy: in
-    training the noise is theirs."""
+    """``AdditiveNoise`` for agents that predict a standard deviation with the mean. Their loss rewards entropy.
+    Training uses the predicted deviation."""

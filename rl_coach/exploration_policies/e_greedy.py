@@ -104,9 +104,8 @@ class EGreedy(ExplorationPolicy):
 
     def get_action(self, action_values: Any, action_mask: np.ndarray | None = None) -> Any:
         """:param action_values: [A] values or the continuous policy's input; None if the action will be random
-        :return: discrete: the action and the probabilities [A] that it was chosen by, those of a random choice or
-            one-hot for the best action, or the mixture of both if it ``tells_all_probabilities``; continuous: the
-            action
+        :return: discrete: the action and the probabilities [A] that it was drawn with: the random choice's, or one-hot
+            for the best action, or a mixture of both if it ``tells_all_probabilities``; continuous: the action
         """
         action: Any
         if not self.requires_action_values():
@@ -128,7 +127,7 @@ class EGreedy(ExplorationPolicy):
     def get_actions(
         self, action_values: Callable[[], Any], count: int, action_masks: np.ndarray | None = None
     ) -> np.ndarray:
-        """The random numbers are those that ``count`` calls of ``get_action`` would draw."""
+        """Draws the same random numbers as ``count`` calls of ``get_action``."""
         actions, values = np.zeros(count, np.int64), None
         best, is_tied = actions, actions
         for row in range(count):
@@ -139,7 +138,7 @@ class EGreedy(ExplorationPolicy):
                 if values is None:
                     values = np.asarray(action_values())
                     best, is_tied = best_and_tied(values, action_masks)
-                # only a tie draws a number
+                # only a tie needs a random number
                 actions[row] = best_action(values[row], self.rng, mask)[0] if is_tied[row] else best[row]
             self.step_epsilon()
         return actions

@@ -27,39 +27,39 @@ ActionAndProbabilities = tuple[int, np.ndarray]
 OVERRIDES = OverrideTable(
     {"action_choice": ("get_action",), "draws_by_probabilities": ("get_action",), "get_actions": ("get_action",)}
 )
-"""A policy that chooses in a way of its own must say itself how it is deployed and what it draws by."""
+"""A policy that overrides ``get_action`` must also define how it is deployed and whether it draws by probabilities."""
 
 _ALLOWED = frozenset({
     "action_choice", "advance", "get_control_param", "get_schedules", "get_state", "reset", "resume", "seed",
     "set_state", "set_worker", "suspend", "take_schedules",
 })  # fmt: skip
-"""The methods that a user may override without another ``action_choice``: they do not choose."""
+"""The methods that a user may override without a new ``action_choice``, because they do not choose actions."""
 
 
 def choice_override(policy: Any) -> str | None:
-    """The override, ``Class.method``, by which a user's policy may choose in another way than its ``action_choice``
-    says; None if there is none."""
+    """The user's override, ``Class.method``, that may make a policy choose otherwise than its ``action_choice``; None
+    without such an override."""
     return why_not_on_fast_path(policy, _ALLOWED, "action_choice")
 
 
 def deployed_choice(policy: ExplorationPolicy) -> ActionChoice | None:
-    """A deployed policy's choice from the agent's predictions, without exploration; None if it needs ``policy``."""
+    """The rule by which a deployed policy chooses without exploration; None if it cannot choose without ``policy``."""
     chooses_otherwise = choice_override(policy) is not None or OVERRIDES.is_replaced(policy, "action_choice")
     return None if chooses_otherwise else policy.action_choice()
 
 
 def draws_by_probabilities(policy: ExplorationPolicy) -> bool:
-    """True if the policy takes the agent's predictions for probabilities."""
+    """True if the policy treats the agent's predictions as probabilities."""
     return policy.draws_by_probabilities and not OVERRIDES.is_replaced(policy, "draws_by_probabilities")
 
 
 def chooses_in_columns(policy: ExplorationPolicy) -> bool:
-    """True if ``get_actions`` of Coach's class of a policy chooses as its ``get_action`` does."""
+    """True if ``get_actions`` of the policy's class in Coach chooses the same actions as its ``get_action``."""
     return policy.acts_in_columns and not OVERRIDES.is_replaced(coachs_class(type(policy)), "get_actions")
 
 
 def fitting_exploration(parameters: Any, action_space: ActionSpace) -> Any:
-    """Those of an agent's ``ExplorationParameters`` that are for an action space; None if none are.
+    """The ``ExplorationParameters`` of an agent that fit an action space; None if no parameters fit.
 
     :param parameters: ``ExplorationParameters``, or a dict of them by the class of the action space
     """
@@ -108,15 +108,16 @@ class ExplorationPolicy(KeepsEpisodeState):
     :cvar own_state: the entries of ``get_state`` that belong to this process: random draws, and the episode in progress
     :ivar phase: phase of the run; many policies explore in TRAIN and choose the best action in TEST
     :ivar rng: generator of all its random draws
-    :ivar tells_all_probabilities: an action comes with the probabilities of the whole policy. Otherwise a policy that
+    :ivar tells_all_probabilities: ``get_action`` returns the probabilities of the whole policy. If False, a policy that
         chooses in two ways, such as ``EGreedy``, gives the probabilities of the way that it took
-    :cvar draws_by_probabilities: it takes the agent's predictions for probabilities, which values of actions are not
-    :cvar draws_from_features: it chooses by the features of the policy's last layer, which follow the mean
+    :cvar draws_by_probabilities: it treats the agent's predictions as probabilities, not as values of actions
+    :cvar draws_from_features: it also needs the features of the policy's last layer; they follow the mean in the
+        predictions
     :cvar acts_in_columns: ``get_actions`` chooses for many actors in one pass
-    :cvar num_heads: the Q heads whose values it is asked with
+    :cvar num_heads: number of Q heads that give it values
     :cvar supported_actions: the classes of action spaces that it explores
-    :cvar advice_on_actions: what to do where the action space is of another class
-    :raises CoachError: it is
+    :cvar advice_on_actions: advice in the error for an action space of another class
+    :raises CoachError: the action space is of another class
     """
 
     supported_actions: tuple[type, ...] = (Space,)
@@ -166,18 +167,18 @@ class ExplorationPolicy(KeepsEpisodeState):
         raise NotImplementedError(f"{type(self).__name__} chooses one action at a time")
 
     def advance(self, steps: int) -> None:
-        """Move schedules on by steps that were played elsewhere; ``get_action`` moves them on by its own."""
+        """Move schedules forward by steps that another process played. For its own steps, ``get_action`` does so."""
 
     def set_worker(self, index: int, num_workers: int) -> None:
-        """Explore as one of several workers, for a policy by which each of them explores in another way. It is no part
-        of the state: the policies that a worker receives do not change it.
+        """Explore as one of several workers, for policies that explore differently in each. The index is not part of
+        the state: a policy that arrives from the trainer does not change it.
 
         :param index: from 0 to ``num_workers`` - 1
         """
 
     def action_choice(self) -> ActionChoice | None:
-        """A deployed policy's choice from the agent's predictions, without exploration; None if it needs this
-        policy. Call ``deployed_choice``, which knows whether a subclass chooses in another way."""
+        """The rule by which a deployed policy chooses without exploration; None if it cannot choose without this
+        policy. Call ``deployed_choice`` instead, which checks that no subclass overrides the choice."""
         return None
 
     def change_phase(self, phase: RunPhase) -> None:
@@ -193,7 +194,7 @@ class ExplorationPolicy(KeepsEpisodeState):
         return 0
 
     def get_state(self) -> dict[str, Any]:
-        """State that must be kept to continue exactly."""
+        """The state that a checkpoint must hold to continue exactly."""
         return {"rng": self.rng.bit_generator.state}
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -211,18 +212,18 @@ class ExplorationPolicy(KeepsEpisodeState):
             ) from error
 
     def get_schedules(self) -> dict[str, Any]:
-        """The part of the state that advances with the run's steps, wherever they are played."""
+        """The part of the state that advances with the run's steps, whichever process plays them."""
         return {name: value for name, value in self.get_state().items() if name not in self.own_state}
 
     def take_schedules(self, schedules: dict[str, Any]) -> None:
-        """Set the schedules to those of another process, from its ``get_schedules``."""
+        """Set the schedules to the state that ``get_schedules`` of another process returned."""
         self.set_state({**self.get_state(), **schedules})
 
     def _restore(self, state: dict[str, Any]) -> None:
         self.rng.bit_generator.state = state["rng"]  # in place: several actors may share the generator
 
     def _refuse(self, reason: str) -> CoachError:
-        """The error that says why the action space does not suit; ``reason`` ends with what to do."""
+        """The error that says why the action space is refused; ``reason`` ends with what to do."""
         return CoachError(f"{type(self).__name__} cannot explore {self.action_space}: {reason}")
 
 

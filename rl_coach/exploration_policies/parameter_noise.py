@@ -12,12 +12,12 @@ from rl_coach.utils import CoachError, short_dynamic_import
 
 
 class ParameterNoiseParameters(ExplorationParameters):
-    """Noisy networks, for agents whose update rule does not need the policy that played, because the noise is drawn
-    again.
+    """Noisy networks. The noise is drawn again for an update, so the agent's update rule must not need the policy that
+    played.
 
     :param agent_params: the agent's parameters, its networks already set
-    :raises CoachError: ``supports_parameter_noise`` of its algorithm is False
-    :ivar network_params: the networks whose dense layers become noisy, by name
+    :raises CoachError: its algorithm has ``supports_parameter_noise = False``
+    :ivar network_params: the networks that get noisy dense layers, by name
     """
 
     path = "rl_coach.exploration_policies.parameter_noise:ParameterNoise"
@@ -33,8 +33,8 @@ class ParameterNoiseParameters(ExplorationParameters):
 
 
 class ParameterNoise(Greedy):
-    """The best action of networks whose dense layers have learned noise (Fortunato et al. 2018, "Noisy Networks for
-    Exploration").
+    """Takes the best action of networks with learned noise in their dense layers (Fortunato et al. 2018, "Noisy
+    Networks for Exploration").
 
     Building the policy sets the dense layers in the networks' parameters, so it is built before the networks.
 

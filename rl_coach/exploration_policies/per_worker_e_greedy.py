@@ -1,4 +1,4 @@
-"""Epsilon-greedy exploration with an epsilon of its own for each worker (Horgan et al. 2018, "Distributed prioritized
+"""Epsilon-greedy exploration with a different epsilon for each worker (Horgan et al. 2018, "Distributed prioritized
 experience replay", section 4.1)."""
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class PerWorkerEGreedyParameters(EGreedyParameters):
 
 
 class PerWorkerEGreedy(EGreedy):
-    """``EGreedy`` whose epsilon is epsilon^(1 + alpha i / (N - 1)) in worker i of N, from 0. Where one process plays,
-    it is worker 0 of one, with epsilon itself. Evaluation has the same epsilon everywhere.
+    """``EGreedy`` that uses epsilon^(1 + alpha i / (N - 1)) in worker i = 0 … N - 1. A single process counts as worker
+    0 and uses epsilon itself. Evaluation has the same epsilon everywhere.
 
     :param action_space: discrete or a box
     :param epsilon_schedule: the probability of worker 0 in training; 0 is greedy, 1 is random

@@ -1,4 +1,4 @@
-"""Explores by noise that is a function of the state, the same one for a while, so that actions stay smooth."""
+"""Explores with noise that is a function of the state. The function stays the same for a while: actions are smooth."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class StateDependentNoiseParameters(ExplorationParameters):
     """Generalised state-dependent exploration (gSDE), for PPO, actor-critic, soft actor-critic, TD3 and DDPG.
 
     :param agent_params: the agent's parameters, its networks already set
-    :ivar steps_between_draws: number of steps for which a function of the state is kept; 1 is independent noise; None
-        keeps it for an episode
-    :ivar scale: deviation of the function's weights if the agent does not learn it (TD3, DDPG), in units of the
-        action; 0 does not explore
+    :ivar steps_between_draws: steps until a new function of the state is drawn; 1 is independent noise; None draws one
+        for each episode
+    :ivar scale: standard deviation of the function's weights if the agent does not learn it (TD3, DDPG), in units of
+        the action; 0 does not explore
     :ivar network_params: the networks; their policy computes the features that the noise depends on
     """
 
@@ -43,7 +43,7 @@ class StateDependentNoise(ContinuousActionExplorationPolicy):
     Building the policy sets ``state_dependent_noise`` in the parameters of the heads, so it comes before the networks.
 
     :param action_space: a box
-    :param steps_between_draws: number of steps for which E is kept; None for an episode
+    :param steps_between_draws: steps until E is drawn again; None draws it for each episode
     :param scale: deviation of E's elements if the head learns none
     :param network_params: the networks by name
     """
@@ -70,7 +70,7 @@ class StateDependentNoise(ContinuousActionExplorationPolicy):
         able = [head for head in heads if hasattr(head, "state_dependent_noise")]
         if not able:
             raise CoachError(
-                "state-dependent noise needs a policy whose head has state_dependent_noise, such as those of PPO, "
+                "state-dependent noise needs a policy head with state_dependent_noise, as in PPO, "
                 "actor-critic, soft actor-critic, TD3 and DDPG: choose one of these agents, or another exploration"
             )
         for head in able:
@@ -82,7 +82,7 @@ class StateDependentNoise(ContinuousActionExplorationPolicy):
     def get_action(self, action_values: Any, action_mask: np.ndarray | None = None) -> np.ndarray:
         """:param action_values: the mean [A], the features [F], and the learned scales [F * A], if there are any"""
         mean, features, *scales = (np.asarray(value, np.float32) for value in action_values)
-        mean = mean.astype(np.float64)  # as heatup's actions are, beside which a memory holds these
+        mean = mean.astype(np.float64)  # memories hold these next to heatup's actions, which are float64
         if self.phase != RunPhase.TRAIN:
             return mean
         is_over = self.steps_between_draws is not None and self._steps >= self.steps_between_draws

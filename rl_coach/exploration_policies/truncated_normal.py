@@ -81,11 +81,11 @@ class TruncatedNormal(NoiseLevel):
         if std <= 0:
             return min(max(mean, low), high)
         drawn = mean + std * truncated_standard_normal((low - mean) / std, (high - mean) / std, self.rng)
-        return min(max(drawn, low), high)  # rounding may carry it past a bound
+        return min(max(drawn, low), high)  # rounding may move it past a bound
 
 
 def truncated_standard_normal(low: float, high: float, rng: np.random.Generator) -> float:
-    """A draw from the standard normal distribution between two bounds, exact however far out they are.
+    """A draw from the standard normal distribution between two bounds, exact even for bounds far in the tail.
 
     Rejection sampling from the proposal that fits: the normal itself, a uniform, or the tail's exponential
     (Robert 1995, "Simulation of truncated normal variables").

@@ -1,4 +1,4 @@
-"""Exploration of actions about which several Q heads disagree."""
+"""Explores actions to which several Q heads give different values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rl_coach.utilities.requirements import FRACTION, number, whole
 
 
 class UCBParameters(EGreedyParameters):
-    """Optimism by the disagreement of Q heads, with epsilon-greedy actions.
+    """Prefers actions that the Q heads disagree about; a random action with probability epsilon.
 
     :ivar architecture_num_q_heads: number of Q heads of the network
     :ivar bootstrapped_data_sharing_probability: the probability that a head learns from a transition; 1 shares all
@@ -51,7 +51,7 @@ class UCB(EGreedy):
     :param architecture_num_q_heads: number of Q heads of the network
     :param lamb: weight of the standard deviation over the heads; 0 uses the mean alone
     :ivar std: [A], the heads' standard deviation at the last action that was not random
-    :ivar last_action_values: [A], the values that this action was chosen by
+    :ivar last_action_values: [A], the values behind this action
     """
 
     supported_actions: tuple[type, ...] = (DiscreteActionSpace,)
@@ -73,7 +73,7 @@ class UCB(EGreedy):
         self.last_action_values: Any = None
 
     def select_head(self) -> None:
-        """All heads count at every step: there is none to select."""
+        """Do nothing: all heads count at every step."""
 
     def get_action(self, action_values: Any, action_mask: np.ndarray | None = None) -> Any:
         """:param action_values: [heads, A], or None if the action will be random"""

@@ -14,7 +14,7 @@ from rl_coach.utils import CoachError
 class Filter(KeepsEpisodeState):
     """Base of all filters, which change observations, rewards or actions.
 
-    :param name: tells the filter's state apart from that of others
+    :param name: name under which the filter's state is kept
     """
 
     def __init__(self, name: str | None = None):
@@ -26,11 +26,11 @@ class Filter(KeepsEpisodeState):
 
     @property
     def remembers_episode(self) -> bool:
-        """True if the filter keeps something of the episode in progress: then it has a ``reset`` to forget it."""
+        """True if the filter remembers the episode in progress: it defines ``reset``, which forgets it."""
         return type(self).reset is not KeepsEpisodeState.reset
 
     def filter(self, *args: Any, **kwargs: Any) -> Any:
-        """Output for an input; each kind of filter defines both.
+        """The filtered value. Each kind of filter defines its arguments and its result.
 
         Filters of observations and rewards have the argument ``update_internal_state``: whether a filter with
         statistics or a history updates them.
@@ -47,7 +47,7 @@ class Filter(KeepsEpisodeState):
 
     def take_gathered(self) -> State:
         """Statistics gathered since the last call, for ``merge_gathered`` in another process; the first call
-        begins. Empty for a filter without statistics that can be added up."""
+        starts the gathering. Empty for a filter without statistics that can be added up."""
         return {}
 
     def merge_gathered(self, gathered: State) -> None:
@@ -77,7 +77,7 @@ class Filter(KeepsEpisodeState):
             write_data(pathlib.Path(checkpoint_dir) / f"{checkpoint_prefix}.npz", state)
 
     def restore_state_from_checkpoint(self, checkpoint_dir: str, checkpoint_prefix: Union[int, str]) -> None:
-        """Read what ``save_state_to_checkpoint`` wrote.
+        """Restore the state from the file that ``save_state_to_checkpoint`` wrote.
 
         :raises CoachError: the file is missing, damaged or of another filter
         """

@@ -28,7 +28,7 @@ _RANDOM_STATE = "_rng"
 
 
 def describe_input_filter(chain: InputFilter) -> list[Description]:
-    """The observation filters in the order that they are applied. Those of rewards are of no use once trained.
+    """The observation filters in the order in which they are applied. A trained policy needs no reward filters.
 
     :raises CoachError: a filter cannot be described
     """
@@ -61,15 +61,15 @@ def describe_space(space: spaces.Space) -> Description:
 class DescriptionReader:
     """Reader that creates filters and spaces from their descriptions.
 
-    :param allowed_modules: modules, besides ``rl_coach.filters``, whose filters may be built (with all below them);
-        building one imports its module
+    :param allowed_modules: names of modules that may define filters, besides ``rl_coach.filters``; their submodules
+        are allowed as well. Building a filter imports its module
     """
 
     def __init__(self, allowed_modules: Iterable[str] = ()):
         self._allowed = (*_OWN_MODULES, *allowed_modules)
 
     def input_filter(self, descriptions: Sequence[Description], observation_spaces: Mapping[str, Any]) -> InputFilter:
-        """The chain, its filters in the state in which they were described.
+        """The chain of filters, each with the state that was described.
 
         :param observation_spaces: spaces of the inputs, by name
         :raises CoachError: a filter is not allowed, or does not fit the spaces
@@ -98,9 +98,9 @@ class DescriptionReader:
         return chain
 
     def space(self, description: Description) -> Any:
-        """The space.
+        """The space that a description describes.
 
-        :raises CoachError: there is no such space, or it is too large
+        :raises CoachError: ``rl_coach.spaces`` has no class of this name, or the space is too large
         """
         cls = getattr(spaces, description["class"], None)
         if not (isinstance(cls, type) and issubclass(cls, spaces.Space)):
@@ -119,7 +119,7 @@ class DescriptionReader:
     def _named(self, path: str) -> Any:
         """The class ``module:Outer.Inner``, if it is defined in an allowed module.
 
-        :raises CoachError: it is not, or there is no such class
+        :raises CoachError: the module is not allowed, or has no class of this name
         """
         module_name, _, name = path.partition(":")
         if not any(module_name == allowed or module_name.startswith(f"{allowed}.") for allowed in self._allowed):

@@ -31,7 +31,7 @@ OVERRIDES = OverrideTable({"is_empty": ("filter",)})
 
 
 def changes_nothing(chain: InputFilter | OutputFilter) -> bool:
-    """True if a chain returns what it gets: it holds no filters, and no subclass filters in a way of its own."""
+    """True if a chain returns what it gets: it holds no filters, and its class does not override ``filter``."""
     return chain.is_empty and not OVERRIDES.is_replaced(chain, "is_empty")
 
 
@@ -104,7 +104,7 @@ class _FilterChain(Filter):
     def merge_gathered(self, gathered: State) -> None:
         members = {"/".join(path): member for path, member in self._members()}
         if unknown := sorted(gathered.keys() - members.keys()):
-            raise CoachError(f"there is no filter '{unknown[0]}' whose statistics could be added to")
+            raise CoachError(f"there is no filter '{unknown[0]}' to add statistics to")
         for path, state in gathered.items():
             members[path].merge_gathered(state)
 
@@ -119,7 +119,7 @@ class _FilterChain(Filter):
         if unknown or missing:
             trouble = [f"'{path}' is only in the checkpoint" for path in unknown]
             trouble += [f"'{path}' is not in the checkpoint" for path in missing]
-            raise CoachError(f"the filters are not those of the checkpoint: {'; '.join(trouble)}")
+            raise CoachError(f"the filters differ from the checkpoint's: {'; '.join(trouble)}")
         for path, member_state in state.items():
             members[path].set_state(member_state)
 
@@ -194,7 +194,7 @@ class OutputFilter(_FilterChain):
     def reverse_filter(self, action_info: ActionInfo) -> ActionInfo:
         """The agent's action for one of the environment's actions, for example of a recorded episode.
 
-        :raises CoachError: the environment has no such action, or no action of the agent results in it
+        :raises CoachError: the action is not one of the environment's, or no action of the agent results in it
         """
         if self.i_am_a_reference_filter:
             self._refuse()
@@ -225,7 +225,7 @@ class OutputFilter(_FilterChain):
     def remove_action_filter(self, filter_name: str) -> None:
         """Remove a filter.
 
-        :raises CoachError: there is none of this name
+        :raises CoachError: there is no action filter of this name
         """
         _named(self.action_filters, filter_name, "action filter")
         del self.action_filters[filter_name]
@@ -329,8 +329,8 @@ class InputFilter(_FilterChain):
         return filtered
 
     def filter_trained(self, state: dict[str, Any]) -> dict[str, Any]:
-        """Filter one state of an episode with statistics that training is through with: they stay as they are, and
-        only filters that remember the episode (a stack of frames, say) take the state in."""
+        """Filter one state of an episode of a trained policy. Statistics do not change; only filters that remember
+        the episode (a stack of frames, say) store the state."""
         filtered = dict(state)
         for name, filters in self.observation_filters.items():
             if name in filtered:
@@ -376,7 +376,7 @@ class InputFilter(_FilterChain):
         return space
 
     def get_filtered_reward_space(self, input_reward_space: RewardSpace) -> RewardSpace:
-        """The space of filtered rewards. The threshold of success stays that of unfiltered rewards."""
+        """The space of filtered rewards. Its success threshold still refers to unfiltered rewards."""
         if not self.reward_filters:
             return input_reward_space
         space = copy.deepcopy(input_reward_space)
@@ -410,7 +410,7 @@ class InputFilter(_FilterChain):
     def remove_observation_filter(self, observation_name: str, filter_name: str) -> None:
         """Remove one filter of an observation.
 
-        :raises CoachError: there is none of this name
+        :raises CoachError: there is no filter of this name, or the observation has no filters
         """
         filters = _named(self.observation_filters, observation_name, "filtered observation")
         _named(filters, filter_name, f"filter of the observation '{observation_name}'")
@@ -421,7 +421,7 @@ class InputFilter(_FilterChain):
     def remove_reward_filter(self, filter_name: str) -> None:
         """Remove one filter of the reward.
 
-        :raises CoachError: there is none of this name
+        :raises CoachError: there is no reward filter of this name
         """
         _named(self.reward_filters, filter_name, "reward filter")
         del self.reward_filters[filter_name]

@@ -24,10 +24,10 @@ Form = TypeVar("Form")
 class PureFilter:
     """A filter of observations as pure functions.
 
-    :param state: gives what the filter knows now, as arrays; empty for one that learns nothing
-    :param update: its state after a batch [B, ...], from the state before and the batch
-    :param apply: a filtered batch [B, ...], from the state and the batch
-    :param take: brings a state back into the filter
+    :param state: returns the filter's present statistics as arrays; empty for a filter that learns nothing
+    :param update: the statistics after a batch [B, ...], from the statistics before it and the batch
+    :param apply: the filtered batch [B, ...], from the statistics and a batch
+    :param take: stores statistics in the filter
     """
 
     state: Callable[[], Arrays]
@@ -37,14 +37,14 @@ class PureFilter:
 
 
 def stateless(apply: Callable[[Any], Any]) -> PureFilter:
-    """A filter that learns nothing. :param apply: a filtered batch of a batch"""
+    """A filter that learns nothing. :param apply: returns the filtered batch of a batch"""
     return PureFilter(dict, lambda state, batch: state, lambda state, batch: apply(batch), lambda state: None)
 
 
 class PureFilters:
-    """All filters of a chain, none of which remembers an episode; those of rewards learn nothing.
+    """All filters of a chain as pure functions. No filter may remember an episode; reward filters learn nothing.
 
-    :param chain: the filters, each of which has a pure form
+    :param chain: the filters; all must have a pure form
     :param ops: array operations with the names of ``keras.ops``
     """
 
@@ -65,7 +65,7 @@ class PureFilters:
         return any(state for own in self.state().values() for state in own.values())
 
     def take(self, state: dict[str, dict[str, Arrays]]) -> None:
-        """Bring a state back into the filters."""
+        """Store statistics in the filters."""
         for name, own in self._filters.items():
             for key, one in own.items():
                 one.take(state[name][key])
@@ -75,7 +75,7 @@ class PureFilters:
         return self._filtered(state, observations, False)[0]
 
     def update_and_apply(self, state: Any, observations: Arrays) -> tuple[Arrays, Any]:
-        """Filtered observations, and the new state: all of them count before the first is filtered."""
+        """Filtered observations, and the new statistics. All observations count before the first is filtered."""
         return self._filtered(state, observations, True)
 
     def rewards(self, rewards: Any) -> Any:
@@ -101,8 +101,8 @@ def _found(form: Form | None) -> Form:
 
 
 def without_pure_form(chain: InputFilter) -> str | None:
-    """The class of the first filter that has no pure form, or ``Class.method`` of an override that its pure form does
-    not have; None if there is none."""
+    """The class of the first filter without a pure form, or ``Class.method`` of an override that a pure form would
+    ignore; None if the whole chain has a pure form."""
     if (override := why_not_on_fast_path(chain, ())) is not None:
         return override
     observations = [one for filters in chain.observation_filters.values() for one in filters.values()]

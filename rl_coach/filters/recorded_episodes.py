@@ -1,4 +1,4 @@
-"""Recorded episodes through an agent's filters: statistics of the whole data first, then all rows alike.
+"""Recorded episodes through an agent's filters: first the statistics of the whole data, then all rows with these.
 
 A filter that learns its statistics while it filters would give the first rows of the data another scale than the last.
 """
@@ -28,10 +28,10 @@ Rows = tuple[dict[str, Any], Any]
 
 
 def filter_recorded(episodes: Sequence[Sequence[Transition]], filters: InputFilter) -> list[list[Transition]]:
-    """The transitions of raw episodes as an agent's filters leave them, as if the agent had played them.
+    """Filter the transitions of raw episodes as if the agent had played them.
 
-    :param episodes: each in order: the state of a step is the next state of the step before (see ``in_order``)
-    :raises CoachError: a filter refuses what it gets
+    :param episodes: each one in order: the state of a step is the next state of the step before (see ``in_order``)
+    :raises CoachError: a filter refuses the data
     """
     if isinstance(filters, InputFilter) and changes_nothing(filters):
         return [list(episode) for episode in episodes]
@@ -44,12 +44,12 @@ def filter_recorded(episodes: Sequence[Sequence[Transition]], filters: InputFilt
 def in_order(
     episodes: Sequence[Sequence[Transition]], filters: InputFilter | None
 ) -> tuple[list[list[Transition]], int]:
-    """Episodes that are cut where a step does not begin in the state that the step before has led to.
+    """Cut episodes where a step does not begin in the next state of the step before.
 
     The last step of each piece counts as truncated.
 
     :return: the pieces, and the number of cuts
-    :raises CoachError: there are cuts, and a filter needs the steps before
+    :raises CoachError: there are cuts, and a filter needs the previous steps
     """
     pieces: list[list[Transition]] = []
     for episode in episodes:
@@ -68,8 +68,8 @@ def in_order(
 
 
 def learn_statistics(filters: InputFilter, read: Callable[[], Iterable[Rows]]) -> None:
-    """Let filters with statistics see all the data, one filter after the other: each sees what those before it give
-    with all of their statistics.
+    """Compute the statistics of filters from all the data, one filter after the other. A filter gets the output that
+    the filters before it give with their complete statistics.
 
     :param read: reads the data from the beginning
     """
@@ -89,7 +89,7 @@ def learn_statistics(filters: InputFilter, read: Callable[[], Iterable[Rows]]) -
 
 
 def has_statistics(filters: InputFilter) -> bool:
-    """True if a filter of a chain learns from what it sees, beyond an episode."""
+    """True if a filter of a chain has statistics that outlast an episode."""
     return any(_has_statistics(member) for _, member in filters._members())
 
 
@@ -98,8 +98,8 @@ def _has_statistics(member: Filter) -> bool:
 
 
 def _updates(member: Filter) -> bool:
-    """True if a filter is to take in what it sees when its statistics are known: its episode, or what it does not say
-    that it keeps."""
+    """True if a filter updates its state in the final pass, when all statistics are known: it remembers the episode,
+    or its ``get_state`` is empty."""
     return not _has_statistics(member)
 
 
@@ -124,7 +124,7 @@ def _rows(episode: Sequence[Any]) -> Rows:
 
 
 def _filtered_by_users(episode: Sequence[Transition], filters: Any) -> list[Transition]:
-    """By a chain with a ``filter`` of its own."""
+    """The episode filtered by a user's chain that overrides ``filter``."""
     filters.reset()
     return filters.filter(list(episode), deep_copy=False)
 

@@ -1,4 +1,4 @@
-"""The exchange of one agent with its workers: its policies go out, and what was played for it comes in."""
+"""The exchange of one agent with its workers: the agent publishes policies and receives chunks of experience."""
 
 from __future__ import annotations
 
@@ -21,20 +21,21 @@ from rl_coach.remote_level_manager import TransportSignals
 from rl_coach.utils import CoachError
 
 _SMALL_ROWS, _FRAME_ROWS = 32, 256
-_FRAME_BYTES = 4096  # of an observation: from here on the transport's price is that of the bytes
+_FRAME_BYTES = 4096  # of an observation; for larger ones the cost of transport depends on the bytes alone
 _CHUNK_BYTES = 8 << 20
-_PRICE_OF_PUBLISHING = 10  # a policy is published so rarely that this is a tenth of the time at most
+_PRICE_OF_PUBLISHING = 10  # the pause is 10 times as long as publishing took, so publishing takes a tenth of the time
 
 
 @dataclasses.dataclass(frozen=True)
 class Exchange:
     """Sizes and times of the exchange between a trainer and its workers.
 
-    :param num_workers: workers that are started
-    :param window: chunks of a worker that may be on their way; None chooses
+    :param num_workers: number of workers that are started
+    :param window: chunks that a worker may send before it waits for a receipt; None chooses
     :param chunk_rows: transitions in a chunk; None chooses
-    :param publish_seconds: between two policies, at least
-    :param silence_seconds: without Redis, without the data store, or without any worker, until the trainer gives up
+    :param publish_seconds: the shortest time between two policies
+    :param silence_seconds: the trainer gives up after this time without Redis, without the data store or without
+        workers
     """
 
     num_workers: int
@@ -45,17 +46,17 @@ class Exchange:
 
 
 def is_synchronous(agent: Any) -> bool:
-    """True if workers wait for the newest policy: for agents that learn from nothing else, and those that say so."""
+    """True if workers wait for the newest policy: the agent learns from no other, or its settings ask for it."""
     chosen = agent.ap.algorithm.distributed_coach_synchronization_type
     return agent.learning.needs_newest_policy or chosen is DistributedCoachSynchronizationType.SYNC
 
 
 class Documents:
-    """Documents that a trainer leaves for its workers in a data store, which may lose them.
+    """Documents that a trainer writes to a data store for its workers. The store may lose them.
 
     :param store: the data store
 
-    :ivar trouble: why nothing could be left there the last time; empty if it could
+    :ivar trouble: the reason why the last document could not be written; empty if it was written
     """
 
     def __init__(self, store: DataStore):
@@ -66,14 +67,14 @@ class Documents:
 
     @property
     def seconds_lost(self) -> float:
-        """Seconds without the store so far; 0 while it takes documents."""
+        """Seconds since the store began to refuse documents; 0 while it accepts them."""
         return time.monotonic() - self._lost_at if self.trouble else 0.0
 
     def put(self, name: str, document: bytes) -> bool:
-        """Leave a document, and keep it for ``put_back``. :return: False if that could not be done"""
+        """Write a document, and keep it for ``put_back``. :return: False if it could not be written"""
         try:
             self._store.put(name, document)
-        except (OSError, CoachError) as error:  # rights may come back, too
+        except (OSError, CoachError) as error:  # missing access rights may be temporary, too
             if not self.trouble:
                 self._lost_at = time.monotonic()
             self.trouble = reason_of(error)
@@ -83,22 +84,22 @@ class Documents:
         return True
 
     def put_back(self) -> bool:
-        """Leave all documents again. :return: False if that could not be done"""
+        """Write all documents again. :return: False if one could not be written"""
         return all(self.put(name, document) for name, document in list(self._documents.items()))
 
 
 class AgentExchange:
     """Publishes the policies of one agent, and decides on the chunks that were played for it.
 
-    :param stream: the name of its stream, empty for the only one of a run
+    :param stream: the name of the agent's stream; empty if the run has only one stream
     :param agent: learns from the chunks
-    :param players: number of players that it plays in an environment
+    :param players: number of players that the agent plays in one environment
     :param link: the trainer's end of the stream
-    :param documents: where policies are left
-    :param signals: what is written about the chunks
+    :param documents: stores the policies
+    :param signals: signals about the chunks, for the CSV
     :param exchange: sizes and times
 
-    :ivar lag: updates since the policy that played the newest chunk
+    :ivar lag: number of updates between the policy that played the newest chunk and the present one
     """
 
     def __init__(
@@ -121,7 +122,7 @@ class AgentExchange:
         self._chunk_rows = 0
 
     def start(self, incarnation: int) -> dict[str, Any]:
-        """Begin a new incarnation. :return: what workers need to know before they play for the agent"""
+        """Begin a new incarnation. :return: the settings that workers need before they play for the agent"""
         agent, exchange = self.agent, self._exchange
         self._chunk_rows = rows = exchange.chunk_rows or self._best_chunk_rows()
         agent.clock.steps_at_once = max(agent.clock.steps_at_once, rows)
@@ -142,14 +143,14 @@ class AgentExchange:
     # policies
 
     def publish_if_due(self, phase: RunPhase) -> None:
-        """Publish a policy if workers need it now. :param phase: the run's, which they shall be in"""
+        """Publish a policy if workers need it now. :param phase: the run's phase, which workers shall enter"""
         has_new_phase = phase.name != self.link.state.phase
         is_new = self.agent.training_iteration != self._published_updates
         if has_new_phase or (is_new and (self.is_synchronous or time.monotonic() >= self._publish_at)):
             self.publish(phase)
 
     def publish(self, phase: RunPhase) -> None:
-        """Publish the agent's policy as it is now."""
+        """Publish the agent's present policy."""
         began, link = time.monotonic(), self.link
         name = (link.state.incarnation, link.state.version + 1)
         policy = {**self.agent.acting_policy(), "incarnation": name[0], "version": name[1]}
@@ -163,33 +164,33 @@ class AgentExchange:
         self._publish_at = now + max(self._exchange.publish_seconds, _PRICE_OF_PUBLISHING * (now - began))
 
     def _wanted(self, phase: RunPhase) -> dict[str, Any]:
-        """Steps, episodes or segments left to be played with the newest policy."""
+        """Steps, episodes or segments that are still to be played with the newest policy."""
         if not self.is_synchronous or phase is not RunPhase.TRAIN:
             return {"left": None}
         left, unit = self.agent.learning.left_to_play()
         return {"left": left, "unit": unit.name}
 
     def _wanted_first(self, phase: RunPhase) -> dict[str, Any]:
-        """Likewise of a policy that is published, which is when experience is waited for: at least one. Heatup may have
-        been longer than what is learned from, but a step of training begins with playing."""
+        """The same for a policy that is published now: at least 1. The trainer waits for experience after publishing,
+        so a step of training begins with playing, even if a long heatup has filled the memory already."""
         wanted = self._wanted(phase)
         return wanted if wanted["left"] is None else {**wanted, "left": max(1, wanted["left"])}
 
     # experience
 
     def confirm(self) -> None:
-        """Send receipts; in SYNC at once, with the number of steps that are left to be played."""
+        """Send receipts. In SYNC they are sent at once, with the number of steps that are still to be played."""
         if self.is_synchronous:
             self.link.push()
         else:
             self.link.push_soon()
 
     def decide(self, entry: bytes, chunk: Chunk, phase: RunPhase) -> ExperienceChunk | None:
-        """Have the agent take in a chunk, or acknowledge that it is thrown away.
+        """Store a chunk in the agent's memory, or acknowledge that it was discarded.
 
         :param entry: the chunk's id in the stream
-        :param phase: the run's
-        :return: what the agent has taken in, None if nothing
+        :param phase: the run's phase
+        :return: the stored experience; None if the chunk was discarded or refused
         """
         link = self.link
         if self.is_synchronous and chunk.policy != link.state.policy:
@@ -216,7 +217,7 @@ class AgentExchange:
         return played
 
     def totals(self) -> dict[str, Any]:
-        """The agent's steps, and what came of those that workers have sent."""
+        """The agent's steps, and the numbers of steps that were stored, discarded and refused, in all and by worker."""
         ledger = self.link.ledger
         return {
             "steps": self.agent.total_steps_counter, "stored": ledger.stored, "discarded": ledger.discarded,

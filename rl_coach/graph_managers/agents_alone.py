@@ -20,13 +20,13 @@ from rl_coach.utils import CoachError
 def save_agent(directory: str, name: str, agent: Any, state: dict[str, Any], framework: str, keep: int) -> str:
     """Write a checkpoint of one agent, without its memory.
 
-    :param directory: where the agents have their directories
+    :param directory: the directory with a sub-directory for each agent
     :param name: the checkpoint's name
     :param agent: the agent
     :param state: its ``get_state``
-    :param framework: the graph's
-    :param keep: how many of the newest checkpoints stay; 0 for all
-    :return: its path
+    :param framework: the graph's framework
+    :param keep: number of the newest checkpoints that are kept; 0 keeps all
+    :return: the checkpoint's path
     :raises OSError: it cannot be written
     """
     place = os.path.join(directory, agent.name)

@@ -40,11 +40,11 @@ class BasicRLGraphManager(GraphManager):
     The graph works on copies of the parameters, made when it is created: two graphs made from one preset share
     nothing, and a preset may still change its parameters after it has made the graph manager.
 
-    :param agent_params: the agent; filters that it leaves out are the environment's defaults
-    :param env_params: the environment; with ``num_environments`` above 1 so many copies of it are acted in at once
-    :param schedule_params: how long each part of the run is
-    :param vis_params: what is shown and written
-    :param preset_validation_params: what the preset must achieve in tests
+    :param agent_params: the agent; if it has no filters, it uses the environment's default filters
+    :param env_params: the environment; with ``num_environments`` above 1 the agent acts in so many copies at once
+    :param schedule_params: the length of each part of the run
+    :param vis_params: settings of rendering, videos and log files
+    :param preset_validation_params: the reward that tests of the preset require
     :param name: the graph's name, part of the names of its files
     """
 
@@ -63,7 +63,7 @@ class BasicRLGraphManager(GraphManager):
         self.preset_validation_params = preset_validation_params or PresetValidationParameters()
 
     def _create_graph(self, task_parameters: TaskParameters) -> tuple[list[LevelManager], list[Any]]:
-        # all seeds are drawn before anything is built, in this order, so that they do not depend on what is built when
+        # Draw all seeds first and in this order. Otherwise the seeds would depend on the order of construction.
         environment_seed, evaluation_seed, agent_seed = self.spawn_seed(), self.spawn_seed(), self.spawn_seed()
         parameters = self.env_params = environment_of_graph(self.env_params, task_parameters, environment_seed)
         self._prepare_early(parameters, task_parameters)
@@ -89,7 +89,7 @@ class BasicRLGraphManager(GraphManager):
         return [level], [environment]
 
     def _prepare_early(self, parameters: Any, task: TaskParameters) -> None:
-        """Tell JAX what it listens to before it computes, where the environment may begin to."""
+        """Set JAX's options now if the environment itself may use JAX: JAX reads them at its first computation."""
         networks = self.agent_params.network_wrappers
         if networks and task.framework_type is Frameworks.jax and ":" in str(getattr(parameters, "level", None)):
             set_num_threads_early(task.framework_type, task.num_threads, networks)
@@ -102,7 +102,7 @@ class BasicRLGraphManager(GraphManager):
         return is_plain and parameters.level is not None and is_function_level(str(parameters.level))
 
     def _create_compiled_level(self, task: TaskParameters, evaluation_seed: Any, agent_seed: Any) -> Any:
-        """The level with a loop that is compiled as a whole; None, and a line that says why, if it cannot be."""
+        """The level with a fully compiled loop. If it cannot be compiled: None, and a log line with the reason."""
         parameters = self.env_params
         environment, agent = self._create_environment(parameters.seed), self._create_agent(task)
         reason = why_not_compiled(agent, environment, parameters, task, self.heatup_steps.num_steps > 0)
@@ -146,5 +146,5 @@ class BasicRLGraphManager(GraphManager):
         self.get_agent().agent_logger.create_signal_value(signal_name, value)
 
     def get_signal_value(self, signal_name: str) -> Any:
-        """A signal's value in the current row of the agent's CSV, None if there is none."""
+        """A signal's value in the current row of the agent's CSV; None if the row does not have the signal."""
         return self.get_agent().agent_logger.get_signal_value(signal_name)

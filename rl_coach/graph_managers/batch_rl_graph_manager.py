@@ -51,28 +51,28 @@ _FITTED_Q_NETWORK = "fitted_q"
 
 
 class BatchRLGraphManager(BasicRLGraphManager):
-    """Graph of one agent that learns from a data set and, while it learns, never acts for more.
+    """Graph of one agent that learns from a data set. It does not act in the environment to get more data.
 
-    The data are what the agent's memory loads from a file (``load_memory_from_file_path``); otherwise what another
-    agent plays while it learns in the environment; otherwise what heatup plays at random. Training steps of the
-    schedule are epochs: ``TrainingSteps(10)`` are ten passes over the training part of the data. The rest of the
-    episodes, the newest, is kept back for off-policy evaluation after each period of training, if the agent has a
-    network ``reward_model``. Probabilities of actions that the data do not have are estimated. With a network
-    ``fitted_q`` there is fitted Q evaluation too. With an environment, the simulator evaluates as well.
+    The data come from the first of these sources that is given: the file ``load_memory_from_file_path`` of the agent's
+    memory; another agent, which learns in the environment; random actions in heatup. Training steps of the schedule are
+    epochs: ``TrainingSteps(10)`` are ten passes over the training part of the data. The newest episodes are kept back
+    for off-policy evaluation after each period of training, if the agent has a network ``reward_model``. If the data
+    have no probabilities of actions, the probabilities are estimated. A network ``fitted_q`` adds fitted Q evaluation.
+    If there is an environment, the agent is evaluated in it as well.
 
     :param agent_params: the agent, with a memory of episodes
-    :param env_params: the environment; None where there are data alone
-    :param schedule_params: how long each part of the run is
-    :param vis_params: what is shown and written
-    :param preset_validation_params: what the preset must achieve in tests
+    :param env_params: the environment; None if there are only data
+    :param schedule_params: the length of each part of the run
+    :param vis_params: settings of rendering, videos and log files
+    :param preset_validation_params: the reward that tests of the preset require
     :param name: the graph's name, part of the names of its files
-    :param spaces_definition: the spaces, where there is no environment that has them
-    :param reward_model_num_epochs: passes over the training data in which the reward model learns
-    :param train_to_eval_ratio: the share of the steps to train on
-    :param experience_generating_agent_params: the agent that generates the data, if one does
-    :param experience_generating_schedule_params: how long it learns
-    :param fitted_q_num_epochs: passes over the episodes that were kept back, at each evaluation, in which the network
-        ``fitted_q`` learns, if there is one
+    :param spaces_definition: the spaces, if there is no environment
+    :param reward_model_num_epochs: number of passes over the training data to train the reward model
+    :param train_to_eval_ratio: the share of the steps that are trained on, in (0, 1]
+    :param experience_generating_agent_params: the agent that generates the data; None if no agent does
+    :param experience_generating_schedule_params: the lengths of that agent's heatup and training
+    :param fitted_q_num_epochs: number of passes over the kept-back episodes at each evaluation, to train the network
+        ``fitted_q``
     """
 
     training_steps_are = "epochs"
@@ -134,11 +134,13 @@ class BatchRLGraphManager(BasicRLGraphManager):
         return levels, environments
 
     def _require_generator_that_fits(self) -> None:
-        """:raises CoachError: there is no environment to play in, or the data could not be handed over as they are"""
+        """:raises CoachError: there is no environment, or one agent's data would not suit the other"""
         own, generating = self.agent_params, self.experience_generating_agent_params
         assert generating is not None
         if self.env_params is None or self.experience_generating_schedule_params is None:
-            raise CoachError("an agent that generates experience needs env_params and a schedule of its own")
+            raise CoachError(
+                "an agent that generates experience needs env_params and experience_generating_schedule_params"
+            )
         if not isinstance(generating.memory, EpisodicExperienceReplayParameters):
             raise CoachError(_memory_of_episodes("experience_generating_agent_params"))
         if generating.output_filter is not None or own.output_filter is not None:
@@ -160,7 +162,7 @@ class BatchRLGraphManager(BasicRLGraphManager):
             algorithm.update_pre_network_filters_state_on_train = False
             screen.warning(
                 f"{self.name}: update_pre_network_filters_state_on_train has no effect: the statistics of "
-                f"pre_network_filter are those of the whole data set"
+                f"pre_network_filter are computed from the whole data set"
             )
         agent: Any = super()._create_agent(task)
         self._count_updates_for_targets(agent)
@@ -214,17 +216,17 @@ class BatchRLGraphManager(BasicRLGraphManager):
                 "there are no data to learn from: set agent_params.memory.load_memory_from_file_path, "
                 "experience_generating_agent_params or heatup_steps"
             )
-        filters.set_state(before)  # a heatup that asks the networks has shown them some of the data
+        filters.set_state(before)  # a heatup that uses the networks has updated the filters already
         if learn_statistics_of(memory, filters):
             screen.announce(
-                f"{self.name}: the statistics of pre_network_filter are those of all {memory.num_transitions():,} "
-                f"steps of the data"
+                f"{self.name}: the statistics of pre_network_filter were computed from all "
+                f"{memory.num_transitions():,} steps of the data"
             )
         if self._estimates:
             self.get_agent().improve_reward_model(self.reward_model_num_epochs)
 
     def _generate_experience(self) -> None:
-        """Let another agent learn in the environment, and take what it has played."""
+        """Let another agent learn in the environment, and store its episodes."""
         generating = self._generating_graph()
         progress = self.progress.get_state()
         generating.progress, generating.run_status = self.progress, self.run_status
@@ -248,7 +250,7 @@ class BatchRLGraphManager(BasicRLGraphManager):
         schedule, agent = self.experience_generating_schedule_params, self.experience_generating_agent_params
         assert schedule is not None and agent is not None
         environment = copy.deepcopy(self.env_params)
-        environment.seed = None  # its own, not that of the environment to learn for
+        environment.seed = None  # the generating graph draws its own seed
         unseen = VisualizationParameters(dump_csv=False)
         graph = BasicRLGraphManager(agent, environment, schedule, unseen, name="experience_generating_graph")
         task = copy.copy(self.task_parameters)
@@ -274,7 +276,7 @@ class BatchRLGraphManager(BasicRLGraphManager):
         """Learn for that many epochs.
 
         :param steps: ``TrainingSteps``
-        :raises CoachError: other steps, of which none are taken
+        :raises CoachError: steps are not ``TrainingSteps``
         """
         if not isinstance(steps, TrainingSteps):
             raise CoachError(f"graph '{self.name}' trains in epochs: ask for TrainingSteps(n), not {steps!r}")
@@ -312,7 +314,7 @@ class BatchRLGraphManager(BasicRLGraphManager):
     def initialize_ope_models_and_stats(self) -> None:
         """Keep the evaluation episodes, and predict their rewards with the reward model.
 
-        If the data do not say how probable their actions were, that is estimated from the training episodes.
+        If the data have no probabilities of actions, they are estimated from the training episodes.
 
         :raises CoachError: no episode was kept back
         """
@@ -331,8 +333,8 @@ class BatchRLGraphManager(BasicRLGraphManager):
         )
 
     def _filter(self, kept_back: Sequence[Any]) -> None:
-        """Change the states and rewards that were kept back into those that the networks learn from. The episodes
-        consist of the same transitions. The filters' statistics do not change any more."""
+        """Apply the agent's pre-network filter to the states and rewards of the kept-back steps, in place. The episodes
+        contain the same transitions. The filters' statistics do not change."""
         if changes_nothing(self.get_agent().pre_network_filter):
             return
         filtered = self.get_agent().update_loop.filtered(Batch(kept_back), may_update=False)
@@ -353,17 +355,16 @@ class BatchRLGraphManager(BasicRLGraphManager):
         for step, probabilities in zip(kept_back, rows):
             step.info[BEHAVIOUR] = probabilities
         screen.warning(
-            f"{self.name}: the data do not say how probable their actions were; off-policy evaluation goes by how "
-            f"often each was taken in the nearest states"
+            f"{self.name}: the data do not say how probable their actions were; off-policy evaluation uses how often "
+            f"each action was taken in the nearest states"
         )
 
     def run_off_policy_evaluation(self) -> None:
-        """Estimate the agent's policy from the evaluation episodes, into the row of the epoch that has ended, if there
-        is a reward model; then have the agent make estimates of its own, which most agents do not.
+        """Estimate the value of the agent's policy from the evaluation episodes, if there is a reward model. The
+        estimates are written to the CSV row of the epoch that has ended. Then call the agent's own hook of this name.
 
-        The policy is softmax(Q / ``softmax_temperature``), as in Coach; and the greedy one, which is what a trained
-        agent deploys, with the number of episodes that the estimate is worth.
-        """
+        Two policies are estimated: softmax(Q / ``softmax_temperature``), as in Coach, and the greedy policy, which a
+        trained agent deploys. The effective sample size is written for the greedy policy."""
         if self._estimates:
             self._estimate()
         self.get_agent().run_off_policy_evaluation()
@@ -378,21 +379,21 @@ class BatchRLGraphManager(BasicRLGraphManager):
             estimation = self._estimated_by(manager)
             for name, column in columns.items():
                 self.log_signal(column, getattr(estimation, name))
-        # the ratios of the deployed policy are those that were written last
+        # the loop above has estimated the deployed policy last, so the steps hold its importance ratios
         data = recorded(self.get_agent().memory.evaluation_dataset_as_episodes, self.agent_params.algorithm.discount)
         self.log_signal(_SAMPLE_SIZE, effective_sample_size(log_weights(data.log_ratios, data.mask)[:, -1]))
         if _FITTED_Q_NETWORK in self.get_agent().networks:
             self.log_signal(_FITTED_Q, self._fit_q(deployed))
 
     def _fit_q(self, deployed: OpeManager) -> float:
-        """The value of the deployed policy at the beginnings of the evaluation episodes, by the network ``fitted_q``,
-        which goes on from the evaluation before."""
+        """The mean value of the deployed policy in the first states of the evaluation episodes, by fitted Q evaluation.
+        The network ``fitted_q`` keeps its weights from the evaluation before."""
         agent = self.get_agent()
         main, network = agent.networks["main"], agent.networks[_FITTED_Q_NETWORK]
         size = self.agent_params.network_wrappers[_FITTED_Q_NETWORK].batch_size
         steps = Batch(agent.memory.evaluation_dataset_as_transitions)
         first = Batch([episode[0] for episode in agent.memory.evaluation_dataset_as_episodes if len(episode)])
-        # the same order whenever a run is resumed
+        # a resumed run draws the same order
         rng = np.random.default_rng([self._seed_of_data, self._epoch])
 
         def values(states: StateType) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Functions that graph managers build their environments and agents with."""
+"""Functions that build the environments and agents of graph managers."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from rl_coach.utils import CoachError, TrainingError, public_attributes, short_d
 
 
 def as_int(seed: np.random.SeedSequence) -> int:
-    """The seed of a component that takes a number."""
+    """The seed as one number, for components that accept no ``SeedSequence``."""
     return int(seed.generate_state(1)[0])
 
 
 def environment_of_graph(parameters: Any, task: TaskParameters, seed: np.random.SeedSequence) -> Any:
     """A graph's own copy of environment parameters, with the directory for videos and a seed.
 
-    :param seed: used if the parameters have none
+    :param seed: used if the parameters have no seed
     """
     parameters = copy.deepcopy(parameters)
     parameters.experiment_path = task.experiment_path
@@ -34,7 +34,7 @@ def environment_of_graph(parameters: Any, task: TaskParameters, seed: np.random.
 def make_environment(parameters: Any, seed: int, visualization: VisualizationParameters) -> Any:
     """Make one environment.
 
-    :param seed: its own seed, whatever the parameters say
+    :param seed: the environment's seed; the seed in the parameters is ignored
     :raises CoachError: it cannot be made
     """
     return _environment_maker(parameters, seed, visualization)()
@@ -43,8 +43,8 @@ def make_environment(parameters: Any, seed: int, visualization: VisualizationPar
 def make_copies(parameters: Any, visualization: VisualizationParameters, input_filter: Any = None) -> Any:
     """``num_environments`` copies of an environment, stepped together. Only the first one is shown.
 
-    :param input_filter: the agent's; None if it takes the environment's default
-    :raises CoachError: they cannot be stepped so, or cannot be shown
+    :param input_filter: the agent's filter; None uses the environment's default
+    :raises CoachError: the copies cannot be stepped together, or cannot be shown
     """
     from rl_coach.environments.native_levels import is_vector_level, plays_the_same
 
@@ -115,7 +115,7 @@ def agent_of_graph(
 ) -> AgentParameters:
     """A graph's own copy of agent parameters.
 
-    :param environment: the environment's parameters, whose default filters are used if the agent has none; None where
+    :param environment: the environment's parameters; the agent uses their default filters if it has no own; None if
         there is no environment
     """
     parameters = copy.deepcopy(parameters)
@@ -137,7 +137,7 @@ def _own_filter(default: Any, none: type) -> Any:
 
 
 def make_agent(parameters: AgentParameters, seed: np.random.SeedSequence | None = None) -> Any:
-    """The agent that parameters are of. :param seed: starts all its random streams; None leaves that to the caller"""
+    """Make the agent of the given parameters. :param seed: seeds all its random streams; None seeds none"""
     agent = short_dynamic_import(parameters.path)(parameters)
     if seed is not None:
         agent.seed(seed)

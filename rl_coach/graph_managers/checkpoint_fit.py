@@ -8,14 +8,14 @@ from rl_coach.base_parameters import TaskParameters
 from rl_coach.level_manager import LevelManager
 
 _CAUSES = ("framework", "agent", "observation space", "action space")
-"""The order of naming: other spaces make another network, so they come first."""
+"""The order of the lines: a difference of spaces also changes the networks, so spaces come before networks."""
 FRAMEWORK = "framework"
 MOVES = {"moves": True}
-"""In the manifest of a checkpoint whose networks know the order of their arrays, so that any framework reads it."""
+"""Marks the manifest of a checkpoint that states the order of its networks' arrays, so that any framework reads it."""
 
 
 def fits_of(levels: Iterable[LevelManager], task: TaskParameters) -> dict[str, str]:
-    """Everything that a graph must have in common with a checkpoint's, as texts by name."""
+    """Descriptions by name that must be equal in a graph and in a checkpoint that it restores."""
     fits = {FRAMEWORK: task.framework_type.name}
     for level in levels:
         fits |= level.fits()
@@ -23,11 +23,12 @@ def fits_of(levels: Iterable[LevelManager], task: TaskParameters) -> dict[str, s
 
 
 def unmet_by(manifest: dict[str, Any], preset: str | None, fits: dict[str, str]) -> Iterator[str]:
-    """Reasons why a graph cannot be restored. Each is a line that begins with the predicate; its subject is the
-    checkpoint.
+    """Lines that say why a graph cannot be restored. The subject of each line is the checkpoint, and the line begins
+    with the predicate.
 
-    :param manifest: the checkpoint's
-    :param preset: the graph's, as ``preset_catalogue.name_of`` gives it; one that a program has put together has none
+    :param manifest: the checkpoint's manifest
+    :param preset: the graph's, as ``preset_catalogue.name_of`` gives it; None if a program has built the graph without
+        a preset
     :param fits: the graph's ``fits_of``
     """
     other, there = manifest.get("preset"), manifest.get("fits", {})
@@ -36,12 +37,10 @@ def unmet_by(manifest: dict[str, Any], preset: str | None, fits: dict[str, str])
         return
     has_moved = bool(manifest.get("moves")) and there.get(FRAMEWORK) != fits.get(FRAMEWORK)
     if preset and other and preset != other:
-        yield (
-            f"is of the preset {other}, not of {preset}: use -p {other}, with -cp and -lvl for what is to be different"
-        )
+        yield f"is of the preset {other}, not of {preset}: use -p {other}, with -cp and -lvl for other settings"
     for name in sorted({*fits, *there}, key=_importance):
         if has_moved and (name == FRAMEWORK or _has_equal_words(fits.get(name), there.get(name))):
-            continue  # frameworks list the same layers in other orders
+            continue  # frameworks list the same layers in different orders
         if fits.get(name) != there.get(name):
             was = f"has {there[name]} as its {name}" if name in there else f"has no {name}"
             is_here = f"here it is {fits[name]}" if name in fits else "here there is none"

@@ -1,4 +1,4 @@
-"""The checkpoints of a graph: when they are due, what they are called, which of them stay, and what may be restored."""
+"""The checkpoints of a graph: when they are written, their names, which are kept, and which can be restored."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ class GraphCheckpoints:
     """Writes a graph's state to its checkpoint directory and reads it back.
 
     :param graph: the graph's name
-    :param task: says how often and where; and what the checkpoints are of
+    :param task: how often checkpoints are written and where; the preset and the framework
     :param counter: the training counters
     :param levels: the graph's levels
-    :param advanced: gives what the run counts and how far it is, for the checkpoints' names; see ``checkpoint_name``
+    :param advanced: returns the unit and the count of the run's progress for checkpoint names; see ``checkpoint_name``
 
     :ivar schedule: knows when the next checkpoint is due
-    :ivar last_path: the checkpoint that was written last, None before the first
+    :ivar last_path: path of the newest checkpoint; None before the first
     """
 
     def __init__(
@@ -63,14 +63,15 @@ class GraphCheckpoints:
         self.last_path: str | None = None
         self._graph, self._task, self._counter, self._levels = graph, task, counter, levels
         self._advanced = advanced
-        # what a checkpoint holds besides the state: each gives files by their path
+        # each returns more files of a checkpoint, by path
         self._attachments: list[Callable[[dict[str, Any]], dict[str, bytes]]] = [self._exported, self._saved]
         self._next_number = 0
         self._told: set[str] = set()
 
     @property
     def directory(self) -> str:
-        """Directory that checkpoints are written to: the task's own for them, or ``checkpoint`` of the experiment's."""
+        """The directory of checkpoints: ``checkpoint_save_dir``, or else ``checkpoint/`` in the experiment
+        directory."""
         task = self._task
         return str(task.checkpoint_save_dir or os.path.join(str(task.experiment_path), CHECKPOINT_DIRECTORY))
 
@@ -80,11 +81,11 @@ class GraphCheckpoints:
         """Write a checkpoint and remove old ones. A full disk does not end the run.
 
         :param state: the graph's ``get_state``
-        :param reward: the last evaluation's; None before the first
+        :param reward: reward of the last evaluation; None before the first
         :param is_best: no evaluation was better than the last one
-        :param keep: how many of the newest checkpoints stay besides the best; 0 for all
-        :param failed: training has failed: keep the state for a look at it, but never as the newest checkpoint
-        :return: its path; None if it could not be written
+        :param keep: number of the newest checkpoints that are kept, in addition to the best; 0 keeps all
+        :param failed: training has failed: save the state for inspection, not as the newest checkpoint
+        :return: the checkpoint's path; None if it could not be written
         """
         try:
             path, attached = self._write(self.directory, state, reward, failed)
@@ -108,7 +109,7 @@ class GraphCheckpoints:
         """Write a checkpoint to the temporary directory, because it cannot be written where it belongs.
 
         :param state: the graph's ``get_state``
-        :param reward: the last evaluation's; None before the first
+        :param reward: reward of the last evaluation; None before the first
         :raises CheckpointError: always; it says where the checkpoint is, or that it could not be written there either
         """
         trouble = f"no checkpoint could be written to '{self.directory}'"
@@ -116,15 +117,15 @@ class GraphCheckpoints:
             path, _ = self._write(tempfile.mkdtemp(prefix="coach-checkpoint-"), state, reward)
         except OSError as error:
             raise CheckpointError(
-                f"{trouble}, nor to '{tempfile.gettempdir()}': {error.strerror}; what was trained since the last "
+                f"{trouble}, nor to '{tempfile.gettempdir()}': {error.strerror}; the training since the last "
                 f"checkpoint is lost"
             ) from error
-        raise CheckpointError(f"{trouble}; what was trained lies in '{path}': make room, and start from it with -crd")
+        raise CheckpointError(f"{trouble}; the state was saved to '{path}': make room, and start from it with -crd")
 
     def _write(
         self, directory: str, state: dict[str, Any], reward: float | None, failed: bool = False
     ) -> tuple[str, dict[str, bytes]]:
-        """Write a checkpoint. :return: its path, and what is attached to it"""
+        """Write a checkpoint. :return: its path, and its attached files by path"""
         about, attached = self._about(reward), dict[str, bytes]()
         for attachment in [] if failed else self._attachments:
             attached |= attachment(about)
@@ -132,11 +133,11 @@ class GraphCheckpoints:
         return save_checkpoint(directory, self._name(directory, failed), state, manifest, attached), attached
 
     def save_to(self, directory: str, state: dict[str, Any], reward: float | None) -> str:
-        """Write a checkpoint to another directory, in the place of any that are there.
+        """Write a checkpoint to another directory, and delete older checkpoints there.
 
         :param state: the graph's ``get_state``
-        :param reward: the last evaluation's; None before the first
-        :return: its path
+        :param reward: reward of the last evaluation; None before the first
+        :return: the checkpoint's path
         :raises OSError: it cannot be written
         """
         path, _ = self._write(directory, state, reward)
@@ -146,10 +147,10 @@ class GraphCheckpoints:
     def load(self, path: str | None) -> tuple[str, dict[str, Any]]:
         """Read a checkpoint that fits the graph.
 
-        :param path: a checkpoint, one of its files, or a directory of checkpoints, of which the newest is taken; None
-            takes the one that the task names
+        :param path: a checkpoint, one of its files, or a directory of checkpoints (the newest is loaded); None uses
+            the task's ``checkpoint_restore_path``
         :return: the checkpoint's path, and the state that was saved
-        :raises CoachError: there is none, it is damaged, of another preset, or does not fit the graph
+        :raises CoachError: the checkpoint is missing or damaged, is of another preset, or does not fit the graph
         """
         path = path or self._task.checkpoint_restore_path
         if path is None:
@@ -161,7 +162,7 @@ class GraphCheckpoints:
         return path, state
 
     def restore_additions(self, path: str) -> None:
-        """Have savers and agents read what they wrote besides the graph's state. :param path: the checkpoint's"""
+        """Let savers and agents read their own files of a checkpoint. :param path: the checkpoint's path"""
         written = os.path.join(path, SAVERS_DIRECTORY)
         if os.path.isdir(written):
             self._savers.restore(None, os.path.join(written, _SAVERS_PREFIX))
@@ -169,12 +170,12 @@ class GraphCheckpoints:
             level.restore_checkpoint(os.path.dirname(path))
 
     def save_onnx_graph(self) -> None:
-        """Write the first agent's first network to the directory of checkpoints, as it is now."""
+        """Write the first agent's first network to the directory of checkpoints, with its present weights."""
         os.makedirs(self.directory, exist_ok=True)
         self._write_newest_model(checkpoint_files(self._levels, self._about(None), with_networks=True)[0])
 
     def _exported(self, about: dict[str, Any]) -> dict[str, bytes]:
-        """Policies, and networks if they are asked for, for those who deploy what was trained."""
+        """Files to deploy the policies; with ``export_onnx_graph`` also the networks."""
         exported, troubles = checkpoint_files(self._levels, about, self._task.export_onnx_graph)
         for trouble in troubles:
             self._warn_once(trouble)
@@ -191,7 +192,7 @@ class GraphCheckpoints:
 
     @functools.cached_property
     def _savers(self) -> SaverCollection:
-        """Savers of what is not in the graph's state."""
+        """Savers of values that the graph's state does not contain."""
         found = SaverCollection()
         for saver in (saver for level in self._levels for saver in level.collect_savers()):
             if not saver.is_in_state:
@@ -199,14 +200,14 @@ class GraphCheckpoints:
         return found
 
     def _write_newest_model(self, attached: dict[str, bytes]) -> None:
-        """Write the network's ONNX model to where programs written for Coach look for it."""
+        """Write the network's ONNX model to the path that programs written for Coach read."""
         model = newest_model(attached)
         if model is not None:
             with files.replaced(os.path.join(self.directory, MODEL_FILE)) as file:
                 file.write(model)
 
     def _name(self, directory: str, failed: bool) -> str:
-        """A name with a number above that of any checkpoint that is there, and with what has advanced."""
+        """A name with the next free number, and the unit and count of the run's progress."""
         there = CheckpointStateReader(directory).get_all()
         number = self._next_number = max([self._next_number, *(c.num + 1 for c in there)])
         self._next_number += 1
@@ -220,7 +221,7 @@ class GraphCheckpoints:
             screen.warning(warning)
 
     def _about(self, reward: float | None) -> dict[str, Any]:
-        """The run's description of itself. :param reward: the last evaluation's"""
+        """The part of the manifest that describes the run. :param reward: of the last evaluation"""
         return {
             "graph": self._graph,
             "preset": self._task.preset,

@@ -1,4 +1,4 @@
-"""The end of a run, whatever ends it: nothing that it has is lost, and how it ended is said."""
+"""The end of a run: for each cause, the training is saved and the user reads how the run ended."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _PAUSES_BETWEEN_TRIES = (0.5, 2.0)  # seconds, before the last checkpoint of a r
 class LastCheckpoint:
     """The checkpoint that a run leaves when it ends.
 
-    :param write: writes one, and returns its path, None if it could not; called with ``failed=True`` where training
-        has failed
-    :param write_elsewhere: writes one where there is room, and raises CheckpointError, which says where it is
-    :param print_summary: prints what came of the run so far
-    :param resume_hint: how the user can go on with an interrupted run; None if nobody knows
+    :param write: writes a checkpoint, and returns its path, or None if it could not be written; called with
+        ``failed=True`` if training has failed
+    :param write_elsewhere: writes a checkpoint to another place, and raises a CheckpointError that names the place
+    :param print_summary: prints the results of the run so far
+    :param resume_hint: the command that continues an interrupted run; None if there is no such command
     """
 
     write: Callable[..., str | None]
@@ -33,9 +33,9 @@ class LastCheckpoint:
     print_summary: Callable[[], None] = lambda: None
 
     def save(self) -> str:
-        """Save the last checkpoint of a run: try again where it cannot be written, and at last write it elsewhere.
+        """Save the last checkpoint of a run: if it cannot be written, try again twice, then write it elsewhere.
 
-        :return: its path
+        :return: the checkpoint's path
         :raises CheckpointError: it was written elsewhere, or nowhere
         """
         for pause in (0.0, *_PAUSES_BETWEEN_TRIES):
@@ -46,7 +46,7 @@ class LastCheckpoint:
         self.write_elsewhere()
 
     def save_after_interrupt(self) -> None:
-        """Save it, and tell the user where it is and how to go on."""
+        """Save the checkpoint, and print its path and the command that continues the run."""
         try:
             path = self.save()
         except CheckpointError as error:
@@ -55,15 +55,15 @@ class LastCheckpoint:
         screen.warning(f"interrupted; saved {path}")
         self.print_summary()
         if self.resume_hint:
-            screen.print(f"go on with it: {self.resume_hint}")
+            screen.print(f"continue with: {self.resume_hint}")
 
     def save_after_failure(self) -> None:
-        """Save the state of a run whose training has failed, for a look at it."""
+        """Save the state of a run after training has failed, for inspection."""
         try:
             self.write(failed=True)
         except Exception as error:
-            # Whatever failed may be unable to give its state, such as a copy of the environment without its process.
-            # The first failure is the one that the user must read.
+            # The cause of the failure may also prevent saving: a copy of the environment may have lost its process.
+            # The user must read the first failure, so this one is only a warning.
             screen.warning(f"the state of the failed run cannot be saved: {type(error).__name__}: {error}")
 
 
@@ -76,15 +76,15 @@ def ending_cleanly(
     checkpoint: LastCheckpoint | None = None,
     is_played: bool = False,
 ) -> Iterator[None]:
-    """Run with a display, and end cleanly: the display closed, signals written, a checkpoint saved where the run was
-    interrupted or has failed, and its end in ``status.json``.
+    """Run with a display, and end cleanly: close the display, write the signals, save a checkpoint if the run was
+    interrupted or has failed, and write the end to ``status.json``.
 
     :param progress: the display
     :param status: writes ``status.json``
-    :param signals: hears Ctrl-C, SIGTERM and SIGHUP
-    :param leave: called at the end, whatever ended the run
-    :param checkpoint: None saves none
-    :param is_played: a person acts, who leaves with Ctrl-C
+    :param signals: receives Ctrl-C, SIGTERM and SIGHUP
+    :param leave: called at the end in all cases
+    :param checkpoint: None saves no checkpoint
+    :param is_played: a person plays and leaves with Ctrl-C, so Ctrl-C is a normal end
     """
     progress.start()
     status.set(RUNNING)
@@ -94,7 +94,7 @@ def ending_cleanly(
                 yield
         except (KeyboardInterrupt, SystemExit) as stop:
             progress.stop()
-            # a second signal comes in the middle of a step: what is in memory then is not worth keeping
+            # A second signal interrupts in the middle of a step. The state in memory is inconsistent then.
             if checkpoint is not None and signals.stopped_between_steps:
                 checkpoint.save_after_interrupt()
             if not (is_played and isinstance(stop, KeyboardInterrupt)):

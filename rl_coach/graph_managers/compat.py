@@ -1,5 +1,5 @@
-"""Coach's names for what a graph manager does in other ways. Programs that were written for Coach call them, our own do
-not. TensorFlow 1's sessions and graph files are gone: a hint says what took their place."""
+"""Methods of Coach's graph manager that this one does in other ways. Only programs written for Coach call them.
+TensorFlow 1's sessions and graph files do not exist here: the errors name the replacement."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rl_coach.utils import CoachError
 
 
 def take_deprecated_names(task: TaskParameters) -> None:
-    """Read what programs write into the ``__dict__`` of their task parameters, past its constructor."""
+    """Read the old names that programs set directly in the ``__dict__`` of their task parameters."""
     task.checkpoint_restore_path = vars(task).pop("checkpoint_restore_dir", None) or task.checkpoint_restore_path
 
 
@@ -27,46 +27,46 @@ class CoachNames:
     memory_backend: MemoryBackend | None = None
 
     def set_session(self: Any, sess: Any) -> None:
-        """Do nothing: there are no sessions. :param sess: anything"""
+        """Do nothing, because there are no sessions. :param sess: anything"""
         for level in self.level_managers:
             level.set_session(sess)
 
     def create_session(self: Any, task_parameters: TaskParameters) -> None:
-        """Create the graph, if nobody has created it; there is no session beside it."""
+        """Create the graph if it does not exist. There are no sessions."""
         if self.top_level_manager is None:
             self.create_graph(task_parameters)
 
     def create_worker_or_parameters_server(self: Any, task_parameters: TaskParameters) -> NoReturn:
-        """Tell that parameter servers are gone.
+        """Refuse: parameter servers do not exist here.
 
         :raises CoachError: always
         """
         raise CoachError("TensorFlow 1's parameter servers are gone: create_graph(task_parameters) builds a worker")
 
     def save_graph(self: Any) -> NoReturn:
-        """Tell that files of TensorFlow 1 graphs are gone.
+        """Refuse: files of TensorFlow 1 graphs do not exist here.
 
         :raises CoachError: always
         """
         raise CoachError("TensorFlow 1's graph files are gone: save_onnx_graph() writes the network as ONNX")
 
     def save_onnx_graph(self: Any) -> None:
-        """Write the first agent's first network, as it is now, to ``model.onnx`` in the directory of checkpoints."""
+        """Write the first agent's first network with its present weights to ``checkpoint/model.onnx``."""
         self.verify_graph_was_created()
         self.checkpoints.save_onnx_graph()
 
-    # trainers that take in transitions one by one, as Coach's did
+    # trainers that receive single transitions, as Coach's did
 
     def setup_memory_backend(self: Any) -> None:
-        """Open the memory backend whose parameters the agent's memory has, if it has any, to fetch from."""
+        """Open the memory backend to fetch from, if the graph or the agent's memory has parameters of one."""
         of_memory = getattr(self.agent_params.memory, "memory_backend_params", None)
         parameters = getattr(self, "memory_backend_params", of_memory)
         if parameters is not None:
             self.memory_backend = get_memory_backend(parameters)
 
     def fetch_from_worker(self: Any, num_consecutive_playing_steps: Any = None) -> None:
-        """Take in what rollout workers have stored in the memory backend, once so much is there; without a backend
-        there is nothing to take in.
+        """Wait until the memory backend holds so many transitions of rollout workers, and store them. Do nothing
+        without a backend.
 
         :param num_consecutive_playing_steps: steps or episodes; None for one step
         """
@@ -79,7 +79,7 @@ class CoachNames:
     ) -> None:
         """Count and remember a transition, as if it had been played here.
 
-        :param steps: so many times
+        :param steps: number of times that the transition is counted and stored
         :param transition: with several agents, a transition of each agent by its name
         """
         self.verify_graph_was_created()
@@ -89,7 +89,7 @@ class CoachNames:
                 self.current_step_counter[EnvironmentEpisodes] += 1
 
     def purge_memory_backend(self: Any) -> None:
-        """Call ``memory_purge`` of the memory backend, if it has this method: a checkpoint has been saved."""
+        """Call ``memory_purge`` of the memory backend, if it has this method; called after a checkpoint was saved."""
         purge = getattr(self.memory_backend, "memory_purge", None)
         if purge is not None:
             purge()
@@ -99,11 +99,11 @@ class CoachNames:
         return get_data_store(param)
 
     def signal_ready(self: Any) -> None:
-        """Tell workers, by a file beside the checkpoints, that the first one has been written."""
+        """Write a file to the directory of checkpoints: the first checkpoint exists."""
         self._signal(SyncFiles.TRAINER_READY)
 
     def flush_finished(self: Any) -> None:
-        """Tell workers, by a file beside the checkpoints, that no more will come."""
+        """Write a file to the directory of checkpoints: no more checkpoints follow."""
         self._signal(SyncFiles.FINISHED)
 
     def _signal(self: Any, file: SyncFiles) -> None:

@@ -1,4 +1,4 @@
-"""The control loop: heatup, then training and evaluation in turn until the schedule is through."""
+"""The control loop: heatup, then training and evaluation in turn until the end of the schedule."""
 
 from __future__ import annotations
 
@@ -64,31 +64,31 @@ __all__ = [
 
 _ONE_STEP = EnvironmentSteps(1)
 ENDLESS_EPISODE = 100_000
-"""An episode of so many steps is taken for one without an end; those of Atari games have 27,000 at most."""
+"""An episode with so many steps is taken as endless. Episodes of Atari games have at most 27,000 steps."""
 
 
 class GraphManager(CoachNames, Constrained):
     """Holds the levels of a graph and runs them through the phases of a schedule.
 
-    A subclass says in ``_create_graph`` which levels and environments there are; ``create_graph`` then builds them.
+    A subclass creates its levels and environments in ``_create_graph``; ``create_graph`` calls it.
     Steps, episodes and updates are counted for each phase.
 
     :param name: the graph's name, part of the names of its files
-    :param schedule_params: how long each part of the run is
-    :param vis_params: what is shown and written
+    :param schedule_params: the length of each part of the run
+    :param vis_params: settings of rendering, videos and log files
 
-    :ivar callbacks: code of the user's own that the run calls; see ``rl_coach.callbacks``
-    :ivar data_store: the store that checkpoints and signals are brought into; None leaves them where they are
-    :ivar checkpoints_to_keep: how many of the newest checkpoints stay besides the best; 0 for all
-    :ivar playback_hint: how the user can play the trained agent back, for the summary
-    :ivar resume_hint: how the user can go on with this run, for one that is interrupted
-    :ivar prints_summary: say at the end what came of the run
-    :ivar other_fields: gives what else is shown beside the progress; called a few times a second
+    :ivar callbacks: the user's callbacks; see ``rl_coach.callbacks``
+    :ivar data_store: the store that checkpoints and signals are copied to; None copies nothing
+    :ivar checkpoints_to_keep: number of the newest checkpoints that are kept, in addition to the best; 0 keeps all
+    :ivar playback_hint: the command that plays the trained agent, for the summary
+    :ivar resume_hint: the command that continues this run after an interruption
+    :ivar prints_summary: print the results at the end
+    :ivar other_fields: returns more fields for the display; called a few times a second
     :ivar evaluation_rewards: the total reward of each episode of the last evaluation
     :ivar reset_required: the next step begins an episode
-    :ivar force_next_reset: it does so where the simulator would go on, too
-    :ivar can_train: there is something to train, and it is trained in this process
-    :cvar training_steps_are: what the training steps of its schedule are, in the plural
+    :ivar force_next_reset: that step also resets a simulator that could continue its episode
+    :ivar can_train: this process trains, and an agent of the graph can be trained
+    :cvar training_steps_are: the name of the schedule's training steps in the plural, such as ``updates``
     """
 
     agent_params: Any  # of a graph of one agent
@@ -147,7 +147,7 @@ class GraphManager(CoachNames, Constrained):
         self._run_callbacks = self._make_run_callbacks()
 
     def set_schedule_params(self, schedule_params: ScheduleParameters) -> None:
-        """Take another schedule."""
+        """Replace the schedule."""
         self.heatup_steps = schedule_params.heatup_steps
         self.evaluation_steps = schedule_params.evaluation_steps
         self.steps_between_evaluation_periods = schedule_params.steps_between_evaluation_periods
@@ -156,10 +156,10 @@ class GraphManager(CoachNames, Constrained):
     # building
 
     def create_graph(self, task_parameters: TaskParameters | None = None) -> GraphManager:
-        """Build the levels, and go on from the checkpoint that the task names, if it does.
+        """Build the levels, and restore the checkpoint that the task parameters name, if any.
 
         :return: this graph manager
-        :raises CoachError: something in the parameters cannot be used
+        :raises CoachError: a parameter has a value that cannot be used
         """
         self.task_parameters = TaskParameters() if task_parameters is None else copy.copy(task_parameters)
         take_deprecated_names(self.task_parameters)
@@ -221,13 +221,13 @@ class GraphManager(CoachNames, Constrained):
         export.export(self.last_checkpoint_path, directory)
 
     def use_callbacks(self, callbacks: Sequence[Callback]) -> None:
-        """Have other callbacks called from now on, also where the graph has been created."""
+        """Replace the callbacks, before or after the graph is created."""
         self.callbacks = list(callbacks)
         self._run_callbacks = self._make_run_callbacks()
 
     def _reward_of_success(self) -> float | None:
-        """The reward from which on every episode of an evaluation must be for the stop condition; None if a share of
-        them is enough, or the environment has no such reward."""
+        """The reward that every episode of an evaluation must reach for the stop condition. None if a share of the
+        episodes is enough, or if the environment has no target reward."""
         environment = self.level_managers[-1].real_environment
         if environment is None or environment.get_target_success_rate() < 1.0:
             return None
@@ -238,7 +238,7 @@ class GraphManager(CoachNames, Constrained):
         return sum(agent.optimizer_steps - agent.training_iteration for agent in agents)
 
     def verify_graph_was_created(self) -> None:
-        """Create the graph with the default task parameters, if nobody has created it."""
+        """Create the graph with the default task parameters if it does not exist."""
         if self.top_level_manager is None:
             self.create_graph()
 
@@ -249,16 +249,16 @@ class GraphManager(CoachNames, Constrained):
 
     @property
     def _agents_parameters(self) -> dict[str, AgentParameters]:
-        """The agents' parameters by the path that ``-cp`` takes to them."""
+        """The agents' parameters by their paths in ``-cp``."""
         return {path: one for path, one in settings_below(self) if isinstance(one, AgentParameters)}
 
     def unmet(self) -> Iterator[str]:
-        """The memory that networks and batches take and the machine has not."""
+        """A line if networks and batches need more memory than the machine has."""
         for path, parameters in self._agents_parameters.items():
             yield from unmet_by(total_memory(), network_requirements(parameters, path))
 
     def _unmet_by_replay(self) -> Iterator[str]:
-        """The memory that replay takes once it is full and the machine has not."""
+        """A line for each agent that would need more memory than the machine has for its full replay memory."""
         paths = {id(parameters): path for path, parameters in self._agents_parameters.items()}
         for agent in (agent for level in self.level_managers for agent in level.agents.values()):
             path = paths.get(id(getattr(agent, "ap", None)))
@@ -272,22 +272,22 @@ class GraphManager(CoachNames, Constrained):
         return GraphCheckpoints(self.name, self.task_parameters, counter, self.level_managers, self.advanced)
 
     def _create_graph(self, task_parameters: TaskParameters) -> tuple[list[LevelManager], list[Any]]:
-        """Build the levels, the topmost first, and their environments."""
+        """Build and return the levels, the topmost first, and their environments."""
         raise NotImplementedError(f"{type(self).__name__} does not say which levels it has")
 
     @property
     def seed(self) -> int | None:
-        """The run's seed, which may have been drawn; None before the graph is created."""
+        """The run's seed, given or drawn; None before the graph is created."""
         return None if self.seeds is None else self.seeds.seed
 
     def spawn_seed(self) -> np.random.SeedSequence:
-        """The seed of one more component, while the graph is being created."""
+        """A new seed for a component, during ``create_graph``."""
         assert self.seeds is not None
         return self.seeds.spawn()
 
     def setup_logger(self) -> None:
-        """Open the agents' files, and write the parameters beside them."""
-        # of several workers in one directory, the first speaks for the run
+        """Open the agents' files, and write the parameters to a file next to them."""
+        # several workers share one directory; only the first writes the run's status
         is_told = self.visualization_parameters.dump_csv and not self.task_parameters.task_index
         self.run_status = RunStatus(
             self.task_parameters.experiment_path if is_told else None,
@@ -336,14 +336,14 @@ class GraphManager(CoachNames, Constrained):
             self.reset_required = self.force_next_reset = self._training_episode_is_over or shared
         self._phase = value
         if value not in (RunPhase.UNDEFINED, self._shown_phase):
-            self._attention_at = 0.0  # after the first step, whatever that one waits for
+            self._attention_at = 0.0  # show the new phase right after its first step
         self._counts = self.total_steps_counters[value].counters
         if self._run_callbacks.exist and value is not RunPhase.UNDEFINED:
             self._run_callbacks.call("on_phase")
 
     @contextlib.contextmanager
     def phase_context(self, phase: RunPhase) -> Iterator[None]:
-        """Be in a phase, and return to the one before."""
+        """Set the phase, and restore the phase before at the end."""
         before = self._phase
         self.phase = phase
         try:
@@ -357,19 +357,19 @@ class GraphManager(CoachNames, Constrained):
         return self.total_steps_counters[self._phase]
 
     def get_current_episodes_count(self) -> int:
-        """Training episodes that have ended."""
+        """Number of training episodes that have ended."""
         return self.total_steps_counters[RunPhase.TRAIN][EnvironmentEpisodes]
 
     # acting and training
 
     def require_reset(self) -> None:
-        """Begin the next step with a new episode, also where the simulator would go on."""
+        """Begin a new episode with the next step, even if the simulator could continue its episode."""
         self.reset_required = self.force_next_reset = True
 
     def reset_internal_state(self, force_environment_reset: bool = False) -> None:
         """Begin an episode, in the environment and for the agents.
 
-        :param force_environment_reset: begin anew even where the simulator would go on (a game with lives left)
+        :param force_environment_reset: reset the simulator even if it could continue (a game with lives left)
         """
         self.verify_graph_was_created()
         self.reset_required = self.force_next_reset = False
@@ -379,7 +379,7 @@ class GraphManager(CoachNames, Constrained):
             level.reset_internal_state()
 
     def handle_episode_ended(self) -> None:
-        """Count an episode that has ended, and have all levels complete it."""
+        """Count an episode that has ended, and let all levels complete it."""
         self._count_episode(self._episode_reward())
         for level in self.level_managers:
             level.handle_episode_ended()
@@ -397,9 +397,9 @@ class GraphManager(CoachNames, Constrained):
     def act(self, steps: StepMethod, wait_for_full_episodes: bool = False) -> None:
         """Act in the environment.
 
-        :param steps: how long
-        :param wait_for_full_episodes: go on to the end of the last episode, where there is one at a time, but not for
-            ever: an episode that is ``ENDLESS_EPISODE`` steps long is left
+        :param steps: the number of steps or episodes
+        :param wait_for_full_episodes: act on until the last episode ends, if there is one episode at a time; an episode
+            of ``ENDLESS_EPISODE`` steps or more is not waited for
         """
         if steps is _ONE_STEP:
             self._step()
@@ -414,9 +414,10 @@ class GraphManager(CoachNames, Constrained):
             self.stop_signals.stop_if_asked()
 
     def _bound_steps(self, ends: Sequence[StepMethod], until_checkpoint: bool = False) -> None:
-        """Let the next steps go no further than to the first of some counts of the present phase.
+        """Limit the next calls of the top level, which may take many steps, to the first of some counts.
 
-        :param until_checkpoint: nor past the count at which a checkpoint is due
+        :param ends: counts of the present phase
+        :param until_checkpoint: also stop at the count of the next checkpoint
         """
         counts, schedule = self._counts, self.checkpoints.schedule
 
@@ -432,7 +433,7 @@ class GraphManager(CoachNames, Constrained):
         return self.level_managers[-1].active_environment.current_episode_steps_counter >= ENDLESS_EPISODE
 
     def _step(self) -> None:
-        """Step the top level, at an episode's start after a reset."""
+        """Step the top level. Begin an episode first if one is required."""
         if self.reset_required:
             self.begin_step()
         bottom = self.level_managers[-1]
@@ -440,8 +441,8 @@ class GraphManager(CoachNames, Constrained):
         response = self.top_level_manager.step(None)
         self.end_step(response, bottom.environment_steps - before)
 
-    # A step in two halves: a loop of the user's own calls ``begin_step``, has the levels choose an action, asks its
-    # environment, has the levels take in the answer, and calls ``end_step``.
+    # A step in two halves, for a loop that asks the environment itself: it calls ``begin_step``, lets the levels choose
+    # an action, asks its environment, gives the answer to the levels, and calls ``end_step``.
 
     def begin_step(self) -> None:
         """Begin an episode, in the environment and for the agents, if the last one has ended.
@@ -456,13 +457,13 @@ class GraphManager(CoachNames, Constrained):
             self.reset_internal_state(self.force_next_reset)
 
     def end_step(self, response: EnvResponse, steps: int) -> None:
-        """Count a step that the levels have taken in, and close the episodes that ended with it.
+        """Count a step that the levels have processed, and close the episodes that ended with it.
 
         :param response: the environment's answer; any of them if several copies have answered
         :param steps: number of environment steps
         """
         top = self.top_level_manager
-        # where an agent only imitates no step is taken; it counts as one, so that a schedule in steps has an end
+        # An agent that only imitates takes no step. Count one, so that a schedule in steps has an end.
         self._counts[EnvironmentSteps] += steps if top.is_fed else steps or 1
         if top.ended_rewards:
             for reward in top.ended_rewards:
@@ -471,7 +472,7 @@ class GraphManager(CoachNames, Constrained):
         if top.episode_over:
             self.handle_episode_ended()
             self.reset_required = True
-            # where the agent, not the environment, ended the episode, the environment would only go on
+            # If the agent ended the episode, the environment would only continue it.
             self.force_next_reset = not response.game_over
         if self._run_callbacks.hear_steps:
             self._run_callbacks.call("on_step")
@@ -479,8 +480,8 @@ class GraphManager(CoachNames, Constrained):
             self.attend()
 
     def attend(self) -> None:
-        """Show the progress, on the screen and to others. Steps do a few times a second; a loop that waits between two
-        steps calls it itself."""
+        """Show the progress on the screen and in ``status.json``. Steps call this a few times a second. A loop that
+        waits between two steps must call it."""
         self._attention_at = time.monotonic() + SECONDS_BETWEEN_REDRAWS
         self._shown_phase = self._phase_or_last
         self.progress.update(self.status())
@@ -503,12 +504,12 @@ class GraphManager(CoachNames, Constrained):
         environment = self.level_managers[-1].active_environment
         screen.warning(
             f"level '{environment.env_id}', step {environment.current_episode_steps_counter}: the episode has not "
-            f"ended; give it a limit, if it should"
+            f"ended; set a limit of steps if it should end"
         )
 
     def train(self) -> None:
-        """Let the agents learn, if the time has come for them. Updates of the networks count as training steps; where
-        there is nothing to train, or another process trains, calls do."""
+        """Let the agents learn if they are due. Updates of the networks count as training steps. If there is nothing
+        to train, or another process trains, each call counts as one."""
         if self._phase is not RunPhase.TRAIN:
             with self.phase_context(RunPhase.TRAIN):
                 self.train()
@@ -541,8 +542,8 @@ class GraphManager(CoachNames, Constrained):
             self.force_next_reset = True
 
     def train_and_act(self, steps: StepMethod) -> None:
-        """Act and learn in turn for exactly ``steps``, at most as long as ``improve`` wants. An episode that is in
-        progress goes on, and the graph stays in the training phase."""
+        """Act and learn in turn for exactly ``steps``, but not past the end of ``improve_steps``. An episode that is in
+        progress continues, and the graph stays in the training phase."""
         self.verify_graph_was_created()
         if steps.num_steps <= 0:
             return
@@ -563,12 +564,12 @@ class GraphManager(CoachNames, Constrained):
                 signals.stop_if_asked()
             if callbacks.view.has_asked:
                 callbacks.carry_out(lambda: self.evaluate(self.evaluation_steps), self.save_checkpoint)
-                self._bound_steps(ends, until_checkpoint=True)  # an evaluation has bounds of its own
+                self._bound_steps(ends, until_checkpoint=True)  # an evaluation has replaced the bounds
                 if callbacks.wants_stop:
                     return
 
     def sync(self) -> None:
-        """Have the agents take the newest weights."""
+        """Let the agents load the newest weights."""
         self.verify_graph_was_created()
         for level in self.level_managers:
             level.sync()
@@ -576,8 +577,7 @@ class GraphManager(CoachNames, Constrained):
     def evaluate(self, steps: StepMethod) -> bool:
         """Evaluate for exactly that many episodes, or for at least that many steps in whole episodes.
 
-        :return: whether the run should stop, because the success rate is reached
-        """
+        :return: True if the run should stop because the success rate is reached"""
         self.verify_graph_was_created()
         if steps.num_steps <= 0:
             return self._run_callbacks.wants_stop
@@ -595,10 +595,10 @@ class GraphManager(CoachNames, Constrained):
 
     @contextlib.contextmanager
     def evaluation(self) -> Iterator[list[float]]:
-        """Be in an evaluation, whose episodes the caller plays. It leaves training as it was; one that an exception
-        breaks off leaves no trace at all, and neither does one without a complete episode.
+        """Run an evaluation. The caller plays the episodes. Training continues afterwards as if there had been no
+        evaluation. An evaluation without a complete episode, or one that an exception ends, is undone.
 
-        :return: the list to which the caller adds the total reward of each episode
+        :return: a list; the caller appends the total reward of each episode
         """
         self.verify_graph_was_created()
         rewards: list[float] = []
@@ -636,22 +636,22 @@ class GraphManager(CoachNames, Constrained):
             self.sync()
 
     def _undo_evaluation(self, before: list[Any], counts_before: dict[type[StepMethod], int]) -> None:
-        """Leave no trace of an evaluation that was broken off, so that it can be held again."""
+        """Undo an interrupted evaluation, so that it can be repeated."""
         self.total_steps_counters[RunPhase.TEST].counters.update(counts_before)
         for level, state in zip(self.level_managers, before):
             level.discard_evaluation()
             level.undo_evaluation(state)
 
     def should_stop(self) -> bool:
-        """True if a callback has asked for it, or if the stop condition applies and holds: every agent's success rate
-        has reached the target."""
+        """True if a callback has asked for it, or if the stop condition applies and every agent's success rate has
+        reached its target."""
         return self.reason_to_stop() is not None
 
     def reason_to_stop(self) -> str | None:
-        """The reason why training ends before its schedule, for the user; None if it does not."""
+        """The reason why training ends before its schedule, for the user; None if training does not end."""
         if (reason := self._run_callbacks.view.stop_reason) is not None:
             return f"training stops: {reason}"
-        if self._reached_target is not None:  # the evaluation that follows need not reach it, too
+        if self._reached_target is not None:  # the evaluation in new episodes need not reach it again
             return self._reached_target
         is_solved = self.task_parameters.apply_stop_condition and all(
             level.should_stop() for level in self.level_managers
@@ -660,14 +660,14 @@ class GraphManager(CoachNames, Constrained):
 
     def _success(self) -> str:
         last, target = self.progress.last_evaluation, self._reports.reward
-        if last is None or target is None or last < target:  # an agent can measure its success otherwise
+        if last is None or target is None or last < target:  # an agent may have another measure of success
             return "solved: the success rate has reached its target"
         return f"solved: evaluation reward {last:.5g} reached the target {target:.5g}"
 
     # runs
 
     def run(self) -> None:
-        """Do what the task parameters ask for, training or evaluation, and close the graph."""
+        """Train or evaluate, as the task parameters say, and close the graph."""
         try:
             evaluated = self.task_parameters.num_evaluation_steps
             if evaluated is None:
@@ -678,12 +678,12 @@ class GraphManager(CoachNames, Constrained):
             self.close()
 
     def improve(self) -> None:
-        """Heatup, then training and evaluation in turn, for exactly ``improve_steps`` of training or until the stop
-        condition holds. Ends with an evaluation, a checkpoint and a summary; where a person acts, whenever they leave,
-        with the summary alone.
+        """Run heatup, then training and evaluation in turn, for exactly ``improve_steps`` of training or until the stop
+        condition holds. The end is an evaluation, a checkpoint and a summary. If a person acts, the run ends when the
+        person leaves, with the summary alone.
 
-        :raises TrainingError: a loss is not finite; the run's state then lies in the checkpoint directory, beside the
-            good checkpoints
+        :raises TrainingError: a loss is not finite; the run's state is saved to the checkpoint directory, apart from
+            the good checkpoints
         """
         self.verify_graph_was_created()
         checkpoint = None if self._is_played else self._last_checkpoint()
@@ -693,17 +693,17 @@ class GraphManager(CoachNames, Constrained):
             self._run_callbacks.view.has_reached_target = False
             self._let_callbacks_have_rows()
             self._run_callbacks.call("on_run_start")
-            self._run_callbacks.check_states()  # now, before anything is trained
+            self._run_callbacks.check_states()  # before any training could be lost
             self._heat_up_and_begin()
             screen.announce(f"Starting to improve {self.name} task index {self.task_parameters.task_index or 0}")
             self.improvement.set_end(self.improve_steps)
             if self.improvement.is_over:
-                screen.warning(f"{self.improve_steps!r} are done already: ask for more improve_steps to go on")
+                screen.warning(f"{self.improve_steps!r} are done already: set more improve_steps to continue")
                 return
             while not self.improvement.is_over:
                 self.train_and_act(self.improvement.left_of_period(self.steps_between_evaluation_periods))
                 if self.evaluate(self.evaluation_steps):
-                    if reason := self.reason_to_stop():  # a subclass may have reasons of its own
+                    if reason := self.reason_to_stop():  # a subclass may stop without this reason
                         screen.success(reason)
                     if self._has_reached_target():
                         self._evaluate_afresh(reason)
@@ -719,15 +719,15 @@ class GraphManager(CoachNames, Constrained):
         return view.has_reached_target if view.stop_reason is not None else self.task_parameters.apply_stop_condition
 
     def _evaluate_afresh(self, reason: str | None) -> None:
-        """Evaluate in new episodes. The last evaluation was chosen because it was good, so it is no score.
+        """Evaluate in new episodes. The last evaluation is biased, because training stopped at it for being good.
 
-        :param reason: why training has ended
+        :param reason: the reason why training has ended
         """
         self._reached_target = reason
         self.progress.steps_to_target = self.status().steps
         unit, episodes = type(self.evaluation_steps), self.evaluation_steps.num_steps
         most = max(FRESH_EPISODES, episodes) if unit is EnvironmentEpisodes else FRESH_EPISODES
-        screen.announce(f"Evaluating in {most} new episodes: the last evaluation was the stopping rule, and no score")
+        screen.announce(f"Evaluating in {most} new episodes: the last evaluation stopped training, so it is biased")
         self._evaluations_in_place += 1
         try:
             self.evaluate(EnvironmentEpisodes(most))
@@ -736,12 +736,12 @@ class GraphManager(CoachNames, Constrained):
 
     def _print_summary_of_training(self) -> None:
         trained = Counts.of(self.total_steps_counters[RunPhase.TRAIN])
-        # where nothing is trained, the calls count as training steps: no updates
+        # if nothing is trained, training steps count calls, not updates
         updates = trained.updates + self._uncounted_updates() if self.can_train else 0
         self._print_summary(dataclasses.replace(trained, updates=updates, epochs=self.improvement.epochs))
 
     def _last_checkpoint(self) -> LastCheckpoint | None:
-        """The checkpoint that a run of training leaves; None if another process writes checkpoints."""
+        """The checkpoint at the end of training; None if another process writes checkpoints."""
         if not self.writes_checkpoints:
             return None
         return LastCheckpoint(
@@ -758,7 +758,7 @@ class GraphManager(CoachNames, Constrained):
         )
 
     def _leave(self) -> None:
-        """Leave no trace of a run that has ended, and write what the agents have not written yet."""
+        """Reset the phase and the end after a run, and write the agents' pending rows."""
         is_training = self.improvement.end is not None
         self.improvement.clear_end()
         self.phase = RunPhase.UNDEFINED
@@ -767,7 +767,7 @@ class GraphManager(CoachNames, Constrained):
             self._run_callbacks.end()
 
     def _heat_up_and_begin(self) -> None:
-        """Heatup, or what is left of it where a run goes on."""
+        """Run heatup, or the rest of it in a resumed run."""
         if not self._continues:
             self.improvement.forget()
             self._is_episode_kept = False
@@ -787,7 +787,7 @@ class GraphManager(CoachNames, Constrained):
                 self.force_next_reset = True
 
     def _evaluate_only(self, num_steps: int) -> None:
-        """:param num_steps: environment steps, in whole episodes; 0 goes on until interrupted"""
+        """:param num_steps: environment steps, in whole episodes; 0 evaluates until interrupted"""
         self._show_only_evaluation()
         rewards: list[float] = []
         try:
@@ -808,15 +808,15 @@ class GraphManager(CoachNames, Constrained):
         return EvaluationStatistics.of(rewards, self.progress.reward_range)
 
     def _show_only_evaluation(self) -> None:
-        """Count evaluation alone; what came with the checkpoint is of the run that trained."""
+        """Count only evaluation. The counts in the checkpoint belong to the run that trained."""
         self._reports.shown = (RunPhase.TEST,)
         self.total_steps_counters[RunPhase.TEST] = TotalStepsCounter()
         self.progress.set_state(Progress().get_state())
         self.run_status.evaluation = {}
 
     def keep_evaluating(self) -> None:
-        """Evaluate the newest weights again and again, as a worker that does nothing else, until the stop condition
-        holds."""
+        """Evaluate the newest weights again and again until the stop condition holds. This is the loop of a worker that
+        only evaluates."""
         self.verify_graph_was_created()
         self._show_only_evaluation()
         with self._ending_cleanly():
@@ -826,7 +826,7 @@ class GraphManager(CoachNames, Constrained):
                 self.stop_signals.stop_if_asked()
 
     def _print_summary(self, counted: Counts, evaluation: EvaluationStatistics | None = None) -> None:
-        """Say what came of the run. :param counted: what it trained; or evaluated, if it did nothing else"""
+        """Print the results of the run. :param counted: its training, or its evaluation if it did not train"""
         if self.prints_summary:
             Summary(
                 progress=self.progress,
@@ -843,20 +843,20 @@ class GraphManager(CoachNames, Constrained):
         return directory_html(self.task_parameters.experiment_path)
 
     def policy_document(self) -> bytes:
-        """Policy by which another process acts as the topmost agent does now."""
+        """The topmost agent's present policy, for another process that acts with it."""
         return pack(self.top_level_manager.agent.acting_policy())
 
     def take_policy_document(self, document: bytes) -> None:
-        """Act from now on as ``policy_document`` said in another process; for a graph that only acts."""
+        """Act with the policy that ``policy_document`` returned in another process. For a graph that only acts."""
         self.top_level_manager.agent.take_policy(unpack(document))
 
     def flush(self) -> None:
-        """Write what the agents have not written yet."""
+        """Write the agents' pending rows."""
         for level in self.level_managers:
             level.agent.close()
 
     def close(self) -> None:
-        """Write what is left and close the environments."""
+        """Write pending rows and close the environments."""
         for level in self.level_managers:
             level.close()
 
@@ -864,12 +864,12 @@ class GraphManager(CoachNames, Constrained):
 
     @property
     def is_first_trainer(self) -> bool:
-        """True if this process trains, and if it is the first of several that do."""
+        """True if this process trains and is the first of the training processes."""
         return not self.task_parameters.task_index and self.task_parameters.role.trains
 
     @property
     def writes_checkpoints(self) -> bool:
-        """True if it is this process that saves the run's state."""
+        """True if this process saves the run's state."""
         return self.is_first_trainer
 
     def advanced(self) -> tuple[str, int]:
@@ -879,12 +879,12 @@ class GraphManager(CoachNames, Constrained):
 
     @property
     def checkpoint_dir(self) -> str:
-        """The directory that checkpoints are written to."""
+        """The directory of the checkpoints."""
         return self.checkpoints.directory
 
     @property
     def last_checkpoint_path(self) -> str | None:
-        """The checkpoint that was written last, None before the first."""
+        """The path of the newest checkpoint; None before the first."""
         return self.checkpoints.last_path
 
     def occasionally_save_checkpoint(self) -> None:
@@ -894,9 +894,9 @@ class GraphManager(CoachNames, Constrained):
             self.save_checkpoint()
 
     def save_checkpoint(self, failed: bool = False) -> str | None:
-        """Write all that is needed to go on exactly. A full disk does not end the run.
+        """Write everything that is needed to continue exactly. A full disk does not end the run.
 
-        :param failed: training has failed: keep the state for a look at it, but never as the newest checkpoint
+        :param failed: training has failed: save the state for inspection, not as the newest checkpoint
         :return: the checkpoint's path; None if it could not be written, or if another process writes checkpoints
         """
         self.verify_graph_was_created()
@@ -912,7 +912,7 @@ class GraphManager(CoachNames, Constrained):
         if self.data_store is not None:
             try:
                 self.data_store.save_to_store()
-            except (OSError, CoachError) as error:  # rights may come back, too
+            except (OSError, CoachError) as error:  # missing access rights may be temporary, too
                 screen.warning(f"{error}; the next checkpoint brings it there")
         if self._run_callbacks.exist and path is not None and not failed:
             self._run_callbacks.call("on_checkpoint")
@@ -930,15 +930,15 @@ class GraphManager(CoachNames, Constrained):
         return GraphState(counters, self.level_managers, self.progress, self.improvement, self.seeds)
 
     def get_state(self) -> dict[str, Any]:
-        """All that is needed to go on exactly."""
+        """Everything that is needed to continue exactly."""
         callbacks = self._run_callbacks.get_state()
         state = self._state.get(self.reset_required, self.force_next_reset)
         return {**state, "callbacks": callbacks} if callbacks else state
 
     def set_state(self, state: dict[str, Any], with_episode: bool = False) -> None:
-        """Go on from ``get_state``.
+        """Restore the state that ``get_state`` returned.
 
-        :param with_episode: in the middle of the episode, if there was one; otherwise with a new one
+        :param with_episode: continue the episode that was in progress, if any; False begins a new one
         """
         self._state.set(state)
         self._run_callbacks.set_state(state.get("callbacks", {}))
@@ -949,13 +949,13 @@ class GraphManager(CoachNames, Constrained):
         self.checkpoints.schedule.restart()
 
     def restore_checkpoint(self, path: str | None = None, continue_run: bool = False) -> None:
-        """Go on from a checkpoint.
+        """Restore a checkpoint.
 
-        :param path: a checkpoint, one of its files, a directory of checkpoints or an experiment's, of which the newest
-            is taken; None takes the task's ``checkpoint_restore_path``
-        :param continue_run: it is the same run that goes on: no heatup, and ``improve_steps`` count what was trained
-            before; otherwise ``improve_steps`` are trained from here
-        :raises CoachError: there is none, it is damaged, of another preset, or does not fit this graph
+        :param path: a checkpoint, one of its files, or the directory of checkpoints or of an experiment (the newest
+            checkpoint is restored); None uses the task's ``checkpoint_restore_path``
+        :param continue_run: continue the same run: no heatup, and ``improve_steps`` include the training before; False
+            trains ``improve_steps`` from here
+        :raises CoachError: the checkpoint is missing or damaged, is of another preset, or does not fit this graph
         """
         self.verify_graph_was_created()
         path, state = self.checkpoints.load(path)

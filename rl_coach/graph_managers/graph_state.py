@@ -1,4 +1,4 @@
-"""State of a graph: all that another process needs to go on with its run exactly."""
+"""The state of a graph: everything that another process needs to continue the run exactly."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class GraphState:
     :param counters: the counters of each phase
     :param levels: the graph's levels, the topmost first
     :param progress: the evaluations so far
-    :param improvement: the part of the run in which training and evaluation take turns
+    :param improvement: the part of the run after heatup: training and evaluation in turn
     :param seeds: the random streams
     """
 
@@ -35,7 +35,7 @@ class GraphState:
         """The state of all parts, as nested dicts of arrays and plain values.
 
         :param reset_required: the next step begins an episode
-        :param force_next_reset: it does so where the simulator would go on, too
+        :param force_next_reset: it also resets a simulator that could continue its episode
         """
         return {
             "counters": {
@@ -51,7 +51,7 @@ class GraphState:
         }
 
     def set(self, state: dict[str, Any]) -> None:
-        """Give all parts the state of another run; a new episode has to begin next."""
+        """Restore the state of all parts. The next step must begin a new episode."""
         for phase, counts in state["counters"].items():
             for unit, count in counts.items():
                 self.counters[RunPhase[phase]][UNITS[unit]] = count
@@ -62,22 +62,22 @@ class GraphState:
         self.seeds.set_state(state)
 
     def resume_episode(self, state: dict[str, Any]) -> tuple[bool, bool]:
-        """Go on in the middle of the episode in which the state was taken; ``set`` came before.
+        """Continue the episode that was in progress when the state was saved. Call ``set`` before.
 
-        :return: ``reset_required`` and ``force_next_reset``; no reset is required if the episode goes on
+        :return: ``reset_required`` and ``force_next_reset``; no reset is required if the episode continues
         """
         is_over, is_forced = state["reset_required"]
         if is_over:
             return True, is_forced
-        # the environment stands at the bottom; if it cannot go on, no level does
+        # the lowest level holds the environment; if the environment cannot continue, no level can
         levels = reversed(self.levels)
         is_resumed = all(level.resume_saved_episode(state["levels"][level.name]) for level in levels)
         if not is_resumed:
-            screen.warning("the episode in which the checkpoint was saved cannot be taken up again: a new one begins")
+            screen.warning("the episode of the checkpoint cannot be continued: a new episode begins")
         return not is_resumed, not is_resumed
 
 
 def lost_episode(state: dict[str, Any]) -> bool:
-    """True if an episode was in progress that the state does not hold."""
+    """True if the state lacks an episode that was in progress."""
     is_over, _ = state["reset_required"]
     return not is_over and any(level["episode"] is None for level in state["levels"].values())

@@ -14,15 +14,16 @@ from rl_coach.utils import CoachError
 
 
 class HACGraphManager(HRLGraphManager):
-    """A hierarchy whose agents test the goals that they set to the level below.
+    """A hierarchy of agents that set goals to the level below and test whether it reaches them.
 
     :param agents_params: ``HACDDPGAgentParameters``, the top level's first; all others need a ``GoalsSpace`` as their
         ``algorithm.in_action_space``
     :param env_params: the environment, which has the observation ``desired_goal``
-    :param schedule_params: how long each part of the run is
-    :param vis_params: what is shown and written
-    :param consecutive_steps_to_run_non_top_levels: the most actions for a subgoal, on each level below the top
-    :param preset_validation_params: what the preset must achieve in tests
+    :param schedule_params: the length of each part of the run
+    :param vis_params: settings of rendering, videos and log files
+    :param consecutive_steps_to_run_non_top_levels: the largest number of actions for a subgoal, on each level below the
+        top
+    :param preset_validation_params: the reward that tests of the preset require
     """
 
     def __init__(
@@ -44,6 +45,6 @@ class HACGraphManager(HRLGraphManager):
             if not isinstance(agent, HACDDPGAgent):
                 raise CoachError(f"agent_{index} is a {type(agent).__name__}; each level of HAC has a HACDDPGAgent")
             if index and not isinstance(agent.in_action_space, GoalsSpace):
-                raise CoachError(f"agent_{index} is told goals: set its algorithm.in_action_space to a GoalsSpace")
+                raise CoachError(f"agent_{index} receives goals: set its algorithm.in_action_space to a GoalsSpace")
         for above, below in zip(self._agents, self._agents[1:]):
             above.subgoals = below.in_action_space

@@ -19,21 +19,21 @@ from rl_coach.utils import CoachError
 
 
 class HRLGraphManager(GraphManager):
-    """Graph of several levels with an agent each. An agent acts by setting a goal to the level below, and the agent of
-    the bottom level acts in the environment. Each goal begins an episode for the agent that pursues it.
+    """Graph of several levels with one agent each. The action of an agent is a goal for the level below, and the agent
+    of the bottom level acts in the environment. Each new goal begins an episode for the agent that receives it.
 
     The levels are called ``level_0`` (the top), ``level_1`` and so on, their agents ``agent_0``, ``agent_1`` and so on.
     The graph counts steps and episodes of the environment; each agent counts its own.
 
     :param agents_params: the agents, the top level's first; all others need an ``algorithm.in_action_space``
     :param env_params: the environment
-    :param schedule_params: how long each part of the run is
-    :param vis_params: what is shown and written
-    :param consecutive_steps_to_run_each_level: the most actions of a level in a step of the level above, for all levels
-        or for each one; those of the top level are taken in one step of the graph
-    :param preset_validation_params: what the preset must achieve in tests
+    :param schedule_params: the length of each part of the run
+    :param vis_params: settings of rendering, videos and log files
+    :param consecutive_steps_to_run_each_level: the largest number of actions of a level within one step of the level
+        above, for all levels or for each; for the top level, within one step of the graph
+    :param preset_validation_params: the reward that tests of the preset require
     :param name: the graph's name, part of the names of its files
-    :raises CoachError: there is no agent, or another number of steps than of agents
+    :raises CoachError: there is no agent, or the numbers of steps and agents differ
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class HRLGraphManager(GraphManager):
             raise CoachError("a hierarchy cannot be split into trainer and workers: leave out -dc and -n")
         if self.env_params.num_environments > 1:
             raise CoachError("a hierarchy acts in one copy of an environment: set env_params.num_environments to 1")
-        # all seeds are drawn before anything is built, in this order, so that they do not depend on what is built when
+        # Draw all seeds first and in this order. Otherwise the seeds would depend on the order of construction.
         environment_seed, evaluation_seed = self.spawn_seed(), self.spawn_seed()
         agent_seeds = [self.spawn_seed() for _ in self.agents_params]
         self.env_params = environment_of_graph(self.env_params, task, environment_seed)
@@ -76,7 +76,7 @@ class HRLGraphManager(GraphManager):
         self._connect_agents()
         below: Any = environment
         levels: list[LevelManager] = []
-        # from the bottom up: a level's actions are the directives of the level below
+        # from the bottom up: the actions of a level are the goals of the level below
         for index in reversed(range(len(self._agents))):
             below = LevelManager(
                 name=f"level_{index}",
@@ -97,11 +97,11 @@ class HRLGraphManager(GraphManager):
         own = agent_of_graph(parameters, task, self.visualization_parameters, self.env_params, f"agent_{index}")
         own.is_a_highest_level_agent, own.is_a_lowest_level_agent = index == 0, index == len(self.agents_params) - 1
         if not own.is_a_lowest_level_agent and not has_filter:
-            own.output_filter = NoOutputFilter()  # the environment's default is one for the environment's actions
+            own.output_filter = NoOutputFilter()  # the default filter is for the environment's actions
         return own
 
     def _connect_agents(self) -> None:
-        """Tell the agents of each other, before they have networks; nothing by default."""
+        """Connect the agents before their networks are made. By default nothing is connected."""
 
     def documentation(self) -> dict[str, Any]:
         return {**super().documentation(), "agents": self.agents_params, "environment": self.env_params}

@@ -1,4 +1,4 @@
-"""The part of a run in which training and evaluation take turns: where it began, where it ends, what comes next."""
+"""The part of a run after heatup, with training and evaluation in turn: its start, its end and its next evaluation."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from rl_coach.runs.progress import Goal
 
 
 class Improvement:
-    """Knows how much of ``improve_steps`` is done and when the next evaluation is due, by the training counters.
+    """Counts how much of ``improve_steps`` is done and when the next evaluation is due, from the training counters.
 
-    Periods between evaluations are counted from the start of the part, so that a resumed run evaluates where an
-    uninterrupted one does.
+    Periods between evaluations are counted from the start of this part. So a resumed run evaluates at the same counts
+    as an uninterrupted run.
 
     :param counter: the training counters
-    :param training_steps: what training steps are, in the plural
+    :param training_steps: the name of training steps in the plural, such as ``updates``
 
-    :ivar end_in_updates: the count of updates at which training ends; None if the end is not counted in them
+    :ivar end_in_updates: training ends at this count of updates; None if the end is not counted in updates
     """
 
     def __init__(self, counter: TotalStepsCounter, training_steps: str = PLURALS[TrainingSteps]):
@@ -36,20 +36,20 @@ class Improvement:
 
     @property
     def end(self) -> StepMethod | None:
-        """The count at which training ends; None while no ``improve`` runs."""
+        """Training ends at this count; None while ``improve`` does not run."""
         return self._end
 
     @property
     def epochs(self) -> int:
-        """Passes over a data set so far; 0 where training steps are something else."""
+        """Passes over a data set so far; 0 if training steps are not epochs."""
         return self._counts[TrainingSteps] if self._plurals[TrainingSteps] == "epochs" else 0
 
     def forget(self) -> None:
-        """Prepare for a part that begins anew."""
+        """Forget the start, so that the part begins again."""
         self._start, self._next_evaluation = None, None
 
     def begin(self) -> None:
-        """Count from here."""
+        """Set the start to the present counts."""
         self._start = dict(self._counts)
 
     def set_end(self, steps: StepMethod) -> None:
@@ -60,17 +60,17 @@ class Improvement:
         self.end_in_updates = self._end.num_steps if self._plurals[unit] == "updates" else None
 
     def clear_end(self) -> None:
-        """Let training go on without an end: no ``improve`` runs any more."""
+        """Remove the end, because ``improve`` has ended."""
         self._end = self.end_in_updates = None
 
     @property
     def is_over(self) -> bool:
-        """True if all is trained and the evaluation that follows is held."""
+        """True if ``improve_steps`` are done and the evaluation after them, too."""
         assert self._end is not None
         return self._counts[type(self._end)] >= self._end.num_steps and self._next_evaluation is None
 
     def left_of_period(self, length: StepMethod) -> StepMethod:
-        """The training until the next evaluation, 0 where that evaluation alone is left.
+        """The training until the next evaluation; 0 if only that evaluation is left.
 
         :param length: the training between two evaluations
         """
@@ -86,9 +86,9 @@ class Improvement:
         self._next_evaluation = None
 
     def goal(self, may_end_before: bool) -> Goal | None:
-        """Part of ``improve_steps`` that is done; None while no ``improve`` runs.
+        """Part of ``improve_steps`` that is done; None while ``improve`` does not run.
 
-        :param may_end_before: it also ends once the stop condition is met
+        :param may_end_before: training also ends when the stop condition is met
         """
         if self._end is None or self._start is None:
             return None
@@ -102,7 +102,7 @@ class Improvement:
         return {"improve_start": start, "next_evaluation": self._next_evaluation}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Go on from ``get_state``."""
+        """Restore the state that ``get_state`` returned."""
         start = state["improve_start"]
         self._start = None if start is None else {UNITS[unit]: count for unit, count in start.items()}
         self._next_evaluation = state["next_evaluation"]

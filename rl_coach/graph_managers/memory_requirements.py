@@ -1,4 +1,4 @@
-"""Settings that ask for more memory than the machine has, found before anything of that size is made."""
+"""Settings that need more memory than the machine has. They are found before the memory is allocated."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from rl_coach.utilities.requirements import shown
 
 _FLOAT = 4  # bytes
 _SLOTS = {"adam": 2, "rmsprop": 1}
-_COLUMNS_OF_A_ROW = 4  # at the least: action, reward, discount, weight
+_COLUMNS_OF_A_ROW = 4  # at least: action, reward, discount, weight
 _CONTROL_GROUPS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
 class MemoryUse(NamedTuple):
-    """The least that one setting asks for.
+    """A lower bound of the memory that one setting needs.
 
     :param path: the setting, as ``-cp`` names it
     :param value: its value
-    :param num_bytes: the memory
+    :param num_bytes: the memory in bytes
     """
 
     path: str
@@ -34,7 +34,7 @@ class MemoryUse(NamedTuple):
 
 
 def total_memory() -> int:
-    """The bytes that this process can have: the machine's, or its control group's where that is less."""
+    """Bytes of memory available to this process: the smaller of the machine's and the control group's."""
     total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     for file in map(pathlib.Path, _CONTROL_GROUPS):
         text = file.read_text().strip() if file.is_file() else ""
@@ -44,7 +44,7 @@ def total_memory() -> int:
 
 
 def unmet_by(available: int, uses: Iterable[MemoryUse]) -> Iterator[str]:
-    """If settings ask together for more memory than there is, a line that names the one that asks for most."""
+    """A line if the settings together need more memory than available; it names the largest of them."""
     uses = list(uses)
     if sum(use.num_bytes for use in uses) > available:
         worst = max(uses, key=lambda use: use.num_bytes)
@@ -59,15 +59,15 @@ def _gigabytes(num_bytes: int) -> str:
 
 
 def network_requirements(agent: AgentParameters, path: str) -> Iterator[MemoryUse]:
-    """The least that an agent's networks and their batches take, whatever their inputs.
+    """Lower bounds of the memory for an agent's networks and batches, without the sizes of its inputs.
 
-    :param path: where the agent's parameters are
+    :param path: the path of the agent's parameters, as ``-cp`` names it
     """
     for name, network in agent.network_wrappers.items():
         where = f"{path}.network_wrappers[{name!r}]"
         layers = list(_fully_connected(network, where))
         widths = [1, *(units for _, units in layers)]
-        # the weights, their gradients, the target's and the optimizer's
+        # weights, gradients, target weights and the optimizer's slots
         copies = 2 + bool(network.create_target_network) + _SLOTS.get(network.optimizer_type.lower(), 0)
         for (setting, units), width_before in zip(layers, widths):
             yield MemoryUse(setting, units, width_before * units * _FLOAT * copies)
@@ -81,9 +81,9 @@ def network_requirements(agent: AgentParameters, path: str) -> Iterator[MemoryUs
 
 
 def _fully_connected(network: NetworkParameters, path: str) -> Iterator[tuple[str, int]]:
-    """The paths and widths of the fully connected layers in a row: of one embedder, and of the middleware.
+    """The paths and widths of consecutive fully connected layers: of one embedder, and of the middleware.
 
-    Where there are several embedders, the others and how they are merged are left out.
+    If there are several embedders, the others and the layers that merge them are left out.
     """
     embedders = network.input_embedders_parameters
     parts = [(f"{path}.input_embedders_parameters[{name!r}]", part) for name, part in embedders.items()][:1]
@@ -96,15 +96,15 @@ def _fully_connected(network: NetworkParameters, path: str) -> Iterator[tuple[st
 
 
 def replay_requirement(agent: Any, durations: Iterable[StepMethod], path: str) -> Iterator[MemoryUse]:
-    """The least that an agent's replay memory takes once it is full.
+    """A lower bound of the memory for an agent's full replay memory.
 
     :param agent: the agent, built
-    :param durations: the parts of the run in which transitions are stored
-    :param path: where the agent's parameters are
+    :param durations: the lengths of the parts of the run that store transitions
+    :param path: the path of the agent's parameters, as ``-cp`` names it
     """
     size, spaces = getattr(agent.ap.memory, "max_size", None), getattr(agent, "spaces", None)
     if spaces is None or agent.is_on_policy or not isinstance(size, (tuple, list)):
-        return  # what an on-policy agent has learned from goes
+        return  # an on-policy agent deletes its transitions after learning
     rows, durations = size[1], list(durations)
     if all(isinstance(duration, EnvironmentSteps) for duration in durations):
         rows = min(rows, sum(duration.num_steps for duration in durations))
@@ -114,6 +114,7 @@ def replay_requirement(agent: Any, durations: Iterable[StepMethod], path: str) -
 
 
 def _observation_bytes(space: Any) -> int:
-    """Frames that are stacked are stored once, as bytes; the last axis may be such a stack."""
+    """The bytes of one observation. Stacked frames are stored once, as bytes, so an image's last axis is not
+    counted."""
     shape = tuple(int(extent) for extent in space.shape)
     return int(np.prod(shape[:-1])) if len(shape) > 2 else int(np.prod(shape)) * _FLOAT

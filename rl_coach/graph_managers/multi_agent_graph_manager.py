@@ -28,7 +28,7 @@ from rl_coach.utils import CoachError, did_you_mean
 
 
 def fields_of(players: Players) -> Fields:
-    """The last reward of each of several agents, and the rating in self-play, for the display."""
+    """Fields for the display: the last reward of each agent if there are several, and the rating in self-play."""
     rewards = [(name, f"{reward:.4g}") for name, reward in players.last_rewards.items() if len(players.agents) > 1]
     return rewards if players.self_play is None else [*rewards, ("Elo", f"{players.self_play.rating:.0f}")]
 
@@ -36,20 +36,20 @@ def fields_of(players: Players) -> Fields:
 class MultiAgentGraphManager(GraphManager):
     """Graph of several agents in one environment.
 
-    The graph counts steps of the environment; each agent counts the steps of its own players. A reward is the sum of
-    those of all players, in self-play the learner's, unless ``reward_of`` says otherwise.
+    The graph counts steps of the environment; each agent counts the steps of its players. The run's reward is the sum
+    over all players, in self-play the learner's reward, unless ``reward_of`` names another.
 
-    :param agents_params: the agents by name; or a list, whose agents are called ``agent_0``, ``agent_1`` and so on, and
-        a single one ``agent`` (``agent_0`` in self-play)
-    :param env_params: a ``MultiAgentEnvironment``'s, such as ``PettingZooEnvironmentParameters``
-    :param schedule_params: how long each part of the run is
-    :param vis_params: what is shown and written
-    :param preset_validation_params: what the preset must achieve in tests
+    :param agents_params: the agents by name, or a list; a list gets the names ``agent_0``, ``agent_1`` and so on, or
+        ``agent`` if it has one entry (``agent_0`` in self-play)
+    :param env_params: parameters of a ``MultiAgentEnvironment``, such as ``PettingZooEnvironmentParameters``
+    :param schedule_params: the length of each part of the run
+    :param vis_params: settings of rendering, videos and log files
+    :param preset_validation_params: the reward that tests of the preset require
     :param done_condition: ``any`` or ``all``; see ``MultiAgentLevelManager``
-    :param agent_of: by player, the name of the agent that plays it; None gives one agent all players, and several
-        agents one player each
+    :param agent_of: the agent's name for each player's name; None gives all players to one agent, or one player to each
+        of several agents
     :param self_play: past policies of an agent play against it
-    :param reward_of: the name of the agent or player whose reward is the run's
+    :param reward_of: the name of an agent or player; the run's reward is the reward of this agent or player
     :param name: the graph's name, part of the names of its files
     """
 
@@ -90,12 +90,12 @@ class MultiAgentGraphManager(GraphManager):
         start_physics: Callable[[Any], Any] | None = None,
         empty_service_call: Callable[[], Any] | None = None,
     ) -> MultiAgentGraphManager:
-        """Build the levels, as ``GraphManager`` does. If a simulator must run meanwhile, start it before and
-        stop it after.
+        """Build the levels, as ``GraphManager`` does. If a simulator must run during the construction, it is started
+        before and stopped after.
 
-        :param stop_physics: stops the simulator; gets the value of ``empty_service_call()``
-        :param start_physics: starts it
-        :param empty_service_call: makes the argument of the other two, which need it
+        :param stop_physics: stops the simulator; is called with the value of ``empty_service_call()``
+        :param start_physics: starts the simulator
+        :param empty_service_call: makes the argument of the other two functions
         """
         if empty_service_call is None and (stop_physics is not None or start_physics is not None):
             raise CoachError("start_physics and stop_physics need empty_service_call, which makes their argument")
@@ -114,7 +114,7 @@ class MultiAgentGraphManager(GraphManager):
             raise CoachError("self-play cannot be split into trainer and workers: leave out -dc and -n")
         if self.env_params.num_environments > 1:
             raise CoachError("several agents act in one copy of an environment: set env_params.num_environments to 1")
-        # all seeds are drawn before anything is built, in this order, so that they do not depend on what is built when
+        # Draw all seeds first and in this order. Otherwise the seeds would depend on the order of construction.
         environment_seed, evaluation_seed = self.spawn_seed(), self.spawn_seed()
         agent_seeds = {name: self.spawn_seed() for name in self.agents_params}
         parameters = self.env_params = environment_of_graph(self.env_params, task, environment_seed)
@@ -147,7 +147,7 @@ class MultiAgentGraphManager(GraphManager):
         return SelfPlay(self.self_play, self.spawn_seed())
 
     def _reward_of_success(self) -> None:
-        """None: the threshold is one for each agent's own reward, not for the run's."""
+        """None, because the environment's threshold is for one agent's reward, not for the run's."""
 
     def documentation(self) -> dict[str, Any]:
         more = {"agents": self.agents_params, "agent_of": self.agent_of, "self_play": self.self_play}
@@ -200,11 +200,11 @@ class MultiAgentGraphManager(GraphManager):
         if agent not in agents:
             raise CoachError(f"there is no agent '{agent}'{did_you_mean(agent, agents)}")
         found = restore_agent(path, agents[agent], self._framework)
-        screen.log(f"agent '{agent}' goes on from {found}")
+        screen.log(f"agent '{agent}' continues from {found}")
 
     def restore_checkpoint(self, path: str | None = None, continue_run: bool = False) -> None:
-        """Go on from a checkpoint, as ``GraphManager`` does. If a directory has only directories of agents, restore
-        these agents; the others are new."""
+        """Restore a checkpoint, as ``GraphManager`` does. If a directory contains only directories of single agents,
+        restore these agents; the other agents are new."""
         self.verify_graph_was_created()
         take_deprecated_names(self.task_parameters)
         chosen = path or self.task_parameters.checkpoint_restore_path
@@ -214,7 +214,7 @@ class MultiAgentGraphManager(GraphManager):
         if not alone:
             super().restore_checkpoint(path, continue_run)
         elif others := [name for name in self.agents_params if name not in alone]:
-            screen.warning(f"'{chosen}' has no checkpoint of {', '.join(others)}: they are new")
+            screen.warning(f"'{chosen}' has no checkpoint of {', '.join(others)}: these agents start without training")
 
     @property
     def _framework(self) -> str:

@@ -1,4 +1,4 @@
-"""Records what an agent plays, as the environment gave it."""
+"""Record an agent's episodes with the environment's raw values."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ _SECONDS_BETWEEN_NEWS = 10.0
 
 
 def record(graph_manager: GraphManager, steps: int, phase: RunPhase) -> DataSet:
-    """Let the agent of a graph play whole episodes, without learning.
+    """Let the agent of a graph play whole episodes without learning, and return them.
 
-    :param graph_manager: created; of one agent in one copy of its environment
-    :param steps: play at least so many; the last episode is played to its end
-    :param phase: ``HEATUP`` acts at random, ``TRAIN`` explores, ``TEST`` is what the agent deploys
-    :return: raw values, with the probabilities of discrete actions where the agent knows them
+    :param graph_manager: a created graph of one agent in one copy of its environment
+    :param steps: the smallest number of steps; the last episode is played to its end
+    :param phase: ``HEATUP`` acts at random, ``TRAIN`` explores, ``TEST`` acts as the deployed agent
+    :return: the episodes with raw values, and the probabilities of discrete actions if the agent computes them
     :raises CoachError: the graph has several levels, agents or copies of its environment
     """
     level = graph_manager.level_managers[0]
     if not isinstance(graph_manager, BasicRLGraphManager) or not (level.has_real_environment and level.has_one_episode):
-        raise CoachError("only what one agent plays in one copy of its environment can be recorded")
+        raise CoachError("only one agent in one copy of its environment can be recorded")
     agent: Any = graph_manager.get_agent()
     agent.remember_probabilities()
     episodes: list[list[Transition]] = []
@@ -50,7 +50,7 @@ def record(graph_manager: GraphManager, steps: int, phase: RunPhase) -> DataSet:
 def _play_episode(level: LevelManager, agent: Any) -> list[Transition]:
     level.look()
     environment: Any = level.active_environment
-    # probabilities are those of the agent's actions, which an output filter may change
+    # the agent's probabilities fit the environment's actions only if no output filter changes the number of actions
     space = level.spaces_definition.action
     count = space.num_actions if isinstance(space, DiscreteActionSpace) else None
     transitions = []

@@ -1,4 +1,4 @@
-"""Reports on how far a run is, for its display and for ``status.json``."""
+"""The progress of a run, for its display and for ``status.json``."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from rl_coach.runs.progress import Goal, Status
 
 
 class Reports:
-    """Tells how far a run is.
+    """Computes the progress of a run.
 
     :param counters: the counters of each phase
-    :param improvement: knows the end of training
-    :param more_updates: number of updates that the training steps do not count, such as those of minibatches
+    :param improvement: counts the training that is done and left
+    :param more_updates: returns the number of updates that training steps do not count, such as updates of minibatches
 
-    :ivar shown: the phases that are counted as the run's; what came with a checkpoint is of the run that trained
-    :ivar stops_early: training also ends once the stop condition holds
-    :ivar reward: the reward that evaluations must reach for that; None if it is not known
-    :ivar is_endless: evaluation goes on until it is interrupted
+    :ivar shown: phases that are counted; an evaluation of a checkpoint counts only its own steps
+    :ivar stops_early: training also ends when the stop condition holds
+    :ivar reward: the reward of an evaluation at which training stops; None if it is not known
+    :ivar is_endless: evaluation continues until it is interrupted
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class Reports:
         self._wanted: dict[RunPhase, tuple[int, StepMethod]] = {}
 
     def expect(self, phase: RunPhase, steps: StepMethod) -> None:
-        """A phase begins. :param steps: its length"""
+        """Note that a phase begins. :param steps: its length"""
         self._wanted[phase] = (self._counters[phase][type(steps)], steps)
 
     def status(self, phase: RunPhase, counts_updates: bool, others: Fields = ()) -> Status:
@@ -56,7 +56,7 @@ class Reports:
 
         :param phase: the present phase
         :param counts_updates: training steps are updates of networks
-        :param others: more to be shown
+        :param others: more fields of the display
         """
         shown = [self._counters[one] for one in self.shown]
         return Status(

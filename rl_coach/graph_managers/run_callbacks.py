@@ -1,4 +1,4 @@
-"""The callbacks of a run: they are called, and what they ask for is carried out."""
+"""The callbacks of a run: calls their methods, and does the evaluations and checkpoints that they ask for."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from rl_coach.utils import CallbackError, CoachError, Signal
 class RunCallbacks:
     """Calls the callbacks of a run.
 
-    :param callbacks: in the order in which they are called
-    :param view: what they see of the run
+    :param callbacks: they are called in this order
+    :param view: the values of the run that callbacks can read
     :param register_signal: makes a signal of the first agent
 
-    :ivar exist: there is one
-    :ivar hear_steps: one has an ``on_step`` of its own. Each step asks this attribute, and calls nothing if none has:
-        a call that does nothing takes a tenth of a step of the loop alone
-    :ivar hear_updates: one has an ``on_update``, likewise
+    :ivar exist: there is at least one callback
+    :ivar hear_steps: a callback overrides ``on_step``. The loop checks this attribute at each step, and calls nothing
+        if it is False: an empty call takes a tenth of the loop's own time for a step
+    :ivar hear_updates: a callback overrides ``on_update``
     """
 
     def __init__(self, callbacks: Sequence[Callback], view: RunView, register_signal: Callable[[str], Signal]):
@@ -40,13 +40,13 @@ class RunCallbacks:
 
     @property
     def wants_stop(self) -> bool:
-        """True if one has asked the run to stop."""
+        """True if a callback has asked the run to stop."""
         return self.view.stop_reason is not None
 
     def create(self, graph_manager: Any) -> None:
-        """Call ``on_creation`` of each.
+        """Call ``on_creation`` of each callback.
 
-        :raises CoachError: one of them has failed. Nothing is trained yet
+        :raises CoachError: a callback has failed, before any training
         """
         for callback in self._callbacks:
             try:
@@ -58,13 +58,13 @@ class RunCallbacks:
                 raise CoachError(_failure(callback, "on_creation", error)) from error
 
     def call(self, hook: str) -> None:
-        """Call a method of each, except of those that have failed.
+        """Call one method of each callback that has not failed before.
 
-        :raises CallbackError: one of them has failed
+        :raises CallbackError: the method of a callback has failed
         """
         self.view.steps_before = self._steps_at.get(hook, self._first_step)
         for number, callback in enumerate(self._callbacks):
-            if number in self._failed:  # its error ends the run, and the last checkpoint calls hooks once more
+            if number in self._failed:  # its error ends the run, but the last checkpoint calls the hooks again
                 continue
             try:
                 getattr(callback, hook)(self.view)
@@ -77,25 +77,26 @@ class RunCallbacks:
             self._record()
 
     def _forget_steps(self) -> None:
-        """Count the steps between two calls from here."""
+        """Begin to count the steps between two calls."""
         self._first_step = self.view.steps
         self._steps_at: dict[str, int] = {}
 
     def episode_ended(self, reward: float) -> None:
-        """An episode has ended. :param reward: its total reward"""
+        """Call ``on_episode_end``. :param reward: the episode's total reward"""
         self.view.episode_reward = reward
         self.call("on_episode_end")
 
     def row_written(self, prefix: str, row: dict[str, Any]) -> None:
-        """A row of signals has been written. :param prefix: begins their names, where there are several agents"""
+        """Call ``on_row`` after a row of signals was written. :param prefix: of their names if there are several
+        agents"""
         self.view.row = {f"{prefix}{name}": value for name, value in row.items()} if prefix else row
-        if self.view.phase is RunPhase.UNDEFINED:  # the last rows come when the run has ended
+        if self.view.phase is RunPhase.UNDEFINED:  # the last rows are written after the run's end
             self._call_at_end("on_row")
         else:
             self.call("on_row")
 
     def end(self) -> None:
-        """The run has ended. Nothing is lost any more, so that one that fails here changes nothing but the screen."""
+        """Call ``on_run_end``. Everything is saved already, so a failure is only a warning."""
         self._call_at_end("on_run_end")
 
     def _call_at_end(self, hook: str) -> None:
@@ -107,7 +108,7 @@ class RunCallbacks:
                 screen.warning(_failure(callback, hook, error))
 
     def carry_out(self, evaluate: Callable[[], Any], save: Callable[[], Any]) -> None:
-        """Do what was asked for, between two steps of training."""
+        """Do the evaluation and the checkpoint that callbacks have asked for, between two steps of training."""
         view = self.view
         view.has_asked = self.wants_stop
         if view.wants_evaluation:
@@ -125,8 +126,8 @@ class RunCallbacks:
         self.view.logged.clear()
 
     def get_state(self) -> dict[str, Any]:
-        """The state of each that has one, by its place and class. A state that cannot be saved is left out, so that
-        the training can be saved; ``raise_failure_of_state`` reports it."""
+        """The states of the callbacks, by place and class. A state that cannot be saved is left out, so that the
+        training can be saved; ``raise_failure_of_state`` reports it."""
         states = {}
         for number, (name, callback) in enumerate(self._named()):
             try:
@@ -143,9 +144,9 @@ class RunCallbacks:
         return states
 
     def check_states(self) -> None:
-        """Check that the state of each can be saved, before it is needed.
+        """Check that the states of all callbacks can be saved.
 
-        :raises CallbackError: ``get_state`` of one of them has failed, or its state cannot be saved
+        :raises CallbackError: ``get_state`` of a callback has failed, or its state cannot be saved
         """
         self.get_state()
         self.raise_failure_of_state()
@@ -159,9 +160,9 @@ class RunCallbacks:
             raise failure
 
     def set_state(self, states: dict[str, Any]) -> None:
-        """Go on from ``get_state``. Callbacks that the run has got since then begin anew.
+        """Restore the states that ``get_state`` returned. Callbacks that the run did not have then start without one.
 
-        :raises CoachError: one of them cannot
+        :raises CoachError: a callback cannot restore its state
         """
         self._forget_steps()
         for name, callback in self._named():

@@ -1,4 +1,4 @@
-"""The random streams of a run: one seed, and all that follows from it."""
+"""The random streams of a run. All of them follow from one seed."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ from typing import Any, Iterator
 
 import numpy as np
 
-_EVALUATION = 0x6576616C  # apart from the numbers that a seed's own children get
+_EVALUATION = 0x6576616C  # a key that the seed's own children, counted from 0, never get
 
 
 def evaluation_seed(seed: int, training_steps: int, before: int = 0) -> np.random.SeedSequence:
-    """The seed of the evaluation that is held after some steps of training. It depends on nothing else, so that holding
-    one evaluation more or fewer changes no other.
+    """The seed of an evaluation. It depends only on the arguments, so one evaluation more or fewer changes no other.
 
-    :param seed: the run's
+    :param seed: the run's seed
     :param training_steps: environment steps of training so far
-    :param before: evaluations that a run which does nothing else has held already
+    :param before: number of evaluations before at the same ``training_steps``
     """
     key = (_EVALUATION, training_steps, before) if before else (_EVALUATION, training_steps)
     return np.random.SeedSequence(seed, spawn_key=key)
@@ -25,7 +24,7 @@ def evaluation_seed(seed: int, training_steps: int, before: int = 0) -> np.rando
 
 @contextlib.contextmanager
 def kept_global_generators() -> Iterator[None]:
-    """Leave Python's and NumPy's global generators as they were, for a program that draws from them itself."""
+    """Restore Python's and NumPy's global generators at the end, for programs that draw from them."""
     for_python, for_numpy = random.getstate(), np.random.get_state()
     try:
         yield
@@ -35,10 +34,10 @@ def kept_global_generators() -> Iterator[None]:
 
 
 class RunSeeds:
-    """Gives each component of a run a seed of its own, and seeds Python's and NumPy's global generators for the user's
+    """Gives each component of a run its own seed, and seeds Python's and NumPy's global generators for the user's
     code. The same run asks in the same order, so it gets the same seeds.
 
-    :param seed: the run's; None draws one
+    :param seed: the run's seed; None draws one
     """
 
     def __init__(self, seed: int | None = None):
@@ -51,7 +50,8 @@ class RunSeeds:
         return self._sequence.spawn(1)[0]
 
     def seed_global_generators(self, number: int) -> None:
-        """Seed them once before the levels are built and once after, for libraries draw from them while loaded.
+        """Seed the global generators before the levels are built and again after. Libraries draw from them while
+        loading.
 
         :param number: 0 before, 1 after
         """
@@ -60,7 +60,7 @@ class RunSeeds:
         np.random.seed(for_numpy)
 
     def get_state(self) -> dict[str, Any]:
-        """The seed, and where the global generators stand."""
+        """The seed, and the states of the global generators."""
         version, internal, gauss_next = random.getstate()
         return {
             "seed": self.seed,
@@ -69,7 +69,7 @@ class RunSeeds:
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Go on from ``get_state``."""
+        """Restore the state that ``get_state`` returned."""
         self.seed = state["seed"]
         version, internal, gauss_next = state["python_random"]
         random.setstate((version, tuple(internal), gauss_next))

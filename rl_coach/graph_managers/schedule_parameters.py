@@ -1,4 +1,4 @@
-"""The lengths of a run's parts as presets choose them, and their units."""
+"""The lengths of a run's parts, their units, and ready-made schedules for presets."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class HumanPlayScheduleParameters(ScheduleParameters):
 
 
 class SimpleScheduleWithoutEvaluation(ScheduleParameters):
-    """Train, neither heatup nor evaluation.
+    """Train without heatup and evaluation.
 
-    :param improve_steps: training in all; None for ``TrainingSteps(10000000000)``
+    :param improve_steps: the length of training; None for ``TrainingSteps(10000000000)``
     """
 
     def __init__(self, improve_steps: StepMethod | None = None):
@@ -46,8 +46,8 @@ class SimpleScheduleWithoutEvaluation(ScheduleParameters):
 class SimpleSchedule(ScheduleParameters):
     """Train and evaluate in turn, without heatup.
 
-    :param improve_steps: training in all; None for ``TrainingSteps(10000000000)``
-    :param steps_between_evaluation_periods: training between two evaluations; None for ``EnvironmentEpisodes(50)``
+    :param improve_steps: the length of training; None for ``TrainingSteps(10000000000)``
+    :param steps_between_evaluation_periods: the training between two evaluations; None for ``EnvironmentEpisodes(50)``
     :param evaluation_steps: the length of an evaluation; None for ``EnvironmentEpisodes(5)``
     """
 

@@ -1,4 +1,4 @@
-"""The rollout workers of a run, as its trainer sees them: they get policies, and give what they have played."""
+"""The rollout workers of a run, as the trainer sees them: they receive policies and send experience."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ _MOST_WORKERS_SHOWN = 8
 
 
 class Workers:
-    """Publishes policies and takes in what comes back; see ``ExperienceSource``.
+    """Publishes policies and receives the workers' experience; see ``ExperienceSource``.
 
-    :param graph: the trainer's, created
+    :param graph: the trainer's graph, created
     :param links: the trainer's end of each agent's stream, by the stream's name
-    :param store: where policies lie
+    :param store: the data store of the policies
     :param exchange: sizes and times
     """
 
@@ -55,7 +55,7 @@ class Workers:
             for stream, agent in level.agent.by_stream.items()
         }  # fmt: skip
         self._links = list(links.values())
-        # those of a run have one connection; what is asked once is asked through the first
+        # all streams of a run share one connection, so questions about the run use the first link
         self._link = self._links[0]
         store.documents = (*store.documents, *(one.policy_document for one in self._agents.values()))
         self._turn = list(self._agents)
@@ -66,10 +66,10 @@ class Workers:
         self._warn_at = 0.0
         self._num_warned = 0
         self._reports: dict[str, dict[str, Any]] = {}
-        self._playing: dict[str, str] = {}  # by worker, the sender that it is now
+        self._playing: dict[str, str] = {}  # the present sender of each worker; a restarted worker is a new sender
 
     def start(self, incarnation: int) -> None:
-        """Begin a new incarnation: tell workers the networks and the first policies."""
+        """Begin a new incarnation: publish the networks and the first policies."""
         graph = self._graph
         agents = {stream: one.start(incarnation) for stream, one in self._agents.items()}
         blueprint = {"num_workers": self._exchange.num_workers, "agents": agents}
@@ -94,7 +94,7 @@ class Workers:
     # experience
 
     def receive(self) -> tuple[str, ExperienceChunk]:
-        """See ``ExperienceSource``. The streams are looked at in turn."""
+        """See ``ExperienceSource``. The streams take turns, so that no agent waits for ever."""
         self._heard_at, self._is_silence_said = time.monotonic(), False
         self._publish_if_due()
         while True:
@@ -107,7 +107,7 @@ class Workers:
             self._wait()
 
     def _next_of(self, one: AgentExchange) -> ExperienceChunk | None:
-        """Experience that an agent has taken in of its stream's chunks; None if there is none now that it can use."""
+        """The next experience of a stream that its agent has stored; None if there is none yet."""
         link = one.link
         if not link.has_entries and len(self._links) > 1:
             link.push_if_due()
@@ -120,7 +120,7 @@ class Workers:
         return None
 
     def _wait(self) -> None:
-        """Hear from Redis, and give everybody their time meanwhile."""
+        """Wait for chunks from Redis. Meanwhile publish policies, update the display and check for stop signals."""
         links = self._links
         have_answered = [link.push() for link in links]
         if all(have_answered) and not any(link.has_entries for link in links):
@@ -145,13 +145,13 @@ class Workers:
             raise LostPartError(f"no Redis for {most:.0f} s: {self._trouble}")
         if self._documents.seconds_lost > most:
             raise LostPartError(f"no policy could be published for {most:.0f} s: {self._documents.trouble}")
-        # a worker that only waits, and that the trainer waits for, would do so without end
+        # if the trainer waits for workers that all wait for the trainer, this would never end
         if self._trouble or any(report["phase"] != RunPhase.WAITING.name for report in self._reports.values()):
             self._heard_at, self._is_silence_said = now, False
             return
-        what = "all workers have waited" if self._reports else "no worker was heard of"
+        what = "all workers have waited" if self._reports else "no worker sent anything"
         if now - self._heard_at > most:
-            raise LostPartError(f"{what} for {most:.0f} s: nobody plays for this run")
+            raise LostPartError(f"{what} for {most:.0f} s: no worker plays for this run")
         if now - self._heard_at > _SECONDS_UNTIL_SILENCE_IS_SAID and not self._is_silence_said:
             self._is_silence_said = True
             screen.warning(
@@ -162,7 +162,7 @@ class Workers:
     # what is shown
 
     def _note_sender(self, sender: str) -> None:
-        """Tell programs of a worker that plays for the first time, or again after it has died."""
+        """Print a line for programs when a worker plays for the first time, or again after a restart."""
         name = _worker_of(sender)
         before = self._playing.get(name)
         if before == sender:
@@ -171,7 +171,7 @@ class Workers:
         _print_worker(name, "joined" if before is None else "joined again")
 
     def fields(self) -> Fields:
-        """The workers, the lag of their policies and the share of steps that was discarded, to be shown."""
+        """Fields for the display: the workers, the lag of their policies and the share of discarded steps."""
         now = time.monotonic()
         if now >= self._report_at:
             self._report_at = now + _SECONDS_BETWEEN_REPORTS
@@ -191,11 +191,11 @@ class Workers:
         return [*fields, ("lag", f"{lag:,}"), ("discarded", f"{share:.1%}")]
 
     def _look_around(self, now: float) -> None:
-        """Hear of the workers, say that the trainer lives, and what was refused."""
+        """Read the workers' reports, send the trainer's heartbeat, and print the reasons of refused messages."""
         link = self._link
         link.look_for_others()
         if link.is_superseded:
-            raise CoachError("another trainer has taken over this run: this one ends")
+            raise CoachError("another trainer controls this run now: this trainer ends")
         self._reports = link.reports(self._names())
         for one in self._links:
             one.say(beat=one.state.beat + 1)
@@ -207,7 +207,7 @@ class Workers:
             self._warn_of_refused(now)
 
     def _warn_of_refused(self, now: float) -> None:
-        """Say what was refused since the last time, if anything was."""
+        """Warn of refused messages if there are new ones since the last warning."""
         reasons = sum((link.ledger.refused for link in self._links), Counter())
         refused = sum(reasons.values())
         if refused > self._num_warned:
@@ -225,7 +225,7 @@ class Workers:
             _print_worker(name, _activity(report), {"Steps/s": round(report["rate"], 1)})
 
     def _print_last_lines(self) -> None:
-        """Tell programs what each worker that has played came to, in all its lives."""
+        """Print a line for programs with each worker's steps, summed over its restarts."""
         steps: Counter[str] = Counter()
         for link in self._links:
             for sender, account in link.ledger.accounts.items():
@@ -236,8 +236,8 @@ class Workers:
     # the end
 
     def end(self, directory: str | os.PathLike[str]) -> None:
-        """Tell the workers that the run is over, and write down the totals. Nothing that fails here changes how the run
-        has ended."""
+        """Tell the workers that the run is over, and write the totals to a file. A failure here is only a warning: it
+        does not change how the run has ended."""
         if not self._link.is_superseded:
             self._dismiss_workers()
         self._warn_of_refused(time.monotonic())
@@ -252,7 +252,7 @@ class Workers:
     def _dismiss_workers(self) -> None:
         for link in self._links:
             link.say(is_over=True)
-        # The first try may be the one that finds out that Redis was emptied.
+        # The first try may fail because Redis was emptied; it restores the stream, and the second try succeeds.
         told = [link for link in self._links if link.push(reads=False) or link.push(reads=False)]
         for link in told:
             link.forget_run(_SECONDS_TO_HEAR_OF_THE_END)
@@ -263,7 +263,7 @@ class Workers:
 
 
 def _worker_of(sender: str) -> str:
-    """The name of the worker that a sender is one life of."""
+    """The name of a sender's worker. Each restart of a worker is a new sender."""
     return sender.rpartition(".")[0]
 
 

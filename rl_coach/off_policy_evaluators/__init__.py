@@ -1,1 +1,1 @@
-"""Off-policy evaluation: how good a policy is, from what another one has played."""
+"""Off-policy evaluation: how good a policy is, estimated from episodes of another policy."""

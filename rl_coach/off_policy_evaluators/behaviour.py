@@ -1,4 +1,4 @@
-"""The behaviour policy of data that do not say how probable their actions were."""
+"""Estimates the behaviour policy of data without recorded probabilities of the actions."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ _ROWS_AT_ONCE = 256
 def estimated_behaviour(
     states: np.ndarray, actions: np.ndarray, queries: np.ndarray, num_actions: int, num_neighbours: int = 100
 ) -> np.ndarray:
-    """Probabilities of the actions in states, from how often the data have each in the states that are nearest (Raghu
+    """Estimate the probabilities of actions in states, from their frequencies in the nearest states of the data (Raghu
     et al. 2018, "Behaviour Policy Estimation in Off-Policy Policy Evaluation: Calibration Matters", section 4).
 
-    Distances are Euclidean, of elements divided by their standard deviation. Each action counts once more than it was
-    taken, so that no probability is 0.
+    Distances are Euclidean, after a division of each element by its standard deviation. Each action's count starts at
+    1, so that no probability is 0.
 
-    :param states: [N, D] of the data to estimate from; not those to be evaluated, whose own actions would count
-    :param actions: [N] integers, taken in them
+    :param states: [N, D] states of the data to estimate from. Leave out the data to be evaluated: their own actions
+        would count
+    :param actions: [N] integers, the actions taken in ``states``
     :param queries: [M, D], the states to give probabilities for
     :param num_actions: A
-    :param num_neighbours: number of nearest states; of fewer data all count
+    :param num_neighbours: number of nearest states; with fewer data, all states count
     :return: [M, A] float64
     """
     deviations = np.asarray(states, np.float64).std(axis=0)
@@ -31,7 +32,7 @@ def estimated_behaviour(
     squares, parts = (known**2).sum(axis=1), []
     for first in range(0, len(asked), _ROWS_AT_ONCE):
         points = asked[first : first + _ROWS_AT_ONCE]
-        distances = squares - 2 * points @ known.T  # without the points' own squares, which order nothing
+        distances = squares - 2 * points @ known.T  # without the points' own squares, which do not change the order
         nearest = np.argpartition(distances, count - 1, axis=1)[:, :count]
         parts.append(taken[nearest].sum(axis=1))
     return (np.concatenate(parts) + 1) / (count + num_actions)

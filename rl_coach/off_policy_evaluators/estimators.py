@@ -1,7 +1,7 @@
-"""Estimates of a policy's value from what another policy has played, as pure functions of arrays.
+"""Estimates of a policy's value from the episodes of another policy, as pure functions of arrays.
 
 The *target* policy is estimated, the *behaviour* policy has played. Functions of single steps take [N] rows. Functions
-of episodes take [E, T]: E episodes, filled up to T steps, with a mask that is True for the steps that there are.
+of episodes take [E, T]: E episodes, padded to T steps, with a mask that is True for the real steps.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from rl_coach.utils import CoachError
 
 
 def log_ratios(target: np.ndarray, behaviour: np.ndarray) -> np.ndarray:
-    """log pi(a|s) - log mu(a|s) of the actions taken; -inf for those that the target policy never takes.
+    """log pi(a|s) - log mu(a|s) of the actions taken; -inf for actions that the target policy never takes.
 
-    :param target: [...] probabilities of the target policy
-    :param behaviour: likewise of the behaviour policy
+    :param target: [...] probabilities of the taken actions under the target policy
+    :param behaviour: [...] their probabilities under the behaviour policy
     :raises CoachError: an action was taken with probability 0
     """
     if not np.all(behaviour > 0):
@@ -29,7 +29,7 @@ def log_ratios(target: np.ndarray, behaviour: np.ndarray) -> np.ndarray:
 
 
 def direct_method(probabilities: np.ndarray, modelled_rewards: np.ndarray) -> float:
-    """The mean reward of the target policy by a model of rewards (Dudik et al. 2011, section 2).
+    """The mean reward of the target policy according to a model of rewards (Dudik et al. 2011, section 2).
 
     :param probabilities: [N, A] of the target policy
     :param modelled_rewards: [N, A]
@@ -66,7 +66,7 @@ def doubly_robust(
 
 
 def with_bootstrap(rewards: np.ndarray, mask: np.ndarray, last_values: np.ndarray, discount: float) -> np.ndarray:
-    """Rewards whose last one has the value of what would have followed, for episodes that were cut off.
+    """Add the discounted value of the last state to the last reward of each episode, for episodes that were cut off.
 
     :param rewards: [E, T]
     :param mask: [E, T]
@@ -78,19 +78,19 @@ def with_bootstrap(rewards: np.ndarray, mask: np.ndarray, last_values: np.ndarra
 
 
 def log_weights(log_ratios: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    """[E, T] logarithms of the products of an episode's ratios up to each step; after its end the last one stays."""
+    """[E, T] logarithms of the product of an episode's ratios up to each step; constant after its end."""
     return np.cumsum(np.where(mask, log_ratios, 0.0), axis=1)
 
 
 def importance_sampling(log_ratios: np.ndarray, rewards: np.ndarray, mask: np.ndarray, discount: float) -> float:
-    """The mean of weight times return over episodes: unbiased, of large variance (Precup et al. 2000, equation 3)."""
+    """The mean of weight * return over episodes: unbiased, with large variance (Precup et al. 2000, equation 3)."""
     return float(np.mean(np.exp(log_weights(log_ratios, mask)[:, -1]) * _returns(rewards, mask, discount)))
 
 
 def per_decision_importance_sampling(
     log_ratios: np.ndarray, rewards: np.ndarray, mask: np.ndarray, discount: float
 ) -> float:
-    """Importance sampling that weighs a reward by the actions before it alone (Precup et al. 2000, equation 5)."""
+    """Importance sampling that weights each reward only by the actions up to it (Precup et al. 2000, equation 5)."""
     discounted = np.where(mask, rewards, 0.0) * _discounts(mask, discount)
     return float(np.mean(np.sum(np.exp(log_weights(log_ratios, mask)) * discounted, axis=1)))
 
@@ -98,7 +98,7 @@ def per_decision_importance_sampling(
 def weighted_importance_sampling(
     log_ratios: np.ndarray, rewards: np.ndarray, mask: np.ndarray, discount: float
 ) -> float:
-    """Mean return with the weights divided by their sum: biased, of lower variance (Precup et al. 2000, equation 4).
+    """Mean return with weights divided by their sum: biased, with lower variance (Precup et al. 2000, equation 4).
 
     :return: NaN if the target policy could have played none of the episodes
     """
@@ -125,7 +125,7 @@ def sequential_doubly_robust(
     discount: float,
 ) -> float:
     """V_t = v(s_t) + ratio_t (r_t + discount V_{t+1} - q(s_t, a_t)), its mean at the first step (Jiang and Li 2016,
-    equation 10). It is unbiased for any q whose mean under the target policy is v.
+    equation 10). It is unbiased if v is the mean of q under the target policy.
 
     :param values: [E, T] v(s_t)
     :param action_values: [E, T] q(s_t, a_t)
@@ -139,7 +139,7 @@ def sequential_doubly_robust(
 
 
 def effective_sample_size(log_weights: np.ndarray) -> float:
-    """(sum of weights)^2 / sum of squared weights: the number of episodes of the target policy that the data are worth
+    """(sum of weights)^2 / sum of squared weights: as many episodes of the target policy would give the same precision
     (Kong 1992).
 
     :param log_weights: [E]
@@ -156,7 +156,7 @@ def bootstrap_interval(
     level: float = 0.95,
     num_resamples: int = 1000,
 ) -> tuple[float, float]:
-    """Interval of an estimate by drawing episodes with replacement (Efron 1979; percentiles).
+    """Confidence interval of an estimate: episodes are drawn again with replacement (Efron 1979; percentiles).
 
     :param estimate: takes [num_episodes] indices of episodes, some more than once
     :param level: the share of resampled estimates within it

@@ -24,18 +24,19 @@ def fitted_q_evaluation(
     fit: Fit,
     predict: Predict,
 ) -> Predict:
-    """Learn the action values of a policy from what any policy has played, by ``iterations`` regressions: each learns
-    r + discount * sum_a pi(a|s') Q(s', a) with the Q of the one before.
+    """Learn the action values of a policy from the steps of any policy, by ``iterations`` regressions: each learns
+    r + discount * sum_a pi(a|s') Q(s', a) with the Q of the regression before.
 
-    It needs neither a model of rewards nor the probabilities of the recorded actions. It is as good as the regression.
+    It needs neither a model of rewards nor the probabilities of the recorded actions. It is only as accurate
+    as the regressions.
 
-    :param states: what ``fit`` and the function it returns take
+    :param states: states in the form that ``fit`` and the function it returns expect
     :param actions: [N] integers
     :param rewards: [N]
     :param next_states: as ``states``
-    :param terminated: [N], True where nothing follows
+    :param terminated: [N], True where the episode has terminated
     :param next_policy: [N, A] probabilities of the policy in the next states
-    :param fit: a regression
+    :param fit: learns values; see ``Fit``
     :param predict: the Q to begin with
     :return: the last Q
     """

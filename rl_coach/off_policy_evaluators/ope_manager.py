@@ -31,10 +31,10 @@ OpeEstimation = namedtuple("OpeEstimation", ["ips", "dm", "dr", "seq_dr", "wis"]
 
 
 class OpeManager:
-    """Estimates how good the policy of a network of action values is, from what another policy has played.
+    """Estimates how good the policy of a network of action values is, from episodes of another policy.
 
-    :param temperature: the target policy is softmax(Q / temperature). 0.2 is Coach's; 0 is the greedy policy, which is
-        what a trained agent deploys
+    :param temperature: the target policy is softmax(Q / temperature). Coach uses 0.2. 0 is the greedy policy, as a
+        trained agent is deployed
     """
 
     def __init__(self, temperature: float = 0.2):
@@ -50,9 +50,9 @@ class OpeManager:
         reward_model: Any,
         network_keys: Sequence[str],
     ) -> None:
-        """Predict the rewards of the data set, which stay the same while the policy learns.
+        """Predict the rewards of the data set once. They do not change while the policy learns.
 
-        :param batch_size: rows of a prediction
+        :param batch_size: number of rows in one prediction
         :param reward_model: a network with the reward of each action
         :param network_keys: names of the observations that it takes
         :raises CoachError: the data set is empty, or has steps without the probabilities of their actions
@@ -78,7 +78,8 @@ class OpeManager:
     ) -> OpeEstimation:
         """Estimate the policy of a network of action values.
 
-        Values and probabilities are written into the ``info`` of the transitions, which must be those of the episodes.
+        Values and probabilities are written into the ``info`` of the transitions, so the episodes must consist of these
+        transitions.
 
         :param q_network: a network with the value of each action
         :return: per step ``ips``, ``dm``, ``dr``; per episode, discounted, ``seq_dr`` and ``wis`` (NaN if the policy
@@ -122,7 +123,7 @@ class OpeManager:
             end.update_info({LAST_VALUE: float(value)})
 
     def policy(self, values: np.ndarray) -> np.ndarray:
-        """[N, A] probabilities of the target policy; equal values share the greedy policy's probability."""
+        """[N, A] probabilities of the target policy. With temperature 0, the best actions share it equally."""
         advantages = values - values.max(axis=1, keepdims=True)
         weights = np.exp(advantages / self.temperature) if self.temperature else (advantages == 0).astype(np.float64)
         return weights / weights.sum(axis=1, keepdims=True)
@@ -131,7 +132,7 @@ class OpeManager:
 def predictions(network: Any, states: dict[str, np.ndarray], batch_size: int) -> np.ndarray:
     """[N, A] float64 predictions of a network, ``batch_size`` rows at a time.
 
-    :raises CoachError: it does not predict a value for each action
+    :raises CoachError: the network does not predict a value for each action
     """
     num_rows = len(next(iter(states.values())))
     parts = [

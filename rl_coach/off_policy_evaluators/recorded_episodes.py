@@ -1,4 +1,4 @@
-"""Recorded episodes as the arrays that estimators take."""
+"""Converts recorded episodes to the arrays that estimators expect."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ LAST_VALUE = "last_v_value_q_model_based"
 
 @dataclass(frozen=True)
 class RecordedEpisodes:
-    """Episodes as arrays [E, T], filled up after their ends.
+    """Episodes as arrays [E, T], padded after their ends.
 
-    :param log_ratios: of the target policy over the behaviour policy, for the actions taken
-    :param rewards: the last one of an episode that was cut off has the discounted value of its last state
-    :param mask: True for the steps that there are
+    :param log_ratios: log(target / behaviour probability) of the actions taken
+    :param rewards: rewards; if an episode was cut off, its last one includes the discounted value of the last state
+    :param mask: True for real steps
     """
 
     log_ratios: np.ndarray
@@ -33,7 +33,7 @@ class RecordedEpisodes:
 
 
 def recorded(episodes: Sequence[Episode], discount: float) -> RecordedEpisodes:
-    """The episodes' arrays, from what ``OpeManager`` wrote into the ``info`` of their transitions.
+    """The episodes' arrays, from the entries of ``OpeManager`` in the ``info`` of their transitions.
 
     :raises CoachError: there is no step, or a reward is a sum over several steps
     """
@@ -58,7 +58,7 @@ def taken(name: str) -> Callable[[Transition], Any]:
 
 
 def padded(episodes: Sequence[Episode], mask: np.ndarray, read: Callable[[Transition], Any]) -> np.ndarray:
-    """[E, T] of what ``read`` gives for each step; 0 after an episode's end."""
+    """[E, T], the number that ``read`` returns for each step; 0 after an episode's end."""
     array = np.zeros(mask.shape)
     array[mask] = [read(transition) for episode in episodes for transition in episode.transitions]
     return array

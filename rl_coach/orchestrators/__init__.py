@@ -1,1 +1,1 @@
-"""Starters of the processes of a run, which watch over them and end them."""
+"""Orchestrators: they start, watch and end the processes of a run."""

@@ -1,4 +1,4 @@
-"""A worker of an asynchronous run: the ordinary graph on shared networks, in a process of its own."""
+"""A worker of an asynchronous run: the ordinary graph on shared networks, in its own process."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ _SECONDS_BETWEEN_LOOKS = 0.05  # while a worker waits for the others at the star
 
 @dataclass(frozen=True)
 class WorkerPlan:
-    """The part of one worker in a run; it travels to the worker's process.
+    """The description of one worker, sent to the worker's process.
 
-    :param index: its number; those from ``num_training`` on only evaluate
+    :param index: its number; workers with ``num_training`` or more only evaluate
     :param num_training: number of workers that train
-    :param is_evaluated_apart: a worker of its own evaluates, so that the others do not
-    :param seed: the run's
-    :param make_graph: gives the graph manager
-    :param make_task: gives the task of a run of one process
+    :param is_evaluated_apart: a separate worker evaluates, and the others do not
+    :param seed: the run's seed
+    :param make_graph: makes the graph manager
+    :param make_task: makes the task of a run in one process
     """
 
     index: int
@@ -56,7 +56,7 @@ class WorkerPlan:
 
     @property
     def trains(self) -> bool:
-        """False for one that only evaluates."""
+        """False for a worker that only evaluates."""
         return self.index < self.num_training
 
     @property
@@ -65,15 +65,15 @@ class WorkerPlan:
         return self.index == 0
 
     def own_seed(self) -> int:
-        """The first worker's is the run's; the others draw from streams of their own."""
+        """The worker's seed. The first worker has the run's seed, the others have derived seeds."""
         return self.seed if self.is_first else int(np.random.SeedSequence([self.seed, self.index]).generate_state(1)[0])
 
 
 class ParentLink:
-    """The worker's end of the pipe.
+    """The worker's end of the pipe to the parent process.
 
     :param connection: the pipe
-    :param stop_signals: hear that the run is to end
+    :param stop_signals: receive the request to end the run
     """
 
     def __init__(self, connection: Connection, stop_signals: StopSignals):
@@ -84,7 +84,7 @@ class ParentLink:
         self._statistics: list[Statistics] = []
 
     def send(self, message: Any) -> None:
-        """Tell the parent; if it has gone, the worker stops."""
+        """Send a message to the parent. If the parent is gone, the worker stops."""
         try:
             self._connection.send(message)
         except (BrokenPipeError, ConnectionError):
@@ -108,9 +108,9 @@ class ParentLink:
             self._stop()
 
     def wait_for_memory(self) -> Attach:
-        """The place of the shared memory, once it is there.
+        """Wait for the path of the shared memory.
 
-        :raises SystemExit: the run is to end before that
+        :raises SystemExit: the run ends before
         """
         while self._memory is None:
             self._stop_signals.stop_if_asked()
@@ -138,9 +138,9 @@ class ParentLink:
 
 
 class ReportedProgress(Progress):
-    """Progress that is reported to the parent instead of shown, a few times a second.
+    """Progress that is sent to the parent a few times a second, not shown.
 
-    :param link: to the parent
+    :param link: the link to the parent
     :param exchange: called at each report
     """
 
@@ -168,7 +168,7 @@ class ReportedProgress(Progress):
 class Worker:
     """Builds the graph, shares its networks, and runs it.
 
-    :param plan: its part in the run
+    :param plan: the worker's description
     :param connection: the pipe to the parent
     """
 
@@ -179,7 +179,7 @@ class Worker:
         self._graph: Any = None
 
     def run(self) -> None:
-        """Run to the end, and tell the parent how it ended."""
+        """Run to the end, and report the end to the parent."""
         screen.forward(self._link.line)
         _forward_log()
         try:
@@ -191,7 +191,7 @@ class Worker:
             self._link.send(Ended())
         except (CoachError, TrainingError) as error:
             self._link.send(Failed(" ".join(str(error).split()), isinstance(error, CoachError)))
-        except Exception as error:  # the parent says it in a line, the traceback is for us
+        except Exception as error:  # the parent prints one line; the traceback is for developers
             traceback.print_exc()
             self._link.send(Failed(f"{type(error).__name__}: {error}", False))
         finally:
@@ -221,7 +221,7 @@ class Worker:
         return self._graph.get_agent()
 
     def _attach(self) -> None:
-        """Share the networks: those of the first worker become everybody's."""
+        """Share the networks: all workers use the first worker's weights."""
         learner = self._agent.update_loop.learner
         block = SharedBlock(learner.networks, self._plan.num_training)
         clock = self._agent.agent_logger
@@ -250,8 +250,8 @@ class Worker:
         return {name: getattr(getattr(self._agent, name), method)() for name in FILTERS}
 
     def _exchange_statistics(self) -> None:
-        """Send what this worker's filters have gathered, and take what the others' have. An evaluation puts the
-        statistics aside and takes them back afterwards, so nothing is exchanged meanwhile."""
+        """Send this worker's gathered filter statistics, and merge the statistics of the others. Not during an
+        evaluation, because it saves the statistics and restores them afterwards."""
         if self._file is None or self._graph.phase is RunPhase.TEST:
             return
         gathered = {name: states for name, states in self._filters("take_gathered").items() if states}
@@ -272,7 +272,7 @@ class Worker:
 
 
 class _ToScreen(logging.Handler):
-    """Prints what is logged as any other line: written to the terminal by this process, it would tear the parent's
+    """Prints log records through the parent, because direct output of this process would damage the parent's
     display."""
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -290,4 +290,4 @@ def work(plan: WorkerPlan, connection: Connection) -> None:
     with stop_signals.listening():
         drop_lost_output()
         Worker(plan, connection).run()
-    ignore()  # it has said how it ended
+    ignore()  # the end is already reported

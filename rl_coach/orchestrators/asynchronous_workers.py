@@ -1,4 +1,4 @@
-"""Several workers of one machine that train one agent on shared weights: started, shown and ended together."""
+"""Several workers of one machine that train one agent on shared weights: starts, shows and ends them together."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from rl_coach.utilities.stop_signals import held_back, leave_lost_terminal, stop
 from rl_coach.utils import CoachError, TrainingError, short_dynamic_import
 
 _SECONDS_TO_DIE = 5.0
-_IN_MEMORY = "/dev/shm"  # a file there takes no disk
+_IN_MEMORY = "/dev/shm"  # files there use memory, not disk
 _FIRST = 0  # the worker that restores and writes checkpoints
 
 
@@ -46,14 +46,14 @@ def trains_asynchronously(graph_manager: Any) -> bool:
 class _Running:
     """A worker that has been started.
 
-    :param name: how it is called in lines
+    :param name: its name in printed lines
     :param process: its process
     :param connection: the pipe to it
-    :ivar steps: its speed
+    :ivar steps: the speed of its steps
     :ivar report: the newest report
-    :ivar has_attached: it shares the networks
-    :ivar has_ended: it has said how it ended
-    :ivar is_over: its process has gone
+    :ivar has_attached: True if it shares the networks
+    :ivar has_ended: True if it has reported its end
+    :ivar is_over: True if its process has ended
     """
 
     name: str
@@ -69,11 +69,11 @@ class _Running:
         self._sender = BackgroundSender(self.connection)
 
     def tell(self, message: Any) -> None:
-        """Send a message, without waiting until it is read; a worker that has gone hears nothing."""
+        """Send a message, without waiting for its reader; messages to a dead worker are dropped."""
         self._sender.post(message)
 
     def part(self) -> None:
-        """Close the pipe, once the process has gone."""
+        """Close the pipe after the end of the process."""
         self._sender.close()
         self.connection.close()
 
@@ -82,7 +82,7 @@ class AsynchronousWorkers:
     """Run of several workers; each has the ordinary graph in its own process.
 
     :param num_workers: number of workers that train
-    :param is_evaluated_apart: start one more, which only evaluates
+    :param is_evaluated_apart: start one more worker, which only evaluates
     :param seed: the run's seed; None draws one
     :param make_graph: creates the graph manager, in each worker's process
     :param make_task: creates the task of a run of one process, in each worker's process
@@ -118,8 +118,8 @@ class AsynchronousWorkers:
     def run(self) -> None:
         """Start the workers, show them, and return when all have ended.
 
-        :raises CoachError: a worker found the settings bad
-        :raises TrainingError: a worker failed, or the first one died
+        :raises CoachError: a worker has refused the settings
+        :raises TrainingError: a worker failed, or the first worker died
         :raises KeyboardInterrupt: Ctrl-C; the first worker has saved a checkpoint
         :raises Terminated: SIGTERM or SIGHUP; the first worker has saved a checkpoint
         """
@@ -146,8 +146,8 @@ class AsynchronousWorkers:
     # processes
 
     def _start(self) -> None:
-        resource_tracker.ensure_running()  # starting it lets through signals that are held back
-        context = multiprocessing.get_context("spawn")  # a training framework does not live through a fork
+        resource_tracker.ensure_running()  # start it now, because starting it unblocks signals
+        context = multiprocessing.get_context("spawn")  # training frameworks do not survive a fork
         for plan in self._plans:
             here, there = context.Pipe()
             process = context.Process(target=work, args=(plan, there), daemon=True)
@@ -159,14 +159,15 @@ class AsynchronousWorkers:
             self._running.append(_Running(name, process, here))
 
     def _look(self) -> None:
-        """Take what the workers say, wait for it a moment, and notice who has ended."""
+        """Wait a moment for messages of the workers, process them, and notice workers that have ended."""
         if stop_signals.asked is not None and not self._is_stopping:
             self._stop_all()
         alive = [worker for worker in self._running if not worker.is_over]
         wait([*(w.connection for w in alive), *(w.process.sentinel for w in alive)], SECONDS_BETWEEN_REDRAWS)
         for index, worker in enumerate(self._running):
             if not worker.is_over:
-                is_dead = worker.process.exitcode is not None  # asked first: what it said before is still in the pipe
+                # Asked before reading: the pipe of a dead worker may still hold its last messages.
+                is_dead = worker.process.exitcode is not None
                 self._hear(index, worker)
                 if is_dead:
                     self._bury(index, worker)
@@ -232,7 +233,7 @@ class AsynchronousWorkers:
     # the shared memory
 
     def is_built(self, index: int, message: Built) -> None:
-        """Make the shared memory, once the first worker knows how much."""
+        """Create the shared memory when the first worker has reported its size."""
         if index == _FIRST:
             self._filters = message.filters
             self._run_began = time.monotonic() - 60 * message.minutes
@@ -250,7 +251,8 @@ class AsynchronousWorkers:
             self._delete_file()
 
     def _delete_file(self) -> None:
-        """All have opened it, or will not: nothing is left behind, however the run ends."""
+        """Delete the file of the shared memory when all workers have opened it. So nothing remains after any end of the
+        run."""
         if self._path:
             with contextlib.suppress(FileNotFoundError):
                 os.remove(self._path)
@@ -261,10 +263,10 @@ class AsynchronousWorkers:
             if other != index and worker.has_attached and not worker.is_over:
                 worker.tell(message)
 
-    # how it goes
+    # progress
 
     def print_line(self, index: int, message: Line) -> None:
-        """Print a worker's line; those for programs name the worker themselves."""
+        """Print a worker's line; lines for programs contain the worker's name already."""
         name = "" if screen.is_read_by_programs else f"{self._running[index].name}: "
         screen.print_forwarded(name + message.text, message.style, message.prefix)
 
@@ -279,14 +281,15 @@ class AsynchronousWorkers:
             self._display.say(f"{worker.name}: evaluation {last:.5g} (best {best:.5g}) | steps {self._steps:,}")
 
     def has_ended(self, index: int, message: Ended) -> None:
-        """Stop all workers when one has a reason to, because they share the weights that reached the goal."""
+        """Note the end of a worker. If it has a reason, stop all workers, because all share the weights that reached
+        the goal."""
         self._running[index].has_ended = True
         if message.reason is not None:
             screen.success(message.reason)
             self._end_all(Stop(has_finished=True))
 
     def has_failed(self, index: int, message: Failed) -> None:
-        """Have all end."""
+        """End all workers after the failure of one."""
         worker = self._running[index]
         worker.has_ended = True
         kind = CoachError if message.is_input_bad else TrainingError
@@ -298,12 +301,12 @@ class AsynchronousWorkers:
 
     @property
     def have_stepped(self) -> bool:
-        """True once a worker has acted."""
+        """True if a worker has acted."""
         return self._steps > 0
 
     def report(self) -> dict[str, Any]:
-        """The progress of all workers together, in the names of ``Progress.report``: counts are summed, and of their
-        evaluations, which are all of the shared weights, it is the mean of the last and the best."""
+        """The progress of all workers together, in the form of ``Progress.report``. Counts are summed. All evaluations
+        are of the shared weights: the last evaluation is their mean, the best their maximum."""
         reports = [worker.report for worker in self._running if worker.report is not None]
         rewards = [report.rewards[1] for report in reports if report.rewards is not None]
         evaluations = [report.evaluation for report in reports if report.evaluation is not None]
@@ -362,15 +365,15 @@ def _summary_of(report: Report) -> str:
 
 
 def _make_file(num_bytes: int) -> str:
-    """A file of zeros that has its room already.
+    """A file of zeros with its disk space allocated.
 
-    :raises CoachError: there is no room for it
+    :raises CoachError: there is no space for it
     """
     has_room = os.path.isdir(_IN_MEMORY) and shutil.disk_usage(_IN_MEMORY).free > num_bytes
     handle, path = tempfile.mkstemp(prefix="coach-networks-", dir=_IN_MEMORY if has_room else None)
     try:
         with os.fdopen(handle, "wb") as file:
-            # Written, not only made longer: on a full disk a sparse file would kill a worker later, at its first write.
+            # Write the zeros: on a full disk, a sparse file would kill a worker later, at its first write.
             file.write(bytes(num_bytes))
     except OSError as error:
         os.remove(path)

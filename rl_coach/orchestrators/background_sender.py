@@ -1,4 +1,4 @@
-"""Messages over a pipe that never keep their sender waiting."""
+"""Sends messages over a pipe without blocking the caller."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 
 class BackgroundSender:
-    """Sender of messages through a pipe, in order, from its own thread.
+    """Sends messages through a pipe in order, from its own thread.
 
     If two processes both write before they read, they block forever when the pipe is full in both directions. A process
-    that never waits for the reader prevents this. Messages that are not read yet are kept here.
+    that never waits for the reader prevents this. Unread messages are stored here.
 
     :param connection: the pipe; nothing else may write to it
     """
@@ -25,11 +25,11 @@ class BackgroundSender:
         self._thread.start()
 
     def post(self, message: Any) -> None:
-        """Have a message sent; a reader that has gone hears nothing. Signal handlers may call it."""
+        """Send a message. It is dropped if the reader is gone. Signal handlers may call this method."""
         self._messages.put((message,))
 
     def close(self) -> None:
-        """Send the rest and end. The reader reads until then, or has gone."""
+        """Send the pending messages and end the thread. The reader must read until then, or be gone."""
         self._messages.put(())
         self._thread.join()
 
@@ -40,5 +40,5 @@ class BackgroundSender:
                 try:
                     self._connection.send(posted[0])
                 except (BrokenPipeError, ConnectionError):
-                    # Further messages are dropped, not an error: the end of a process is noticed elsewhere.
+                    # Drop further messages without an error: the end of a process is noticed elsewhere.
                     is_heard = False

@@ -1,4 +1,4 @@
-"""Base of the orchestrators, which start the processes of a distributed run."""
+"""The base class of orchestrators, which start the processes of a distributed run."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NoReturn
 
 
 class DeployParameters:
-    """Settings of an orchestrator; each adds its own."""
+    """Settings of an orchestrator; each orchestrator adds its own."""
 
 
 class Deploy:
@@ -21,14 +21,14 @@ class Deploy:
     def setup(self) -> bool:
         """Create everything that the processes need before they start.
 
-        :return: True if that worked
+        :return: True on success
         """
         self._is_undefined("setup")
 
     def deploy(self) -> bool:
-        """Start the parts.
+        """Start the processes.
 
-        :return: True if that worked
+        :return: True on success
         """
         self._is_undefined("deploy")
 

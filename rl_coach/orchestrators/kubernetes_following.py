@@ -1,4 +1,4 @@
-"""Following of a run on a cluster: the trainer's log, the states of its pods, and its end."""
+"""Follows a run on a cluster: the trainer's log, the states of its pods, and its end."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ Say = Callable[[str], None]
 
 _WATCH_SECONDS = 240
 _PAUSE = 1.0  # seconds, between two attempts
-_LOG_SLACK = 5.0  # seconds of a log that are read twice after a break
-_LOG_END = 10.0  # seconds, for the rest of a log once its pod has ended
+_LOG_SLACK = 5.0  # seconds of a log that are read again after a break
+_LOG_END = 10.0  # seconds, for the rest of a log after the end of its pod
 _PASSING = (GONE, TOO_MANY_REQUESTS)
-_STOP = 1.0  # seconds, for requests under way
-_SILENCE = 60.0  # seconds without an answer, until it is said
+_STOP = 1.0  # seconds, for requests in progress
+_SILENCE = 60.0  # seconds without an answer until a line says so
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """End of a run.
+    """The end of a run.
 
-    :param message: the error; empty if there was none
-    :param exit_code: the trainer's exit code; None if it has none
+    :param message: the error; empty without an error
+    :param exit_code: the trainer's exit code; None without an exit code
     """
 
     message: str = ""
@@ -38,10 +38,10 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Change:
-    """Change of an object, as a watch tells it.
+    """A change of an object, reported by a watch.
 
     :param kind: the kind of object
-    :param is_deleted: the object is gone
+    :param is_deleted: the object was deleted
     """
 
     kind: str
@@ -53,10 +53,10 @@ Changes: TypeAlias = "queue.Queue[Change | ClusterError]"
 
 
 class Watcher(threading.Thread):
-    """A thread that puts all changes of the objects of a kind into a queue, over breaks of the connection.
+    """A thread that puts all changes of the objects of a kind into a queue. It reconnects after breaks.
 
-    :param changes: the queue; objects that are there at the start, and after a break, come as changes too
-    :param refused: called with an error that a new attempt cannot mend; the thread then ends
+    :param changes: the queue; existing objects are changes, too, at the start and after a break
+    :param refused: called with an error that a new attempt cannot solve; the thread ends then
     :param selectors: see ``Cluster.find``
     """
 
@@ -70,7 +70,7 @@ class Watcher(threading.Thread):
         self._stopped = threading.Event()
 
     def stop(self) -> None:
-        """Put no more into the queue."""
+        """Put no more changes into the queue."""
         self._stopped.set()
 
     def run(self) -> None:
@@ -80,6 +80,7 @@ class Watcher(threading.Thread):
                 self._watch()
                 answered = time.monotonic()
             except ClusterError as error:
+                # The cluster refuses the request itself, so that another try would change nothing.
                 is_final = 400 <= error.status < 500 and error.status not in _PASSING
                 if is_final or time.monotonic() - answered > _SILENCE:
                     self._refused(error)
@@ -87,9 +88,10 @@ class Watcher(threading.Thread):
             self._stopped.wait(_PAUSE)
 
     def _watch(self) -> None:
+        # The watch begins at the list's version: no change between the two is missed.
         objects, version = self._cluster.find(self._kind, **self._selectors)
         names = {one["metadata"]["name"] for one in objects}
-        for name in self._names - names:
+        for name in self._names - names:  # deleted while no watch was open
             self._put(Change(self._kind, {"metadata": {"name": name}}, is_deleted=True))
         self._names = names
         for one in objects:
@@ -107,7 +109,7 @@ class Watcher(threading.Thread):
 
 
 class LogFollower(threading.Thread):
-    """Thread that passes on each line of a pod's log exactly once, even if the connection breaks.
+    """A thread that passes on each line of a pod's log exactly once, even if the connection breaks.
 
     :param say: called with each line
     """
@@ -120,18 +122,18 @@ class LogFollower(threading.Thread):
         self._last_time: float | None = None
 
     def finish(self) -> None:
-        """Read to the end: the pod has ended."""
+        """Read the rest of the log, after the end of the pod."""
         self._ended.set()
 
     def stop(self) -> None:
-        """Say no more."""
+        """Pass on no more lines."""
         self._stopped = True
         self._ended.set()
 
     def run(self) -> None:
         while not self._stopped:
-            is_last = self._ended.is_set()
-            with contextlib.suppress(ClusterError):  # there is no log yet, or no longer; the pod's status says more
+            is_last = self._ended.is_set()  # asked before reading: lines written before the end are still read
+            with contextlib.suppress(ClusterError):  # there is no log yet, or not any more; the pod's status says why
                 self._read()
             if is_last:
                 return
@@ -144,6 +146,7 @@ class LogFollower(threading.Thread):
             since = int(time.monotonic() - self._last_time + _LOG_SLACK)
         for line in self._cluster.log(self._pod, follow=True, since_seconds=since):
             stamp, _, text = line.partition(" ")
+            # After a break, some seconds are read again; the stamps drop the lines that were passed on.
             if stamp <= known:
                 continue
             if self._stopped:
@@ -154,11 +157,11 @@ class LogFollower(threading.Thread):
 
 @dataclass
 class Follower:
-    """Following of one run to its end.
+    """Follows one run to its end.
 
     :param name: the run's name
     :param num_workers: number of its workers
-    :param start_seconds: time that a pod of the trainer has to start
+    :param start_seconds: seconds for a pod of the trainer to start
     :param say: called with each line for the user
     :param show: called with each line of the trainer
     """
@@ -180,7 +183,7 @@ class Follower:
     def follow(self) -> Outcome:
         """Follow the run until it ends or cannot continue.
 
-        :raises ClusterError: the cluster refuses the request, or no longer answers
+        :raises ClusterError: the cluster refuses the request, or does not answer any more
         """
         with self._watching():
             while True:
@@ -258,7 +261,7 @@ class Follower:
         self.say(f"{count} of {self.num_workers} workers are running")
 
     def _check_start(self) -> Outcome | None:
-        """Give up on a trainer that does not start."""
+        """The failure of a trainer that does not start in time; None otherwise."""
         trainers = [pod for pod in self._pods.values() if pods.component(pod) == TRAINER and not pods.has_ended(pod)]
         if any(pods.has_started(pod) for pod in trainers):
             self._waiting_since = time.monotonic()
@@ -284,7 +287,7 @@ class Follower:
         return None
 
     def _failure(self, component: str, failed: Manifest) -> Outcome:
-        """The outcome of a Job that was given up, with the end of its last pod."""
+        """The outcome of a failed Job, with the end of its last pod."""
         found, _ = self.cluster.find("Pod", label_selector=f"{selector(self.name)},{COMPONENT_LABEL}={component}")
         found.sort(key=lambda pod: pod["metadata"].get("creationTimestamp") or "")
         ends = [ended for pod in found if (ended := pods.end(pod)) is not None]
@@ -300,7 +303,7 @@ class Follower:
             self._claim(change.object)
 
     def _take_event(self, change: Change) -> None:
-        """Say a warning about an object of the run, once the object is known to be of this run."""
+        """Print a warning about an object when the object is known to belong to this run."""
         event = change.object
         if change.is_deleted:
             return
@@ -338,8 +341,8 @@ class Follower:
 
 
 def _stop_threads(threads: Sequence[Watcher | LogFollower]) -> None:
-    """Stop threads. Those that wait for a stream may go on waiting; none may be in the middle of a request when the
-    interpreter ends, which the client's compiled parts do not survive."""
+    """Stop threads. A thread may keep waiting for a stream. But no thread may be inside a request when the interpreter
+    ends, because the client's compiled code crashes then."""
     for thread in threads:
         thread.stop()
     deadline = time.monotonic() + _STOP

@@ -1,6 +1,6 @@
-"""Kubernetes manifests of a distributed run, as pure functions from its description to plain dicts.
+"""Kubernetes manifests of a distributed run: pure functions from its description to plain dicts.
 
-The trainer's Job owns all other objects: its deletion removes them, and the cluster deletes it by itself
+The trainer's Job owns all other objects: its deletion removes them, and the cluster deletes the Job itself
 ``keep_seconds`` after it has ended, also if the machine that started the run no longer exists. All pods satisfy the
 restricted pod security standard. Secrets reach containers as files.
 """
@@ -23,10 +23,10 @@ ORDER_FILE = f"{ORDER_DIRECTORY}/order.json"
 PASSWORD_FILE = f"{REDIS_DIRECTORY}/password"
 S3_CREDENTIALS_FILE = f"{S3_DIRECTORY}/credentials"
 DATA_DIRECTORY = "/coach"
-"""The directory of experiments in trainer and workers: the shared volume of ``nfs``, the pod's own disk otherwise."""
+"""The directory of experiments in trainer and workers: the shared volume with ``nfs``, otherwise the pod's own disk."""
 
 TERMINATION_MESSAGE = "/dev/termination-log"
-"""The file of a container whose content the cluster keeps with the pod's status."""
+"""A file of the container; the cluster stores its content with the pod's status."""
 
 REDIS_PORT = 6379
 RUN_ANNOTATION = "coach-rl/run"
@@ -38,9 +38,9 @@ BAD_INPUT, TRAINING_FAILED = 2, 1
 """Exit codes that another attempt would not change."""
 
 MAX_NAME = 40
-"""Letters of a run's name: StatefulSets and pods append to it, and labels hold 63."""
+"""The most letters of a run's name: StatefulSets and pods append to it, and labels have at most 63."""
 
-_USER = 10001  # of the images; also of a Redis image, which runs as any
+_USER = 10001  # the user of the images; a Redis image works with any user
 _REDIS_CONFIGURATION = "redis.conf"
 
 
@@ -48,10 +48,10 @@ _REDIS_CONFIGURATION = "redis.conf"
 class Container:
     """A container of a run.
 
-    :param image: its image
-    :param command: the program and its arguments; empty uses those of the image
+    :param image: the image
+    :param command: the program and its arguments; empty uses the image's
     :param requests: reserved resources by name
-    :param limits: resources at most by name, GPUs among them
+    :param limits: limits of resources by name, including GPUs
     :param node_selector: labels that the pod's node must have
     :param tolerations: taints that the pod tolerates
     :param labels: labels of the pod, in addition to Coach's
@@ -74,11 +74,11 @@ class Container:
 class Volume:
     """The volume that trainer and workers share.
 
-    :param claim: a claim that is there already; empty makes one for the run
-    :param server: host of an NFS export that a volume is made for; with ``path``
+    :param claim: an existing claim; empty creates a claim for the run
+    :param server: host of an NFS export with ``path``; a volume is created for it
     :param path: the exported path
     :param storage_class: the storage class of the claim; empty binds it to the volume of ``server``
-    :param size: its size
+    :param size: the size of the volume
     """
 
     claim: str = ""
@@ -92,22 +92,22 @@ class Volume:
 class KubernetesRun:
     """Description of a run on Kubernetes.
 
-    :param name: the name that all its objects begin with
+    :param name: the beginning of the names of all its objects
     :param namespace: the namespace; if empty, it is chosen when the objects are created
     :param run: the run's id
     :param trainer: the trainer's container
     :param worker: the container of each worker
     :param num_workers: number of workers
     :param redis: the container of Redis; None for an existing Redis
-    :param redis_password: its password; None for one without
-    :param order: the run order as JSON; empty for containers that need none
+    :param redis_password: the password of Redis; None without a password
+    :param order: the run order as JSON; empty for containers without an order
     :param s3_credentials: an AWS credentials file; None uses the pods' other credentials
-    :param volume: the volume that is shared; None for none
-    :param service_account: the account of trainer and workers; empty is the namespace's default
+    :param volume: the shared volume; None without a volume
+    :param service_account: the account of trainer and workers; empty uses the namespace's default
     :param image_pull_secret: a Secret with the registry's credentials
     :param keep_seconds: time until the cluster removes a run that has ended
-    :param stop_seconds: time that a pod has to end
-    :param restarts: number of new attempts after a failure
+    :param stop_seconds: seconds for a pod to end
+    :param restarts: number of restarts after a failure
     """
 
     name: str
@@ -134,11 +134,11 @@ def manifests(run: KubernetesRun) -> list[Manifest]:
 
 
 def as_yaml(objects: Sequence[Manifest]) -> str:
-    """Manifests as the documents of a YAML file; texts of several lines stay so."""
-    import yaml  # comes with the client of Kubernetes
+    """Manifests as the documents of a YAML file; texts of several lines are written as such."""
+    import yaml  # installed with the Kubernetes client
 
     class Dumper(yaml.SafeDumper):
-        """A dumper of its own, so that the representation of texts is nobody else's."""
+        """A separate dumper class, so that the representation of texts does not affect other code."""
 
     def represent_text(dumper: Any, text: str) -> Any:
         return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
@@ -162,8 +162,8 @@ def dependents(run: KubernetesRun) -> list[Manifest]:
 
 
 def owned(manifest: Manifest, owner: Manifest) -> Manifest:
-    """A manifest whose object is removed with its owner. An object inside a namespace cannot own one outside of
-    namespaces.
+    """A manifest with an owner: the object is removed with the owner. An object in a namespace cannot own an object
+    outside of namespaces.
 
     :param owner: the owner as stored in the cluster, with its uid
     """
@@ -191,7 +191,7 @@ def owner_name(name: str) -> str:
 
 
 def redis_host(run: KubernetesRun) -> str:
-    """The host name by which pods of the namespace reach the run's Redis."""
+    """The host name of the run's Redis for pods of the namespace."""
     return f"{run.name}-redis"
 
 
@@ -204,7 +204,7 @@ def selector(name: str) -> str:
 
 
 def trainer_job(run: KubernetesRun) -> Manifest:
-    """The trainer; it is restarted after failures that another attempt may repair."""
+    """The trainer; it is restarted after failures that another attempt may solve."""
     spec = {
         "backoffLimit": run.restarts,
         "ttlSecondsAfterFinished": run.keep_seconds,
@@ -215,7 +215,7 @@ def trainer_job(run: KubernetesRun) -> Manifest:
 
 
 def worker_job(run: KubernetesRun) -> Manifest:
-    """The rollout workers, each with an index of its own; one that fails is replaced."""
+    """The rollout workers, each with its own index. A failed worker is replaced."""
     spec = {
         "completions": run.num_workers,
         "parallelism": run.num_workers,
@@ -230,7 +230,8 @@ def worker_job(run: KubernetesRun) -> Manifest:
 
 
 def _failure_policy(container: str, hopeless: tuple[int, ...]) -> Manifest:
-    """Evictions do not count; exit codes that another attempt would not change end the Job."""
+    """The policy of failures: evictions do not count, and exit codes that another attempt would not change end the
+    Job."""
     return {
         "rules": [
             {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
@@ -294,7 +295,7 @@ def _writable(name: str, path: str) -> tuple[Manifest, Manifest]:
 
 
 def _secret_volume(secret: str, name: str, path: str, key: str) -> tuple[Manifest, Manifest]:
-    """A key of a Secret as a file that the pod's group alone can read."""
+    """A key of a Secret as a file that only the pod's group can read."""
     source = {"secretName": secret, "defaultMode": 0o440, "items": [{"key": key, "path": key}]}
     return {"name": name, "secret": source}, {"name": name, "mountPath": path, "readOnly": True}
 
@@ -303,7 +304,7 @@ def _secret_volume(secret: str, name: str, path: str, key: str) -> tuple[Manifes
 
 
 def redis_set(run: KubernetesRun, redis: Container) -> Manifest:
-    """Redis without persistence: whatever it loses, trainer and workers send again."""
+    """Redis without persistence: trainer and workers send lost data again."""
     body = {
         **_container(REDIS, redis),
         "command": ["redis-server", f"{REDIS_DIRECTORY}/{_REDIS_CONFIGURATION}"],
@@ -329,7 +330,7 @@ def redis_service(run: KubernetesRun) -> Manifest:
     spec = {
         "selector": _selecting(run, REDIS),
         "ports": [{"name": REDIS, "port": REDIS_PORT, "targetPort": REDIS}],
-        # workers tell a Redis that restarts from one that is gone by its answers, not by its name
+        # the name must resolve while Redis restarts: workers judge Redis by its answers, not by its name
         "publishNotReadyAddresses": True,
     }
     return _manifest(run, "v1", "Service", "redis", REDIS, spec=spec)
@@ -348,7 +349,7 @@ def redis_secret(run: KubernetesRun, password: str) -> Manifest:
 
 
 def redis_policy(run: KubernetesRun) -> Manifest:
-    """Only trainer and workers of the run reach its Redis, which itself reaches nothing."""
+    """A policy: only the run's trainer and workers can connect to its Redis, and Redis connects to nothing."""
     peers = [{"podSelector": {"matchLabels": _selecting(run, component)}} for component in (TRAINER, WORKER)]
     spec = {
         "podSelector": {"matchLabels": _selecting(run, REDIS)},
@@ -360,7 +361,7 @@ def redis_policy(run: KubernetesRun) -> Manifest:
 
 
 def closed_policy(run: KubernetesRun) -> Manifest:
-    """Nothing reaches trainer and workers, which open all connections themselves."""
+    """A policy: nothing can connect to trainer and workers, because they open all connections themselves."""
     names = {"key": COMPONENT_LABEL, "operator": "In", "values": [TRAINER, WORKER]}
     chosen = {"matchLabels": {INSTANCE_LABEL: run.name}, "matchExpressions": [names]}
     spec = {"podSelector": chosen, "policyTypes": ["Ingress"], "ingress": []}
@@ -371,7 +372,7 @@ def closed_policy(run: KubernetesRun) -> Manifest:
 
 
 def order_config(run: KubernetesRun) -> Manifest:
-    """The run order, which tells trainer and workers what to do; it contains no secrets."""
+    """The order of the run for trainer and workers. It contains no secrets."""
     return _manifest(run, "v1", "ConfigMap", "order", "order", data={"order.json": run.order})
 
 
@@ -381,12 +382,12 @@ def s3_secret(run: KubernetesRun, credentials: bytes) -> Manifest:
 
 
 def claim_name(run: KubernetesRun, volume: Volume) -> str:
-    """The claim that trainer and workers mount."""
+    """The name of the claim that trainer and workers mount."""
     return volume.claim or f"{run.name}-data"
 
 
 def persistent_volumes(run: KubernetesRun, volume: Volume) -> list[Manifest]:
-    """The volume of an NFS export, which restricted pods may not mount themselves; its data outlives the run."""
+    """The volume of an NFS export, which restricted pods may not mount themselves; its data remains after the run."""
     if not volume.server:
         return []
     name, claim = volume_name(run.namespace, run.name), claim_name(run, volume)
@@ -396,7 +397,7 @@ def persistent_volumes(run: KubernetesRun, volume: Volume) -> list[Manifest]:
 
 
 def volume_name(namespace: str, name: str) -> str:
-    """The name of a run's volume, which lives outside namespaces."""
+    """The name of a run's volume, which belongs to no namespace."""
     return f"{namespace or 'default'}-{name}-data"
 
 

@@ -25,20 +25,20 @@ from rl_coach.utils import CoachError, TrainingError
 TRAINER_COMMAND = ("python", "-m", TRAINING_PROGRAM, "--order", manifests.ORDER_FILE)
 WORKER_COMMAND = ("python", "-m", ROLLOUT_PROGRAM, "--order", manifests.ORDER_FILE)
 WORKER_LOGS = "workers"
-"""The directory of the workers' logs in that of the experiment."""
+"""The directory of the workers' logs, in the experiment directory."""
 
-_REMOVAL_SLACK = 30  # seconds, beyond what pods have to end
+_REMOVAL_SLACK = 30  # seconds, in addition to the time that pods have to end
 
 
 class RunTypeParameters:
     """Containers of one part of a run.
 
     :param image: the image
-    :param command: the program
-    :param arguments: its arguments
-    :param run_type: the part
+    :param command: the program of the container
+    :param arguments: the program's arguments
+    :param run_type: the part of the run
     :param checkpoint_dir: the directory of checkpoints in the container
-    :param num_replicas: number of such pods
+    :param num_replicas: number of pods
     :param orchestration_params: resources by name: ``cpu``, ``memory``, ``cpu_limit``, ``memory_limit``, ``gpus``
     """
 
@@ -66,15 +66,15 @@ class KubernetesParameters(DeployParameters):
 
     :param run_type_params: trainer and workers
     :param kubeconfig: the kubeconfig; None uses ``KUBECONFIG``, ``~/.kube/config`` or the pod that this runs in
-    :param namespace: the namespace; None is that of the kubeconfig's context
+    :param namespace: the namespace; None uses the namespace of the kubeconfig's context
     :param nfs_server: host of an NFS export that trainer and workers share
-    :param nfs_path: its path
+    :param nfs_path: the exported path
     :param checkpoint_dir: the directory of checkpoints in containers
-    :param memory_backend_parameters: of the memory backend; the run's own Redis serves all
-    :param data_store_params: of the data store
+    :param memory_backend_parameters: parameters of the memory backend; not used, because the run has its own Redis
+    :param data_store_params: parameters of the data store
     :param settings: all other settings; ``kubeconfig``, ``namespace`` and NFS above override them if given
     :param name: the run's name, of a-z, 0-9 and '-'
-    :param order: the run order; None for containers that need none
+    :param order: the run order; None for containers without an order
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class KubernetesParameters(DeployParameters):
 class Kubernetes(Deploy):
     """Orchestrator of a run on Kubernetes.
 
-    ``setup()`` creates what the processes need, ``deploy()`` starts them, ``follow()`` waits for the end,
+    ``setup()`` creates the objects that the processes need, ``deploy()`` starts them, ``follow()`` waits for the end,
     ``undeploy()`` removes everything.
 
     :param params: the run
@@ -131,7 +131,7 @@ class Kubernetes(Deploy):
 
     @property
     def is_set_up(self) -> bool:
-        """True once the run is this object's to remove."""
+        """True if this object has created the run and must remove it."""
         return self._owner is not None
 
     def setup(self, crd: str | None = None) -> bool:
@@ -139,7 +139,7 @@ class Kubernetes(Deploy):
         yet.
 
         :param crd: the checkpoint that training starts from, copied into the data store
-        :raises CoachError: there is a run of that name, or the cluster refuses
+        :raises CoachError: a run with this name exists, or the cluster refuses
         """
         if crd is not None and self.params.data_store_params is not None:
             from rl_coach.data_stores.data_store_impl import get_data_store
@@ -152,16 +152,16 @@ class Kubernetes(Deploy):
                 raise CoachError(self._says_that_it_exists()) from error
             raise
         except (KeyboardInterrupt, SystemExit):
-            self._owner = self._own_job()  # the answer was not waited for: the Job may be there all the same
+            self._owner = self._own_job()  # the answer may be missing although the Job was created
             raise
         for manifest in manifests.dependents(self.description):
             self.cluster.create(manifests.owned(manifest, self._owner))
         return True
 
     def attach(self) -> bool:
-        """Take up a run that is there already.
+        """Connect to an existing run.
 
-        :raises CoachError: there is none
+        :raises CoachError: the run does not exist
         """
         self._owner = self.cluster.read("Job", manifests.owner_name(self.name))
         if self._owner is None:
@@ -191,7 +191,7 @@ class Kubernetes(Deploy):
     def follow(self) -> Outcome:
         """Show the trainer's log, and problems of pods, until the run ends.
 
-        :raises CoachError: the cluster no longer answers
+        :raises CoachError: the cluster does not answer any more
         """
         return Follower(
             self.cluster, self.name, self.description.num_workers, self.params.settings.start_seconds, say, show
@@ -214,7 +214,7 @@ class Kubernetes(Deploy):
         with file.open("w", encoding="utf-8") as opened:
             try:
                 opened.writelines(f"{line.partition(' ')[2]}\n" for line in self.cluster.log(pod))
-            except ClusterError as error:  # one pod that never started keeps no other log from being written
+            except ClusterError as error:  # a pod that never started must not prevent the logs of the others
                 opened.write(f"{error}\n")
         return file
 
@@ -258,7 +258,7 @@ class Kubernetes(Deploy):
         return f"kubectl --namespace {self.cluster.namespace} delete job {manifests.owner_name(self.name)}"
 
     def _own_job(self) -> Manifest | None:
-        """The trainer's Job if it is of this run, and not of another one of the same name."""
+        """The trainer's Job if it belongs to this run, not to another run with the same name."""
         found = self.cluster.read("Job", manifests.owner_name(self.name))
         run = found["metadata"].get("annotations", {}).get(manifests.RUN_ANNOTATION) if found is not None else None
         return found if run == self.description.run else None
@@ -283,7 +283,7 @@ class Kubernetes(Deploy):
 
 
 def describe(params: KubernetesParameters, namespace: str) -> KubernetesRun:
-    """Description of a run for its manifests.
+    """The description of a run for its manifests.
 
     :param namespace: the namespace; empty if it is not known
     :raises CoachError: trainer or worker is missing, or a file of credentials cannot be read
@@ -327,7 +327,7 @@ def parameters(
 ) -> KubernetesParameters:
     """The parameters of a run that ``coach`` starts.
 
-    :param experiment: the experiment's name, which the run's name is made from
+    :param experiment: the experiment's name; the run's name is made from it
     :param arguments: flags of ``coach`` that define the graph
     :param directory: name of the run's directory within the experiment's
     :param command_line: the command that started the run, for its record
@@ -356,13 +356,13 @@ def parameters(
 
 
 def run_name(experiment: str) -> str:
-    """The name of a run in the cluster, out of its experiment's name."""
+    """The name of a run in the cluster, made from its experiment's name."""
     label = re.sub(r"[^a-z0-9]+", "-", f"coach-{experiment}".lower())
     return label[: manifests.MAX_NAME].strip("-")
 
 
 def place_of_results(params: KubernetesParameters) -> str:
-    """The place of checkpoints and signals, for the user; empty if they go with the run."""
+    """The place of checkpoints and signals, for the user; empty if they are removed with the run."""
     settings, order = params.settings, params.order
     if order is None:
         return ""
@@ -458,7 +458,7 @@ def run(
 
     :param keeps: do not remove the run; the cluster removes it later
     :param attaches: follow an existing run, which continues if this is interrupted
-    :param worker_logs: a directory that the workers' logs are written to
+    :param worker_logs: a directory for the workers' logs
     :raises CoachError: the cluster refuses, or the run cannot start
     :raises TrainingError: training failed
     """
@@ -498,7 +498,7 @@ def _attach(orchestrator: Kubernetes) -> Outcome:
 
 
 def _end(orchestrator: Kubernetes, keeps: bool, worker_logs: str | None) -> None:
-    """Write the workers' logs, and remove the run. What fails here does not change how the run ended."""
+    """Write the workers' logs, and remove the run. A failure here does not change the result of the run."""
     try:
         if worker_logs is not None:
             files = orchestrator.worker_logs(worker_logs)
@@ -526,7 +526,7 @@ def _remove(orchestrator: Kubernetes, keeps: bool) -> None:
 
 
 def terminate(number: int, frame: Any) -> NoReturn:
-    """Handle SIGTERM, and SIGHUP of a terminal that closes: what has begun is ended in order."""
+    """Handle SIGTERM, and SIGHUP of a terminal that closes: the exception lets the cleanup run."""
     sys.exit(128 + number)
 
 

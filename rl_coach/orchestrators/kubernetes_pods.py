@@ -1,4 +1,4 @@
-"""Reading of a pod's status: the reason for which it does not start, and how it ended."""
+"""Reads a pod's status: why it does not start, and how it ended."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _ENDED = frozenset({"Succeeded", "Failed"})
 
 @dataclass(frozen=True)
 class Trouble:
-    """Obstacle that keeps a pod from running.
+    """The reason why a pod does not run.
 
-    :param reason: Kubernetes' word for it, such as ``ErrImagePull``
+    :param reason: Kubernetes' name of the reason, such as ``ErrImagePull``
     :param message: the details in one line
     """
 
@@ -38,8 +38,8 @@ class Trouble:
 class End:
     """End of a pod's container.
 
-    :param exit_code: of its process; None if the pod ended without one, for example because it was evicted
-    :param reason: Kubernetes' word for it, such as ``OOMKilled``
+    :param exit_code: exit code of its process; None if there is none, for example because it was evicted
+    :param reason: Kubernetes' name of the reason, such as ``OOMKilled``
     """
 
     exit_code: int | None
@@ -51,7 +51,7 @@ class End:
 
 
 def component(pod: Manifest) -> str:
-    """The part of the run that a pod plays."""
+    """The part of the run that a pod belongs to."""
     return pod["metadata"].get("labels", {}).get(COMPONENT_LABEL, "")
 
 
@@ -70,17 +70,17 @@ def trouble(pod: Manifest) -> Trouble | None:
 
 
 def has_started(pod: Manifest) -> bool:
-    """True once a pod runs or has run."""
+    """True if a pod runs or has run."""
     return pod.get("status", {}).get("phase") in {"Running"} | _ENDED
 
 
 def has_ended(pod: Manifest) -> bool:
-    """True once a pod will do no more."""
+    """True if a pod has ended."""
     return pod.get("status", {}).get("phase") in _ENDED
 
 
 def end(pod: Manifest) -> End | None:
-    """The way in which a pod failed; None for one that did not."""
+    """The failure of a pod; None if it did not fail."""
     status = pod.get("status", {})
     if status.get("phase") != "Failed":
         return None
@@ -93,7 +93,7 @@ def end(pod: Manifest) -> End | None:
 
 
 def termination_message(pod: Manifest) -> str:
-    """The termination message that the pod's container left; empty if none."""
+    """The termination message of the pod's container; empty without one."""
     ended = (container.get("state", {}).get("terminated") for container in _container_statuses(pod))
     return next((one["message"] for one in ended if one and one.get("message")), "")
 

@@ -34,13 +34,13 @@ from rl_coach.utilities.system import handling
 from rl_coach.utils import CoachError, TrainingError
 
 PROGRAM = __name__
-_REMOVAL_SLACK = 30  # seconds, beyond what pods have to end
+_REMOVAL_SLACK = 30  # seconds, in addition to the time that pods have to end
 _DIGITS = 8
 
 
 def check(settings: DistributedSettings) -> None:
     """
-    :raises CoachError: the settings say what the Jobs of a sweep cannot do
+    :raises CoachError: the Jobs of a sweep do not support the settings
     """
     if settings.data_store != "redis":
         raise CoachError(
@@ -50,7 +50,7 @@ def check(settings: DistributedSettings) -> None:
 
 
 def name_of(directory: pathlib.Path) -> str:
-    """The name of a trial in the cluster: that of its directory, and a digest of the whole path, always the same."""
+    """The name of a trial in the cluster: the name of its directory, and a digest of the whole path."""
     words = re.sub(r"[^a-z0-9]+", "-", f"coach-{directory.name}".lower())
     digest = hashlib.sha256(str(directory).encode()).hexdigest()[:_DIGITS]
     return f"{words[: manifests.MAX_NAME - _DIGITS - 1].strip('-')}-{digest}"
@@ -59,8 +59,8 @@ def name_of(directory: pathlib.Path) -> str:
 def describe(settings: DistributedSettings, directory: pathlib.Path, flags: Sequence[str]) -> KubernetesRun:
     """The description of a trial for its manifests.
 
-    :param directory: its directory on this machine, an absolute path
-    :param flags: those of ``coach``
+    :param directory: the absolute path of its directory on this machine
+    :param flags: flags of ``coach``
     """
     pod = settings.trainer
     place = f"{manifests.DATA_DIRECTORY}/{directory.name}"
@@ -98,11 +98,11 @@ class Trial:
         return manifests.owner_name(self.description.name)
 
     def run(self) -> None:
-        """Create the Job, or take up the one that is there already, follow it to its end, and remove it.
+        """Create the Job, or use the existing Job, follow it to its end, and remove it.
 
-        If the cluster no longer answers, the Job stays: a process that does the same later takes it up.
+        If the cluster does not answer any more, the Job stays, and a later process with the same directory uses it.
 
-        :raises CoachError: the cluster refuses, or the run failed for its input
+        :raises CoachError: the cluster refuses, or the run failed because of its input
         :raises TrainingError: training failed
         """
         try:
@@ -125,7 +125,7 @@ class Trial:
         except ClusterError as error:
             self._write({"state": FAILED, "error": str(error)})
             raise
-        except SystemExit:  # by a signal
+        except SystemExit:  # raised by a signal
             self._write({"state": STOPPED})
             raise
         return outcome
@@ -157,14 +157,14 @@ class Trial:
                 raise
 
     def _last_status(self) -> dict[str, Any]:
-        """The last status that a pod of the trial wrote; empty without any."""
+        """The last status that a pod of the trial wrote; empty without a status."""
         chosen = f"{manifests.selector(self.description.name)},{manifests.COMPONENT_LABEL}={manifests.TRAINER}"
         found, _ = self.cluster.find("Pod", label_selector=chosen)
         found.sort(key=lambda pod: pod["metadata"].get("creationTimestamp") or "")
         messages = [message for pod in found if (message := pods.termination_message(pod))]
         try:
             status = json.loads(messages[-1]) if messages else {}
-        except json.JSONDecodeError:  # the end of a log, which some clusters put there
+        except json.JSONDecodeError:  # some clusters put the end of the log there
             return {}
         return status if isinstance(status, dict) else {}
 
@@ -183,19 +183,19 @@ class Trial:
 
 
 def _ended(outcome: Outcome) -> dict[str, Any]:
-    """The end of a run as the cluster tells it, which is right also where the run could not say it."""
+    """The end of a run according to the cluster, also if the run itself could not report it."""
     return {"state": FAILED, "error": outcome.message} if outcome.message else {"state": FINISHED}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a trial. :return: the exit code, as that of ``coach``"""
+    """Run a trial. :return: the exit code, as ``coach`` returns it"""
     parser = argparse.ArgumentParser(prog=f"python -m {PROGRAM}", description=__doc__)
     parser.add_argument("--settings", required=True, metavar="FILE", help="the file of -dcp")
-    parser.add_argument("--directory", required=True, type=pathlib.Path, help="of the trial, on this machine")
-    parser.add_argument("flags", nargs="*", help="those of coach, after --")
+    parser.add_argument("--directory", required=True, type=pathlib.Path, help="the trial's directory on this machine")
+    parser.add_argument("flags", nargs="*", help="flags of coach, after --")
     args = parser.parse_args(arguments)
     try:
-        # SIGINT, too, which a shell has its background ignore; the process is started with all of them held back
+        # also SIGINT, which shells let background processes ignore; the signals are blocked at the start
         with handling((signal.SIGINT, signal.SIGTERM, signal.SIGHUP), terminate), let_through():
             Trial(distributed_settings.read(args.settings), args.directory, args.flags).run()
     except TrainingError as error:

@@ -1,4 +1,4 @@
-"""A distributed run on one machine: a redis-server, a trainer and rollout workers as processes of their own."""
+"""A distributed run on one machine: a redis-server, a trainer and rollout workers, each in its own process."""
 
 from __future__ import annotations
 
@@ -29,22 +29,23 @@ from rl_coach.utilities.system import handling
 
 _SECONDS_BETWEEN_LOOKS = 0.1
 _SECONDS_TO_SAVE = 600.0
-"""A trainer with a large memory, or one that uploads its checkpoint, takes its time."""
+"""A trainer with a large memory, or with an upload of its checkpoint, needs this long."""
 _SECONDS_FOR_THE_TRAINER = 10.0
-"""The time that it has to end once it need not save."""
+"""The time for the trainer to end if it need not save."""
 _SECONDS_FOR_WORKERS = 5.0
 _SECONDS_TO_HEAR = 1.0
 _SECONDS_TO_FOLLOW = 20.0
-"""A worker that ended because the run is over was told a lie if its trainer runs for this time after it."""
+"""If a worker ends because the run is over, but the trainer runs longer than this time after it, the worker is
+restarted."""
 WORKER_LOGS = "workers"
-"""The directory of the workers' outputs in that of the experiment."""
+"""The directory of the workers' outputs, in the experiment directory."""
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 """Workers act with small networks: threads of several workers would only compete for the same cores."""
 
 
 class LocalOrchestrator:
-    """Orchestrator that starts the processes of a run on this machine, restarts those that die, and ends all when it
-    ends.
+    """Starts the processes of a run on this machine, restarts dead processes, and ends all processes at its own
+    end.
 
     :param order: the run's order; without the address of Redis if the run starts its own Redis
     :param keeps_logs: keep the workers' output in the experiment's directory
@@ -68,7 +69,7 @@ class LocalOrchestrator:
         self._trouble = ""
 
     def run(self) -> int:
-        """Run to the end. :return: the trainer's exit code"""
+        """Run until the trainer ends. :return: the trainer's exit code"""
         stop_signals.stop_if_asked()
         with handling(SIGNALS, self._ask):
             try:
@@ -76,13 +77,13 @@ class LocalOrchestrator:
                 code = self._watch()
             finally:
                 self._end()
-        # last, so that it is no signal of this process to the trainer that a user reads of
+        # print it last, so that the user does not read of this process's own signals to the trainer after it
         if self._trouble:
             screen.error(self._trouble, crash=False)
         return code
 
     def _ask(self, number: int, frame: FrameType | None) -> None:
-        # Only flags: a handler that raised could interrupt the start of a process that nobody would end later.
+        # Only set flags: an exception here could interrupt the start of a process, which would then never be ended.
         now = time.monotonic()
         if self._asked is None:
             self._asked, self._asked_at = number, now
@@ -115,10 +116,11 @@ class LocalOrchestrator:
         return LocalProcess(name, command, self._directory / f"{name}.log", ONE_THREAD)
 
     def _watch(self) -> int:
-        """Wait for the end of the trainer, and start again what dies meanwhile. :return: the exit code"""
+        """Wait for the end of the trainer, and restart other processes that die. :return: the exit code"""
         assert self._trainer is not None
         while self._asked is None:
             code = self._trainer.code
+            # Only a trainer that a signal killed (code below 0) is restarted; any other code is its own decision.
             if code is not None and (code >= 0 or not self._starts_again(self._trainer)):
                 return code if code >= 0 else FAILED
             for worker in self._workers:
@@ -133,9 +135,9 @@ class LocalOrchestrator:
         return self._stop_trainer()
 
     def _trouble_of(self, worker: WatchedProcess) -> int | None:
-        """Start a worker again if it has ended, unless the trainer has told it that the run is over.
+        """Restart a worker that has ended, unless the trainer has said that the run is over.
 
-        :return: an exit code if that is of no use
+        :return: an exit code if the run must end; None to continue
         """
         code = worker.code
         if code is None or (code == DONE and not worker.is_gone_for(_SECONDS_TO_FOLLOW)):
@@ -146,7 +148,7 @@ class LocalOrchestrator:
         return None
 
     def _starts_again(self, process: WatchedProcess, senders: str = "") -> bool:
-        """Start a process again. :param senders: beginning of the names under which it sends; all for the trainer"""
+        """Restart a process. :param senders: prefix of the process's sender names; empty for the trainer"""
         assert self._connection is not None
         stored = stored_by_sender(self._connection, self._order.run)
         if stored is not None:
@@ -154,7 +156,7 @@ class LocalOrchestrator:
         return process.starts_again()
 
     def _stop_trainer(self) -> int:
-        """Have the trainer save its state and end, because this process was asked to. :return: its exit code"""
+        """Let the trainer save its state and end, after a signal to this process. :return: its exit code"""
         assert self._trainer is not None and self._asked is not None
         if self._asked == signal.SIGHUP:
             leave_lost_terminal()
@@ -164,20 +166,20 @@ class LocalOrchestrator:
         return code if code is not None and code > 0 else 128 + self._asked
 
     def _let_trainer_end(self, number: int) -> None:
-        """Have the trainer save its state and end; a second request to end this process ends it without that.
+        """Let the trainer save its state and end. A second signal to this process ends the trainer without saving.
 
-        :param number: the signal that tells it
+        :param number: the signal to send
         """
         assert self._trainer is not None
         self._trainer.signal(number)
         deadline = time.monotonic() + _SECONDS_TO_SAVE
         while self._trainer.code is None and not self._is_in_haste and time.monotonic() < deadline:
             time.sleep(_SECONDS_BETWEEN_LOOKS)
-        self._trainer.signal(number)  # the second one, at which it does not wait for the end of a step
+        self._trainer.signal(number)  # a second signal makes the trainer end in the middle of a step
         self._trainer.wait(_SECONDS_FOR_THE_TRAINER)
 
     def _end(self) -> None:
-        # The trainer first, while Redis and the workers still run: it saves, and tells workers that the run is over.
+        # The trainer first, while Redis and the workers still run: it saves, and sends the workers the end of the run.
         if self._trainer is not None:
             self._let_trainer_end(signal.SIGTERM)
         self._let_workers_hear()
@@ -186,14 +188,14 @@ class LocalOrchestrator:
         deadline = time.monotonic() + _SECONDS_FOR_WORKERS
         for worker in self._workers:
             worker.wait(deadline - time.monotonic())
-        if self._redis is not None:
+        if self._redis is not None:  # last, because workers wait for answers from it until they end
             self._redis.stop()
         if self._keeps_logs:
             self._keep_logs()
         self._cleanup.close()
 
     def _let_workers_hear(self) -> None:
-        """Give workers the time to hear from the trainer that the run is over."""
+        """Wait until the workers have received the end of the run from the trainer."""
         deadline = time.monotonic() + _SECONDS_TO_HEAR
         while time.monotonic() < deadline and any(worker.code is None for worker in self._workers):
             time.sleep(_SECONDS_BETWEEN_LOOKS)

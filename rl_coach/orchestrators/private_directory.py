@@ -1,4 +1,4 @@
-"""Temporary directories of distributed runs, which hold passwords: only their user can read them, and none stays."""
+"""Temporary directories of distributed runs, for passwords: only their user can read them, and they are removed."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _PREFIX = "coach-distributed-"
 
 @contextlib.contextmanager
 def private_directory() -> Iterator[pathlib.Path]:
-    """A directory that is removed after the ``with`` block. A process that is killed leaves its own to the next one
-    that needs a directory."""
+    """A directory that is removed after the ``with`` block. A killed process leaves its directory; the next process
+    that needs a directory removes it."""
     _remove_those_of_the_dead()
     directory = pathlib.Path(tempfile.mkdtemp(prefix=_PREFIX))
     lock(directory)
@@ -30,17 +30,17 @@ def private_directory() -> Iterator[pathlib.Path]:
 
 
 def write_secret(path: pathlib.Path, text: str) -> None:
-    """Write a file that nobody else can read."""
+    """Write a file that only its owner can read."""
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
         file.write(text)
 
 
 def _remove_those_of_the_dead() -> None:
     for directory in pathlib.Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
-        # Several directories of one process: ``lock`` lets a process have twice what it holds already.
+        # Several directories of one process: ``lock`` succeeds for a directory that the same process has locked.
         if holds(directory) or not _is_ours(directory):
             continue
-        with contextlib.suppress(CoachError):  # its process lives
+        with contextlib.suppress(CoachError):  # its process is running
             lock(directory)
         if holds(directory):
             shutil.rmtree(directory, ignore_errors=True)
@@ -48,7 +48,7 @@ def _remove_those_of_the_dead() -> None:
 
 
 def _is_ours(directory: pathlib.Path) -> bool:
-    """True for a directory that a process of this user has held. One that was just made is not held yet."""
+    """True for a directory that a process of this user has locked. A new directory is not locked yet."""
     try:
         is_held = (directory / LOCK_FILE).stat().st_size > 0
         return is_held and not directory.is_symlink() and directory.stat().st_uid == os.getuid()

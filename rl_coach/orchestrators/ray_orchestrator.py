@@ -33,19 +33,19 @@ _FOR_EVER = -1
 
 
 class RayOrchestrator(LocalOrchestrator):
-    """Orchestrator whose workers are actors of a Ray cluster. All else is as on one machine.
+    """Orchestrator with workers as actors of a Ray cluster. All else is the same as on one machine.
 
     :param order: the run's order; without the address of Redis if the run starts its own Redis, which then listens on
         this node's address in the cluster
-    :param settings: the cluster's address, what trainer and workers reserve, and how long to wait for it
+    :param settings: the cluster's address, the resources of trainer and workers, and the time to wait for them
     :param keeps_logs: keep the workers' output in the experiment's directory
-    :raises CoachError: Ray is not installed, no cluster answers, or it has no room
+    :raises CoachError: Ray is not installed, no cluster answers, or the cluster has no room
     """
 
     def __init__(self, order: RunOrder, settings: DistributedSettings, keeps_logs: bool = False):
         self._ray = _import_ray()
         self._settings = settings
-        self._bundle = _resources(settings.worker, default_cpus=1)  # of each worker
+        self._bundle = _resources(settings.worker, default_cpus=1)  # the resources of each worker
         with contextlib.ExitStack() as undo:
             # Ray's own handlers of signals are replaced: they would end this process without a checkpoint
             with handling(SIGNALS, stop_signals.ask):
@@ -80,7 +80,7 @@ class RayOrchestrator(LocalOrchestrator):
         return group
 
     def _reserve_for_trainer(self) -> list[Any]:
-        """Have an actor hold what [trainer] asks for on this node. :return: the numbers of the GPUs"""
+        """Reserve the resources of [trainer] on this node by an actor. :return: the numbers of the GPUs"""
         bundle = _resources(self._settings.trainer, default_cpus=0)
         if not bundle:
             return []
@@ -119,7 +119,7 @@ class RayOrchestrator(LocalOrchestrator):
         return self._actors[-1]
 
     def _let_actors_leave(self) -> None:
-        """Have the actors remove what they have written on their nodes."""
+        """Let the actors remove their files on their nodes."""
         answers = [answer for one in self._actors if (answer := one.leave()) is not None]
         if answers:
             self._ray.wait(answers, num_returns=len(answers), timeout=_SECONDS_FOR_AN_ANSWER)
@@ -128,8 +128,8 @@ class RayOrchestrator(LocalOrchestrator):
 class _ActorProcess(WatchedProcess):
     """The process of a worker, which an actor starts on a node of the cluster.
 
-    The actor is asked, and its answer is not waited for: while its node is lost there is none, until Ray has put it on
-    another node.
+    Requests to the actor are asynchronous. While its node is lost there is no answer, until Ray has restarted the actor
+    on another node.
 
     :param make_actor: makes the actor, which starts the process at once
     """
@@ -164,7 +164,7 @@ class _ActorProcess(WatchedProcess):
         try:
             life, node, self._code = self._ray.get(question)
         except self._ray.exceptions.RayError as error:
-            # it could not be made: Ray restarts those whose node or process is lost
+            # the actor could not be created; Ray itself restarts an actor after the loss of its node or process
             self._code, self._actor, self._why_dead = FAILED, None, _last_line(error)
             return
         if self._life and life != self._life:
@@ -184,7 +184,7 @@ class _ActorProcess(WatchedProcess):
             time.sleep(_SECONDS_BETWEEN_LOOKS)
 
     def leave(self) -> Any:
-        """Have the actor remove its directory. :return: Ray's promise of its answer; None without an actor"""
+        """Let the actor remove its directory. :return: Ray's reference to the answer; None without an actor"""
         return None if self._actor is None else self._actor.leave.remote()
 
     def log(self) -> str:
@@ -197,14 +197,14 @@ class _ActorProcess(WatchedProcess):
 
 
 class _Worker:
-    """The actor: it holds the process of a worker on the node where Ray has put it, and the process ends with it.
+    """The actor: it runs the process of a worker on the node that Ray has chosen. The process ends with the actor.
 
-    Ray calls the constructor again where it restarts the actor, so the process starts there.
+    If Ray restarts the actor on another node, it calls the constructor there, which starts the process.
 
-    :param order: the run's
-    :param password: of Redis
-    :param directory: the working directory, where this node has it
-    :param python_path: directories where Python looks for modules, as in the environment's variable
+    :param order: the run's order
+    :param password: the password of Redis
+    :param directory: the working directory, if it exists on this node
+    :param python_path: value of PYTHONPATH
     """
 
     def __init__(self, name: str, order: RunOrder, password: str | None, directory: str, python_path: str):
@@ -226,7 +226,7 @@ class _Worker:
         self._process.start()
 
     def look(self) -> tuple[str, str, int | None]:
-        """(an id of this actor's life, the address of its node, the exit code)"""
+        """(the id of this start of the actor, the address of its node, the exit code)"""
         import ray
 
         return self._life, ray.util.get_node_ip_address(), self._process.code
@@ -242,7 +242,7 @@ class _Worker:
 
 
 class _Reservation:
-    """An actor that uses nothing: Ray gives nobody else what it has reserved."""
+    """An actor that only reserves resources."""
 
     def gpus(self) -> list[Any]:
         import ray

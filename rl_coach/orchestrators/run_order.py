@@ -1,7 +1,7 @@
-"""Order of a distributed run: one JSON file that the trainer and all workers read.
+"""The order of a distributed run: one JSON file that the trainer and all workers read.
 
 ``python -m rl_coach.training_worker --order FILE`` and ``python -m rl_coach.rollout_worker --order FILE --name NAME``
-are all that an orchestrator has to start, on any machine.
+are the only programs that an orchestrator starts, on any machine.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ DATA_STORES = (REDIS, NFS, S3)
 
 @dataclass(frozen=True)
 class DataStoreOrder:
-    """Place where the trainer leaves policies for the workers.
+    """The data store of the trainer's policies.
 
     :param kind: ``'redis'`` (the run's own), ``'nfs'`` (a directory that all processes see) or ``'s3'``
     :param settings: parameters of that kind of store by name: ``checkpoint_dir`` for nfs; ``end_point``,
@@ -37,7 +37,7 @@ class DataStoreOrder:
 
 @dataclass(frozen=True)
 class Limits:
-    """Bounds of a distributed run.
+    """Limits of a distributed run.
 
     :param window: the largest number of a worker's unacknowledged chunks; None is 4, or 1 if workers wait for the
         newest policy (SYNC)
@@ -47,7 +47,7 @@ class Limits:
     :param publish_seconds: the shortest time between two policies (ASYNC)
     :param report_seconds: time between two reports of a worker; a report expires after ten times this time
     :param connect_seconds: time for the first answer of Redis
-    :param silence_seconds: time without Redis, or without any change in it, after which a worker or trainer gives up
+    :param silence_seconds: time without Redis, or without any change in Redis, after which a worker or trainer gives up
     """
 
     window: int | None = None
@@ -63,15 +63,15 @@ class Limits:
 class RunOrder:
     """Order of one distributed run, for trainer and workers.
 
-    :param run: the run's id; in every key and every message
+    :param run: the run's id, in every key and every message
     :param arguments: the flags of ``coach`` that define the graph: preset, level, ``-cp``, framework, seed, checkpoints
     :param redis_url: ``redis://``, ``rediss://`` or ``unix://``, without a password
-    :param redis_password_file: a file that contains only the password; None for none
+    :param redis_password_file: a file that contains only the password; None without a password
     :param num_workers: number of rollout workers that are started
-    :param experiment_path: the directory that the trainer writes to
+    :param experiment_path: the trainer's experiment directory
     :param data_store: the store of policies
     :param resume: the trainer continues the run in ``experiment_path``
-    :param limits: bounds on sizes and times
+    :param limits: limits of sizes and times
     :param command_line: the command that started the run, for its record
     :param config_path: the file of ``-dcp``, for the record
     """
@@ -89,7 +89,7 @@ class RunOrder:
     config_path: str | None = None
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write the order to a file; a reader sees all of it or nothing."""
+        """Write the order to a file; a reader sees the whole file or none."""
         files.write_text(pathlib.Path(path), self.as_json(), synced=False)
 
     def as_json(self) -> str:
@@ -100,7 +100,7 @@ class RunOrder:
     def read(cls, path: str | os.PathLike[str]) -> RunOrder:
         """The order in a file.
 
-        :raises CoachError: it cannot be read, or is not an order
+        :raises CoachError: the file cannot be read, or is not an order
         """
         try:
             plain = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
@@ -115,7 +115,7 @@ class RunOrder:
         return order
 
     def password(self) -> str | None:
-        """The password of Redis; None if it needs none.
+        """The password of Redis; None without a password.
 
         :raises CoachError: the password file cannot be read
         """
@@ -128,7 +128,7 @@ class RunOrder:
 
 
 def new_run_id() -> str:
-    """An id that no other run has."""
+    """A new random id of a run."""
     return uuid.uuid4().hex[:12]
 
 
@@ -136,4 +136,4 @@ _PACKAGE = __name__.partition(".")[0]
 TRAINING_PROGRAM, ROLLOUT_PROGRAM = f"{_PACKAGE}.training_worker", f"{_PACKAGE}.rollout_worker"
 """The modules that run as programs: ``python -m MODULE --order FILE``."""
 ORPHANED = signal.SIGUSR1
-"""Tells a trainer that its orchestrator has died, however often it comes: a second SIGTERM would exit at once."""
+"""The signal for the death of the orchestrator. It may come several times; a second SIGTERM would exit at once."""

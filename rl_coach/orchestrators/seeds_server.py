@@ -1,8 +1,8 @@
-"""The process that computes the compiled loops of several seeds in one program, seen from inside and from outside.
+"""The process that computes the compiled loops of several seeds in one program, from inside and from outside.
 
-Each seed has a process of its own too, with its display, its CSV, its evaluations and its checkpoints: it plans the
-calls of its loop and writes down what they have done (``LoopOfSeeds``). The calls of all seeds are made at once, when
-all have asked for one. If some are behind, as after runs that were stopped, these go on alone until all are level.
+Each seed also has its own process with a display, a CSV, evaluations and checkpoints. This process plans the calls of
+its loop and records their results (``LoopOfSeeds``). A call computes all seeds at once, when all have asked for it. If
+some seeds are behind, such as after a stop of some runs, only these continue until all seeds are level.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ from rl_coach.utilities.stop_signals import held_back
 
 LOG_FILE = "program.log"
 _SECONDS_BETWEEN_LOOKS = 0.001
-"""While a call is computed whose record a seed waits for. Waiting for the call instead would keep the next one, which
-other seeds are about to ask for, from being under way when it ends."""
+"""The pause while a call is computed and a seed waits for its record. A blocking wait would delay the next call, which
+other seeds request meanwhile."""
 
 
 class SeedsServer:
-    """Answers what the seeds ask for, until all of them have ended.
+    """Answers the requests of the seeds until all seeds have ended.
 
     :param listening: the socket that seeds connect to
-    :param parent: tells the names of seeds whose processes have ended, and ends itself with them
-    :param names: of the seeds; each has the row of its place
-    :param program: computes them: a ``JaxCompiledSeeds``
+    :param parent: the connection to the parent; it sends the names of seeds that have ended
+    :param names: names of the seeds, in the order of their rows
+    :param program: the program of all seeds: a ``JaxCompiledSeeds``
     """
 
     def __init__(self, listening: socket.socket, parent: Connection, names: Sequence[str], program: Any):
         self._listening, self._parent, self._program = listening, parent, program
         self._names, self._awaited = list(names), set(names)
         self._rows: dict[Connection, int] = {}
-        # a seed asks for the next call while others have not asked for this one
+        # a seed may request its next call before others have requested this one
         self._asked: dict[Connection, deque[tuple]] = {}
-        self._agreed: list[Connection] = []  # those that make the next call
-        self._calls: dict[Connection, deque[Any]] = {}  # whose records have not been read
+        self._agreed: list[Connection] = []  # the seeds of the next call
+        self._calls: dict[Connection, deque[Any]] = {}  # calls with records that are not read yet
         self._reading: set[Connection] = set()
         self._of_one_seed = {
             "begin": program.begin,
@@ -78,13 +78,13 @@ class SeedsServer:
         try:
             (name,) = connection.recv()
         except (EOFError, ConnectionError):
-            return  # it has ended already, which the parent tells
+            return  # it has ended already; the parent reports that
         self._awaited.discard(name)
         self._rows[connection] = self._names.index(name)
         self._asked[connection], self._calls[connection] = deque(), deque()
 
     def _hear_parent(self) -> bool:
-        """:return: False if it has ended"""
+        """:return: False if the parent has ended"""
         try:
             self._awaited.discard(self._parent.recv())
         except EOFError:
@@ -112,18 +112,18 @@ class SeedsServer:
         seed.close()
 
     def _done(self, row: int, what: str, *values: Any) -> Any:
-        """:return: the answer, an error that the seed is to raise included"""
+        """:return: the answer, or an error that the seed raises"""
         try:
             return self._of_one_seed[what](row, *values)
         except ValueError as error:
             return error
 
     def _may_go_on(self) -> bool:
-        """True if all have asked who are to agree on a number of steps, or who have agreed."""
+        """True if all seeds have asked: the seeds of the next call, or before their agreement all seeds."""
         return bool(self._rows) and all(self._asked[seed] for seed in self._agreed or self._rows)
 
     def _agree(self) -> None:
-        """Tell those that are behind how many steps they make, until the next seed's place at most."""
+        """Choose the seeds that are furthest behind, and their number of steps: up to the place of the next seed."""
         asked = {seed: messages[0] for seed, messages in self._asked.items()}
         places = sorted({place for _, _, place in asked.values()})
         self._agreed = [seed for seed, (_, _, place) in asked.items() if place == places[0]]
@@ -135,8 +135,8 @@ class SeedsServer:
             self._reply(seed, steps)
 
     def _run(self) -> None:
-        """Make the call that seeds have agreed on. Their plans are equal, for their schedules are, except where these
-        are in episodes: then each plan's call is made for those who want it."""
+        """Make the call that seeds have agreed on. Their plans are usually equal, because their schedules are. If
+        schedules count episodes, plans may differ: then there is a call for each plan."""
         asked = {seed: self._asked[seed].popleft() for seed in self._agreed}
         for seed, (_, _, variables) in asked.items():
             if variables is not None:
@@ -152,36 +152,36 @@ class SeedsServer:
 
     def _answer_readers(self) -> None:
         for seed in list(self._reading):
-            # the oldest call; one that has not been made waits for the other seeds
+            # only the oldest call; a call that is not made yet waits for other seeds
             if self._calls[seed] and self._calls[seed][0].is_ready:
                 self._reading.remove(seed)
                 self._reply(seed, self._calls[seed].popleft().of(self._rows[seed]))
 
     @staticmethod
     def _reply(seed: Connection, answer: Any) -> None:
-        with contextlib.suppress(ConnectionError):  # it has ended, which is heard next
+        with contextlib.suppress(ConnectionError):  # the seed has ended; its connection shows that next
             seed.send(answer)
 
 
 def _are_equal(one: Any, other: Any) -> bool:
-    """True for trees of arrays that hold the same numbers."""
+    """True for equal trees of arrays."""
     if isinstance(one, tuple):
         return all(map(_are_equal, one, other))
     return np.array_equal(one, other)
 
 
 class SeedsProcess:
-    """The process from outside: it begins here and ends, at the latest, when the context is left.
+    """The process from outside: a context manager that starts it, and ends it at the latest when the context is left.
 
-    :param directory: of the experiment, for what it prints
-    :param command: the command of ``coach`` that is the process
-    :param flags: of ``coach``, which build the graph of any of the seeds
-    :param names: of the seeds
-    :ivar address: what the processes of the seeds get as ``--seeds_program``
+    :param directory: the experiment directory, for the output of the process
+    :param command: the command of ``coach`` for the process
+    :param flags: flags of ``coach`` that build the graph of any seed
+    :param names: the names of the seeds
+    :ivar address: the value of ``--seeds_program`` for the seeds' processes
     """
 
     def __init__(self, directory: pathlib.Path, command: str, flags: Sequence[str], names: Sequence[str]):
-        self._place = tempfile.mkdtemp(prefix="coach-")  # for its owner only, and short enough for a socket's path
+        self._place = tempfile.mkdtemp(prefix="coach-")  # private, and short enough for a socket's path
         self.address = os.path.join(self._place, "seeds")
         self._log, self._command = directory / LOG_FILE, command
         self._flags, self._names = list(flags), list(names)
@@ -189,7 +189,7 @@ class SeedsProcess:
     def __enter__(self) -> SeedsProcess:
         ours, theirs = Pipe()
         self._connection = ours
-        # seeds may connect at once, and wait there until the process is ready
+        # seeds may connect now, and wait until the process is ready
         with socket.socket(socket.AF_UNIX) as listening, open(self._log, "ab") as log, theirs, held_back():
             listening.bind(self.address)
             listening.listen(len(self._names))
@@ -203,15 +203,15 @@ class SeedsProcess:
         return self
 
     def has_ended(self, name: str) -> None:
-        """A seed's process has ended, or is not started at all."""
+        """Report a seed that has ended, or that is not started."""
         self._tell(name)
 
     def _tell(self, message: Any) -> None:
-        with contextlib.suppress(ConnectionError):  # its seeds have ended, or its loop is not compiled
+        with contextlib.suppress(ConnectionError):  # the process has ended already
             self._connection.send(message)
 
     def __exit__(self, *error: Any) -> None:
         self._connection.close()
-        self._process.kill()  # it has nothing to save, and hears nothing while it compiles
+        self._process.kill()  # it has nothing to save, and does not react to signals while it compiles
         self._process.wait()
         shutil.rmtree(self._place, ignore_errors=True)

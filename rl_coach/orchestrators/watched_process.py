@@ -1,4 +1,4 @@
-"""Processes of a distributed run that are watched and started again when they die."""
+"""Processes of a distributed run that are watched and restarted after their death."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from rl_coach.utilities.stop_signals import held_back
 DONE, FAILED, BAD_INPUT = 0, 1, 2
 """Exit codes."""
 MOST_RESTARTS = 5
-"""A process that fails more often than this, without a stored step in between, is not started again."""
+"""A process that fails more often than this, without a stored step in between, is not restarted."""
 
 
 def find_death_signal(number: int = signal.SIGTERM) -> Callable[[], None] | None:
-    """A function for a new process that has the system send it a signal when its parent dies; None where there is no
-    such way. The signal comes once for each thread that the parent had."""
+    """A function for a new process: it lets the system send the process a signal when its parent dies. None if the
+    system does not support that. The signal is sent once for each thread of the parent."""
     if not sys.platform.startswith("linux"):
         return None
     # Looked up before the fork: between fork and exec, only calls that need no locks are safe.
@@ -37,19 +37,19 @@ def find_death_signal(number: int = signal.SIGTERM) -> Callable[[], None] | None
 
 
 class WatchedProcess(abc.ABC):
-    """A process of the run that is started again when it dies.
+    """A process of the run that can be restarted.
 
-    :param name: what it is called in messages
+    :param name: its name in messages
     """
 
     def __init__(self, name: str):
         self.name = name
-        self._failures = 0  # since the last stored step
+        self._failures = 0  # number of failures since the last stored step
         self._stored: Mapping[str, int] = {}
         self._gone_at: float | None = None
 
     def start(self) -> None:
-        """Start it, anew if it ran before."""
+        """Start or restart the process."""
         self._gone_at = None
         self._start()
 
@@ -59,43 +59,43 @@ class WatchedProcess(abc.ABC):
     @property
     @abc.abstractmethod
     def code(self) -> int | None:
-        """The exit code, None while it runs."""
+        """The exit code; None while the process runs."""
 
     @abc.abstractmethod
     def signal(self, number: int) -> None:
-        """Send it a signal if it runs."""
+        """Send a signal if the process runs."""
 
     @abc.abstractmethod
     def wait(self, seconds: float) -> None:
-        """Give it time to end, then kill it."""
+        """Wait for its end, and kill the process after the given seconds."""
 
     @abc.abstractmethod
     def log(self) -> str:
-        """Text that it has written so far; empty if that is shown."""
+        """The output of the process so far; empty if the output is shown."""
 
     def last_words(self) -> str:
-        """The last line of its output."""
+        """The last line of the output."""
         lines = reversed(self.log().split("\n"))
         return next((line.strip() for line in lines if line.strip()), "").removeprefix("coach: ")
 
     def is_gone_for(self, seconds: float) -> bool:
-        """True if its end was noticed, by this question, at least so long ago."""
+        """True if so many seconds have passed since the first call of this method after the end."""
         now = time.monotonic()
         if self._gone_at is None:
             self._gone_at = now
         return now - self._gone_at >= seconds
 
     def note_stored(self, stored: Mapping[str, int]) -> None:
-        """Forget earlier failures if more was stored since the last call. Failures count without a stored step in
+        """Reset the count of failures if steps were stored since the last call. Failures count without a stored step in
         between, not per minute: a simulator may need long until it fails.
 
-        :param stored: steps in the trainer's memory, by sender; for a worker, only its own
+        :param stored: steps in the trainer's memory, by sender; for a worker, only its own steps
         """
         if stored != self._stored:
             self._stored, self._failures = dict(stored), 0
 
     def starts_again(self) -> bool:
-        """Start it again, and say so. :return: False if it failed so often that this is of no use"""
+        """Restart the process, and print a line. :return: False if it has failed too often"""
         how = _way_of_ending(self.code or 0)
         if self.code == FAILED:
             how += f" ({self.last_words()})"
@@ -114,11 +114,11 @@ class WatchedProcess(abc.ABC):
 class LocalProcess(WatchedProcess):
     """A process on this machine.
 
-    :param command: its command line
-    :param log: the file that its output goes to; None shows it
-    :param environment: variables that it has in addition
-    :param death_signal: sent to it when this process dies
-    :param holds_back: it hears signals by ``stop_signals``, and none before it listens
+    :param command: the command line
+    :param log: the file for its output; None shows the output
+    :param environment: additional environment variables
+    :param death_signal: the signal to it when this process dies
+    :param holds_back: it handles signals by ``stop_signals``; they are blocked until then
     """
 
     def __init__(
@@ -146,7 +146,7 @@ class LocalProcess(WatchedProcess):
                 self._open(log)
 
     def _open(self, output: object) -> None:
-        # a session of its own: Ctrl-C and the end of the terminal reach the orchestrator, which ends all in order
+        # in its own session it gets no Ctrl-C: the orchestrator receives the signals and ends all processes in order
         self.process = subprocess.Popen(
             self._command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=self._environment,  # type: ignore[call-overload]
             start_new_session=True, preexec_fn=self._before_start,
@@ -178,5 +178,5 @@ def _way_of_ending(code: int) -> str:
         return "ended, though its trainer goes on"
     if code < 0:
         return f"was killed by {signal.Signals(-code).name}"
-    names = {128 + one: one.name for one in signal.Signals}  # a process that listens to it, as a shell reports it
+    names = {128 + one: one.name for one in signal.Signals}  # a process that handles the signal exits so, as in shells
     return f"was ended by {names[code]}" if code in names else f"ended with exit code {code}"

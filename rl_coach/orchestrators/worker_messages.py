@@ -1,4 +1,4 @@
-"""The words that asynchronous workers and the process that started them exchange over a pipe."""
+"""The messages between asynchronous workers and their parent process, over a pipe."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rl_coach.runs.progress import Status
 
 
 class Supervisor(Protocol):
-    """The process that started the workers, as their messages see it."""
+    """The methods of the parent process that messages call."""
 
     def is_built(self, worker: int, message: Built) -> None: ...
 
@@ -31,8 +31,8 @@ class Built:
     """Message of a worker: its graph has been created.
 
     :param num_bytes: the memory that its shared networks need
-    :param filters: the state of its filters, by the agent's attribute
-    :param minutes: wall-clock time of its run so far, that before a resume included
+    :param filters: the states of its filters, by the agent's attribute
+    :param minutes: wall-clock time of its run so far, including the time before a resume
     """
 
     num_bytes: int
@@ -81,9 +81,9 @@ class Report:
 
 @dataclass(frozen=True)
 class Statistics:
-    """Statistics that a worker's filters have gathered since the last time; also to a worker.
+    """Statistics that a worker's filters have gathered since the last message, to the parent and to other workers.
 
-    :param filters: by the agent's attribute
+    :param filters: the statistics by the agent's attribute
     """
 
     filters: dict[str, Any]
@@ -99,7 +99,7 @@ class Statistics:
 class Ended:
     """Message of a worker: it has finished its work, or was stopped.
 
-    :param reason: the reason for all workers to stop, such as a reward that is reached; None if there is none
+    :param reason: the reason for all workers to stop, such as a reward that is reached; None without a reason
     """
 
     reason: str | None = None
@@ -112,8 +112,8 @@ class Ended:
 class Failed:
     """Message of a worker: it cannot continue.
 
-    :param reason: in one line
-    :param is_input_bad: the user's settings are the reason
+    :param reason: the reason, in one line
+    :param is_input_bad: the user's settings are wrong
     """
 
     reason: str
@@ -124,7 +124,7 @@ class Failed:
 
 
 class Listener(Protocol):
-    """A worker, as the messages to it see it."""
+    """The methods of a worker that messages call."""
 
     def take_memory(self, message: Attach) -> None: ...
 
@@ -135,9 +135,9 @@ class Listener(Protocol):
 
 @dataclass(frozen=True)
 class Attach:
-    """To a worker: the shared memory is there.
+    """Message to a worker: the shared memory is ready.
 
-    :param path: the file that it is
+    :param path: the path of its file
     :param filters: the state of the first worker's filters, by the agent's attribute
     :param minutes: wall-clock time of the run so far
     """

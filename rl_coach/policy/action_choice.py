@@ -1,6 +1,6 @@
 """Choice of an action from the outputs of a trained network, without exploration.
 
-Needs only NumPy: an agent describes with one of these classes how it acts, and a deployed policy acts with it.
+Needs only NumPy: an agent names the class that fits it, and its deployed policy chooses with this class.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Masks = Union[np.ndarray, None]
 
 
 class ActionChoice:
-    """Chooses actions for a batch of rows. Its settings are the fields of a dataclass: numbers and arrays."""
+    """Chooses actions for a batch of rows. Subclasses are dataclasses; the fields (numbers, arrays) are settings."""
 
     def choose(self, outputs: Outputs, masks: Masks, rng: np.random.Generator, deterministic: bool) -> np.ndarray:
         """An action for each row.
@@ -28,13 +28,13 @@ class ActionChoice:
         :param outputs: the network's outputs that the agent named, each [B, ...]
         :param masks: [B, A] of 0 and 1, the discrete actions that may be chosen; None allows all
         :param rng: generator of the random draws
-        :param deterministic: the best action, or the middle of the distribution; otherwise a draw
+        :param deterministic: True takes the best action, or the middle of the distribution; False draws
         :return: [B] numbers of discrete actions, or [B, D] continuous ones
         """
         raise NotImplementedError(f"{type(self).__name__} does not choose")
 
     def settings(self) -> dict[str, Any]:
-        """The arguments that make an equal one."""
+        """The constructor's arguments that create an equal object."""
         return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
 
 
@@ -60,7 +60,7 @@ class GreedyChoice(ActionChoice):
 
 @dataclass(frozen=True)
 class VotingChoice(GreedyChoice):
-    """The discrete action that most of several heads' values, each [B, A], are highest for."""
+    """The discrete action that most heads give the highest value. Each head gives values [B, A]."""
 
     def choose(self, outputs: Outputs, masks: Masks, rng: np.random.Generator, deterministic: bool) -> np.ndarray:
         return super().choose([votes(np.stack(outputs, axis=1), masks)], masks, rng, deterministic)
@@ -68,7 +68,7 @@ class VotingChoice(GreedyChoice):
 
 @dataclass(frozen=True)
 class EnsembleMeanChoice(GreedyChoice):
-    """The discrete action of the highest mean of several heads' values, each [B, A]."""
+    """The discrete action with the highest mean value over all heads. Each head gives values [B, A]."""
 
     def choose(self, outputs: Outputs, masks: Masks, rng: np.random.Generator, deterministic: bool) -> np.ndarray:
         return super().choose([np.mean(outputs, axis=0)], masks, rng, deterministic)
@@ -155,7 +155,7 @@ CHOICES: dict[str, type[ActionChoice]] = {
 
 @dataclass(frozen=True)
 class PolicyDescription:
-    """Description of the network that acts, and of its choice of actions.
+    """Names the network that acts, and defines the choice of actions.
 
     :param network: the network's name in the agent
     :param outputs: the outputs that the choice needs, in order
@@ -168,7 +168,7 @@ class PolicyDescription:
 
 
 def best_actions(values: np.ndarray, masks: Masks) -> np.ndarray:
-    """[B], the allowed action of the highest value in each row [B, A], the first among equals.
+    """[B], the allowed action with the highest value in each row [B, A]; the first one, if several are equal.
 
     :raises CoachError: a mask allows no action
     """

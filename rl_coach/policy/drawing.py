@@ -26,13 +26,13 @@ def sample_action(
     rng: np.random.Generator,
     action_mask: np.ndarray | None = None,
 ) -> tuple[int, np.ndarray]:
-    """An action drawn by probabilities, and these over the allowed actions, scaled to sum to 1.
+    """Draw an action. Returns it with the probabilities of the draw, which are 0 for forbidden actions and sum to 1.
 
-    Where all allowed actions have a probability of 0, they are drawn alike.
+    If all allowed actions have a probability of 0, each of them is equally likely.
 
     :param probabilities: [A], not negative
     :param action_mask: [A] of 0 and 1, None allows all
-    :raises TrainingError: the probabilities are not numbers
+    :raises TrainingError: the sum of the probabilities is 0, NaN or infinite
     :raises ValueError: no action is allowed
     """
     weights: np.ndarray = np.asarray(probabilities, dtype=np.float64).reshape(-1)
@@ -55,11 +55,11 @@ def sample_action(
 def sample_actions(
     probabilities: np.ndarray, rng: np.random.Generator, action_masks: np.ndarray | None = None
 ) -> np.ndarray:
-    """[N] actions, one drawn from each row as ``sample_action`` draws it, with the same random numbers.
+    """[N] actions, one for each row. They equal the results of ``sample_action``, with the same random numbers.
 
     :param probabilities: [N, A], not negative
     :param action_masks: [N, A] of 0 and 1, None allows all
-    :raises TrainingError: the probabilities of a row are not numbers
+    :raises TrainingError: the sum of a row is 0, NaN or infinite
     :raises ValueError: a mask allows no action
     """
     if np.ndim(probabilities) == 3:
@@ -80,7 +80,7 @@ def sample_actions(
 
 
 def of_each_part(choose: Callable[[np.ndarray, Any], np.ndarray], values: np.ndarray, masks: np.ndarray | None) -> Any:
-    """[N, K, ...], the result of ``choose`` for the values [N, K, M] of each part, as rows [N * K, M].
+    """[N, K, ...], the results of ``choose``, which gets the values [N, K, M] of all parts as rows [N * K, M].
 
     :param masks: [N, K, M] of 0 and 1, None allows all
     """
@@ -98,7 +98,7 @@ def allowed_probabilities(probabilities: np.ndarray, action_masks: np.ndarray) -
 
 
 def allowed_weights(weights: np.ndarray, allowed: np.ndarray) -> np.ndarray:
-    """[N, A], 0 where an action is not allowed; 1 for all allowed actions of a row that has no weight left."""
+    """[N, A], 0 where an action is not allowed; 1 for each allowed action of a row without any weight left."""
     require_allowed(allowed)
     weights = np.where(allowed, weights, 0.0)
     is_empty = ~weights.any(axis=1)

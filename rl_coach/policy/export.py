@@ -44,7 +44,7 @@ def checkpoint_files(
     :param levels: a graph's level managers
     :param about: the run's description of itself, as plain values
     :param with_networks: write ``onnx/<level>/<agent>/<network>/model.onnx``
-    :return: the files by their path within the checkpoint, and why agents have no policy
+    :return: the files by their path within the checkpoint, and a reason for each agent that has no policy
     """
     agents = list(_agents(levels))
     files: dict[str, bytes] = {}
@@ -94,9 +94,9 @@ def _network_files(folder: str, agent: Any, about: dict[str, Any]) -> dict[str, 
 
 
 def policy_of(agent: Any, about: dict[str, Any]) -> dict[str, bytes] | None:
-    """The files of an agent's policy by name; None if the agent does not say how it acts.
+    """The files of an agent's policy by name; None if the agent does not define how it acts.
 
-    :param about: its origin, as plain values
+    :param about: origin of the policy, as plain values
     :raises CoachError: a filter or a space cannot be described as data
     """
     found = _document_and_model(agent, about)
@@ -113,10 +113,10 @@ def _document_and_model(agent: Any, about: dict[str, Any]) -> tuple[dict[str, An
 
 
 def acting_now(agent: Any, about: dict[str, Any]) -> Policy:
-    """The policy of an agent as it is now, in this process.
+    """The present policy of an agent, ready to act in this process.
 
-    :param about: its origin, as plain values
-    :raises CoachError: the agent does not say how it acts, or a filter or a space cannot be described as data
+    :param about: origin of the policy, as plain values
+    :raises CoachError: the agent does not define how it acts, or a filter or a space cannot be described as data
     """
     found = _document_and_model(agent, _facts("main_level", agent, about))
     if found is None:
@@ -125,15 +125,15 @@ def acting_now(agent: Any, about: dict[str, Any]) -> Policy:
 
 
 def own_policy(document: dict[str, Any], model: bytes) -> Policy:
-    """A policy that this program has described itself: it may build any filter that is named."""
+    """A policy from this program's own description, which may therefore name filters of any module."""
     described = [*document["filters"]["input"], *document["filters"]["pre_network"], *document["filters"]["output"]]
     modules = {one["class"].partition(":")[0] for one in described}  # they are imported already
     return Policy(document, model, DescriptionReader(modules))
 
 
 def override_beyond_description(agent: Any) -> str | None:
-    """The override, ``Class.method``, by which an agent may act in another way than its exported policy; None if there
-    is none. A user's filters go into the policy as they are, but not the methods of a chain that holds them."""
+    """The override, ``Class.method``, that may make an agent act otherwise than its exported policy; None without
+    such an override. An exported policy includes a user's filters, but no overridden methods of the filter chain."""
     if (override := agent.acts_otherwise) is not None or not hasattr(agent, "exploration_policy"):
         return override
     chains = (agent.input_filter, agent.pre_network_filter, agent.output_filter)
@@ -174,7 +174,7 @@ def _document(agent: Any, description: PolicyDescription, about: dict[str, Any])
 
 
 def _acting_head(agent: Any, description: PolicyDescription) -> dict[str, Any] | None:
-    """The head whose outputs act, as plain values; None if there are several."""
+    """The head that the actions are chosen from, as plain values; None if there are several heads."""
     parameters = agent.ap.network_wrappers[description.network]
     heads = parameters.heads_parameters
     places = {int(name.split("_")[1]) for name in description.outputs}
@@ -220,10 +220,10 @@ def export(path: Path, directory: Path, agent: str | None = None, *, as_frozen_g
 
 
 def export_acting(agent: Any, about: dict[str, Any], directory: Path) -> pathlib.Path:
-    """Write the policy of an agent as it is now into its own folder, as ``export`` does.
+    """Write the present policy of an agent into a folder, as ``export`` does.
 
-    :param about: its origin, as plain values
-    :raises CoachError: as ``export``; or the agent does not say how it acts
+    :param about: origin of the policy, as plain values
+    :raises CoachError: as ``export``; or the agent does not define how it acts
     """
     found = policy_of(agent, _facts("main_level", agent, about))
     if found is None:
@@ -235,7 +235,7 @@ def export_acting(agent: Any, about: dict[str, Any], directory: Path) -> pathlib
 
 
 def _policy_files(source: pathlib.Path, document: dict[str, Any], name: str) -> dict[str, bytes]:
-    """All files of a policy's exported folder. :param name: the folder's"""
+    """All files of a policy's exported folder. :param name: the folder's name"""
     copied = (policy_files.POLICY_FILE, policy_files.ARRAYS_FILE, policy_files.MODEL_FILE)
     files = {file: (source / file).read_bytes() for file in copied}
     return {**files, README_FILE: _readme(document, name).encode()}

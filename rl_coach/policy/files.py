@@ -1,10 +1,10 @@
 """Folder of a trained policy: three files that need only NumPy and ONNX Runtime.
 
-- ``policy.json``: the observations, the filters, and how the network's outputs become an action, as plain data;
-- ``arrays.npz``: the arrays among them, such as running statistics;
-- ``model.onnx``: the network that acts, its weights inside.
+- ``policy.json``: the observations, the filters, and the choice of actions from the network's outputs, as plain data;
+- ``arrays.npz``: the arrays in this data, such as running statistics;
+- ``model.onnx``: the network that acts, with its weights.
 
-``policy.json`` names the format's version, its own SHA-256 and those of the other two, so that nothing damaged is used.
+``policy.json`` has the format's version and the SHA-256 of each part, its own included; ``read`` refuses damaged files.
 """
 
 from __future__ import annotations
@@ -65,14 +65,14 @@ def read(folder: Path) -> tuple[dict[str, Any], bytes]:
 
 
 def on_one_line(text: str) -> str:
-    """A text of a damaged file, which may have any length and lines, as part of a message."""
+    """A text of a damaged file, shortened to one line for a message. It may have any length."""
     line = " ".join(text.split())
     return line if len(line) <= _LONGEST_TEXT else f"{line[: _LONGEST_TEXT - 1]}…"
 
 
 def _check_archive(archive: zipfile.ZipFile) -> None:
     """
-    :raises ValueError: it is not stored as it was written, and may be far larger than its file
+    :raises ValueError: an array is compressed: Coach writes none, and it may be far larger than its file
     """
     if any(entry.compress_type != zipfile.ZIP_STORED for entry in archive.infolist()):
         raise ValueError(f"{ARRAYS_FILE} is compressed")

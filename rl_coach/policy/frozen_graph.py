@@ -30,7 +30,7 @@ def tensor_names(document: dict[str, Any]) -> tuple[dict[str, str], list[str]]:
     """The names of the inputs' placeholders by observation, and the names of the output, as in Coach 1.0.1.
 
     :param document: content of ``policy.json``
-    :raises CoachError: the agent's network has no such names, or an earlier version wrote the policy
+    :raises CoachError: Coach 1.0.1 has no names for the agent's network, or an earlier version wrote the policy
     """
     network, about = document["network"], document["about"]
     if "head" not in network:

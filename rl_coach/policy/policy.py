@@ -47,7 +47,7 @@ Observation = Union[np.ndarray, Mapping[str, Any], Any]
 class Policy:
     """Trained policy that filters observations as the agent did and converts the network's outputs to an action.
 
-    Running statistics are those of the training and no longer change. ``reset`` clears the state of the episode
+    Running statistics come from the training and no longer change. ``reset`` clears the state of the episode
     (stacked frames, the state of a recurrent network). ``load`` creates it. Do not share it between threads.
 
     :param document: content of ``policy.json``
@@ -100,7 +100,7 @@ class Policy:
         :param path: a folder that ``coach export`` wrote, a checkpoint, or a directory of checkpoints or an
             experiment: the newest checkpoint is used, or the best one with ``DIR/best``
         :param agent: name of the agent, ``level.agent``, if there are several
-        :param allow_filters_from: modules of your own whose filters may be built; loading imports them
+        :param allow_filters_from: names of your own modules that define the policy's filters; loading imports them
         :param num_threads: threads for one prediction; 1 is best for small networks
         :param seed: seed of the random draws; None for any
         :raises CoachError: there is no policy, it is damaged, a newer version wrote it, or a filter is not allowed
@@ -118,7 +118,7 @@ class Policy:
 
     def _build_filters(self, descriptions: dict[str, Any], reader: DescriptionReader) -> None:
         first = reader.input_filter(descriptions["input"], self._spaces)
-        self._input_filters = [first]  # one for each episode that runs beside the others
+        self._input_filters = [first]  # one chain for each episode of ``act_batch``
         seen = {name: first.get_filtered_observation_space(name, space) for name, space in self._spaces.items()}
         self._pre_network_filter = reader.input_filter(descriptions["pre_network"], seen)
         self._output_filter = reader.output_filter(descriptions["output"], self.action_space)
@@ -134,13 +134,13 @@ class Policy:
         self._num_outputs = len(outputs) - len(self._recurrent_shapes)
         try:
             self._predictor = OnnxPredictor(ExportedNetwork(model, [], shapes, outputs, {}), [], num_threads)
-        except Exception as error:  # ONNX Runtime's errors have no base of their own
+        except Exception as error:  # ONNX Runtime's errors have no common base class
             raise CoachError(f"ONNX Runtime cannot read the policy's {policy_files.MODEL_FILE}: {error}") from error
 
     def _act_on_zeros(self) -> None:
         """Act once, so that parts that do not fit each other are an error when the policy is loaded.
 
-        :raises CoachError: the network cannot be computed; otherwise the error of the part
+        :raises CoachError: the network cannot be computed; another error comes from the part that does not fit
         """
         state = {name: _nearest_to_zero(self._spaces[name]) for name in self._inputs}
         state = self._input_filters[0].filter_trained(
@@ -153,7 +153,7 @@ class Policy:
         except Exception as error:  # as in _build_network
             raise CoachError(f"{policy_files.MODEL_FILE} does not fit {policy_files.POLICY_FILE}: {error}") from error
         space = self._agent_action_space
-        # a mask makes a choice compare the number of the network's values with that of the actions
+        # with a mask, the choice also fails if the network has more or fewer values than there are actions
         masks = None if (masked := mask_space_of(space)) is None else np.ones((1, *masked.shape))
         for deterministic in (True, False):
             for action in self._choice.choose(outputs, masks, self._rng, deterministic):
@@ -161,12 +161,12 @@ class Policy:
 
     @property
     def observation_shapes(self) -> dict[str, tuple[int, ...]]:
-        """The shape of each observation that the policy looks at, by name; ``()`` for a number that is one of many."""
+        """The shape of each observation that the policy needs, by name; ``()`` for a number that becomes one-hot."""
         return dict(self._shapes)
 
     def unmet_by(self, state_space: StateSpace, action_space: ActionSpace) -> Iterator[str]:
-        """Reasons why the policy cannot act in an environment of Coach. Each is a line that begins with the predicate;
-        its subject is the policy.
+        """Reasons why the policy cannot act in an environment of Coach. Each one is a line without its subject,
+        which is the policy ("needs the observation …").
 
         :param state_space: the environment's
         :param action_space: the environment's
@@ -182,7 +182,7 @@ class Policy:
 
     @property
     def remembers_episode(self) -> bool:
-        """True if what it does depends on earlier states of the episode."""
+        """True if its actions depend on earlier states of the episode."""
         return self._filters_remember or bool(self._recurrent_shapes)
 
     def seed(self, seed: int | np.random.Generator | None) -> None:
@@ -190,7 +190,7 @@ class Policy:
         self._rng = np.random.default_rng(seed)
 
     def reset(self, row: int | None = None) -> None:
-        """An episode starts: forget the one before.
+        """Forget the last episode, because a new one starts.
 
         :param row: index among the episodes that ``act_batch`` plays side by side; None for all
         """
@@ -211,9 +211,9 @@ class Policy:
 
         :param observation: as the environment gives it: a number, an array, or a dict of them by name, nested or with
             names such as ``outer/inner``
-        :param deterministic: the best action, the middle of a distribution; otherwise a draw
+        :param deterministic: True takes the best action, or the middle of a distribution; False draws
         :return: an int, or an array of the environment's action space
-        :raises CoachError: an observation is missing, has another shape or is none of its space, or a mask allows no
+        :raises CoachError: an observation is missing, has another shape or is not in its space, or a mask allows no
             action
         """
         state = {name: self._fitting(name, value, ()) for name, value in self._named(observation).items()}
@@ -266,7 +266,7 @@ class Policy:
         return chain
 
     def _named(self, observation: Observation) -> dict[str, Any]:
-        """The observations that are looked at."""
+        """The observations that the policy needs, by name."""
         is_tuple = isinstance(observation, tuple) and "observation" not in self._observed
         if not (is_tuple or isinstance(observation, Mapping)):
             if len(self._observed) == 1:
@@ -283,7 +283,8 @@ class Policy:
         return ", ".join(f"'{name}'" for name in names)
 
     def _fitting(self, name: str, value: Any, batch: tuple[int, ...]) -> np.ndarray:
-        """An observation, or a batch, as a point of its space; Coach flattens vectors of other ranks, for one."""
+        """An observation, or a batch, in the form of Coach's spaces; for example, vectors of a higher rank are
+        flattened."""
         space = self._spaces[name]
         if isinstance(space, ActionMaskSpace):
             return read_masks(space, value, f"the observation '{name}'", batch)
@@ -365,9 +366,9 @@ def _nearest_to_zero(space: Any) -> np.ndarray:
 
 
 def find_policy(path: Path, agent: str | None = None) -> pathlib.Path:
-    """The folder of the policy that ``path`` means; see ``Policy.load``.
+    """The folder of the policy that ``path`` refers to; see ``Policy.load``.
 
-    :raises CoachError: there is none
+    :raises CoachError: there is no policy
     """
     place = pathlib.Path(path).expanduser()
     if os.path.isfile(place):
@@ -383,12 +384,12 @@ def find_policy(path: Path, agent: str | None = None) -> pathlib.Path:
 
 def _check_agent(folder: pathlib.Path, document: dict[str, Any], agent: str | None) -> None:
     """
-    :raises CoachError: the policy is another agent's than the one that is asked for
+    :raises CoachError: the policy belongs to another agent than ``agent``
     """
     about = document.get("about")
     its_own = about.get("agent") if isinstance(about, dict) else None
     if agent is not None and agent != its_own:
-        raise CoachError(f"the policy in '{folder}' is that of the agent '{its_own}', not of '{agent}'")
+        raise CoachError(f"the policy in '{folder}' belongs to the agent '{its_own}', not to '{agent}'")
 
 
 def _checkpoint(place: pathlib.Path) -> pathlib.Path:

@@ -1,4 +1,4 @@
-"""Weights of policies that Stable-Baselines3 has trained, for networks of the same shape."""
+"""Copies the weights of policies that Stable-Baselines3 has trained into networks of the same shape."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Weights = Mapping[str, np.ndarray]
 
 
 def read(path: str | Path) -> dict[str, np.ndarray]:
-    """The weights of a policy by Stable-Baselines3's names. Nothing that the file could execute is loaded.
+    """The weights of a policy, by Stable-Baselines3's names. Loading never executes code from the file.
 
     :param path: the ``.zip`` that ``model.save`` has written
-    :raises CoachError: it is none
+    :raises CoachError: the file is not a policy of Stable-Baselines3
     :raises ModuleNotFoundError: PyTorch is not installed
     """
     import torch  # reads its own format
@@ -37,14 +37,14 @@ def take(networks: Mapping[str, Any], weights: Weights, path: str | Path) -> Non
 
     :param networks: ``NetworkWrapper`` by name
     :param weights: as ``read`` gives them
-    :param path: the file that they come from, for messages
+    :param path: the file of the weights, for messages
     :raises CoachError: a network has another shape, or the algorithm has no counterpart
     """
     changes = []
     for name, network in networks.items():
         heads = network.head_outputs or []
         if not network.state.function.input_shapes:
-            continue  # values, such as a temperature
+            continue  # single values, such as a temperature
         for group, is_target in (("weights", False), ("target_weights", True)):
             if group in network.state.groups():
                 made = [array for head in heads for array in _layers(weights, head, is_target, path)]
@@ -54,7 +54,7 @@ def take(networks: Mapping[str, Any], weights: Weights, path: str | Path) -> Non
 
 
 def _layers(weights: Weights, head: tuple[str, ...], is_target: bool, path: str | Path) -> Iterator[np.ndarray]:
-    """The layers that lead to a head, and its own, in the order in which Coach makes them."""
+    """The layers that lead to a head and then the head's layers, in the order in which Coach creates them."""
     for prefix in _prefixes(weights, head, is_target, path):
         if prefix == "log_std":
             yield weights[prefix].ravel()  # a matrix with state-dependent noise

@@ -1,6 +1,6 @@
-"""Names, tags and notes that people give to runs, archived ones; and the trash, from which a run can be taken back.
+"""Names, tags and notes that users give to runs, the archive, and the trash.
 
-It lies beside the signals, in ``annotations.json``, so that it travels with the run:
+Annotations are stored next to the signals, in ``annotations.json``, so they move with the run:
 
     {"worker_0.simple_rl_graph.main_level.main_level.agent_0": {"name": "good one", "tags": ["paper"]}}
 """
@@ -28,8 +28,8 @@ _MOST_TAGS = 20
 class Annotation:
     """Name, tags and note of one run.
 
-    :param name: what it is called instead of its experiment's name; empty for that one
-    :param archived: whether it is kept out of sight
+    :param name: a name that replaces the experiment's name; empty keeps the experiment's name
+    :param archived: the run is hidden in lists
     """
 
     name: str = ""
@@ -39,15 +39,15 @@ class Annotation:
 
 
 def read(signal_file: str | os.PathLike) -> Annotation:
-    """The annotation of the run whose signals are at ``signal_file``; empty if there is none or it is damaged."""
+    """The annotation of the run whose signals are at ``signal_file``; empty if it is missing or damaged."""
     path = pathlib.Path(signal_file)
     return _annotation(read_json_if_whole(path.parent / ANNOTATIONS_FILE).get(path.stem))
 
 
 def write(signal_file: str | os.PathLike, changes: Mapping[str, Any]) -> Annotation:
-    """Change fields of a run's annotation; the annotation that it has now.
+    """Change fields of a run's annotation, and return the new annotation.
 
-    :raises CoachError: if there is no such field, or the file cannot be written
+    :raises CoachError: a field does not exist, or the file cannot be written
     """
     path = pathlib.Path(signal_file)
     unknown = set(changes) - set(asdict(Annotation()))
@@ -76,10 +76,10 @@ def _annotation(said: Any) -> Annotation:
 
 
 def move_to_trash(paths: Iterable[pathlib.Path], root: pathlib.Path) -> list[tuple[pathlib.Path, pathlib.Path]]:
-    """Move files or directories below ``root`` into its folder ``.trash``, where no reader looks.
+    """Move files or directories below ``root`` into its folder ``.trash``, which readers ignore.
 
-    :return: where each was and is, to be handed to ``take_back``
-    :raises CoachError: if one is not below ``root`` or cannot be moved; those before it are back where they were
+    :return: the old and the new path of each, for ``take_back``
+    :raises CoachError: a path is not below ``root`` or cannot be moved; all others are moved back
     """
     folder = root / TRASH / time.strftime("%Y-%m-%d_%H-%M-%S")
     moved: list[tuple[pathlib.Path, pathlib.Path]] = []
@@ -110,9 +110,9 @@ def _free(path: pathlib.Path) -> pathlib.Path:
 
 
 def take_back(moved: Iterable[tuple[pathlib.Path, pathlib.Path]]) -> None:
-    """Put back what ``move_to_trash`` has moved.
+    """Undo ``move_to_trash``.
 
-    :raises CoachError: if something else is there by now
+    :raises CoachError: another file exists at an old path
     """
     for was, now in moved:
         if was.exists():

@@ -8,21 +8,20 @@ from typing import Any
 
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, StepMethod, TotalStepsCounter
 
-# in the middle of an episode a checkpoint is larger, and some simulators do not repeat: one that is due by the clock
-# waits for an episode's end, but not for ever
+# In the middle of an episode a checkpoint is larger, and some simulators cannot continue from it. So a checkpoint that
+# is due by the clock waits for the end of the episode, but at most this long (seconds).
 _LONGEST_WAIT_FOR_EPISODE_END = 60.0
 
 
 class CheckpointSchedule:
     """Knows when the next checkpoint is due, by the clock or by the training counters.
 
-    Multiples of the counters are met, not distances from the last checkpoint: a resumed run saves where an
-    uninterrupted one does.
+    Checkpoints are due at multiples of the counters. So a resumed run saves at the same counts as an uninterrupted run.
 
     :param counter: the training counters
-    :param steps: environment steps between two checkpoints; None for none by steps. So with the others
-    :param episodes: episodes between two
-    :param seconds: time between two
+    :param steps: environment steps between two checkpoints; None for no checkpoints by steps
+    :param episodes: episodes between two checkpoints; None for no checkpoints by episodes
+    :param seconds: seconds between two checkpoints; None for no checkpoints by time
     """
 
     def __init__(
@@ -42,20 +41,20 @@ class CheckpointSchedule:
 
     @property
     def is_regular(self) -> bool:
-        """True if any checkpoints are to be saved while the run goes on."""
+        """True if checkpoints are to be saved during the run."""
         return bool(self._periods) or self._seconds is not None
 
     def restart(self) -> None:
-        """Count anew: a checkpoint has just been saved, or a run begins."""
+        """Restart the clock, after a checkpoint or at the start of a run."""
         self._due_at = math.inf if self._seconds is None else time.monotonic() + self._seconds
         self._due = {unit: (self._counts[unit] // period + 1) * period for unit, period in self._periods.items()}
 
     def next_count(self, unit: type[StepMethod]) -> int | None:
-        """The training count of a unit at which the next checkpoint is due; None if none is by this unit."""
+        """The training count of a unit at which the next checkpoint is due; None if this unit has no period."""
         return self._due.get(unit)
 
     def is_due(self, is_between_episodes: bool = True) -> bool:
-        """True if a checkpoint is to be saved now; asked after every step."""
+        """True if a checkpoint is to be saved now; called after every step."""
         for unit, due in self._due.items():
             if self._counts[unit] >= due:
                 return True

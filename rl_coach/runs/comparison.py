@@ -1,7 +1,7 @@
-"""Comparisons of runs: what their scores say of the settings or algorithms that they were made with.
+"""Comparisons of the scores of runs with different settings or algorithms.
 
-The measures are those of Agarwal et al., "Deep Reinforcement Learning at the Edge of the Statistical Precipice",
-NeurIPS 2021.
+The measures follow Agarwal et al., "Deep Reinforcement Learning at the Edge of the Statistical Precipice", NeurIPS
+2021.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ from rl_coach.runs.status import FINISHED
 from rl_coach.utils import CoachError
 
 LAST, BEST = SCORES = "last", "best"
-"""The evaluation of a run that is its score."""
+"""The evaluation that gives a run's score."""
 _EPISODES_IN_SCORE = 100
 _PROFILE_POINTS = 101
 _GAP = "  "
 
 Measure = tuple[float, float, float]
-"""A value and its 95% interval; NaN for the ends where there is none."""
+"""A value and the ends of its 95% interval; NaN without an interval."""
 
 
 @dataclass(frozen=True)
 class Side:
-    """Runs that are compared with others.
+    """A group of runs that is compared with other groups.
 
-    :param name: what they have in common: an experiment, or settings
-    :param scores: of its runs, by environment [runs]
-    :param steps: how many environment steps these runs have made, by environment [runs]
-    :param curves: environment steps and evaluation rewards of its runs, by environment
+    :param name: the experiment or the settings that the runs share
+    :param scores: scores of the runs, by environment [runs]
+    :param steps: environment steps of these runs, by environment [runs]
+    :param curves: environment steps and evaluation rewards of the runs, by environment
     """
 
     name: str
@@ -59,12 +59,12 @@ class Side:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Sides that were run in the same environments.
+    """Groups of runs in the same environments.
 
-    :param sides: the first is what others are compared with
+    :param sides: the groups; the others are compared with the first
     :param tasks: the environments
     :param ranges: the scores that count as 0 and as 1, for each environment that has such a scale
-    :param notes: what else a reader should know
+    :param notes: further notes for the reader
     """
 
     sides: Sequence[Side]
@@ -83,7 +83,7 @@ class Comparison:
         found: dict[str, Measure] = {}
         for name, measure in measures.items():
             low, high = interval_over_runs(strata, measure)
-            if name == "optimality gap":  # a run cannot lack less than nothing
+            if name == "optimality gap":  # a shortfall is never negative
                 low = np.maximum(low, 0.0)
             found[name] = float(measure(np.concatenate(strata))), float(low), float(high)
         return found
@@ -116,12 +116,13 @@ def compare(
 ) -> Comparison:
     """Compare the runs below these directories.
 
-    Each directory is a side. Of a sweep, each setting is one; of a single directory with several experiments, each
-    experiment.
+    Each directory is a side. Each setting of a sweep is a side, or each experiment of a single directory with
+    several experiments.
 
-    :param score: ``last`` or ``best``: which evaluation of a run is its score
-    :param ranges: for environments the scores that count as 0 and as 1; otherwise the lowest and highest of all runs
-    :raises CoachError: there are no runs, or nothing to compare them in
+    :param score: ``last`` or ``best``: the evaluation that gives a run's score
+    :param ranges: for environments the scores that count as 0 and as 1; default: the lowest and the highest score of
+        all runs
+    :raises CoachError: there are no runs, or no environment that all sides share
     """
     notes: list[str] = []
     sides: list[Side] = []
@@ -134,8 +135,8 @@ def compare_groups(groups: Mapping[str, Sequence[str]], score: str = LAST) -> Co
     """Compare groups of runs.
 
     :param groups: CSVs of the runs of each side, by its name
-    :param score: as that of ``compare``
-    :raises CoachError: there are no runs, or nothing to compare them in
+    :param score: as for ``compare``
+    :raises CoachError: there are no runs, or no environment that all sides share
     """
     notes: list[str] = []
     sides = []
@@ -149,13 +150,13 @@ def _comparison(sides: Sequence[Side], ranges: Mapping[str, tuple[float, float]]
     tasks = [task for task in sides[0].scores if all(task in side.scores for side in sides)]
     if not tasks:
         lists = "; ".join(f"{side.name}: {', '.join(side.scores) or 'no scores'}" for side in sides)
-        raise CoachError(f"there is no environment in which all have runs with scores ({lists})")
+        raise CoachError(f"no environment has runs with scores of all sides ({lists})")
     unknown = next((task for task in ranges if task not in tasks), None)
     if unknown is not None:
         raise CoachError(f"there is no environment '{unknown}' to give a range for; there are {', '.join(tasks)}")
     left_out = {task for side in sides for task in side.scores} - set(tasks)
     if left_out:
-        notes.append(f"not compared, because not all have runs in it: {', '.join(sorted(left_out))}")
+        notes.append(f"not compared, because not all sides have runs there: {', '.join(sorted(left_out))}")
     found = {task: ranges.get(task) or _range_of([side.scores[task] for side in sides]) for task in tasks}
     for task in (task for task in tasks if found[task] is None):
         notes.append(
@@ -172,7 +173,7 @@ def _sides_of(name: str, directory: str, score: str, is_alone: bool, notes: list
         raise CoachError(f"there are only evaluations in '{directory}': give the runs that were trained")
     unfinished = int((runs["state"] != FINISHED).sum())
     if unfinished:
-        notes.append(f"{name}: {unfinished} of {len(runs)} runs have not finished; they count with what they have")
+        notes.append(f"{name}: {unfinished} of {len(runs)} runs have not finished; their scores so far count")
     settings = _settings_of(directory)
     if settings:
         key = pd.Series([settings.get(pathlib.Path(path).parent.name, "") for path in runs["path"]], runs.index)
@@ -183,7 +184,7 @@ def _sides_of(name: str, directory: str, score: str, is_alone: bool, notes: list
 
 
 def _settings_of(directory: str) -> dict[str, str]:
-    """The settings of a sweep by its runs' directories; empty for anything else."""
+    """The settings of a sweep by its runs' directories; empty if it is not a sweep."""
     if not run_group.is_group(directory):
         return {}
     return {run["name"]: run["setting"] for run in run_group.read(directory)["runs"] if "setting" in run}
@@ -214,7 +215,7 @@ def _as_arrays(values: Mapping[str, list[float]]) -> dict[str, np.ndarray]:
 
 
 def _score(run: pd.Series, signals: pd.DataFrame, score: str) -> float:
-    """Mean reward of the last or best evaluation or, without any, of the last hundred episodes of training."""
+    """Mean reward of the last or best evaluation or, without an evaluation, of the last 100 training episodes."""
     evaluated = float(run[f"{score}_evaluation_reward"])
     if np.isfinite(evaluated) or TRAINING_REWARD not in signals:
         return evaluated
@@ -229,13 +230,13 @@ def _curve(signals: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _range_of(scores: Sequence[np.ndarray]) -> tuple[float, float] | None:
-    """The smallest and the largest score; None if all are equal: nothing says which score is good then."""
+    """The smallest and the largest score; None if all scores are equal, because they give no scale then."""
     low, high = float(min(map(np.min, scores))), float(max(map(np.max, scores)))
     return (low, high) if high > low else None
 
 
 def _names(directories: Sequence[str]) -> list[str]:
-    """The shortest ends of paths that tell them apart."""
+    """The shortest ends of the paths that are different."""
     parts = [pathlib.Path(directory).resolve().parts for directory in directories]
     for length in range(1, max(map(len, parts))):
         names = ["/".join(one[-length:]) for one in parts]
@@ -245,13 +246,13 @@ def _names(directories: Sequence[str]) -> list[str]:
 
 
 def table_of_scores(scores: Mapping[str, Sequence[float]], steps: Mapping[str, Sequence[float]]) -> list[str]:
-    """A table with a line for each setting, the best mean first, among equal means that of fewer steps.
+    """A table with a line for each setting, sorted by the mean, then by fewer steps.
 
-    Its last column is the probability that a run of the best setting scores more than one of this. No lines without
-    scores.
+    The last column is the probability that a run of the best setting scores more than a run of this setting. The list
+    is empty without scores.
 
-    :param scores: of the runs of each setting
-    :param steps: how many environment steps these runs have made; NaN where that is not known
+    :param scores: scores of the runs of each setting
+    :param steps: environment steps of these runs; NaN if unknown
     """
     if not scores:
         return []
@@ -266,7 +267,7 @@ def table_of_scores(scores: Mapping[str, Sequence[float]], steps: Mapping[str, S
 def rows_of_scores(
     scores: Mapping[str, Sequence[float] | np.ndarray], steps: Mapping[str, Sequence[float] | np.ndarray]
 ) -> list[list[str]]:
-    """The cells of ``table_of_scores``, names of the columns first."""
+    """The cells of ``table_of_scores``; the first row has the names of the columns."""
     statistics = {name: RunStatistics.of([float(one) for one in values]) for name, values in scores.items()}
     mean_steps = {name: float(np.nan_to_num(np.mean(of_name), nan=np.inf)) for name, of_name in steps.items()}
     order = sorted(statistics, key=lambda name: (-statistics[name].mean, mean_steps[name]))

@@ -1,4 +1,4 @@
-"""The JSON beside a run's CSVs: all its parameters, as this release and as Coach 1.0.1 wrote them."""
+"""The JSON next to a run's CSVs: all parameters, in the form of this release or of Coach 1.0.1."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rl_coach.utils import CoachError
 
 _INDEX = re.compile(r"(?:_\d+)?$")
 _SECTION = re.compile(r'^(\w+): \n?"(\w+)" (\{.*?^\})', re.MULTILINE | re.DOTALL)
-"""A ``Parameters`` object in what Coach 1.0.1 called JSON: a text of the graph's attributes, some of them JSON."""
+"""A ``Parameters`` object in a document of Coach 1.0.1: a text with the graph's attributes, some of them in JSON."""
 _GRAPH_ATTRIBUTE = re.compile(r"^(name|graph_creation_time|checkpoint_id): \n(.*)$", re.MULTILINE)
 _LONGEST_TEXT = 4 << 20
 _NAMES_OF_TODAY = {
@@ -25,10 +25,10 @@ _NAMES_OF_TODAY = {
 
 
 def read_document(csv_path: str | os.PathLike) -> dict[str, Any]:
-    """Read the document about the run that a CSV is of; empty if there is none, or only a part.
+    """Read the document of the run that wrote a CSV. The result is empty if there is no document or it is incomplete.
 
-    It lies in a file of the graph's name, ``worker_0.<graph>_0.json`` for ``worker_0.<graph>.<level>.<agent>_0.csv``,
-    or in one of the CSV's own name. What Coach 1.0.1 wrote gets the names that it has today.
+    The file has the graph's name, ``worker_0.<graph>_0.json`` for ``worker_0.<graph>.<level>.<agent>_0.csv``, or the
+    CSV's own name. Names of Coach 1.0.1 are replaced by the names of this release.
     """
     for path in _candidates(pathlib.Path(csv_path)):
         try:

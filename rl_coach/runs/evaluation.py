@@ -1,4 +1,4 @@
-"""Outcomes of evaluations: statistics of one's episodes, and of several runs."""
+"""Results of evaluations: statistics over the episodes of one evaluation, and over several runs."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from rl_coach.runs.statistics import FEWEST_RUNS, iqm
 from rl_coach.utilities.students_t import t_95
 
 FRESH_EPISODES = 20
-"""New episodes that score a policy which an evaluation has chosen."""
+"""Number of new episodes that score a policy after an evaluation has selected it."""
 
 Range = tuple[float, float]
-"""The smallest and the largest value that there can be."""
+"""The smallest and the largest possible value."""
 
 
 def mean_interval(values: Sequence[float], within: Range | None = None) -> tuple[float, float]:
@@ -27,7 +27,7 @@ def mean_interval(values: Sequence[float], within: Range | None = None) -> tuple
     mean = float(np.mean(values))
     half = t_95(len(values) - 1) * float(np.std(values, ddof=1)) / math.sqrt(len(values))
     low, high = mean - half, mean + half
-    # a wrong range, such as that of rewards before a filter, must not hide what was seen
+    # ignore a wrong range, such as the range of rewards before a filter
     if within is not None and within[0] <= min(values) and max(values) <= within[1]:
         low, high = max(low, within[0]), min(high, within[1])
     return low, high
@@ -37,13 +37,13 @@ def mean_interval(values: Sequence[float], within: Range | None = None) -> tuple
 class EvaluationStatistics:
     """Statistics of the total rewards of an evaluation's episodes.
 
-    :param episodes: how many there were
-    :param mean: their mean total reward
+    :param episodes: number of episodes
+    :param mean: mean of the total rewards
     :param standard_deviation: of a sample (n - 1); None for a single episode
     :param minimum: the smallest total reward
     :param maximum: the largest total reward
     :param confidence_low: the lower end of the mean's 95% confidence interval by Student's t; None for a single episode
-    :param confidence_high: its upper end
+    :param confidence_high: the upper end
     """
 
     episodes: int
@@ -81,8 +81,8 @@ class EvaluationStatistics:
 class RunStatistics:
     """Statistics of several runs of one environment, each of which has one score.
 
-    :param runs: number of them
-    :param mean: their mean
+    :param runs: number of runs
+    :param mean: mean of the scores
     :param standard_deviation: of a sample (n - 1); None for a single run
     :param interquartile_mean: the mean of the middle half
     :param low: lower end of the mean's 95% interval by Student's t; None for fewer than ``FEWEST_RUNS`` runs

@@ -15,10 +15,10 @@ _SECONDS_BETWEEN_FLUSHES = 10.0
 
 
 class EventFile:
-    """An event file. The writer that tensorboardX offers writes in a thread of its own; where that dies of a full disk,
-    the run waits for it for ever. This one writes at once.
+    """An event file, written by the caller's thread. The writer of tensorboardX has its own thread; if that thread dies
+    of a full disk, the run waits for it for ever.
 
-    :param directory: gets the file; made if it is not there
+    :param directory: the directory of the file; it is created if it does not exist
     :raises CoachError: tensorboardX is not installed
     :raises OSError: the file cannot be written
     """
@@ -36,7 +36,7 @@ class EventFile:
     def add_hyper_parameters(self, settings: Mapping[str, Any], metrics: Iterable[str]) -> None:
         """Write the settings of a run.
 
-        :param metrics: names of the signals that runs are compared by
+        :param metrics: names of the signals for the comparison of runs
         """
         from tensorboardX.summary import hparams
 
@@ -54,11 +54,11 @@ class EventFile:
             self._writer.flush()
 
     def close(self) -> None:
-        """Write what is left."""
+        """Write pending events and close the file."""
         self._writer.close()
 
     def abandon(self) -> None:
-        """Close the file, and lose what cannot be written any more."""
+        """Close the file without an error. Events that cannot be written are lost."""
         with contextlib.suppress(OSError):
             self._writer.close()
 

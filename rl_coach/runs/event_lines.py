@@ -1,6 +1,6 @@
-"""The events of a run as lines that programs read: log analysers and cloud services know them from Coach.
+"""The events of a run as lines for programs, such as log analysers and cloud services. The form is Coach's.
 
-They are put together only where they are printed, that is where ``screen.is_read_by_programs``.
+They are printed only if ``screen.is_read_by_programs``.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ def log_episode(
     steps: int,
     training_iteration: int,
 ) -> None:
-    """A line for an episode that has ended: ``Training> <time> , Name=main_level/agent, Worker=0, Episode=3, ...``.
+    """Print a line for an episode that has ended: ``Training> <time> , Name=main_level/agent, Worker=0, Episode=3,
+    ...``.
 
     :param name: the agent's full name
-    :param worker: the worker's number; None for none
-    :param exploration: left out unless it is one number
+    :param worker: the worker's number; None if there are no workers
+    :param exploration: the exploration parameter; left out unless it is one number
     :param steps: environment steps, heatup included
     """
     line: dict[str, Any] = {"Name": name}
@@ -41,7 +42,7 @@ def log_episode(
 
 
 def log_epochs(epochs: int, signals: Mapping[str, np.ndarray], learning_rate: float) -> None:
-    """A line for each epoch of policy optimisation: ``Policy training> <time> , Surrogate loss=..., ...``.
+    """Print a line for each epoch of policy optimisation: ``Policy training> <time> , Surrogate loss=..., ...``.
 
     :param signals: [epochs * M] each, the numbers of all M minibatches of all epochs in their order
     """

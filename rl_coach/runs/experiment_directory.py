@@ -1,4 +1,4 @@
-"""The directory that a run writes to, from before its start to its end."""
+"""The directory that a run writes to."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from rl_coach.utils import CoachError
 
 
 class ExperimentDirectory:
-    """The directory of one run, which is taken away again if it was made for a run that never starts. Until it is
-    released, this process alone writes there.
+    """The directory of one run. It is removed again if the run never starts. Only this process writes there until
+    ``release``.
 
-    :param may_exist: the directory was chosen and may be there already, with another run in it that goes on;
-        otherwise one that another run has taken meanwhile is avoided: ``-1``, ``-2``, … is appended
-    :raises CoachError: if it cannot be written, or another process writes there
+    :param may_exist: the directory may exist, with a run that continues; False appends ``-1``, ``-2``, … to the name if
+        another run uses it
+    :raises CoachError: it cannot be written, or another process writes there
     """
 
     def __init__(self, path: str, may_exist: bool):
@@ -41,19 +41,19 @@ class ExperimentDirectory:
             raise
 
     def has_signals(self) -> bool:
-        """True once a run has got so far that it wrote signals."""
+        """True if a run has written signals."""
         return any(self.path.rglob("*.csv"))
 
     def has_begun(self) -> bool:
-        """True once a run has written down how it was started."""
+        """True if a run has written its ``experiment.json``."""
         return (self.path / RECORD_FILE).exists()
 
     def release(self) -> None:
-        """Let another process write there."""
+        """Unlock the directory for other processes."""
         unlock(self.path)
 
     def remove(self) -> None:
-        """Take away the directory with all that was written into it, and those above that were made for it."""
+        """Remove the directory with its contents, and parent directories that were created for it."""
         self.release()
         if self._is_new:
             shutil.rmtree(self.path, ignore_errors=True)

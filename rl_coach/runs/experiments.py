@@ -1,11 +1,11 @@
-"""Reading what runs wrote: signal CSVs, the JSON beside them, and whether a run still lives.
+"""Reads the files of runs: signal CSVs, the JSON next to them, and the state of the run.
 
     >>> experiments = load("experiments/CartPole_DQN")
     >>> experiments.runs[["seed", "state", "best_evaluation_reward"]]
     >>> experiments.signals.groupby("run")["Training Reward"].max()
 
-A run is one agent of one experiment. Each of its workers writes a signal CSV; together they are one run. Files are only
-ever read, never locked, and may grow while they are read: a row counts once its line has ended.
+A run is one agent of one experiment. Each of its workers writes a signal CSV; together they are one run. Files are
+only read, never locked. They may grow meanwhile: a row counts when its line has ended.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ TRAINING_REWARD = "Training Reward"
 EVALUATION_REWARD = "Evaluation Reward"
 
 COPIED_AFTER_SECONDS = 3600.0
-"""A CSV that is so much newer than its last row is taken for a copy."""
+"""A CSV that is so many seconds newer than its last row is treated as a copy."""
 VIDEO_DIRECTORIES = ("gifs", "videos")
 _DIRECTORIES_WITHOUT_RUNS = {*VIDEO_DIRECTORIES, "checkpoint", "checkpoints", "policy", "tensorboard", "onnx"}
 _FILE_NAME = re.compile(r"^(?:worker_(?P<worker>\d+)\.)?(?P<source>.*?)(?:_(?P<index>\d+))?$")
@@ -60,7 +60,7 @@ _TIMESTAMP = re.compile(r"^(\d{1,2})_(\d{1,2})_(\d{4})-(\d{1,2})_(\d{1,2})(?:[-_
 def find_signal_files(root: str | os.PathLike[str]) -> Iterator[os.DirEntry[str]]:
     """Every signal CSV below ``root``, in the order of directories; links to directories are not followed.
 
-    Folders of a run that hold something else (videos, checkpoints, in-episode signals) are passed over.
+    Folders for videos, checkpoints and in-episode signals are skipped.
     """
     try:
         entries = sorted(os.scandir(os.fspath(root)), key=lambda entry: entry.name)
@@ -82,9 +82,9 @@ def _holds_no_runs(name: str) -> bool:
 
 
 def episode_files(signal_file: str | os.PathLike) -> dict[int, pathlib.Path]:
-    """The in-episode CSVs of a run by episode number, in their order.
+    """The in-episode CSVs of a run by episode number, in ascending order.
 
-    They lie in ``<name>.episodes`` beside the run's CSV; older releases left the ending away.
+    They are in ``<name>.episodes`` next to the run's CSV; older releases omitted the ending.
     """
     path = pathlib.Path(signal_file)
     stem = path.with_suffix("")
@@ -113,17 +113,17 @@ def videos(signal_file: str | os.PathLike) -> list[pathlib.Path]:
 
 @dataclass(frozen=True)
 class RunDescription:
-    """Description of a run, or of one of its workers, from its files' names and the JSON beside its CSV.
+    """Description of a run, or of one of its workers, from the names of its files and the JSON next to its CSV.
 
     :param id: the CSV's path below the root, without ``.csv``; only the directory if it holds one run alone
     :param experiment: the experiment's name
-    :param worker: which worker of the run, None if the file does not say and for a run of several workers
+    :param worker: number of the worker; None if the file does not say, and for a run with several workers
     :param source: graph, level and agent, as in the file's name
     :param start: seconds since the epoch
-    :param counts_minutes: whether its ``Wall-Clock Time`` is in minutes; older releases wrote seconds
-    :param framework: what its networks compute with, as ``-f`` names it
+    :param counts_minutes: True if its ``Wall-Clock Time`` is in minutes; older releases wrote seconds
+    :param framework: the framework of its networks, as ``-f`` names it
     :param settings: the settings of its command line (``-cp``)
-    :param evaluates_only: whether it trained nothing
+    :param evaluates_only: True if it did not train
     :param parameters: every setting by its dotted name
     """
 
@@ -145,7 +145,7 @@ class RunDescription:
 
 
 def describe(path: str | os.PathLike, root: str | os.PathLike, run_id: str) -> RunDescription:
-    """Read what is known of the run whose signals are at ``path``."""
+    """Read the description of the run or worker that wrote the CSV at ``path``."""
     path = pathlib.Path(path)
     match = _FILE_NAME.match(path.stem)
     directory = path.parent
@@ -177,7 +177,7 @@ def describe(path: str | os.PathLike, root: str | os.PathLike, run_id: str) -> R
 
 
 def describe_run(workers: Sequence[RunDescription]) -> RunDescription:
-    """Describe the run of these workers, the first of which has its settings; one worker alone is the run itself."""
+    """Describe the run of these workers, with the settings of the first."""
     if len(workers) == 1:
         return workers[0]
     starts = [worker.start for worker in workers if worker.start is not None]
@@ -190,7 +190,7 @@ def describe_run(workers: Sequence[RunDescription]) -> RunDescription:
 
 
 def _evaluates_only(parameters: Mapping[str, Any]) -> bool:
-    """0 is a run that evaluates until it is stopped."""
+    """True for a run that only evaluates. The setting 0 is such a run too: it evaluates until it is stopped."""
     value = parameters.get("task.evaluate_only")
     return value is not None and value is not False
 
@@ -219,7 +219,7 @@ def _first(parameters: Mapping[str, Any], *names: str) -> str:
 
 
 def _preset(record: Mapping[str, Any], parameters: Mapping[str, Any]) -> str:
-    """The preset's name, without the folder, the ending and the variable that the command line may have."""
+    """The preset's name, without folder, ending and variable."""
     asked = _flag(record, "-p", "--preset")
     if not asked or parameters.get("task.preset"):
         return _first(parameters, "task.preset", "preset", "preset_name")
@@ -264,7 +264,8 @@ def _start(record: Mapping[str, Any], timestamp: float | None, parameters: Mappi
 
 
 def parse_timestamp(name: str) -> float | None:
-    """The start that a directory name ``dd_mm_yyyy-hh_mm`` tells, in local time; None for another name."""
+    """The start in a directory name ``dd_mm_yyyy-hh_mm``, from local time to seconds since the epoch; None for
+    others."""
     match = _TIMESTAMP.match(name)
     if match is None:
         return None
@@ -290,10 +291,10 @@ def flatten(document: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def wall_clock_minutes(names: Iterable[str], column: Callable[[str], np.ndarray], counts_minutes: bool) -> np.ndarray:
-    """Minutes since the start, from whichever wall-clock column there is; empty if none.
+    """Minutes since the start, from the wall-clock column that exists; empty without one.
 
-    :param column: gives a column's float64 values [rows] by its name
-    :param counts_minutes: whether a column that does not name its unit is in minutes; otherwise it is in seconds
+    :param column: returns a column's float64 values [rows] by its name
+    :param counts_minutes: a column without a unit in its name is in minutes; False for seconds
     """
     present = set(names)
     if WALL_CLOCK_MINUTES in present:
@@ -305,11 +306,11 @@ def wall_clock_minutes(names: Iterable[str], column: Callable[[str], np.ndarray]
 
 @dataclass
 class Summary:
-    """State of a run; NaN for what it has not said.
+    """State of a run; unknown values are NaN.
 
     :param steps: environment steps so far
     :param minutes: wall-clock time so far
-    :param complete: whether the whole file was read: only then is the best evaluation reward known for sure
+    :param complete: the whole file was read; otherwise the best evaluation reward is not certain
     """
 
     steps: float = float("nan")
@@ -324,7 +325,7 @@ class Summary:
         return self.steps / (self.minutes * 60.0) if self.minutes > 0 else float("nan")
 
     def add(self, table: pyarrow.Table, counts_minutes: bool) -> None:
-        """Take newer rows into account; ``counts_minutes`` as in ``RunDescription``."""
+        """Add newer rows. :param counts_minutes: as in ``RunDescription``"""
         names = table.column_names
 
         def column(name: str) -> np.ndarray:
@@ -341,9 +342,9 @@ class Summary:
 
     @classmethod
     def of_workers(cls, workers: Sequence[Summary], trains: Sequence[bool]) -> Summary:
-        """State of the run of these workers: the steps of all that train, the mean of their last evaluations, the best.
+        """State of the run of these workers: the sum of training steps, the mean last evaluation, the best evaluation.
 
-        :param trains: for each worker whether it trains; one that only evaluates adds no steps
+        :param trains: for each worker True if it trains; a worker that only evaluates adds no steps
         """
         if len(workers) == 1:
             return workers[0]
@@ -358,15 +359,16 @@ class Summary:
 
 
 def _over_known(statistic: Callable[[np.ndarray], Any], values: Sequence[float]) -> float:
-    """A statistic of the values that are known; NaN if none is."""
+    """A statistic of the known values; NaN if no value is known."""
     known = np.array([value for value in values if np.isfinite(value)])
     return float(statistic(known)) if known.size else float("nan")
 
 
 def read_end(path: str | os.PathLike, counts_minutes: bool, most_bytes: int = 1 << 14) -> tuple[list[str], Summary]:
-    """The names of a CSV's columns, and where the run stands by its last rows alone: quick, however long the file.
+    """The names of a CSV's columns, and the run's state from its last rows. The time does not depend on the file's
+    size.
 
-    :param most_bytes: how far to look back for a value; where lines are long, further
+    :param most_bytes: bytes to read from the end; more if lines are long
     :raises OSError: if the file is gone or cannot be read
     """
     with open(path, "rb") as file:
@@ -391,7 +393,7 @@ def read_end(path: str | os.PathLike, counts_minutes: bool, most_bytes: int = 1 
 
 
 def _newest_values(lines: Sequence[str], names: Sequence[str]) -> dict[str, float]:
-    """The last finite value of each column that a summary is made of."""
+    """The last finite value of each column that a summary needs."""
     wanted = (TOTAL_STEPS, EVALUATION_REWARD, WALL_CLOCK, WALL_CLOCK_MINUTES)
     missing = {name: place for place, name in enumerate(names) if name in wanted}
     found: dict[str, float] = {}
@@ -414,8 +416,8 @@ def _number(cell: str) -> float:
 
 
 def last_growth(description: RunDescription, summary: Summary, modified: float) -> float:
-    """Time of a run's last write, seconds since the epoch: that of its CSV or, where by its own clock it had ended long
-    before, that of its end. The file of a run that was copied is as new as the copy."""
+    """Time of a run's last write, in seconds since the epoch. It is the time of the CSV, or the run's end by its own
+    clock if that was long before: the file of a copied run is as new as the copy."""
     if description.start is None or not np.isfinite(summary.minutes):
         return modified
     ended = description.start + 60.0 * summary.minutes
@@ -423,9 +425,9 @@ def last_growth(description: RunDescription, summary: Summary, modified: float) 
 
 
 def run_ids(root: str | os.PathLike, paths: Sequence[str]) -> list[str]:
-    """The short, unique id of each CSV's run: its directory below ``root``, and a file's name if that has several runs.
+    """The short, unique id of each CSV's run: its directory below ``root``, or a file's path if it has several runs.
 
-    The CSVs of a run's workers have the same id, which is made of the first worker's file.
+    The CSVs of a run's workers have the same id, made from the first worker's file.
     """
     runs = [_run_of(path) for path in paths]
     first_files: dict[tuple[str, str], str] = {}
@@ -457,11 +459,11 @@ def worker_of(path: str | os.PathLike) -> int | None:
 class Experiments:
     """Runs as data frames.
 
-    :param runs: a row for each run, by its id: experiment, preset, agent, environment, seed, workers (how many),
+    :param runs: a row for each run, by its id: experiment, preset, agent, environment, seed, workers (their number),
         framework, kind (``training`` or ``evaluation``), state, steps, steps_per_second, last_evaluation_reward,
         best_evaluation_reward, start, minutes, path (of its first worker's CSV)
-    :param signals: a row for each row of each CSV: ``run``, ``worker``, then every signal of any run; NaN where a run
-        has none. The rows of several workers are in the order of time, and their counts are those of the whole run
+    :param signals: a row for each row of each CSV: ``run``, ``worker``, then every signal of any run; NaN if a run does
+        not have the signal. The rows of several workers are sorted by time, and their counts are sums over the run
     :param parameters: a row for each run, a column for each setting by its dotted name
     """
 
@@ -470,9 +472,10 @@ class Experiments:
     parameters: pd.DataFrame
 
     def tidy(self, *names: str) -> pd.DataFrame:
-        """Give each value a row: run, episode, iteration, steps, minutes, then ``signal`` and ``value``, without NaN.
+        """A table with a row for each value: run, episode, iteration, steps, minutes, then ``signal`` and ``value``,
+        without NaN.
 
-        :param names: the signals wanted; all if none is named
+        :param names: the signals; all signals without names
         """
         times = {EPISODE: "episode", TRAINING_ITERATION: "iteration", TOTAL_STEPS: "steps", "minutes": "minutes"}
         wide = self.signals.drop(columns="worker").rename(columns=times)
@@ -485,9 +488,9 @@ class Experiments:
         return long.dropna(subset="value").reset_index(drop=True)
 
     def plot(self, signal: str = EVALUATION_REWARD) -> SignalPlot:
-        """A signal of every run over environment steps; a notebook draws it.
+        """A plot of a signal of every run over environment steps.
 
-        :raises CoachError: no run has such a signal
+        :raises CoachError: no run has the signal
         """
         if signal not in self.signals:
             raise CoachError(f"no signal '{signal}'{did_you_mean(signal, self.signals.columns)}")
@@ -513,7 +516,7 @@ def _signal_line(signals: pd.DataFrame, run: str, signal: str, label: str) -> Li
 def load(path: str | os.PathLike | Sequence[str | os.PathLike] = "experiments") -> Experiments:
     """Read the runs below a directory, one CSV, or several of either.
 
-    :raises CoachError: if there is no such path, or no signal CSV below it
+    :raises CoachError: a path does not exist, or there is no signal CSV below the paths
     """
     given = [path] if isinstance(path, (str, os.PathLike)) else list(path)
     files = list(dict.fromkeys(file for one in given for file in _signal_files(one)))

@@ -1,4 +1,4 @@
-"""The lines at the bottom of a terminal that are drawn again and again, while others scroll by above them."""
+"""The lines at the bottom of a terminal that are redrawn while printed lines scroll above them."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ Columns = Sequence["tuple[str, Sequence[str]]"]
 
 
 class LiveRegion:
-    """Fields, as values below their names, in one line or a table of several, and what the program waits for.
+    """Fields with their names, in one line or as a table, and the wait in progress, if any.
 
-    A thread draws them, so that a wait shows how long it is while the program is deep in a library. Whoever wants them
-    shown opens the region; it is gone once all have closed it.
+    A thread draws them, so the seconds of a wait are shown even while the program is inside a library. ``open`` and
+    ``close`` are counted: the region disappears with the last ``close``.
 
     :param console: a ``rich`` console on a terminal
     """
@@ -45,18 +45,18 @@ class LiveRegion:
             self._start()
 
     def close(self) -> None:
-        """Take the region away, unless someone else still wants it shown; printed lines stay."""
+        """Remove the region after as many calls as ``open`` had. Printed lines stay."""
         self._openings -= 1
         if self._openings == 0:
             self._stop()
 
     def show(self, columns: Columns) -> None:
-        """Exchange the fields."""
+        """Replace the fields."""
         self._columns = tuple(columns)
 
     @contextlib.contextmanager
     def waiting_for(self, what: str) -> Iterator[None]:
-        """Show a line that says so, and for how long, below the fields."""
+        """Show a line below the fields: the reason of a wait, and its seconds so far."""
         before = self._waits
         self._waits = (*before, (what, time.monotonic()))
         self.open()
@@ -68,7 +68,7 @@ class LiveRegion:
 
     @contextlib.contextmanager
     def hidden(self) -> Iterator[None]:
-        """Leave the terminal alone, for a question to the user."""
+        """Hide the region, for a question to the user."""
         was_shown = self._live is not None
         self._stop()
         try:
@@ -108,8 +108,8 @@ class LiveRegion:
         return Group(*lines)
 
     def _rows(self, width: int) -> list[list[tuple[str, Sequence[str]]]]:
-        """The columns in as many rows as a terminal of that width needs. A column never becomes narrower again, so that
-        what stands right of it does not jump about."""
+        """The columns in as many rows as they need in a terminal of this width. A column never becomes narrower again,
+        so that the columns right of it do not move."""
         rows: list[list[tuple[str, Sequence[str]]]] = []
         left = 0
         for name, cells in self._columns:

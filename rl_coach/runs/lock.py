@@ -1,6 +1,6 @@
 """A lock on the directory of an experiment: one process at a time writes there.
 
-It is the operating system's (``flock``), so a process that dies, however it dies, holds it no longer.
+It is the operating system's lock (``flock``), so the lock ends with the process, also after a crash.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from rl_coach.utils import CoachError
 
 try:
     import fcntl
-except ImportError:  # Windows has none: a directory is not locked there
+except ImportError:  # Windows has no flock: directories are not locked there
     fcntl = None  # type: ignore[assignment]
 
 LOCK_FILE = ".lock"
@@ -22,11 +22,11 @@ _held: dict[pathlib.Path, IO[str]] = {}
 
 
 def lock(directory: str | os.PathLike[str]) -> None:
-    """Hold a directory until ``unlock`` or the end of this process. Held twice by one process, it is held once.
+    """Lock a directory until ``unlock`` or the end of this process. A second call in this process does nothing.
 
-    A file system without locks is not locked.
+    On a file system without locks, nothing is locked.
 
-    :raises CoachError: another process holds it, or the file cannot be written
+    :raises CoachError: another process holds the lock, or the lock file cannot be written
     """
     path = pathlib.Path(directory).resolve()
     if fcntl is None or path in _held:
@@ -51,24 +51,24 @@ def lock(directory: str | os.PathLike[str]) -> None:
         os.ftruncate(file.fileno(), 0)
         os.write(file.fileno(), str(os.getpid()).encode())
     except OSError:
-        # on a full disk the directory is held all the same: only a second run's message lacks the number
+        # on a full disk the lock still holds; only the message of a second run lacks the process number
         return
 
 
 def unlock(directory: str | os.PathLike[str]) -> None:
-    """Let go of a directory, if this process holds it."""
+    """Unlock a directory if this process has locked it."""
     file = _held.pop(pathlib.Path(directory).resolve(), None)
     if file is not None:
         file.close()
 
 
 def holds(directory: str | os.PathLike[str]) -> bool:
-    """True if this process holds a directory."""
+    """True if this process has locked a directory."""
     return pathlib.Path(directory).resolve() in _held
 
 
 def holder(directory: str | os.PathLike[str]) -> int | None:
-    """The process that has locked a directory last; None if it is not known."""
+    """The process that has locked a directory last; None if the number is unknown."""
     try:
         number = (pathlib.Path(directory) / LOCK_FILE).read_text(encoding="utf-8")[:20].strip()
     except (OSError, ValueError):
@@ -77,7 +77,7 @@ def holder(directory: str | os.PathLike[str]) -> int | None:
 
 
 def _forget() -> None:
-    """Close what a fork has inherited: a copy of an environment that outlives its run holds no lock for it."""
+    """Close lock files that a fork has inherited. Otherwise an orphaned child would keep its run's lock."""
     while _held:
         _held.popitem()[1].close()
 

@@ -1,4 +1,4 @@
-"""Mean curves over runs, with the band that says how sure they are."""
+"""Mean curves over runs, with bands for their uncertainty."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _NEARLY_TOGETHER = 0.05
 def mean_of(
     lines: Sequence[tuple[np.ndarray, np.ndarray]], band: str, log_x: bool = False, strata: Sequence[str] = ()
 ) -> dict[str, np.ndarray]:
-    """The mean over runs and its band, on a grid that all runs share; the runs' lines are interpolated onto it.
+    """The mean over runs and its band. The lines are interpolated to one grid.
 
-    At each x, the mean is over the runs that begin before it and end after it; if runs begin or end almost together,
-    the mean begins or ends with all of them. ``std`` draws mean ± the sample
-    standard deviation, ``confidence`` the 95% interval of the mean by Student's t; a single run has no band. ``iqm``
-    draws the interquartile mean and its 95% interval by a stratified bootstrap.
+    At each x, the mean includes the runs that begin before it and end after it. If all runs begin or end at nearly the
+    same x, the mean begins or ends where all runs are present.
 
     :param lines: x and y of each run, x ascending
-    :param strata: for ``iqm`` the environment of each run; without it they are of one
+    :param band: ``std``: mean ± the sample standard deviation; ``confidence``: the 95% interval of the mean by
+        Student's t (none for a single run); ``iqm``: the interquartile mean and its 95% interval by ``statistics``
+    :param strata: for ``iqm`` the environment of each run; empty for one environment
     :return: x, y, low, high and count, each [points]
     """
     strata = [stratum for stratum, (x, _) in zip(strata or [""] * len(lines), lines) if x.size]
@@ -61,8 +61,8 @@ def _grid(xs: Sequence[np.ndarray], log_x: bool) -> np.ndarray:
 
 
 def _ends(xs: Sequence[np.ndarray], log_x: bool) -> tuple[float, float]:
-    """Begin and end of a mean over runs. Over a mere fraction of the axis, in which some runs have not begun or
-    are through, it would only jump from run to run."""
+    """The beginning and the end of a mean over runs. If runs begin or end within 5% of the axis, the mean leaves this
+    part out, because it would jump from run to run there."""
     starts, ends = [float(x[0]) for x in xs], [float(x[-1]) for x in xs]
     first, common_first, common_last, last = min(starts), max(starts), min(ends), max(ends)
     if common_first >= common_last:

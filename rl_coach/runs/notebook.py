@@ -1,4 +1,4 @@
-"""Runs as a notebook shows them: a table of what came of a run, and a plot of its rewards, as plain HTML."""
+"""Runs in notebooks: a table of a run's results and a plot of its rewards, as HTML."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _SUMMARY = (
 
 
 def directory_html(directory: str | os.PathLike[str]) -> str:
-    """The summary of the run in a directory and a plot of its rewards; a line if it has written nothing yet."""
-    from rl_coach.runs import experiments  # pandas and pyarrow: for those who look
+    """The summary of the run in a directory and a plot of its rewards; one line of text if it has no results yet."""
+    from rl_coach.runs import experiments  # imports pandas and pyarrow, which a run does not need
 
     try:
         found = experiments.load(directory)
@@ -41,7 +41,7 @@ def _summary_table(values: dict[str, object]) -> str:
 
 
 def _shown(value: object) -> str:
-    """A value for a person; empty where there is none."""
+    """A value as text; empty for None and NaN."""
     if isinstance(value, (float, np.floating)):
         return f"{value:,.6g}" if math.isfinite(value) else ""
     return "" if value is None else str(value)

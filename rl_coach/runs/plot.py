@@ -1,4 +1,4 @@
-"""Plots that a notebook shows by itself and that reports contain, as plain SVG."""
+"""Plots as plain SVG, for notebooks and reports."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _LEGEND_LINE = 14
 
 @dataclass(frozen=True)
 class Line:
-    """Signal of a run.
+    """A line of a plot: one signal of a run.
 
-    :param label: names it in the legend
+    :param label: the name in the legend
     :param x: environment steps [points]
     :param y: the signal's values [points]
     :param band: the lowest and the highest value around ``y``, each [points]
@@ -37,10 +37,10 @@ class Line:
 
 @dataclass(frozen=True)
 class SignalPlot:
-    """A plot that a notebook draws by itself: the last value of a cell is enough.
+    """A plot that a notebook shows if it is the last value of a cell.
 
-    :param lines: what is drawn; the legend stands above it
-    :param x_label: what the horizontal axis counts
+    :param lines: the lines; the legend is above the plot
+    :param x_label: the unit of the horizontal axis
     :param background: a colour of CSS; by default the notebook's own
     """
 
@@ -66,7 +66,7 @@ class SignalPlot:
                 parts.append(f'<polygon points="{edge}" fill="{colour}" opacity="0.2"/>')
             points = axes.points(line.x, line.y)
             parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.5"/>')
-            if len(line.x) == 1:  # a line through one point is not seen
+            if len(line.x) == 1:  # a line with one point is invisible
                 across, down = points.split(",")
                 parts.append(f'<circle cx="{across}" cy="{down}" r="3" fill="{colour}"/>')
         parts.append("</g>")
@@ -78,7 +78,7 @@ class SignalPlot:
 
 @dataclass(frozen=True)
 class _Axes:
-    """The ranges of both axes: where a value lies in the picture."""
+    """The ranges of both axes. They give the place of a value in the picture."""
 
     low_x: float
     high_x: float
@@ -112,8 +112,8 @@ class _Axes:
 class Interval:
     """A value with its interval.
 
-    :param label: what it is of
-    :param colour: its place among the colours of lines
+    :param label: the text next to the interval
+    :param colour: its index in the colours
     """
 
     label: str
@@ -127,10 +127,10 @@ class Interval:
 class IntervalPlot:
     """Values with their intervals, a line each.
 
-    :param intervals: from the top
-    :param x_label: what the values are
+    :param intervals: from the top to the bottom
+    :param x_label: the meaning of the values
     :param ends: the values at both ends of the axis
-    :param mark: a value at which a dashed line stands; None for none
+    :param mark: a value that a dashed line marks; None for no mark
     """
 
     intervals: Sequence[Interval]

@@ -1,4 +1,4 @@
-"""The progress of a run: a display that redraws itself on a terminal, plain lines everywhere else."""
+"""The progress of a run: a live display on a terminal, plain lines everywhere else."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _AS_GOOD_AS_ENDLESS = 10**9
 class Goal:
     """End of the present part of a run.
 
-    :param done: how much of it is done
-    :param total: how much it is in all; None if nobody has said
-    :param unit: what is counted, in the plural
-    :param may_end_before: whether it also ends once the stop condition is met
-    :param reward: the reward that each episode of an evaluation must reach then; None if it is not known
+    :param done: the amount that is done
+    :param total: the whole amount; None if it is unknown
+    :param unit: the unit of both, in the plural
+    :param may_end_before: the part also ends when the stop condition is met
+    :param reward: the reward that each episode of an evaluation must reach for that; None if it is unknown
     """
 
     done: int
@@ -40,7 +40,7 @@ class Goal:
 
     @property
     def is_endless(self) -> bool:
-        """True if it goes on until it is stopped; presets say so by a number that nobody waits for."""
+        """True if the part continues until it is stopped. Presets express that by a huge number."""
         return self.total is None or self.total >= _AS_GOOD_AS_ENDLESS
 
     @property
@@ -56,14 +56,14 @@ class Goal:
 class Status:
     """State of a run.
 
-    :param phase: its present phase, or the last one if it has ended; ``UNDEFINED`` before the first
+    :param phase: the present phase, or the last phase after the run; ``UNDEFINED`` before the first phase
     :param episodes: training episodes ended
     :param steps: environment steps taken, in heatup and training
     :param updates: updates of the networks
-    :param goal: the end of heatup or of training, of an evaluation while there is one; None if it is not known
+    :param goal: the end of the present heatup, training or evaluation; None if it is unknown
     :param evaluation_steps: environment steps taken in all evaluations
     :param others: further names and values to show, such as those of workers
-    :param epochs: passes over a data set; 0 where there are none
+    :param epochs: passes over a data set; 0 without a data set
     :param training: the end of training, also during an evaluation; None while nothing trains
     """
 
@@ -90,7 +90,7 @@ class Rate:
         self._samples: deque[tuple[float, float]] = deque(maxlen=256)
 
     def sample(self, count: float) -> None:
-        """Note where the counter stands."""
+        """Note the present value of the counter."""
         now = time.monotonic()
         self._samples.append((now, count))
         while len(self._samples) > 2 and now - self._samples[0][0] > _SECONDS_IN_RATE:
@@ -102,7 +102,7 @@ class Rate:
 
     @property
     def per_second(self) -> float | None:
-        """None as long as it cannot be told."""
+        """The speed; None with fewer than two samples."""
         if len(self._samples) < 2:
             return None
         (first_at, first), (last_at, last) = self._samples[0], self._samples[-1]
@@ -110,24 +110,24 @@ class Rate:
 
 
 class NoDisplay:
-    """Nothing is shown: for programs, which read a line for each event instead; see ``event_lines``."""
+    """A display that shows nothing, for programs. Programs read the lines of ``event_lines``."""
 
     def show(self, fields: Fields) -> None:
-        """Show where the run stands."""
+        """Show the state of one run."""
         self.show_table([(name, (value,)) for name, value in fields])
 
     def show_table(self, columns: Columns) -> None:
-        """Show where several runs stand, a line each."""
+        """Show the states of several runs, a line each."""
 
     def say(self, line: str) -> None:
         """Print a line that stays."""
 
     def close(self) -> None:
-        """Take away what does not stay."""
+        """Remove the display; printed lines stay."""
 
 
 class PlainLines(NoDisplay):
-    """Progress as lines that scroll by: one every ten seconds, and those that are said."""
+    """Progress as printed lines: one every ten seconds, and the lines of ``say``."""
 
     def __init__(self, screen_logger: ScreenLogger):
         self._screen = screen_logger
@@ -146,7 +146,7 @@ class PlainLines(NoDisplay):
 
 
 class LiveDisplay(NoDisplay):
-    """Progress at the bottom of a terminal, redrawn all the time; lines stand above it."""
+    """Progress at the bottom of a terminal, redrawn a few times a second. Printed lines scroll above it."""
 
     def __init__(self, screen_logger: ScreenLogger):
         self._screen = screen_logger
@@ -165,20 +165,20 @@ class LiveDisplay(NoDisplay):
 
 
 def display_on(screen_logger: ScreenLogger) -> NoDisplay:
-    """The display that suits what the screen is."""
+    """The display that suits the screen: a program, a terminal, or a file."""
     if screen_logger.is_read_by_programs:
         return NoDisplay()
     return LiveDisplay(screen_logger) if screen_logger.is_live else PlainLines(screen_logger)
 
 
 class Progress:
-    """Shows where a run stands. ``update`` is called a few times a second at most, never once per step.
+    """Shows the progress of a run. Call ``update`` a few times a second, not at each step.
 
-    :param screen_logger: where it is shown
+    :param screen_logger: the screen to show it on
 
-    :ivar has_improved: no evaluation before the newest one was as good
-    :ivar steps_to_target: the steps after which an evaluation has reached the target and ended training; None so far
-    :ivar reward_range: the smallest and the largest total reward of an episode; None if they are not known
+    :ivar has_improved: the newest evaluation is better than all before it
+    :ivar steps_to_target: environment steps until an evaluation reached the target and ended training; None before
+    :ivar reward_range: the smallest and the largest total reward of an episode; None if they are unknown
     """
 
     def __init__(self, screen_logger: ScreenLogger = screen):
@@ -199,7 +199,7 @@ class Progress:
 
     @property
     def is_running(self) -> bool:
-        """True while it is shown."""
+        """True while the progress is shown."""
         return self._display is not None
 
     @property
@@ -208,7 +208,7 @@ class Progress:
         return self._seconds_before + time.monotonic() - self._started
 
     def get_state(self) -> dict[str, Any]:
-        """State that a resumed run shows and goes by."""
+        """The state that a resumed run continues with."""
         return {
             "last_evaluation": self.last_evaluation,
             "best_evaluation": self.best_evaluation,
@@ -217,45 +217,45 @@ class Progress:
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Go on from ``get_state``."""
+        """Restore the state that ``get_state`` returned."""
         self.last_evaluation, self.best_evaluation = state["last_evaluation"], state["best_evaluation"]
         self._rewards = deque(state["rewards"], maxlen=_EPISODES_IN_MEAN)
         self._seconds_before, self._started = state["seconds"], time.monotonic()
-        self._steps, self._fraction = Rate(), Rate()  # of other steps
+        self._steps, self._fraction = Rate(), Rate()  # the speeds before were measured on other steps
 
     def start(self) -> None:
-        """Begin to show."""
+        """Begin to show the progress."""
         self._started = time.monotonic()
         self._display = display_on(self._screen)
 
     def stop(self) -> None:
-        """End the display; what is printed later stands below it."""
+        """End the display. Lines that are printed later appear below it."""
         if self._display is not None:
             self._display.close()
             self._display = None
 
     def add_episode(self, reward: float) -> None:
-        """A training episode has ended with that total reward."""
+        """Note a training episode. :param reward: its total reward"""
         self._rewards.append(reward)
 
     def begin_evaluation(self, status: Status) -> None:
-        """From now on the evaluation is shown, until ``end_evaluation``."""
+        """Show the evaluation until ``end_evaluation``."""
         self._evaluation = _Evaluation(status.evaluation_steps)
         self.update(status)
 
     def add_evaluation_episode(self, reward: float) -> None:
-        """An episode of the evaluation has ended with that total reward."""
+        """Note an episode of the evaluation. :param reward: its total reward"""
         if self._evaluation is not None:
             self._evaluation.rewards.append(reward)
 
     def end_evaluation(self) -> None:
-        """The evaluation is over, or was broken off: the speed of training does not count its time."""
+        """End the evaluation. Its time does not count for the speed of training."""
         if self._evaluation is not None:
             self._steps.skip(time.monotonic() - self._evaluation.began)
             self._evaluation = None
 
     def add_evaluation(self, reward: float, episodes: int, status: Status) -> None:
-        """An evaluation has ended with that mean reward."""
+        """Note an evaluation that has ended, and print it. :param reward: its mean reward"""
         self.has_improved = self.best_evaluation is None or reward > self.best_evaluation
         self.last_evaluation = reward
         self.best_evaluation = reward if self.best_evaluation is None else max(self.best_evaluation, reward)
@@ -273,7 +273,7 @@ class Progress:
             self._display.show(self.fields(status))
 
     def report(self, status: Status) -> dict[str, Any]:
-        """The state of the run as plain values, for ``status.json``: counts and rewards, ``None`` where there are none.
+        """The state of the run as plain values, for ``status.json``: counts and rewards, None if there are none.
 
         ``done`` of ``total`` is the share of heatup or of training, also during an evaluation in training. It is the
         share of the evaluation if the run only evaluates. ``total`` is None without an end.
@@ -321,7 +321,7 @@ class Progress:
         return fields + self._best_fields()
 
     def _leave_out_waiting(self) -> None:
-        """A compilation says nothing of the speed of what follows."""
+        """Leave compilations and similar waits out of the speed."""
         waited, self._waited = self._screen.seconds_waited - self._waited, self._screen.seconds_waited
         for rate in (self._steps, self._fraction):
             rate.skip(waited)
@@ -369,7 +369,7 @@ class Progress:
 
 
 class _Evaluation:
-    """An evaluation while it goes on."""
+    """The present evaluation."""
 
     def __init__(self, first_step: int):
         self.first_step = first_step

@@ -1,5 +1,5 @@
-"""``experiment.json``: how an experiment was started, so that its directory alone is enough to go on with it
-(``coach --resume DIR``) and to evaluate what it has trained (``coach evaluate DIR``)."""
+"""``experiment.json``: the flags and settings of an experiment. ``coach --resume DIR`` and ``coach evaluate DIR`` need
+only this directory."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def write(
     seed: int | None,
     command_line: list[str] | None = None,
 ) -> None:
-    """Write the record of a run that begins or, where there is one already, that it goes on.
+    """Write the record of a run that begins. If the record exists, add that the run continues.
 
-    :param defaults: what the flags are where they are not given; only others are recorded
+    :param defaults: the flags' default values; only other values are recorded
     :param seed: the run's seed, drawn or given
-    :param command_line: started the run, where it was not this process's
+    :param command_line: the command line that started the run, if another process did
     """
     from rl_coach.logger import run_record
     from rl_coach.utilities import files
@@ -69,10 +69,10 @@ def write(
 def resumed_arguments(
     directory: str, explicit: argparse.Namespace, defaults: dict[str, Any]
 ) -> tuple[dict[str, Any], str]:
-    """The flags that an experiment was started with, and its settings (``-cp``), to which new ones are added.
+    """The flags of an experiment's start, and its settings (``-cp``) followed by the new settings.
 
-    :param explicit: the flags of the command line that resumes it
-    :raises CoachError: there is no such experiment, or a flag contradicts what it is
+    :param explicit: the flags of the command line that resumes the experiment
+    :raises CoachError: the experiment does not exist, or a flag contradicts its record
     """
     record = read(directory)
     arguments = record["arguments"]
@@ -90,11 +90,11 @@ def resumed_arguments(
 def evaluated_arguments(
     directory: str, explicit: argparse.Namespace, defaults: dict[str, Any]
 ) -> tuple[dict[str, Any], str]:
-    """The flags of a new run that evaluates an experiment, and its settings (``-cp``), to which new ones are added.
+    """The flags of a new run that evaluates an experiment, and its settings (``-cp``) followed by the new settings.
 
-    :param explicit: the flags of the command line that evaluates it; another level, environment and seed may be asked
-        for, and another checkpoint than the newest
-    :raises CoachError: there is no such experiment, it has trained nothing, or a flag contradicts what it is
+    :param explicit: the flags of the command line that evaluates the experiment; it may name another level,
+        environment, seed or checkpoint
+    :raises CoachError: the experiment does not exist or has not trained, or a flag contradicts its record
     """
     record = read(directory)
     if record["evaluate_only"]:
@@ -112,9 +112,9 @@ def evaluated_arguments(
 
 
 def check_owner(directory: str, record_file: str = RECORD_FILE) -> None:
-    """Refuse to run what another user's directory names: a preset is a program, and so are the modules that it names.
+    """Refuse to run the preset in another user's directory, because a preset is a program.
 
-    :param record_file: the file that names it
+    :param record_file: the file that names the preset
     :raises CoachError: the directory or its record belongs to another user
     """
     if not hasattr(os, "geteuid"):
@@ -143,20 +143,20 @@ def _check_agreement(
 
 
 def joined_settings(*texts: str | None) -> str:
-    """The settings (``-cp``) of several texts as one, later ones last."""
+    """The settings (``-cp``) of several texts in one text, in their order."""
     return "; ".join(text.strip().rstrip(";") for text in texts if text)
 
 
 def experiment_name(directory: pathlib.Path) -> str:
-    """The name in ``experiments/<name>/<date>``; empty for a directory that lies elsewhere or was renamed."""
+    """The name in ``experiments/<name>/<date>``; empty for a directory with another name."""
     directory = directory.resolve()
     return directory.parent.name if _DATE.fullmatch(directory.name) else ""
 
 
 def read(directory: str) -> dict[str, Any]:
-    """Read how the experiment in this directory was started.
+    """Read the record of the experiment in this directory.
 
-    :raises CoachError: there is none, or its record is damaged
+    :raises CoachError: there is no experiment, or its record is damaged
     """
     path = pathlib.Path(directory) / RECORD_FILE
     try:
@@ -182,7 +182,8 @@ def _is_record(record: dict[str, Any]) -> bool:
 
 
 def lasting_path(text: Any) -> Any:
-    """``path.py`` and ``path.py:name`` with the whole path, so that it holds in any directory; others unchanged."""
+    """``path.py`` and ``path.py:name`` with an absolute path, valid in any directory; other texts are returned
+    unchanged."""
     if not isinstance(text, str):
         return text
     path, colon, name = text.rpartition(":")

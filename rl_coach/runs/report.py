@@ -27,8 +27,8 @@ class Section:
     """Part of a report.
 
     :param text: a paragraph in front of the table
-    :param rows: of a table, names of the columns first; empty for none
-    :param figure: a plot; None for none
+    :param rows: rows of a table, the names of the columns first; empty for no table
+    :param figure: a plot; None for no plot
     """
 
     title: str
@@ -59,8 +59,8 @@ def sections_of(comparison: Comparison) -> list[Section]:
             {side.name: side.steps[task] for side in comparison.sides},
         )
         about = (
-            "Scores of the runs, and their environment steps on average. The interval is that of the mean, by "
-            "Student's t; fewer than three runs have none. IQM is the interquartile mean. P(best > this) is the "
+            "Scores of the runs, and their environment steps on average. The interval is for the mean, by "
+            "Student's t; fewer than three runs have no interval. IQM is the interquartile mean. P(best > this) is the "
             "probability that a run of the first line scores more than one of this line."
         )
         sections.append(Section(f"Scores in {task}", about, rows))
@@ -76,7 +76,7 @@ def sections_of(comparison: Comparison) -> list[Section]:
 def _about(comparison: Comparison) -> Section:
     ranges = "; ".join(f"{task}: {low:.6g} is 0, {high:.6g} is 1" for task, (low, high) in comparison.ranges.items())
     about = (
-        "Measures are those of Agarwal et al. 2021 (rliable). Intervals of scores are 95% intervals by Student's t, "
+        "Measures follow Agarwal et al. 2021 (rliable). Intervals of scores are 95% intervals by Student's t, "
         "which hold for three runs; fewer runs have none. Intervals of probabilities come from a stratified bootstrap."
     )
     if ranges:
@@ -99,8 +99,8 @@ def _aggregates(comparison: Comparison) -> list[Section]:
     rows = [["", *measures]]
     rows += [[name, *(_written(of_side[measure]) for measure in measures)] for name, of_side in found.items()]
     about = (
-        "Over all environments, on the scale of 0 to 1. The optimality gap is what runs lack of 1 on the mean: the "
-        "smaller, the better."
+        "Over all environments, on the scale of 0 to 1. The optimality gap is the mean shortfall of the runs below 1: "
+        "the smaller, the better."
     )
     sections = [Section("Aggregate measures", about, rows)]
     for measure in ("IQM", "optimality gap"):
@@ -141,7 +141,7 @@ def _written(measure: Measure) -> str:
 
 
 def _drawn(measure: Measure) -> Measure:
-    """A measure as it is drawn: a point if it has no interval."""
+    """A measure for drawing: a point if it has no interval."""
     value, low, _ = measure
     return (value, value, value) if math.isnan(low) else measure
 
@@ -151,7 +151,7 @@ def _figure_file(section: Section) -> str:
 
 
 def markdown(sections: Sequence[Section]) -> str:
-    """The report as Markdown; figures are files beside it."""
+    """The report as Markdown; figures are separate files."""
     parts = []
     for number, section in enumerate(sections):
         parts.append(f"{'##' if number else '#'} {section.title}")
@@ -167,7 +167,7 @@ def markdown(sections: Sequence[Section]) -> str:
 
 
 def as_html(sections: Sequence[Section]) -> str:
-    """The report as a page of its own, with the figures in it."""
+    """The report as one HTML page that contains its figures."""
     parts = []
     for number, section in enumerate(sections):
         level = "h2" if number else "h1"

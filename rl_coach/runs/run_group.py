@@ -1,5 +1,6 @@
-"""``runs.json``: runs that were started together, such as the seeds of one preset. It lies in the directory that theirs
-lie in, which readers of experiments take for one experiment. Imports nothing heavy: ``coach`` asks at its start.
+"""``runs.json``: runs that were started together, such as the seeds of one preset. The file is in the directory above
+the runs. Readers of experiments treat this directory as one experiment. This module imports nothing heavy, because
+``coach`` needs it at its start.
 
     {"arguments": {...}, "runs": [{"name": "seed_0", "state": "finished", "score": 200.0}, ...], "statistics": {...}}
 """
@@ -15,11 +16,11 @@ from rl_coach.utilities.safe_reading import read_json
 
 GROUP_FILE = "runs.json"
 TUNING = "tuning"
-"""The key of what ``coach tune`` has to know to go on."""
+"""The key of the settings that ``coach tune`` needs to continue."""
 
 
 def is_group(directory: str | os.PathLike[str]) -> bool:
-    """True if this is the directory of runs that were started together."""
+    """True if the directory contains runs that were started together."""
     return os.path.isfile(os.path.join(directory, GROUP_FILE))
 
 
@@ -33,7 +34,7 @@ def write(directory: pathlib.Path, document: Mapping[str, Any]) -> None:
 def read(directory: str | os.PathLike[str]) -> dict[str, Any]:
     """Read the record of the runs in this directory.
 
-    :raises CoachError: it is damaged
+    :raises CoachError: the record is damaged
     """
     path = pathlib.Path(directory) / GROUP_FILE
     document = read_json(path)
@@ -49,7 +50,7 @@ def _is_name(name: Any) -> bool:
 
 
 def run_directories(directory: str | os.PathLike[str]) -> list[str]:
-    """The runs in the directory of a group that have begun; the directory itself for a single run.
+    """The directories of the group's runs that have begun; the directory itself for a single run.
 
     :raises CoachError: the record of the group is damaged
     """

@@ -1,4 +1,4 @@
-"""Runs as processes beside each other, at most so many at once, with a line for each on one display."""
+"""Several runs as processes at the same time, with a line for each on one display."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from rl_coach.utilities.system import handling
 
 _SECONDS_BETWEEN_LOOKS = 0.1
 _SIGNALS_THAT_ASK = 2
-"""The first lets a run save itself, the second ends it at once; one that hears neither is killed by the third."""
+"""The first signal lets a run save a checkpoint, the second ends it at once, the third kills it."""
 _STOPPED = (*(128 + one for one in SIGNALS), *(-one for one in SIGNALS))
 _FAILED, _BAD_INPUT = 1, 2
 _CODES_OF_ERRORS = (_FAILED, _BAD_INPUT)
-"""A run that ends with one of them has said why."""
+"""A run with one of these exit codes has printed the reason."""
 _BYTES_OF_LAST_LINES = 8192
 _SECONDS_TO_SAVE = 60.0
 
 
 @dataclass(frozen=True)
 class Job:
-    """A run that is to be made.
+    """A run to start.
 
-    :param name: what it is called on the display
-    :param flags: those of the program that runs it
-    :param directory: where it writes its ``status.json``
+    :param name: its name on the display
+    :param flags: the flags of the program
+    :param directory: the directory of its ``status.json``
     :param program: the module that runs it
     """
 
@@ -48,7 +48,7 @@ class Job:
 
     @property
     def log(self) -> pathlib.Path:
-        """The file of all that it prints, beside its directory."""
+        """The file of its output, next to its directory."""
         return self.directory.with_name(f"{self.directory.name}.log")
 
 
@@ -56,9 +56,9 @@ class Job:
 class Outcome:
     """The end of a run.
 
-    :param job: what it was
-    :param code: exit code, negative for a signal; None if it never began
-    :param status: the last that it said of itself, empty if nothing
+    :param job: the run
+    :param code: exit code, negative for a signal; None if the run never began
+    :param status: the run's last status; empty if it wrote none
     :param last_line: the last line that it printed
     """
 
@@ -69,17 +69,17 @@ class Outcome:
 
     @property
     def has_finished(self) -> bool:
-        """True if it came to its end."""
+        """True if the run ended normally."""
         return self.code == 0
 
     @property
     def progress(self) -> dict[str, Any]:
-        """The progress that it made, as ``Progress.report`` says it; empty if nobody knows."""
+        """The run's progress in the form of ``Progress.report``; empty if it is unknown."""
         return progress_of(self.status)
 
     @property
     def score(self) -> float | None:
-        """Mean reward of its last evaluation or, if it had none, of its last hundred episodes of training."""
+        """Mean reward of the last evaluation or, without an evaluation, of the last 100 training episodes."""
         evaluation = self.status.get("evaluation")
         if isinstance(evaluation, dict):
             return evaluation.get("mean")
@@ -88,19 +88,19 @@ class Outcome:
 
     @property
     def was_stopped(self) -> bool:
-        """True if its user or the system ended it."""
+        """True if the user or the system stopped the run."""
         return self.code in _STOPPED
 
     @property
     def state(self) -> str | None:
-        """Its state, as in ``status.json``; None if it never said or did anything."""
+        """The run's state, as in ``status.json``; None if it never began."""
         if self.code is not None and not self.has_finished and not self.was_stopped:
             return FAILED
         return self.status.get("state")
 
     @property
     def error(self) -> str:
-        """The reason why it failed, in one line."""
+        """The reason of the failure, in one line."""
         if self.code is not None and self.code < 0:
             return f"was killed by signal {-self.code}"
         if self.status.get("error"):
@@ -113,17 +113,17 @@ class Outcome:
 
 
 def progress_of(status: dict[str, Any]) -> dict[str, Any]:
-    """``Progress.report`` out of a ``status.json``; empty if it has none."""
+    """The ``Progress.report`` in a ``status.json``; empty if it is missing."""
     progress = status.get("progress")
     return progress if isinstance(progress, dict) else {}
 
 
 @dataclass
 class _Running:
-    """A run that goes on.
+    """A run in progress.
 
     :param before: the status that was in its directory before it began
-    :param heard: number of signals that it was sent
+    :param heard: number of signals that were sent to it
     """
 
     job: Job
@@ -134,9 +134,9 @@ class _Running:
     heard: int = 0
 
     def read_status(self) -> dict[str, Any]:
-        """The status that it gives of itself, not that which an earlier run gave in the same directory.
+        """The status of this run, not the status of an earlier run in the same directory.
 
-        It may come from another process than the one that was started: from a worker's, or a trainer's.
+        It may come from another process than the one that was started, such as a worker's or a trainer's.
         """
         status = read_status(self.job.directory)
         is_of_this_run = status.get("pid") == self.process.pid or _writer(status) != _writer(self.before)
@@ -146,7 +146,7 @@ class _Running:
         return Outcome(self.job, self.process.returncode, self.read_status(), _last_line(self.job.log))
 
     def send(self, number: int) -> None:
-        """Pass a signal on, which is the third that it gets if it hears none."""
+        """Send a signal to the run. The third signal is always SIGKILL."""
         self.heard += 1
         self.process.send_signal(number if self.heard <= _SIGNALS_THAT_ASK else signal.SIGKILL)
 
@@ -162,23 +162,23 @@ def num_cores() -> int:
 
 
 def _cores() -> list[int]:
-    """Cores of this process; none where the system does not tell."""
+    """The cores of this process; empty if the system does not say."""
     return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
 
 
 class SideBySide:
-    """Runs processes of ``coach``, each on its share of the cores, so that their threads do not stand in each other's
-    way.
+    """Runs processes of ``coach`` at the same time, each on its share of the cores, so that their threads do not
+    compete.
 
-    Ctrl-C and SIGTERM (a terminal that is closed, too) are passed on to each run, which saves a checkpoint and ends;
-    runs that wait do not begin then.
+    Ctrl-C, SIGTERM and SIGHUP are passed on to each run. The run saves a checkpoint and ends. Runs that wait do not
+    begin then.
 
-    :param jobs: the runs, in the order in which they begin
+    :param jobs: the runs, in the order of their start
     :param at_once: number of runs at the same time
-    :param ends_all: tells of the outcome of a run that none of the others need be tried; they are ended then
-    :param say: called with the outcome of each run as it ends
-    :param more: gives a further run when there is room for one; None if there is none, for now or for good
-    :ivar stopped_by: the number of the first signal that came; None for none
+    :param ends_all: returns True if the outcome of one run shows that the others are useless; they are ended then
+    :param say: called with the outcome of each run at its end
+    :param more: returns a further run when there is room for one; None if there is none at this time
+    :ivar stopped_by: the number of the first signal; None if there was no signal
     """
 
     def __init__(
@@ -204,7 +204,7 @@ class SideBySide:
     def run(self) -> list[Outcome]:
         """Run all to their ends.
 
-        :return: an outcome for each job, in their order, those of ``more`` last
+        :return: an outcome for each job, in their order; jobs of ``more`` come last
         """
         stop_signals.stop_if_asked()
         with handling(SIGNALS, self._hear), contextlib.closing(self._display):
@@ -243,7 +243,7 @@ class SideBySide:
             place = next(place for place in range(self._at_once) if place not in taken)
             try:
                 self._running.append(self._start(job, place))
-            except OSError as error:  # no room for its log: no reason to end the others
+            except OSError as error:  # a log that cannot be written does not end the other runs
                 why = f"coach: '{job.log}' cannot be written: {error.strerror or error}"
                 outcome = self._outcomes[job.directory] = Outcome(job, _FAILED, {}, why)
                 self._say(outcome)
@@ -264,14 +264,14 @@ class SideBySide:
         job.directory.parent.mkdir(parents=True, exist_ok=True)
         before = read_status(job.directory)
         with open(job.log, "ab") as log, held_back():
-            # a session of its own: Ctrl-C reaches it through this process alone, and so only once
+            # in its own session the run receives Ctrl-C only once, from this process
             process = subprocess.Popen(
                 [sys.executable, "-m", job.program, *job.flags],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
             )  # fmt: skip
         share = _cores()[place :: self._at_once]
         if share:
-            # one that has ended by now needs no cores
+            # the process may have ended already
             with contextlib.suppress(ProcessLookupError):
                 os.sched_setaffinity(process.pid, share)
         return _Running(job, process, place, before)

@@ -1,4 +1,4 @@
-"""Reading one signal CSV: once, then only where it has grown, and never more of it than memory has room for."""
+"""Reads a signal CSV once, and later only its new rows. The memory for the rows is bounded."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ WALL_CLOCK_MINUTES = "Wall-Clock Time (minutes)"
 TIME_COLUMNS = (EPISODE, TRAINING_ITERATION, TOTAL_STEPS, WALL_CLOCK, WALL_CLOCK_MINUTES)
 
 LONGEST_LINE_BYTES = 2 << 20
-"""A longer line is damaged."""
+"""Longer lines are treated as damaged."""
 MOST_ROWS = 1 << 20
-"""Rows of one file that a plot is drawn from."""
+"""The largest number of rows of one file for a plot."""
 _BLOCK_BYTES = 8 << 20
 _MISSING = ["", "nan", "NaN", "NAN", "None", "null", "NULL", "N/A", "-nan"]
 _MOST_CHUNKS = 16
@@ -35,19 +35,19 @@ _NEWLINE = ord("\n")
 
 
 class SignalFile:
-    """The columns of one CSV, read once and then only where the file has grown.
+    """The columns of one CSV. It is read once; later only its new rows are read.
 
-    Every value is a float64; an empty cell, a word or a missing value is NaN. Damaged lines are left out and counted:
-    too many or too few cells, no number in the first column, not UTF-8, longer than ``LONGEST_LINE_BYTES``. A file
-    that shrinks or is replaced is read anew.
+    Every value is a float64; an empty cell, a word or a missing value is NaN. Damaged lines are left out and counted.
+    They have too many or too few cells, no number in the first column, invalid UTF-8, or more than
+    ``LONGEST_LINE_BYTES``. A file that shrinks or is replaced is read again.
 
     :param path: the CSV
     :param wanted: read only these columns and the first; None reads all
-    :param most_rows: of more rows keep those that hold the smallest and the largest values of each stretch, so that
-        memory is bounded and a plot looks as it would; None keeps all
+    :param most_rows: from more rows keep the rows with the smallest and the largest values of each stretch, so that
+        memory is bounded and plots look the same; None keeps all
     :ivar names: the names of all columns, the first is the index; empty before the header has been written
-    :ivar left_out: how many damaged lines there were
-    :ivar is_condensed: whether there were more rows than are kept
+    :ivar left_out: number of damaged lines
+    :ivar is_condensed: True if rows were left out because of ``most_rows``
     """
 
     def __init__(self, path: str | os.PathLike, wanted: Collection[str] | None = None, most_rows: int | None = None):
@@ -64,9 +64,9 @@ class SignalFile:
 
     @classmethod
     def from_table(cls, path: str | os.PathLike, table: pa.Table, offset: int, seam: bytes) -> SignalFile:
-        """A file of which everything up to ``offset`` was read earlier.
+        """A file that was read earlier up to ``offset``.
 
-        :param seam: the last bytes before ``offset``; where they differ from the file's, it is another file
+        :param seam: the last bytes before ``offset``; if they differ from the file's bytes, the file was replaced
         """
         file = cls(path)
         file.names, file.table, file.offset, file.seam = list(table.column_names), table, offset, seam
@@ -76,7 +76,7 @@ class SignalFile:
     def from_offset(
         cls, path: str | os.PathLike, names: Sequence[str], offset: int, seam: bytes, wanted: Collection[str]
     ) -> SignalFile:
-        """A file of which only what follows ``offset`` is of interest; ``seam`` as in ``from_table``."""
+        """A file to read only after ``offset``. :param seam: as in ``from_table``"""
         file = cls(path, wanted, MOST_ROWS)
         file.names, file.offset, file.seam = list(names), offset, seam
         file.table = empty_table(file._kept())
@@ -84,28 +84,29 @@ class SignalFile:
 
     @property
     def rows(self) -> int:
-        """Number of rows that are kept."""
+        """Number of rows in memory."""
         return self.table.num_rows if self.table is not None else 0
 
     @property
     def nbytes(self) -> int:
-        """Bytes that the columns take."""
+        """Bytes of the columns in memory."""
         return self.table.nbytes if self.table is not None else 0
 
     def has(self, names: Collection[str]) -> bool:
-        """True if these columns were read, as far as the file has them."""
+        """True if all of these columns that the file has were read."""
         return self.wanted is None or self.wanted.issuperset(names)
 
     def column(self, name: str) -> np.ndarray:
-        """The column ``name`` as float64 [rows]; all NaN if there is none of that name."""
+        """The column ``name`` as float64 [rows]; all NaN if the column does not exist."""
         if self.table is None or name not in self.table.column_names:
             return np.full(self.rows, np.nan)
         return self.table.column(name).to_numpy()
 
     def refresh(self, check: Callable[[], None] = lambda: None) -> bool:
-        """Read what the file has gained; whether anything changed.
+        """Read the file's new rows. :return: True if anything changed
 
-        :param check: called before every block; what it raises ends the reading, which another ``refresh`` goes on with
+        :param check: called before every block; an exception of it ends the reading, and the next ``refresh`` continues
+            there
         :raises OSError: if the file is gone or cannot be read
         """
         with open(self.path, "rb") as file:
@@ -157,9 +158,9 @@ class SignalFile:
 
 
 def line_blocks(file: io.BufferedReader) -> Iterator[tuple[bytes, int, int]]:
-    """Blocks of whole lines of what is left of a file, each of about ``_BLOCK_BYTES``.
+    """Blocks of whole lines from the file's position to its end, each of about ``_BLOCK_BYTES``.
 
-    :return: the lines, how many bytes of the file they took, and how many lines were too long and are not among them
+    :return: the lines, the bytes that they had in the file, and the number of lines that were left out as too long
     """
     rest, skipped = b"", 0
     while data := file.read(_BLOCK_BYTES):
@@ -176,7 +177,7 @@ def line_blocks(file: io.BufferedReader) -> Iterator[tuple[bytes, int, int]]:
 
 
 def without_long_lines(body: bytes) -> tuple[bytes, int]:
-    """Whole lines but those longer than ``LONGEST_LINE_BYTES``, and how many those are."""
+    """The lines without lines longer than ``LONGEST_LINE_BYTES``, and the number of lines left out."""
     if len(body) <= LONGEST_LINE_BYTES:
         return body, 0
     ends = np.flatnonzero(np.frombuffer(body, np.uint8) == _NEWLINE) + 1
@@ -189,7 +190,7 @@ def without_long_lines(body: bytes) -> tuple[bytes, int]:
 
 
 def read_header(file: io.BufferedReader) -> bytes:
-    """The first line with its end, empty if it has not been written to its end yet or is damaged: too long."""
+    """The first line with its line end; empty if it is incomplete or too long."""
     file.seek(0)
     line = file.readline(LONGEST_LINE_BYTES)
     return line if line.endswith(b"\n") else b""
@@ -221,12 +222,12 @@ def _cells(line: str) -> list[str]:
 
 
 def column_names(header: bytes) -> list[str]:
-    """The names in a header line, each made unique and none empty."""
+    """The names in a header line, made unique and not empty."""
     return list(_column_names(header))
 
 
 def whole_lines(data: bytes) -> bytes:
-    """``data`` up to its last line end: the rest of the line may still be on its way."""
+    """``data`` up to its last line end. The line after it may be incomplete."""
     return data[: data.rfind(b"\n") + 1]
 
 
@@ -236,10 +237,10 @@ def empty_table(names: Sequence[str]) -> pa.Table:
 
 
 def parse(body: bytes, names: Sequence[str], kept: Sequence[str] | None = None) -> tuple[pa.Table, int]:
-    """Whole CSV lines without their header as float64 columns; what is not a number becomes NaN.
+    """Whole CSV lines without their header as float64 columns; other values than numbers become NaN.
 
     :param kept: the columns to return, the first of ``names`` among them; None returns all
-    :return: the columns, and how many lines were damaged and left out
+    :return: the columns, and the number of damaged lines, which are left out
     """
     kept = names if kept is None else kept
     if not body.strip(b"\r\n"):
@@ -258,7 +259,7 @@ def parse(body: bytes, names: Sequence[str], kept: Sequence[str] | None = None) 
 
 
 def _as_text(body: bytes) -> tuple[bytes, int]:
-    """Lines but those that are not UTF-8, without zero bytes; how many were not UTF-8."""
+    """The valid UTF-8 lines without zero bytes, and the number of invalid lines."""
     body = body.replace(b"\0", b"") if b"\0" in body else body
     if body.isascii():
         return body, 0
@@ -287,7 +288,7 @@ def _read_csv(body: bytes, names: Sequence[str], kept: Sequence[str], kind: pa.D
     table = arrow_csv.read_csv(
         pa.BufferReader(body),
         read_options=arrow_csv.ReadOptions(column_names=list(names), use_threads=False, block_size=len(body) + 1),
-        # A quote that is never closed would take in all lines after it.
+        # An unclosed quote would swallow all lines after it.
         parse_options=arrow_csv.ParseOptions(
             invalid_row_handler=skip, quote_char=False if body.count(b'"') % 2 else '"'
         ),
@@ -310,7 +311,7 @@ def _numbers(words: pa.ChunkedArray) -> pa.Array:
 
 
 def condensed(table: pa.Table, rows: int) -> pa.Table:
-    """At most about ``rows`` rows: those with the smallest and the largest values of each stretch of each signal."""
+    """About ``rows`` rows or fewer: the rows with the smallest and largest values of each stretch of each signal."""
     signals = [name for name in table.column_names if name not in TIME_COLUMNS] or table.column_names[-1:]
     each = max(4, rows // len(signals))
     picked = [np.array([0, table.num_rows - 1])]
@@ -322,9 +323,9 @@ def condensed(table: pa.Table, rows: int) -> pa.Table:
 
 
 def extremes(y: np.ndarray, points: int) -> np.ndarray:
-    """The indices of at most ``points`` values that draw like all of them: each stretch's smallest and largest.
+    """The indices of at most ``points`` values that draw the same line: the smallest and largest of each stretch.
 
-    The first and the last are among them. y is [points] without NaN.
+    The first and the last value are included. y is [points] without NaN.
     """
     stretches = max(1, points // 2 - 1)
     if y.size <= max(points, 4):

@@ -1,5 +1,5 @@
-"""Statistics over runs that say how sure they are: the interquartile mean, the optimality gap, performance profiles,
-the probability of improvement, and intervals that hold for few runs.
+"""Statistics over runs with their uncertainty: the interquartile mean, the optimality gap, performance profiles, the
+probability of improvement, and intervals that are valid for few runs.
 
 After Agarwal et al., "Deep Reinforcement Learning at the Edge of the Statistical Precipice", NeurIPS 2021 (rliable).
 """
@@ -13,7 +13,7 @@ import numpy as np
 from rl_coach.utilities.students_t import t_95
 
 FEWEST_RUNS = 3
-"""So many runs of one environment have an interval. Two have none: it would be 12.7 standard errors wide."""
+"""The smallest number of runs of one environment for an interval. With two it would be 12.7 standard errors wide."""
 RESAMPLES = 1000
 _LARGEST_RESAMPLE_BYTES = 32 << 20
 
@@ -21,11 +21,11 @@ _LARGEST_RESAMPLE_BYTES = 32 << 20
 def iqm(values: np.ndarray, axis: int = 0) -> np.ndarray:
     """The interquartile mean along an axis: the mean of the middle half of the values.
 
-    Of n values the floor(n / 4) smallest and as many of the largest are left out, as ``scipy.stats.trim_mean(values,
-    0.25)`` does: outliers do not count, yet more than the median's one or two values do. NaN is no value.
+    The floor(n / 4) smallest and equally many of the largest of n values are left out, as in ``scipy.stats.trim_mean
+    (values, 0.25)``: outliers do not count, but more values count than for a median. NaN is no value.
 
     :param values: [runs, ...]
-    :return: values without that axis; NaN where there is no value
+    :return: values without that axis; NaN if all values are NaN
     """
     ordered = np.sort(np.moveaxis(np.asarray(values, np.float64), axis, 0), axis=0)  # NaN comes last
     count = np.isfinite(ordered).sum(axis=0)
@@ -37,10 +37,10 @@ def iqm(values: np.ndarray, axis: int = 0) -> np.ndarray:
 
 
 def optimality_gap(values: np.ndarray, axis: int = 0, target: float = 1.0) -> np.ndarray:
-    """The amount by which runs fall short of a target on the mean. Scores above the target do not make up for others.
+    """The mean shortfall of runs below a target. Scores above the target do not compensate for others.
 
     :param values: scores [runs, ...]
-    :param target: the score from which on a run lacks nothing
+    :param target: the score with a shortfall of 0
     :return: values without that axis; 0 is the best
     """
     return target - np.minimum(np.asarray(values, np.float64), target).mean(axis=axis)
@@ -82,8 +82,8 @@ def probability_of_improvement(better: Sequence[np.ndarray], worse: Sequence[np.
     scores count half. The mean over environments of the Mann-Whitney statistic, divided by the number of pairs.
 
     :param better: for each environment the scores of its runs [runs]
-    :param worse: those of the other algorithm, of the same environments in the same order [other runs]
-    :return: 0 to 1; 0.5 says that there is no difference
+    :param worse: the scores of the other algorithm, for the same environments in the same order [other runs]
+    :return: 0 to 1; 0.5 means no difference
     """
     return float(np.mean([_wins(np.asarray(a)[:, None], np.asarray(b)[:, None]) for a, b in zip(better, worse)]))
 
@@ -126,14 +126,14 @@ def interval_over_runs(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The 95% interval of a statistic over runs: the statistic, plus and minus Student's t times its standard error.
 
-    The percentiles of a bootstrap are too narrow for few runs: with normal scores, those of three runs contain the true
-    mean in 75% of the cases. This interval takes only the standard error from a stratified bootstrap: each resample
-    draws as many runs from each stratum as it has. Of the mean of one stratum it is Student's interval. The degrees of
-    freedom are Satterthwaite's.
+    The percentiles of a bootstrap are too narrow for few runs: with normal scores and three runs they contain the true
+    mean in 75% of the cases. This interval uses only the standard error from a stratified bootstrap: each resample
+    draws as many runs from each stratum as the stratum has. For the mean of one stratum it is Student's interval. The
+    degrees of freedom are Satterthwaite's.
 
     :param strata: for each environment the values of its runs, [runs, points] or [runs]; NaN is no value
     :param statistic: of values [runs, resamples, points], along the first axis
-    :return: the lower and the upper end, [points] or scalars; NaN where no environment has ``FEWEST_RUNS`` values
+    :return: the lower and the upper end, [points] or scalars; NaN if no environment has ``FEWEST_RUNS`` values
     :raises ValueError: if there are no runs
     """
     strata = [np.asarray(values, np.float64) for values in strata if len(values)]
@@ -168,14 +168,14 @@ def _half_width(
 
 
 def _spread_out(values: np.ndarray) -> np.ndarray:
-    """Values whose resamples have the variance of new samples: a resample of n has (n - 1) / n of it."""
+    """Scale deviations by sqrt(n / (n - 1)), because resamples of n values have only (n - 1) / n of their variance."""
     count = np.isfinite(values).sum(axis=0)
     mean = np.divide(np.nansum(values, axis=0), count, out=np.zeros(count.shape), where=count > 0)
     return mean + (values - mean) * np.sqrt(count / np.maximum(count - 1, 1))
 
 
 def _quantiles(strata: Sequence[np.ndarray]) -> np.ndarray:
-    """Student's t at each point by Satterthwaite's degrees of freedom; NaN where there are too few runs [points]."""
+    """Student's t at each point with Satterthwaite's degrees of freedom; NaN with too few runs [points]."""
     counts = np.stack([np.isfinite(values).sum(axis=0) for values in strata])
     variances = np.zeros(counts.shape)
     for values, count, variance in zip(strata, counts, variances):

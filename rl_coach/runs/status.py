@@ -1,10 +1,10 @@
-"""``status.json``: whether a run is running, finished, failed or stopped; written by the run, read by who looks at it.
+"""``status.json``: the state of a run. The run writes it; the dashboard and other readers show it.
 
     {"state": "running", "pid": 4711, "host": "name", "updated": 1789000000.0}
 
-``updated`` is in seconds since the epoch. A run that has failed adds ``error``, what was wrong in one line. A run that
-only evaluates has ``evaluation``, which holds the statistics of its episodes once it has finished; ``progress`` is how
-far it is, as ``Progress.report`` says it.
+``updated`` is in seconds since the epoch. A failed run adds ``error``, the reason in one line. A run that only
+evaluates has ``evaluation``: the statistics of its episodes, after its end. ``progress`` has the form of
+``Progress.report``.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ STATUS_COPY = "COACH_STATUS_COPY"
 """An environment variable that names a file for a copy of the status, such as a container's termination message."""
 SECONDS_BETWEEN_UPDATES = 2.0
 STALLED_AFTER_SECONDS = 300.0
-"""A run that says it is running but has written nothing for so long is stalled."""
+"""A running run without any write for so many seconds is stalled."""
 FOREIGN_RUN_ENDS_AFTER_SECONDS = 120.0
-"""A CSV without a status beside it counts as running until it has not grown for so long."""
+"""A CSV without a status file counts as running until it has not grown for so many seconds."""
 
 
 class RunStatus:
-    """Status that a run writes to its directory. A file that cannot be written does not end the run.
+    """Writes the status of a run to its directory. A file that cannot be written does not end the run.
 
-    :param directory: where the run's CSVs are; None for a run that writes none: then nothing is said
-    :param progress: tells how far the run is; None if nobody knows
-    :ivar evaluation: what came of a run that only evaluates, empty so far; None for one that trains
+    :param directory: the directory of the run's CSVs; None writes no status
+    :param progress: returns the run's progress; None if it is unknown
+    :ivar evaluation: results of a run that only evaluates, empty before its end; None for a run that trains
     """
 
     def __init__(self, directory: str | os.PathLike[str] | None, progress: Callable[[], dict[str, Any]] | None = None):
@@ -51,7 +51,7 @@ class RunStatus:
         self._due_at = 0.0
 
     def set(self, state: str, error: str = "") -> None:
-        """Say what the run does from now on."""
+        """Write the run's state."""
         if self._path is None:
             return
         self._due_at = time.monotonic() + SECONDS_BETWEEN_UPDATES
@@ -68,10 +68,10 @@ class RunStatus:
         text = json.dumps({**status, "error": error} if error else status)
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            # Lost with the machine's power, it says that a process runs which has gone: that is as good.
+            # Not synced: after a power failure, an old status names a process that is gone, which readers detect.
             files.write_text(self._path, text + "\n", synced=False)
             if copy := os.environ.get(STATUS_COPY):
-                pathlib.Path(copy).write_text(text, encoding="utf-8")  # where no file can be renamed to it
+                pathlib.Path(copy).write_text(text, encoding="utf-8")  # the place may not allow a rename
         except OSError as trouble:
             self._overwrite(text)
             if not self._has_warned:
@@ -79,14 +79,15 @@ class RunStatus:
             self._has_warned = True
 
     def _overwrite(self, text: str) -> None:
-        """Write into the room that the file has: a full disk is no reason to say that a run goes on which has ended."""
+        """Overwrite the file in place. On a full disk a new file is impossible, but the end of the run must be
+        written."""
         assert self._path is not None
         with contextlib.suppress(OSError), open(self._path, "r+", encoding="utf-8") as file:
             file.write(text.ljust(os.fstat(file.fileno()).st_size - 1) + "\n")
             file.truncate()
 
     def set_by(self, error: BaseException) -> None:
-        """Say why the run has ended: stopped by its user or the system, or failed."""
+        """Write the run's end: stopped by the user or the system, or failed."""
         if isinstance(error, (KeyboardInterrupt, SystemExit)):
             self.set(STOPPED)
         else:
@@ -94,20 +95,20 @@ class RunStatus:
             self.set(FAILED, " ".join(f"{kind}{error}".split()))
 
     def keep_alive(self) -> None:
-        """Say that the run goes on, if it has not been said for ``SECONDS_BETWEEN_UPDATES``."""
+        """Write that the run is running, if the last write is ``SECONDS_BETWEEN_UPDATES`` ago."""
         if time.monotonic() >= self._due_at:
             self.set(RUNNING)
 
 
 def read_status(directory: str | os.PathLike[str]) -> dict[str, Any]:
-    """Read the status of the run in this directory; empty if there is none or only a part of one."""
+    """Read the status of the run in this directory; empty if it is missing or incomplete."""
     return read_json_if_whole(pathlib.Path(directory) / STATUS_FILE)
 
 
 def is_evaluation(status: Mapping[str, Any]) -> bool:
-    """True if the run only evaluates what another one has trained.
+    """True if the run only evaluates the agent of another run.
 
-    :param status: as ``read_status`` gives it
+    :param status: the result of ``read_status``
     """
     return isinstance(status.get("evaluation"), dict)
 
@@ -115,12 +116,12 @@ def is_evaluation(status: Mapping[str, Any]) -> bool:
 def state_of(status: Mapping[str, Any], modified: float, now: float) -> str:
     """State of a run: running, finished, failed, stopped or stalled.
 
-    A run that says ``running`` but whose process on this machine has gone has failed; one that is silent for
-    ``STALLED_AFTER_SECONDS`` is stalled. Without a status, a run whose CSV has not grown for
-    ``FOREIGN_RUN_ENDS_AFTER_SECONDS`` is taken for finished.
+    A run in state ``running`` has failed if its process on this machine is gone; it is stalled without a write for
+    ``STALLED_AFTER_SECONDS``. A run without a status has finished if its CSV has not grown for
+    ``FOREIGN_RUN_ENDS_AFTER_SECONDS``.
 
-    :param status: as ``read_status`` gives it
-    :param modified: when the CSV last changed, seconds since the epoch
+    :param status: the result of ``read_status``
+    :param modified: time of the CSV's last change, seconds since the epoch
     """
     state = status.get("state")
     if state not in STATES:
@@ -141,7 +142,7 @@ def _has_lost_its_process(status: Mapping[str, Any]) -> bool:
 
 
 def process_is_gone(pid: int) -> bool:
-    """True if there is no process of that number on this machine."""
+    """True if this machine has no process with this number."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -1,4 +1,4 @@
-"""The lines at a run's end: what came of it, and what can be done with it."""
+"""The lines at a run's end: its results, and the commands that show and play it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rl_coach.utilities.system import program, shell_command, shown
 
 @dataclass(frozen=True)
 class Counts:
-    """Episodes, steps and updates of a phase; epochs instead of episodes and steps, where it was of those."""
+    """Episodes, steps and updates of a phase; epochs replace episodes and steps if the phase had epochs."""
 
     episodes: int
     steps: int
@@ -40,13 +40,13 @@ class Summary:
     """Summary of a run that has ended.
 
     :param progress: its evaluations and its duration
-    :param counted: in training; for a run that only evaluated, in its evaluations
-    :param heatup: acting before training, which rows of the CSV count too
-    :param evaluation: what came of a run that only evaluated; None for one that trained
+    :param counted: counts of training; of evaluation if the run only evaluated
+    :param heatup: counts of heatup, which the CSV includes
+    :param evaluation: results of a run that only evaluated; None for a run that trained
     :param is_played: a person acted, and nothing was trained
-    :param experiment_path: where it has written
-    :param has_tensorboard: whether it wrote events for TensorBoard
-    :param playback_hint: the command that plays the trained agent back; None for none
+    :param experiment_path: the experiment directory
+    :param has_tensorboard: the run wrote events for TensorBoard
+    :param playback_hint: the command that plays the trained agent; None for no command
     """
 
     progress: Progress
@@ -59,7 +59,7 @@ class Summary:
     playback_hint: str | None
 
     def print(self) -> None:
-        """Print it."""
+        """Print the summary."""
         progress = self.progress
         if self.evaluation is not None:
             screen.success(f"evaluation: {self.evaluation}")
@@ -76,7 +76,7 @@ class Summary:
         print_what_can_be_done(self.experiment_path, self.has_tensorboard, self.playback_hint)
 
     def _counted(self) -> list[str]:
-        """Lines of the counts: training and heatup apart, and both together as the CSV has them."""
+        """Lines of the counts: training, heatup, and their sum, which the CSV counts."""
         took = duration(self.progress.seconds)
         if self.evaluation is not None:
             return [f"evaluated {self.counted} in {took}"]
@@ -93,7 +93,7 @@ class Summary:
 
 
 def print_what_can_be_done(experiment_path: str, has_tensorboard: bool, playback_hint: str | None) -> None:
-    """Print where a run has written, and the commands that show and play it."""
+    """Print the experiment directory, and the commands that show and play the run."""
     screen.print(f"experiment: {experiment_path}")
     if has_tensorboard:
         screen.print(f"TensorBoard: {_tensorboard_command(experiment_path)}")
@@ -107,7 +107,7 @@ def print_dashboard_command(
 ) -> None:
     """Print the command that shows a run, or runs that were started together, next to the other experiments.
 
-    :param compares: it shows these runs alone, and how their results depend on their settings
+    :param compares: the command shows only these runs, and the effects of their settings
     """
     if not is_installed("panel"):
         return
@@ -115,7 +115,7 @@ def print_dashboard_command(
     if compares:
         where.print(f"compare: {shell_command('coach', 'dashboard', '-d', shown(directory), '--tab', 'compare')}")
         return
-    # A directory that was named in another way may lie among anything.
+    # The parent of a directory with another name may contain anything.
     experiments = shown(directory.parent.parent if experiment_name(directory) else directory)
     flags = [] if experiments == "experiments" else ["-d", experiments]
     where.print(f"look at it: {shell_command('coach', 'dashboard', *flags)}")

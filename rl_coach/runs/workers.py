@@ -1,4 +1,4 @@
-"""The signals of one run whose workers wrote a CSV each, as if one process had played all of their steps."""
+"""The signals of one run with several workers, merged as if one process had acted."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _ORDERED_BY = (WALL_CLOCK_MINUTES, WALL_CLOCK, TOTAL_STEPS)
 class RunSignals:
     """The columns of a run: the rows of all its workers in the order of time.
 
-    Each worker counts its own episodes, updates and steps. Here these counts are those of the whole run so far: the sum
-    over its workers. A worker that only evaluates adds nothing to them. The columns do not change when a CSV grows.
+    Each worker counts its own episodes, updates and steps. Here these counts are sums over the run's workers so far. A
+    worker that only evaluates adds nothing to them. The columns do not change when a CSV grows.
 
     :param files: the signals of each worker
-    :param trains: for each of them whether it trains; without it they all do
+    :param trains: for each worker True if it trains; empty if all train
     :ivar names: the names of all columns, the first is the index; empty before a header has been written
     """
 
@@ -44,7 +44,7 @@ class RunSignals:
         return sum(table.num_rows for table in self._tables)
 
     def column(self, name: str) -> np.ndarray:
-        """The column ``name`` as float64 [rows]; NaN where a worker has none of that name."""
+        """The column ``name`` as float64 [rows]; NaN for workers without this column."""
         parts = self._parts(name)
         if len(parts) < 2:
             return parts[0] if parts else np.empty(0)
@@ -54,7 +54,7 @@ class RunSignals:
         return np.concatenate(parts)[self._order]
 
     def workers(self) -> np.ndarray:
-        """For each row the place of its worker in ``files``, int [rows]."""
+        """The index of each row's worker in ``files``, int [rows]."""
         places = [np.full(table.num_rows, place) for place, table in zip(self._places, self._tables)]
         return np.concatenate([np.empty(0, int), *places])[self._order]
 
@@ -66,7 +66,7 @@ class RunSignals:
 
     @functools.cached_property
     def _order(self) -> np.ndarray:
-        """Indices that put the rows of all workers in the order of time: of the first such column that all have."""
+        """Indices that sort the rows of all workers by time, by the first time column that all workers have."""
         common = set.intersection(*(set(table.column_names) for table in self._tables)) if self._tables else set()
         name = next((name for name in _ORDERED_BY if name in common), "")
         times = [_largest_so_far(part) for part in self._parts(name)] if name else []
@@ -75,10 +75,10 @@ class RunSignals:
 
 
 def _largest_so_far(values: np.ndarray) -> np.ndarray:
-    """Counts and times never decrease: a missing one is that of the row before."""
+    """The largest value so far. Counts and times never decrease, so it also replaces missing values."""
     return np.fmax.accumulate(np.append(0.0, values))[1:]
 
 
 def _growth(counts: np.ndarray) -> np.ndarray:
-    """Growth of a count with each row."""
+    """The growth of a count from row to row."""
     return np.diff(_largest_so_far(counts), prepend=0.0)

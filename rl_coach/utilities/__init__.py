@@ -1,1 +1,1 @@
-"""Tools that several rooms share."""
+"""Tools that several packages share."""

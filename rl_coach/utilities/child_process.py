@@ -1,4 +1,4 @@
-"""A program that is waited for, and that ends with the run."""
+"""Runs a program, waits for its end, and ends it with the run."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _SECONDS_BETWEEN_LOOKS = 0.1
 def exit_code(command: Sequence[str], environment: Mapping[str, str], output: pathlib.Path) -> int | None:
     """Run a program to its end, or until the run is asked to stop.
 
-    :param output: gets all that it prints
-    :return: its exit code; None if it was stopped, with all that it had started
+    :param output: the file for its output
+    :return: the exit code; None if the program and its child processes were stopped
     """
     with open(output, "wb") as file:
         child = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""Modules, classes and objects by the names that parameters give them."""
+"""Modules, classes and objects by the names in parameters."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def get_all_subclasses(cls: type) -> list[type]:
 
 
 def class_path(cls: type) -> str:
-    """``'module:Class'``, the name under which files hold a class."""
+    """``'module:Class'``, the name of a class in files."""
     return f"{cls.__module__}:{cls.__qualname__}"
 
 
 class _StandIn(ModuleType):
-    """Stands in for a module until somebody asks for one of its attributes."""
+    """Replaces a module until one of its attributes is used."""
 
     def __getattr__(self, name: str) -> Any:
         if sys.modules.get(self.__name__) is self:
@@ -45,19 +45,19 @@ class _StandIn(ModuleType):
 
 
 def imported_at_first_use(*names: str) -> ContextManager[None]:
-    """Let what is imported here import some modules only when it uses them; other importers get the modules as always.
+    """Inside this context, imported modules import some modules only at their first use.
 
-    :param names: of modules; those that are imported already stay as they are
+    :param names: names of modules; modules that are imported already are not replaced
     """
     return _replaced({name: _StandIn(name) for name in names})
 
 
 def hidden_modules(*names: str) -> ContextManager[None]:
-    """Let modules look to what is imported here as if they were not installed.
+    """Inside this context, some modules seem not to be installed.
 
-    :param names: of modules; those that are imported already stay as they are
+    :param names: names of modules; modules that are imported already are not hidden
     """
-    return _replaced(dict.fromkeys(names))  # None among the modules means that there is none
+    return _replaced(dict.fromkeys(names))  # None in sys.modules makes an import fail
 
 
 @contextlib.contextmanager
@@ -77,12 +77,12 @@ _MODULE_OF_A_FILE = re.compile(r"[^0-9a-zA-Z_]")
 
 
 def import_file(path: str) -> ModuleType:
-    """Import a Python file by its path, once; a second call returns the same module. As a script, the file may import
+    """Import a Python file by its path, once; a second call returns the same module. Like a script, the file may import
     the other files of its directory, also later."""
     try:
         file = pathlib.Path(path).expanduser().resolve()
         is_file = file.is_file()
-    except (OSError, ValueError, RuntimeError) as error:  # a name of 300 letters, a NUL, no such user's home
+    except (OSError, ValueError, RuntimeError) as error:  # a name of 300 letters, a NUL, an unknown user
         raise CoachError(f"no file '{path[:60]}…': {getattr(error, 'strerror', error)}") from None
     if not is_file:
         raise CoachError(f"no file '{path}'")
@@ -94,7 +94,7 @@ def import_file(path: str) -> ModuleType:
         raise CoachError(f"'{path}' is not a Python file")
     module = importlib.util.module_from_spec(specification)
     if str(file.parent) not in sys.path:
-        sys.path.append(str(file.parent))  # at the end: a file hides no package that is installed
+        sys.path.append(str(file.parent))  # at the end, so that a file hides no installed package
     sys.modules[name] = module
     try:
         specification.loader.exec_module(module)
@@ -133,7 +133,7 @@ def dynamic_import(module_path: str, class_name: str, ignore_module_case: bool =
 
 
 def dynamic_import_from_full_path(module_path: str, class_name: str, ignore_module_case: bool = False) -> Any:
-    """As ``dynamic_import``, of a file."""
+    """``dynamic_import`` by Coach's older name."""
     return dynamic_import(module_path, class_name, ignore_module_case)
 
 
@@ -154,10 +154,10 @@ def _import(module_path: str, ignore_case: bool) -> ModuleType:
 
 
 def import_module(name: str) -> ModuleType:
-    """Import a module by its name. If there is none, look in the current directory, as ``python -m`` does. The
-    directory comes last, so that its files hide no package that is installed.
+    """Import a module by its name. If it does not exist, look in the current directory, as ``python -m`` does. The
+    directory comes last, so that its files hide no installed package.
 
-    :raises ModuleNotFoundError: there is none there either
+    :raises ModuleNotFoundError: the module is not there either
     """
     try:
         return importlib.import_module(name)

@@ -1,4 +1,4 @@
-"""The state of the episode in progress that a filter or an exploration policy keeps."""
+"""The state of the episode in progress in a filter or an exploration policy."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rl_coach.utils import CoachError
 _OVERRIDES = OverrideTable({"episode_attributes": ("reset",)})
 
 _OF_THE_AGENT = (Schedule, Space, SharedRunningStats, np.random.Generator)
-"""Kinds of objects that all actors share, wherever a user's class keeps them."""
+"""Kinds of objects that all actors share, in any attribute of a user's class."""
 
 
 class KeepsEpisodeState:
@@ -25,10 +25,10 @@ class KeepsEpisodeState:
     An agent has an actor for each episode in progress. If there are several, each actor needs its own state:
 
     * A class that declares ``episode_attributes`` shares everything except these attributes among the actors.
-    * Any other class gets an instance of its own for each actor. Schedules, spaces, statistics
+    * Any other class gets its own instance for each actor. Schedules, spaces, statistics
       (``NumpySharedRunningStats``) and random generators in its attributes are shared.
 
-    :cvar episode_attributes: the names of the attributes that belong to the episode, () if there are none. A subclass
+    :cvar episode_attributes: names of the attributes that belong to the episode; () for none. A subclass
         that overrides ``reset`` declares its own; otherwise the declaration of its base does not count.
     """
 
@@ -39,13 +39,13 @@ class KeepsEpisodeState:
 
     @property
     def declares_episode_state(self) -> bool:
-        """True if ``episode_attributes`` names all that belongs to the episode."""
+        """True if ``episode_attributes`` names all attributes of the episode."""
         return self.episode_attributes is not None and not _OVERRIDES.is_replaced(self, "episode_attributes")
 
     def for_another_actor(self) -> Any:
-        """The part for another actor, at the start of an episode; the same object if it keeps nothing of an episode.
+        """The part for another actor, at the start of an episode; the same object if it has no state of an episode.
 
-        :raises CoachError: it cannot be copied
+        :raises CoachError: the part cannot be copied
         """
         if exchanges_episodes(self):
             return self
@@ -60,10 +60,10 @@ class KeepsEpisodeState:
         return twin
 
     def for_evaluation(self) -> Any:
-        """The part for an evaluation, at the start of an episode. It shares nothing that it could change with training:
-        an evaluation leaves no trace in it. The same object if it keeps nothing of an episode.
+        """The part for an evaluation, at the start of an episode. It shares no changeable state with training:
+        an evaluation does not affect training. The same object if it has no state of an episode.
 
-        :raises CoachError: it cannot be copied
+        :raises CoachError: the part cannot be copied
         """
         keeps_nothing = self.declares_episode_state and not self.episode_attributes
         return self if keeps_nothing else self._copied((Space,))
@@ -83,13 +83,13 @@ class KeepsEpisodeState:
         return twin
 
     def episode_state(self) -> Any:
-        """The state of the episode, for ``set_episode_state``; None if it is not declared, or if there is none."""
+        """The state of the episode, for ``set_episode_state``; None if the state is not declared or empty."""
         if not self.declares_episode_state or not self.episode_attributes:
             return None
         return {name: getattr(self, name) for name in self.episode_attributes}
 
     def set_episode_state(self, state: Any) -> None:
-        """Continue an episode. :param state: what ``episode_state`` returned, or None"""
+        """Continue an episode. :param state: the result of ``episode_state``, or None"""
         if state is None:
             return
         if not isinstance(state, Mapping):  # older checkpoints have the values alone
@@ -100,5 +100,5 @@ class KeepsEpisodeState:
 
 
 def exchanges_episodes(part: Any) -> bool:
-    """True if a user's part exchanges episodes itself, by ``suspend`` and ``resume``; all actors share it then."""
+    """True if a user's part switches episodes itself with ``suspend`` and ``resume``. All actors share this part."""
     return hasattr(part, "suspend") and hasattr(part, "resume")

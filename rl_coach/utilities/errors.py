@@ -1,4 +1,4 @@
-"""Errors that are shown to the user, and the suggestions in them."""
+"""Errors that are shown to the user, and their suggestions."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Iterable
 
 
 class CoachError(ValueError):
-    """Error that the user can repair. The message names what is wrong, where, and what to do. It is a ValueError
-    because Coach 1.0.1 raises a ValueError in many such cases, and code written for it catches that.
+    """Error that the user can correct. The message names the problem, the place, and the solution. It is a ValueError
+    because Coach 1.0.1 raises a ValueError in many of these cases, and code written for it catches ValueError.
 
     The command line shows only the message, without a stack trace, and exits with 2.
     """
@@ -30,17 +30,17 @@ class TrainingError(Exception):
 
 
 class LostPartError(TrainingError):
-    """Another part of a distributed run, such as its Redis or all of its workers, is gone. What was trained is sound:
-    the run saves it as one that is interrupted does. The command line exits with 1."""
+    """Another part of a distributed run, such as its Redis or all of its workers, is gone. The training is valid: the
+    run saves a checkpoint, as after an interruption. The command line exits with 1."""
 
 
 class CallbackError(TrainingError):
-    """A callback has failed. What was trained is sound: the run saves it as one that is interrupted does. The command
+    """A callback has failed. The training is valid: the run saves a checkpoint, as after an interruption. The command
     line exits with 1."""
 
 
 class CheckpointError(TrainingError):
-    """Error if a checkpoint cannot be written to its directory; the message says where it was written."""
+    """Error if a checkpoint cannot be written to its directory; the message names the place where it was written."""
 
 
 def nearest(name: str, candidates: Iterable[str], at_most: int = 3) -> list[str]:
@@ -58,8 +58,8 @@ def did_you_mean(name: str, candidates: Iterable[str]) -> str:
 
 def refuse(unmet: Iterable[str]) -> None:
     """
-    :param unmet: requirements that are not met, one line each
-    :raises CoachError: there is one; the first is the message
+    :param unmet: lines about requirements that are not met
+    :raises CoachError: there is a line; the first line is the message
     """
     for line in unmet:
         raise CoachError(line)

@@ -1,4 +1,4 @@
-"""Files that are written completely or not at all, and read after every byte was checked."""
+"""Atomic writes of files, and reads that check every byte."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _NOT_WRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
 
 @contextlib.contextmanager
 def refusing_unwritable(directory: Path) -> Iterator[None]:
-    """Make an error of a directory without room or rights one that the user can repair.
+    """Turn errors of a full or read-only directory into errors that the user can correct.
 
-    :raises CoachError: it cannot be written
+    :raises CoachError: the directory cannot be written
     """
     try:
         yield
@@ -38,13 +38,13 @@ def refusing_unwritable(directory: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def replaced(path: Path, synced: bool = True) -> Iterator[BinaryIO]:
-    """A file for the new content of ``path``: after a kill, the file has the old content or the new, never a part of
+    """A file for the new content of ``path``: after a kill, ``path`` has the old or the new content, never a part of
     it.
 
     :param synced: wait until it is on the disk, so that it survives a power cut too
     """
-    # In the same directory, because a rename is atomic only within one file system; with the process's number, because
-    # several processes may write the same file.
+    # In the same directory, because a rename is atomic only within one file system; with the number of the process,
+    # because several processes may write the same file.
     temporary = f"{os.fspath(path)}.{os.getpid()}.tmp"
     try:
         with open(temporary, "wb") as file:
@@ -76,8 +76,8 @@ def write_json(path: Path, document: Any, indent: int | None = 2, synced: bool =
 def write_data(path: Path, value: Any) -> None:
     """Replace a file by a plain tree, see ``plain_data``.
 
-    :raises CoachError: it cannot be written
-    :raises plain_data.UnsavableError: it contains something that is not plain data
+    :raises CoachError: the file cannot be written
+    :raises plain_data.UnsavableError: the value is not plain data
     """
     try:
         with replaced(path) as file:
@@ -87,10 +87,10 @@ def write_data(path: Path, value: Any) -> None:
 
 
 def read_data(path: Path, kind: str) -> Any:
-    """The plain tree that ``write_data`` wrote.
+    """Read the plain tree of a file of ``write_data``.
 
-    :param kind: kind of file expected, for the error
-    :raises CoachError: there is no such file, or it is damaged or of another kind
+    :param kind: the expected kind of file, for the error
+    :raises CoachError: the file does not exist, is damaged or is of another kind
     """
     try:
         return plain_data.load(path)
@@ -113,8 +113,8 @@ def keep_newest(directory: pathlib.Path, most_bytes: int, pattern: str = "*") ->
     """Delete the oldest files of a directory until the others have no more than ``most_bytes``. Other processes may
     rename and delete files there at the same time.
 
-    :param pattern: of the names of the files that count
-    :return: the bytes of those that are left
+    :param pattern: pattern of the names of the files
+    :return: the bytes of the remaining files
     """
     found = []
     for file in directory.glob(pattern):
@@ -141,12 +141,12 @@ def digest(data: bytes) -> str:
 
 
 def summary(data: bytes) -> dict[str, Any]:
-    """The size and the SHA-256 of bytes, as ``check_size`` and ``check_digest`` take them."""
+    """The size and the SHA-256 of bytes, for ``check_file``."""
     return {"size": len(data), "sha256": digest(data)}
 
 
 def write_synced(path: Path, chunks: Iterable[Any]) -> dict[str, Any]:
-    """Write a new file chunk by chunk and wait until it is on the disk; its size and SHA-256."""
+    """Write a new file chunk by chunk, and wait until it is on the disk. :return: its size and SHA-256"""
     running = hashlib.sha256()
     size = 0
     with open(path, "wb") as file:

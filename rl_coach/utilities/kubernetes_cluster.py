@@ -18,7 +18,7 @@ Manifest = dict[str, Any]
 
 CONNECT_SECONDS = 5
 ANSWER_SECONDS = 30
-SILENCE_SECONDS = 600  # of a log that is followed, until the connection is taken for broken
+SILENCE_SECONDS = 600  # a followed log without lines for so long counts as broken
 NOT_FOUND, CONFLICT, GONE, TOO_MANY_REQUESTS = 404, 409, 410, 429
 
 _SERVICE_ACCOUNT = pathlib.Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -50,15 +50,15 @@ class ClusterError(CoachError):
 class Cluster:
     """Client for a namespace of a cluster.
 
-    :param namespace: the namespace; empty is that of the context, or of the pod that this runs in
+    :param namespace: the namespace; empty uses the namespace of the context, or of this pod
     :param kubeconfig: the kubeconfig; empty uses ``KUBECONFIG``, ``~/.kube/config``, or the pod's service account
-    :param context: the context of the kubeconfig; empty is the current one
-    :raises CoachError: there is no such configuration
+    :param context: the context of the kubeconfig; empty uses the current context
+    :raises CoachError: the configuration does not exist
     """
 
     def __init__(self, namespace: str = "", kubeconfig: str = "", context: str = ""):
         settings = client.Configuration()
-        settings.retries = 1  # an address that does not answer is said within 10 s
+        settings.retries = 1  # an address that does not answer gives an error within 10 s
         try:
             default_namespace = _load(settings, kubeconfig, context)
         except (config.ConfigException, OSError) as error:
@@ -78,7 +78,7 @@ class Cluster:
         return self._json("create", kind, self._place(kind), f"{kind} '{manifest['metadata']['name']}'", body=manifest)
 
     def read(self, kind: str, name: str) -> Manifest | None:
-        """An object; None if there is none of that name.
+        """An object; None if it does not exist.
 
         :raises ClusterError: the API server refuses
         """
@@ -92,7 +92,7 @@ class Cluster:
     def patch(self, kind: str, name: str, change: Manifest) -> Manifest:
         """Change an object.
 
-        :raises ClusterError: there is none, or the change is not allowed
+        :raises ClusterError: the object does not exist, or the change is not allowed
         """
         return self._json("patch", kind, [name, *self._place(kind)], f"{kind} '{name}'", body=change)
 
@@ -111,8 +111,8 @@ class Cluster:
     def find(self, kind: str, **selectors: str) -> tuple[list[Manifest], str]:
         """The objects of a kind.
 
-        :param selectors: ``label_selector`` and ``field_selector``, which choose among them
-        :return: the objects, and the version that they are of
+        :param selectors: ``label_selector`` and ``field_selector``, to select objects
+        :return: the objects, and their resource version
         :raises ClusterError: the API server refuses
         """
         answer = self._json("list", kind, self._place(kind), f"{kind}s", **selectors)
@@ -168,7 +168,7 @@ class Cluster:
     def _call(self, verb: str, kind: str, place: list[str], subject: str, suffix: str = "", **options: Any) -> Any:
         """The HTTP response to a request, its body unread.
 
-        :raises ClusterError: the request is refused, or nobody answers
+        :raises ClusterError: the request is refused, or there is no answer
         """
         api, name = _KINDS[kind]
         method = getattr(getattr(client, api)(self._client), f"{verb}_{name}{suffix}")
@@ -182,9 +182,9 @@ class Cluster:
 
 
 def _load(settings: client.Configuration, kubeconfig: str, context: str) -> str:
-    """Fill the settings of a connection.
+    """Fill the settings of a connection. The namespace belongs to the kubeconfig or the pod.
 
-    :return: the namespace that belongs to it
+    :return: the namespace
     """
     if not kubeconfig and not context and _is_in_pod():
         config.load_incluster_config(client_configuration=settings)
@@ -197,7 +197,7 @@ def _load(settings: client.Configuration, kubeconfig: str, context: str) -> str:
 
 
 def _is_in_pod() -> bool:
-    """True in a pod with a service account and without a kubeconfig of its own."""
+    """True in a pod with a service account and without a kubeconfig."""
     places = config.kube_config.KUBE_CONFIG_DEFAULT_LOCATION.split(os.pathsep)
     return _SERVICE_ACCOUNT.is_dir() and not any(os.path.exists(os.path.expanduser(place)) for place in places)
 

@@ -1,8 +1,8 @@
-"""Overrides in a user's class: what they make void, and which fast paths they exclude.
+"""Overrides in a user's class: they can invalidate declarations and exclude fast paths.
 
-Two definitions of a class can exclude each other: an exploration policy with a ``get_action`` of its own is not
-deployed by the ``action_choice`` that it inherits. The later definition counts, in the order in which Python looks
-names up: the instance first, then its class, mixins and bases.
+Two definitions of a class can exclude each other. For example, an exploration policy with its own ``get_action`` cannot
+be deployed by the ``action_choice`` that it inherits. The later definition counts, in Python's order of name look-up:
+first the instance, then its class, mixins and bases.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Any, Collection, Mapping, Sequence
 
 
 class OverrideTable:
-    """A table of declarations, and of the methods whose later override makes each of them void.
+    """A table of declarations. A later override of one of the listed methods makes a declaration void.
 
     :param replaced_by: these methods by the name of the declaration
-    :param replaced_beside: declarations that are void too where a class overrides both the declaration and the method
+    :param replaced_beside: declarations that are void even if one class overrides both the declaration and the method
     """
 
     def __init__(self, replaced_by: Mapping[str, tuple[str, ...]], replaced_beside: Collection[str] = ()):
@@ -27,7 +27,7 @@ class OverrideTable:
     def is_replaced(self, holder: Any, name: str) -> bool:
         """True if one of the methods that replace ``name`` was overridden later than ``name`` was declared.
 
-        A class that has both means what it declares.
+        If one class has both, the declaration counts.
 
         :param holder: an object, or a class
         :param name: a key of ``replaced_by``
@@ -52,12 +52,12 @@ def _is_replaced(kind: Any, on_instance: tuple[str, ...], name: str, methods: tu
 
 
 def users_classes(kind: type) -> list[type]:
-    """The classes of a user's, from the most derived on, before the first class that comes with Coach."""
+    """The user's classes, from the most derived class to the first class of Coach."""
     return list(itertools.takewhile(lambda one: not _comes_with_coach(one), kind.__mro__))
 
 
 def coachs_class(kind: type) -> type:
-    """The first class of ``kind`` that comes with Coach; ``kind`` itself if there is none."""
+    """The first class of ``kind`` that comes with Coach; ``kind`` itself without one."""
     return next((one for one in kind.__mro__ if _comes_with_coach(one)), kind)
 
 
@@ -71,14 +71,14 @@ def why_not_on_fast_path(part: Any, allowed: Collection[str], declaration: str |
     :param part: an agent, a filter, a memory or an exploration policy
     :param allowed: the methods that the fast path calls as often as the ordinary path does
     :param declaration: the method that describes the part to the fast path. A user's class that has it speaks for
-        itself and its bases, so that only later overrides count
+        itself and its bases, so only later overrides count
     """
     kind, own = type(part), getattr(part, "__dict__", {})
     classes = [(one, _comes_with_coach(one)) for one in kind.__mro__ if one is not object]
     known = [[vars(later) for later, is_known in classes[place:] if is_known] for place in range(len(classes))]
     if not known[0]:
         return kind.__name__
-    for name, value in own.items():  # a cached_property leaves its value here, which is no override
+    for name, value in own.items():  # a cached_property stores its value here, which is not an override
         if callable(value) and name not in allowed and _is_method(known[0], name) and declaration not in own:
             return f"{kind.__name__}.{name}"
     if declaration in own:
@@ -111,7 +111,7 @@ def _comes_with_coach(kind: type) -> bool:
 
 
 def _counts(name: str, value: Any, bases: Sequence[Mapping[str, Any]]) -> bool:
-    """True if a value in a class body overrides a method, or puts a method in the place of a plain attribute."""
+    """True if a value in a class body overrides a method, or replaces a plain attribute by a property."""
     if name == "__init__":  # every path calls it
         return False
     return _is_method(bases, name) or (isinstance(value, property) and any(name in base for base in bases))

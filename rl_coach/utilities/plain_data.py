@@ -1,11 +1,11 @@
-"""Plain data: values as bytes and back, without pickle, so that reading never calls functions that the data names.
+"""Plain data: values as bytes and back. Without pickle, reading never calls functions that the data names.
 
-Three forms, each on top of the one before:
+There are three forms; each builds on the one before:
 
 - *A plain tree*: dicts with string keys and lists of arrays, numbers, strings, booleans and None. ``separate``
   removes the arrays, so that the rest fits into JSON; ``join`` puts them back.
-- *Bytes*: ``dumps`` and ``loads`` (``dump`` and ``load`` for open files), an ``.npz`` whose member ``tree`` is that
-  JSON. Checkpoints have a separate JSON file, and the arrays in a safetensors file, which other tools can read.
+- *Bytes*: ``dumps`` and ``loads`` (``dump`` and ``load`` for open files), an ``.npz`` with the JSON as member
+  ``tree``. Checkpoints have a separate JSON file, and the arrays in a safetensors file, which other tools can read.
 - *A graph of objects* that share parts by identity (a state is the next state of the step before it, stacks of frames
   share their frames): ``flatten`` makes a plain tree of it, and ``restore`` makes the graph again, with the same
   shared parts. Classes must be registered, see ``register``.
@@ -29,7 +29,7 @@ import numpy as np
 from rl_coach.utilities.errors import CoachError
 
 State = dict[str, Any]
-"""A plain tree, such as ``get_state`` methods give."""
+"""A plain tree, such as the results of ``get_state`` methods."""
 
 _ARRAY = "__array__"
 _CONSTANT = "__constant__"
@@ -39,7 +39,7 @@ _LARGEST_CONSTANT = 100_000_000
 _TREE = "tree"
 _TREE_IN_OLD_FILTERS = "rest"
 _NUMERIC_KINDS = "biufc"
-# most leaves are of these types: they stay as they are, without a call for each
+# most leaves have these types and are returned unchanged, without a call for each
 _PLAIN = frozenset({type(None), bool, int, float, str})
 
 _SAFETENSORS_TYPES = {
@@ -49,14 +49,14 @@ _SAFETENSORS_TYPES = {
 _NUMPY_TYPES = {code: name for name, code in _SAFETENSORS_TYPES.items()}
 
 DAMAGE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, struct.error)
-"""Errors that reading plain data raises where a file does not hold what was written."""
+"""Errors of reading plain data from a damaged file."""
 
 ARCHIVE_DAMAGE = (*DAMAGE, EOFError, MemoryError, RuntimeError, zipfile.BadZipFile, zlib.error)
-"""Errors that reading a damaged ``.npz`` raises. A changed bit may say that it is encrypted or of a later format."""
+"""Errors of reading a damaged ``.npz``. A changed bit may mark it as encrypted or as a later format."""
 
 
 class UnsavableError(TypeError):
-    """Something that cannot be written as plain data, named by its path or its type."""
+    """Raised for a value that cannot be written as plain data. The message names its path or type."""
 
 
 # Trees
@@ -68,8 +68,8 @@ def separate(tree: Any, numbered: bool = False, fold_constants: bool = False) ->
     Tuples become lists, NumPy scalars Python numbers.
 
     :param numbered: names are ``array_0``, ``array_1`` and so on; otherwise the arrays' paths, ``network/weights``
-    :param fold_constants: an array with equal numbers everywhere becomes that number and a shape
-    :raises UnsavableError: the tree contains something else
+    :param fold_constants: an array of equal numbers is stored as one number and the shape
+    :raises UnsavableError: the tree contains other values
     """
     separator = _Separator(numbered, fold_constants)
     return separator.plain(tree, ""), separator.arrays
@@ -117,22 +117,22 @@ class _Separator:
     def _name(self, path: str) -> str:
         if self._numbered:
             return f"array_{len(self.arrays)}"
-        while path in self.arrays:  # an empty key is no part of a path
+        while path in self.arrays:  # an empty key adds nothing to a path
             path += "_"
         return path
 
 
 def _below(path: str, key: str) -> str:
-    """The path of a key; slashes within keys are doubled, so that no two paths are equal."""
+    """The path of a key; slashes within keys are doubled, so that all paths are different."""
     name = key.replace("/", "//")
     return f"{path}/{name}" if path else name
 
 
 def join(plain: Any, arrays: Mapping[str, np.ndarray]) -> Any:
-    """The tree that ``separate`` was given.
+    """The tree from the results of ``separate``.
 
     :raises KeyError: an array is missing
-    :raises ValueError: an array of equal numbers has more than 100 million
+    :raises ValueError: an array of equal numbers has more than 100 million elements
     """
     if isinstance(plain, list):
         return [join(item, arrays) for item in plain]
@@ -143,7 +143,7 @@ def join(plain: Any, arrays: Mapping[str, np.ndarray]) -> Any:
         if key in (_ARRAY, _ARRAY_IN_OLD_MEMORIES):
             return arrays[value]
         if key == _CONSTANT:
-            # a view of one number; what is computed from it is as large as the shape that a file claims
+            # a view of one number, but computations on it need the memory of the shape that a file claims
             if math.prod(value[1]) > _LARGEST_CONSTANT:
                 raise ValueError(f"it contains an array of shape {value[1]}")
             return np.broadcast_to(arrays[value[0]][0], value[1])
@@ -154,19 +154,19 @@ def join(plain: Any, arrays: Mapping[str, np.ndarray]) -> Any:
 
 
 def dump(value: Any, file: BinaryIO) -> None:
-    """Write a plain tree to an open file, array by array, so that no array is in memory twice.
+    """Write a plain tree to an open file, array by array, so that memory holds no second copy.
 
-    :raises UnsavableError: it contains something that is not plain data
+    :raises UnsavableError: the tree contains values that are not plain data
     """
     plain, arrays = separate(value, numbered=True)
     np.savez(file, **{_TREE: np.asarray(json.dumps(plain)), **arrays})  # type: ignore[arg-type]
 
 
 def load(file: Any) -> Any:
-    """The tree that ``dump`` wrote, from an open file or a path.
+    """Read the tree of a file of ``dump``, from an open file or a path.
 
-    :raises ValueError: it is something else, or damaged
-    :raises OSError: it cannot be opened
+    :raises ValueError: the file has another form or is damaged
+    :raises OSError: the file cannot be opened
     """
     try:
         with np.load(file, allow_pickle=False) as archive:
@@ -179,7 +179,7 @@ def load(file: Any) -> Any:
 def dumps(value: Any) -> bytes:
     """A plain tree as bytes.
 
-    :raises UnsavableError: it contains something that is not plain data
+    :raises UnsavableError: the tree contains values that are not plain data
     """
     stream = io.BytesIO()
     dump(value, stream)
@@ -187,17 +187,17 @@ def dumps(value: Any) -> bytes:
 
 
 def loads(data: bytes) -> Any:
-    """The tree that ``dumps`` was given.
+    """The tree from the bytes of ``dumps``.
 
-    :raises ValueError: these are other bytes, or damaged ones
+    :raises ValueError: the bytes have another form or are damaged
     """
     return load(io.BytesIO(data))
 
 
 def safetensors_chunks(arrays: Mapping[str, np.ndarray]) -> Iterator[Any]:
-    """The bytes of a safetensors file, array by array: a replay memory is never held twice.
+    """The bytes of a safetensors file, array by array: memory holds no second copy of a replay memory.
 
-    :raises UnsavableError: an array is of a dtype that safetensors does not know
+    :raises UnsavableError: safetensors does not support the dtype of an array
     """
     header: dict[str, Any] = {}
     offset = 0
@@ -221,7 +221,7 @@ def safetensors_chunks(arrays: Mapping[str, np.ndarray]) -> Iterator[Any]:
 
 
 def read_safetensors(file: BinaryIO) -> dict[str, np.ndarray]:
-    """The arrays of a safetensors file by name; they can be written to."""
+    """The arrays of a safetensors file by name; the arrays are writable."""
     size = file.seek(0, 2)
     file.seek(0)
     (length,) = struct.unpack("<Q", file.read(8))
@@ -233,7 +233,7 @@ def read_safetensors(file: BinaryIO) -> dict[str, np.ndarray]:
     for name, entry in header.items():
         dtype = np.dtype(_NUMPY_TYPES[entry["dtype"]]).newbyteorder("<")
         first, end = entry["data_offsets"]
-        # before anything is allocated: a header may claim any shape
+        # before any allocation, because a damaged header may claim any shape
         if not 0 <= first <= end <= size - start or math.prod(entry["shape"]) * dtype.itemsize != end - first:
             raise ValueError(f"the array '{name}' is outside of the file")
         file.seek(start + first)
@@ -244,14 +244,14 @@ def read_safetensors(file: BinaryIO) -> dict[str, np.ndarray]:
     return arrays
 
 
-# Webs of objects
+# Graphs of objects
 
 AnyClass = TypeVar("AnyClass", bound=type)
 
 
 @dataclasses.dataclass(frozen=True)
 class _Registered:
-    """Form in which objects of a class are written: these attributes, then those of ``__dict__`` if it has more."""
+    """The written form of objects of a class: these attributes, then further attributes of ``__dict__``."""
 
     cls: type
     fields: tuple[str, ...]
@@ -277,7 +277,7 @@ def register(
     :param fields: the attributes to write; all attributes of the object by default
     :param name: its name in the written data; by default, the name of the class
     :param others: write attributes that are not in ``fields`` too, each with its name
-    :raises ValueError: another class of that name is registered
+    :raises ValueError: another class with that name is registered
     """
     name = name or cls.__name__
     known = _registered.get(name)
@@ -295,27 +295,27 @@ def _slots(cls: type) -> tuple[str, ...]:
 
 
 def flatten(value: Any) -> State:
-    """A graph of objects as a plain tree: each object is written once, as a node, and its number wherever it occurs;
-    arrays with equal shape and dtype are joined into one array.
+    """A graph of objects as a plain tree: each object is written once, as a node. Each reference to it is the node's
+    number. Arrays with equal shape and dtype are joined into one array.
 
-    It may hold numbers, strings, None, numeric arrays and scalars, lists, tuples, dicts (whatever their keys), deques,
-    and objects of registered classes, and refer to itself.
+    The graph may contain numbers, strings, None, numeric arrays and scalars, lists, tuples, dicts (whatever their
+    keys), deques, and objects of registered classes, and cycles.
 
-    :raises UnsavableError: there is something else in it
+    :raises UnsavableError: the graph contains other values
     """
     return _Flattener().flatten(value)
 
 
 def restore(tree: State) -> Any:
-    """The graph of objects that ``flatten`` was given, with the same shared parts.
+    """The graph of objects from the result of ``flatten``, with the same shared parts.
 
-    :raises CoachError: it contains an object of a class that is not registered
+    :raises CoachError: the class of an object is not registered
     """
     return _Restorer(tree).restore()
 
 
 class _Flattener:
-    """Numbers objects by identity; keeps them alive meanwhile, so that no number is given twice."""
+    """Numbers objects by identity. It keeps them alive, so that no id is reused."""
 
     def __init__(self) -> None:
         self._nodes: list[Any] = []
@@ -329,7 +329,7 @@ class _Flattener:
         return {"root": root, "nodes": self._nodes, "arrays": arrays}
 
     def _reference(self, value: Any) -> Any:
-        """A plain value as itself, anything else as ``[number of its node]``."""
+        """A plain value itself; other values as ``[number of the node]``."""
         if type(value) in _PLAIN:
             return value
         number = self._numbers.get(id(value))
@@ -377,7 +377,7 @@ class _Flattener:
 
 
 class _Restorer:
-    """Makes each node's object once, before what it refers to, so that even a circle closes."""
+    """Makes each node's object once, before the objects that it refers to, so that cycles work."""
 
     def __init__(self, tree: State):
         self._tree = tree
@@ -408,7 +408,7 @@ class _Restorer:
 
 def _make_array(restorer: _Restorer, number: int, kind: str, parts: list[Any]) -> None:
     value = restorer.array(parts)
-    # a row of a stack is a view or a scalar already; arrays get memory of their own, as they had
+    # a row of a stack is a view, so each array is copied to its own memory
     restorer.keep(number, np.array(value) if kind == "array" else np.asarray(value)[()])
 
 

@@ -1,7 +1,7 @@
-"""Actions in an environment's own form: from numbers in a row to arrays, tuples and dicts, and back.
+"""Conversion between rows of numbers and actions in an environment's own form: arrays, tuples and dicts.
 
-A form is plain data, so that exported policies hold it. A leaf has the keys ``shape``, ``dtype`` and ``start`` (a
-number, or one for each element, which is added). With ``choices`` it has the number of choices of each element, and
+A form is plain data, so that exported policies can contain it. A leaf has the keys ``shape``, ``dtype`` and ``start``
+(a number, or one for each element, which is added). With ``choices`` it has the number of choices of each element, and
 continuous numbers are rounded down to a choice. A leaf with ``is_number`` is a number of NumPy. Several forms
 are ``{"parts": [...]}`` for a tuple, with ``"names"`` for a dict.
 """
@@ -22,7 +22,7 @@ def size(form: Form) -> int:
 
 
 def build(form: Form, numbers: np.ndarray) -> Any:
-    """The action of numbers, or the actions of rows of numbers, as a vector environment takes them.
+    """The action of a row of numbers, or the actions of several rows in the form of a vector environment.
 
     :param numbers: [size], or [N, size]
     """
@@ -35,13 +35,13 @@ def build(form: Form, numbers: np.ndarray) -> Any:
     return dict(zip(form["names"], built)) if "names" in form else tuple(built)
 
 
-# Each step of an environment builds an action: what a leaf means is computed once. The form is kept with it, so that
-# its id stays its own.
+# Each step of an environment builds an action, so the meaning of a leaf is cached. The form is kept with it, so that
+# its id is not reused.
 _LEAVES: dict[int, tuple[Form, tuple[np.dtype, tuple[int, ...], Any, Any]]] = {}
 
 
 def _meaning(form: Form) -> tuple[np.dtype, tuple[int, ...], Any, Any]:
-    """The dtype, the shape, the start (None for 0) and the last choice of each element (None if there are none)."""
+    """The dtype, the shape, the start (None for 0) and the last choice of each element (None without choices)."""
     known = _LEAVES.get(id(form))
     if known is None:
         start = np.ravel(form.get("start", 0))
@@ -64,7 +64,7 @@ def _leaf(form: Form, numbers: np.ndarray) -> Any:
 
 
 def together(actions: Sequence[Any]) -> Any:
-    """Several actions as a vector environment takes them: [N, ...], at the leaves of their tuples and dicts."""
+    """Several actions in the form of a vector environment: [N, ...] at the leaves of tuples and dicts."""
     if isinstance(actions[0], dict):
         return {name: together([one[name] for one in actions]) for name in actions[0]}
     if isinstance(actions[0], tuple):
@@ -73,13 +73,13 @@ def together(actions: Sequence[Any]) -> Any:
 
 
 def flatten(form: Form, action: Any) -> np.ndarray:
-    """[size], the numbers that ``build`` makes this action of; NaN for those of a part that has another form."""
+    """[size], the numbers of an action, the inverse of ``build``. Parts with another form give NaN."""
     if "parts" not in form:
         array = np.asarray(action)
         if array.dtype.kind not in "biuf" or array.size != size(form):
             return np.full(size(form), np.nan)
         numbers = np.ravel(array) - np.ravel(form.get("start", 0)) if np.any(form.get("start", 0)) else np.ravel(array)
-        return numbers + 0.5 if "choices" in form else numbers  # the middle of what is rounded down to the choice
+        return numbers + 0.5 if "choices" in form else numbers  # the middle of the choice's interval
     keys = form.get("names", range(len(form["parts"])))
     given = action if "names" in form else dict(enumerate(action)) if isinstance(action, (tuple, list)) else None
     if not isinstance(given, Mapping) or any(key not in given for key in keys):

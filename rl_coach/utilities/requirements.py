@@ -1,8 +1,8 @@
-"""Requirements on settings, declared beside them, and the function that checks all of a graph's at once.
+"""Requirements on settings, declared in the classes of the settings, and the function that checks all of a graph.
 
-A class of settings declares a table, ``constraints``, of what each of them may be by its name; a subclass inherits the
-table and adds to it, or replaces an entry. Its method ``unmet`` says what settings require of each other. ``check``
-then names what does not hold by the path that ``-cp`` would take.
+A class of settings declares a table, ``constraints``, with the allowed values of its settings by name. A subclass
+inherits the table and adds or replaces entries. The method ``unmet`` checks requirements between settings. The errors
+of ``check`` name a setting by its path, as for ``-cp``.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _LONGEST_VALUE = 60
 class Constraint:
     """The values that a parameter may have.
 
-    :param allowed: in words, after "it must be"
-    :param holds: True for a value that is one of them
+    :param allowed: the text after "it must be"
+    :param holds: returns True for an allowed value
     """
 
     allowed: str
@@ -39,16 +39,16 @@ class Constraint:
 
 
 class Constrained:
-    """Base of what declares requirements on its attributes.
+    """The base of classes that declare requirements on their attributes.
 
-    :cvar constraints: by the attribute's name; those of the classes above hold too
+    :cvar constraints: constraints by the attribute's name, in addition to the base classes' constraints
     """
 
     constraints: ClassVar[Mapping[str, Constraint]] = {}
 
     def unmet(self) -> Iterable[str]:
-        """Requirements of attributes on each other that are not met. Each is a line that begins with the attribute and
-        ends with advice. The attributes are within their constraints when it is called."""
+        """A line for each requirement between attributes that is not met. The line begins with the attribute and
+        ends with advice. It is called only if all attributes meet their constraints."""
         return ()
 
 
@@ -61,19 +61,19 @@ def exactly(value: Any) -> Constraint:
 
 
 def optional(constraint: Constraint) -> Constraint:
-    """None, or what another constraint allows."""
+    """None, or a value that another constraint allows."""
     return Constraint(f"{constraint.allowed} or None", lambda value: value is None or constraint.holds(value))
 
 
 def number(
     low: float = -math.inf, high: float = math.inf, above: float = -math.inf, below: float = math.inf
 ) -> Constraint:
-    """Real numbers within bounds, NaN never, infinity only where ``high`` is given as such.
+    """Real numbers within bounds, without NaN, and infinity only if ``high`` is infinity.
 
-    :param low: the smallest
-    :param high: the largest
-    :param above: a bound that is not reached itself
-    :param below: likewise
+    :param low: the smallest allowed number
+    :param high: the largest allowed number
+    :param above: a lower bound that is not allowed itself
+    :param below: an upper bound that is not allowed itself
     """
 
     def holds(value: Any) -> bool:
@@ -107,7 +107,7 @@ def steps(*units: type[StepMethod], low: float = 0) -> Constraint:
 
 
 def schedule(values: Constraint) -> Constraint:
-    """Schedules, all of whose values another constraint allows."""
+    """Schedules with values that another constraint allows."""
 
     def holds(value: Any) -> bool:
         is_schedule = isinstance(value, Schedule) or (hasattr(value, "current_value") and hasattr(value, "step"))
@@ -118,7 +118,7 @@ def schedule(values: Constraint) -> Constraint:
 
 
 def _ends(value: Any) -> Iterator[Any]:
-    """The values between which a schedule stays."""
+    """The first and last values of a schedule and of its pieces."""
     if isinstance(value, PieceWiseSchedule):
         for piece, _ in value.schedules:
             yield from _ends(piece)
@@ -135,7 +135,7 @@ def member(enum: type[Enum]) -> Constraint:
 
 
 def one_of(*texts: str, any_case: bool = False) -> Constraint:
-    """Some texts. :param any_case: in upper or lower case"""
+    """Some texts. :param any_case: the case of letters does not matter"""
     known = {text.lower() for text in texts} if any_case else set(texts)
 
     def holds(value: Any) -> bool:
@@ -145,12 +145,12 @@ def one_of(*texts: str, any_case: bool = False) -> Constraint:
 
 
 def instance(kind: type | tuple[type, ...], allowed: str) -> Constraint:
-    """Instances of a class. :param allowed: description of those, for the error"""
+    """Instances of a class. :param allowed: description of the instances, for the error"""
     return Constraint(allowed, lambda value: isinstance(value, kind))
 
 
 def list_of(items: Constraint) -> Constraint:
-    """Lists or tuples whose items another constraint allows."""
+    """Lists or tuples with items that another constraint allows."""
 
     def holds(value: Any) -> bool:
         return isinstance(value, (list, tuple)) and all(items.holds(item) for item in value)
@@ -159,7 +159,7 @@ def list_of(items: Constraint) -> Constraint:
 
 
 def dictionary_of(values: Constraint, keys: str) -> Constraint:
-    """Dictionaries whose values another constraint allows. :param keys: what the keys are, for the message"""
+    """Dictionaries with values that another constraint allows. :param keys: description of the keys, for the message"""
 
     def holds(value: Any) -> bool:
         return isinstance(value, dict) and all(values.holds(one) for one in value.values())
@@ -168,7 +168,7 @@ def dictionary_of(values: Constraint, keys: str) -> Constraint:
 
 
 def pair(first: Constraint, second: Constraint, example: str) -> Constraint:
-    """Tuples or lists of two. :param example: such a pair, for the message"""
+    """Tuples or lists of two. :param example: a pair, for the message"""
 
     def holds(value: Any) -> bool:
         is_pair = isinstance(value, (tuple, list)) and len(value) == 2
@@ -180,8 +180,8 @@ def pair(first: Constraint, second: Constraint, example: str) -> Constraint:
 def bounds(example: str, above: float = -math.inf) -> Constraint:
     """Pairs of numbers, the lower one first.
 
-    :param example: such a pair, for the message
-    :param above: a bound that neither number reaches
+    :param example: a pair, for the message
+    :param above: a lower bound that neither number may have
     """
     of_numbers = pair(number(above=above), number(above=above), example)
     allowed = f"{of_numbers.allowed}, the lower number first,"
@@ -228,15 +228,15 @@ def flags(*names: str) -> dict[str, Constraint]:
 
 
 def constraints_of(kind: type) -> dict[str, Constraint]:
-    """All constraints of a class, those that it inherits included."""
+    """All constraints of a class, including inherited constraints."""
     tables = [vars(cls).get("constraints", {}) for cls in reversed(kind.__mro__) if issubclass(cls, Constrained)]
     return {name: constraint for table in tables for name, constraint in table.items()}
 
 
 def settings_below(holder: Any, path: str = "") -> Iterator[tuple[str, Constrained]]:
-    """All settings in an object and below it, each with the path that ``-cp`` takes to it, once.
+    """All settings in an object and below it, each once, with its path in ``-cp``.
 
-    :param path: where the object itself is
+    :param path: the path of the object itself
     """
     yield from _below(holder, path, set())
 
@@ -259,10 +259,10 @@ def _below(value: Any, path: str, seen: set[int]) -> Iterator[tuple[str, Constra
 
 
 def check(holder: Constrained, path: str = "") -> None:
-    """Check the settings in an object and below it: each value first, then what they require of each other.
+    """Check the settings in an object and below it: first each value, then the requirements between them.
 
-    :param path: where the object itself is
-    :raises CoachError: one requirement is not met; the message names the setting by its path, and what is allowed
+    :param path: the path of the object itself
+    :raises CoachError: a requirement is not met; the message names the setting's path and the allowed values
     """
     settings = list(settings_below(holder, path))
     for where, one in settings:
@@ -272,10 +272,10 @@ def check(holder: Constrained, path: str = "") -> None:
 
 
 def check_arguments(settings: type[Constrained], path: str, **values: Any) -> None:
-    """Check what a constructor is given by the constraints of the settings that describe the class.
+    """Check the arguments of a constructor with the constraints of the settings of its class.
 
-    :param path: how messages call the object
-    :raises CoachError: a value is none that is allowed
+    :param path: the name of the object in messages
+    :raises CoachError: a value is not allowed
     """
     constraints = constraints_of(settings)
     refuse(line for name, value in values.items() for line in _wrong_value(f"{path}.{name}", value, constraints[name]))
@@ -283,7 +283,7 @@ def check_arguments(settings: type[Constrained], path: str, **values: Any) -> No
 
 def _wrong_values(holder: Constrained, path: str) -> Iterator[str]:
     for name, constraint in constraints_of(type(holder)).items():
-        if hasattr(holder, name):  # a user's class may do without
+        if hasattr(holder, name):  # a user's class may lack the attribute
             yield from _wrong_value(f"{path}.{name}".lstrip("."), getattr(holder, name), constraint)
 
 

@@ -1,4 +1,4 @@
-"""Reading of small files that others may have written: no devices, no pipes, and never more than was agreed."""
+"""Safe reading of small files of unknown origin: no devices, no pipes, and a limited size."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_BYTES = 64_000_000
 def read_text(path: Path, most_bytes: int = MOST_BYTES) -> str:
     """A regular file's text.
 
-    :raises FileNotFoundError: there is no such file
+    :raises FileNotFoundError: the file does not exist
     :raises CoachError: it is not a regular file, larger than ``most_bytes``, not UTF-8, or cannot be read
     """
     try:
@@ -41,7 +41,7 @@ def read_text(path: Path, most_bytes: int = MOST_BYTES) -> str:
 def read_json(path: Path, most_bytes: int = MOST_BYTES) -> dict[str, Any]:
     """A regular file's JSON object.
 
-    :raises FileNotFoundError: there is no such file
+    :raises FileNotFoundError: the file does not exist
     :raises CoachError: as ``read_text``, or it is not a JSON object
     """
     text = read_text(path, most_bytes)
@@ -55,7 +55,7 @@ def read_json(path: Path, most_bytes: int = MOST_BYTES) -> dict[str, Any]:
 
 
 def read_json_if_whole(path: Path) -> dict[str, Any]:
-    """A regular file's JSON object; empty if there is none, or only a part of one."""
+    """A regular file's JSON object; empty if it is missing or incomplete."""
     try:
         return read_json(path)
     except (FileNotFoundError, CoachError):

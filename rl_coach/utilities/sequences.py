@@ -34,7 +34,7 @@ def switch_axes_order(
 
 
 def stack_observation(curr_stack: Any, observation: np.ndarray, stack_size: int) -> np.ndarray:
-    """A stack of observations along the last axis moved on by one; an empty one is filled with ``observation``."""
+    """Add an observation to a stack along the last axis, and drop the oldest. An empty stack is filled with it."""
     if len(curr_stack) == 0:
         return np.stack([observation] * stack_size, axis=-1)
     return np.concatenate([curr_stack[..., 1:], np.squeeze(observation)[..., None]], axis=-1)
@@ -43,7 +43,7 @@ def stack_observation(curr_stack: Any, observation: np.ndarray, stack_size: int)
 def call_method_for_all(instances: Iterable[Any], method: str, args: Any = (), kwargs: dict | None = None) -> list:
     """The results of a method of each object.
 
-    :param args: a list or tuple of arguments, or the only one
+    :param args: a list or tuple of arguments, or the only argument
     """
     arguments = args if isinstance(args, (list, tuple)) else [args]
     return [getattr(instance, method)(*arguments, **(kwargs or {})) for instance in instances]

@@ -1,4 +1,4 @@
-"""Running mean and variance of everything that was pushed, here or in any process that shares the statistics."""
+"""Running mean and variance of all pushed samples, in one process or shared by several processes."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ Shape = Union[int, Sequence[int]]
 
 
 _SECONDS_TO_SUBSCRIBE = 8.0
-_SECONDS_BETWEEN_LOOKS = 0.1  # of a thread, whether it is to end
+_SECONDS_BETWEEN_LOOKS = 0.1  # the pause between two checks of a thread for its end
 _MOST_GATHERED = 1_000_000_000  # samples
 
 
 class _Moments(NamedTuple):
-    """Sums of all samples, exchanged as a whole: who reads them while another thread pushes sees none of its half."""
+    """Sums of all samples, replaced as a whole, so that a reader never sees a half update of another thread."""
 
     num_samples: int
     mean: np.ndarray
     squared_deviations: np.ndarray
 
     def merged(self, count: int, mean: np.ndarray, squared_deviations: np.ndarray | None) -> _Moments:
-        """Those of more samples. :param squared_deviations: of the new ones; None for a single one"""
+        """The moments with more samples added. :param squared_deviations: of the new samples; None for one sample"""
         total = self.num_samples + count
         difference = mean - self.mean
         squared = self.squared_deviations + np.square(difference) * (self.num_samples * count / total)
@@ -42,27 +42,27 @@ class _Moments(NamedTuple):
         return _Moments(total, self.mean + difference * (count / total), squared)
 
     def var(self, epsilon: float) -> np.ndarray:
-        """The population variance, at least ``epsilon``; 1 as long as nothing was pushed."""
+        """The population variance, at least ``epsilon``; 1 without samples."""
         if self.num_samples == 0:
             return np.ones_like(self.mean)
         return np.maximum(self.squared_deviations / self.num_samples, epsilon)
 
 
 _WRITING = threading.RLock()
-"""Held by who changes statistics: their owner, or the thread of their subscription. All share it, as locks cannot be
-copied."""
+"""Held while statistics change, by their owner or by the thread of their subscription. All share it, because locks
+cannot be copied."""
 
 
 class SharedRunningStats:
-    """Statistics under a name, which several workers may feed: mean and variance in one pass, exact for single samples
+    """Named statistics that several workers may update: mean and variance in one pass, exact for single samples
     and batches alike (Chan, Golub & LeVeque 1983, "Algorithms for Computing the Sample Variance", equation 2.1).
 
-    :param name: tells the statistics of one run apart, in messages and file names
-    :param pubsub_params: parameters of the memory backend over which processes exchange their samples, those with the
-        same ``channel`` and name; None keeps the statistics to this process
-    :param epsilon: the smallest variance: an element that hardly moves is not blown up to noise
+    :param name: the name in messages and file names, unique in a run
+    :param pubsub_params: parameters of the memory backend through which processes exchange samples: all processes with
+        the same ``channel`` and name; None keeps the statistics in this process
+    :param epsilon: the smallest variance, so that nearly constant elements are not amplified to noise
     :ivar margin: if it is not 0, ``normalize`` divides by the deviation plus this number, and ``epsilon`` has no effect
-    :ivar subscription: takes in what all of them push, once it is there
+    :ivar subscription: receives the samples of all processes; None before the first sample
     """
 
     def __init__(self, name: str = "", pubsub_params: Any = None, epsilon: float = 1e-2):
@@ -76,21 +76,21 @@ class SharedRunningStats:
             SharedRunningStatsSubscribe(self).start()
 
     def __getstate__(self) -> dict[str, Any]:
-        """A copy makes connections of its own."""
+        """A copy opens its own connections."""
         return {**self.__dict__, "subscription": None}
 
     @property
     def channel(self) -> str:
-        """The channel of Redis that samples are published on."""
+        """The channel of Redis for the samples."""
         return f"coach:{self.pubsub_params.channel}:statistics:{self.name}"
 
     def push(self, x: np.ndarray) -> None:
         """Add one sample of ``shape``, or a batch of them with a leading dimension.
 
-        With ``pubsub_params`` all processes that share the statistics get it, this one too, a moment later, by way of
-        its ``SharedRunningStatsSubscribe``; the first sample starts that, if nobody has.
+        With ``pubsub_params`` all processes that share the statistics receive it a moment later, including this one,
+        through ``SharedRunningStatsSubscribe``. The first sample starts the subscription.
 
-        :raises CoachError: Redis cannot be reached, or could not be since the last sample
+        :raises CoachError: Redis cannot be reached, or was lost since the last sample
         """
         if self.pubsub_params is None:
             self.push_val(x)
@@ -101,7 +101,7 @@ class SharedRunningStats:
         self.subscription.publish(np.asarray(x))
 
     def set_params(self, shape: Shape = (1,), clip_values: Sequence[float] | None = None) -> None:
-        """Start anew for samples of ``shape``; ``normalize`` clips to ``(low, high)`` if given."""
+        """Restart the statistics for samples of ``shape``; ``normalize`` clips to ``(low, high)`` if given."""
         with _WRITING:
             self._moments = _Moments(0, np.zeros(shape), np.zeros(shape))
             self.clip_values = None if clip_values is None else (float(clip_values[0]), float(clip_values[1]))
@@ -125,16 +125,17 @@ class SharedRunningStats:
                 self._moments = moments.merged(len(samples), mean, np.square(samples - mean).sum(axis=0))
 
     def take_gathered(self) -> State:
-        """The statistics of what was pushed since the last call, as ``get_state`` gives them; the first call begins."""
+        """The statistics of the samples since the last call, in the form of ``get_state``. The first call begins to
+        count."""
         with _WRITING:
             gathered, self._gathered = self._gathered, SharedRunningStats(self.name, epsilon=self.epsilon)
             self._gathered.set_params(self.shape)
         return SharedRunningStats(self.name).get_state() if gathered is None else gathered.get_state()
 
     def merge(self, gathered: State) -> None:
-        """Add what ``take_gathered`` gave in another process, as exactly as if it had been pushed here.
+        """Add the result of ``take_gathered`` in another process. The result is as exact as pushing the samples here.
 
-        :raises CoachError: it is something else
+        :raises CoachError: the data has another form
         """
         count, mean, deviations = gathered["count"], gathered["mean"], gathered["squared_deviations"]
         if type(count) is not int or not 0 <= count <= _MOST_GATHERED:
@@ -151,17 +152,17 @@ class SharedRunningStats:
 
     @property
     def n(self) -> int:
-        """The number of samples pushed."""
+        """The number of samples."""
         return self._moments.num_samples
 
     @property
     def mean(self) -> np.ndarray:
-        """Their mean, of ``shape``."""
+        """The mean of the samples, of ``shape``."""
         return self._moments.mean
 
     @property
     def var(self) -> np.ndarray:
-        """The population variance, at least ``epsilon``; 1 as long as nothing was pushed."""
+        """The population variance, at least ``epsilon``; 1 without samples."""
         return self._moments.var(self.epsilon)
 
     @property
@@ -190,13 +191,13 @@ class SharedRunningStats:
         count, mean, squared_deviations = self._moments
         return {
             "count": count,
-            "mean": np.array(mean),  # of a scalar it is no array, and a checkpoint would make a float of it
+            "mean": np.array(mean),  # a scalar's mean is not an array, and a checkpoint would store a float
             "squared_deviations": np.array(squared_deviations),
             **({"margin": self.margin} if self.margin else {}),
         }
 
     def set_state(self, state: State) -> None:
-        """Continue from statistics that ``get_state`` gave."""
+        """Restore the statistics that ``get_state`` returned."""
         try:
             count, mean, squared_deviations = state["count"], state["mean"], state["squared_deviations"]
         except KeyError as missing:
@@ -217,7 +218,7 @@ class SharedRunningStats:
         write_data(self._file(checkpoint_dir, checkpoint_prefix), self.get_state())
 
     def restore_state_from_checkpoint(self, checkpoint_dir: str, checkpoint_prefix: Union[int, str]) -> None:
-        """Read what ``save_state_to_checkpoint`` wrote.
+        """Read the file of ``save_state_to_checkpoint``.
 
         :raises CoachError: the file is missing, damaged or of another shape
         """
@@ -233,13 +234,13 @@ class SharedRunningStatsSubscribe(threading.Thread):
     process.
 
     It ends with ``stop()``, or when the connection is lost. Samples that are published after that are lost, so the
-    statistics of this process differ from those of the others. It prints a line about this, and ``push`` raises an
-    error.
+    statistics of this process differ from the statistics of the others. It prints a line about this, and ``push``
+    raises an error.
 
     :param shared_running_stats: the statistics, with ``pubsub_params``
     :raises CoachError: they already have a subscription, or Redis cannot be reached
 
-    :ivar failure: the error that ended the thread; None if there was none
+    :ivar failure: the error that ended the thread; None without an error
     :ivar num_refused: number of messages that were not samples; the first one is printed
     """
 
@@ -272,8 +273,8 @@ class SharedRunningStatsSubscribe(threading.Thread):
     def publish(self, sample: np.ndarray) -> None:
         """Publish a sample, or a batch, to all subscribers.
 
-        :raises CoachError: Redis cannot be reached, or could not be since the last sample
-        :raises ValueError: it is of another shape
+        :raises CoachError: Redis cannot be reached, or was lost since the last sample
+        :raises ValueError: the sample has another shape
         """
         if self.failure is not None:
             raise CoachError(f"the {self.name} are no longer shared: {_in_a_line(self.failure)}") from self.failure
@@ -285,7 +286,7 @@ class SharedRunningStatsSubscribe(threading.Thread):
             raise self._lost(error) from error
 
     def run(self) -> None:
-        """Take in samples until ``stop`` is called or the connection is lost."""
+        """Receive samples until ``stop`` is called or the connection is lost."""
         try:
             while not self._is_to_end.is_set():
                 message = self._messages.get_message(timeout=_SECONDS_BETWEEN_LOOKS)
@@ -320,7 +321,7 @@ class SharedRunningStatsSubscribe(threading.Thread):
         return f"it is {sample.dtype}{list(sample.shape)}, but samples have the shape {list(shape)}"
 
     def stop(self) -> None:
-        """End the thread, and close its connections. The next sample that is pushed starts a new subscription."""
+        """End the thread, and close its connections. The next pushed sample starts a new subscription."""
         self._is_to_end.set()
         if self.is_alive():
             self.join()
@@ -345,7 +346,7 @@ def _as_bytes(array: np.ndarray) -> bytes:
 def _from_bytes(data: bytes) -> np.ndarray:
     """The array that ``_as_bytes`` wrote.
 
-    :raises ValueError: it is none, or not as long as it says
+    :raises ValueError: the data is not an array, or its length is wrong
     """
     file = io.BytesIO(data)
     try:
@@ -361,7 +362,7 @@ def _from_bytes(data: bytes) -> np.ndarray:
 
 
 class NumpySharedRunningStats(SharedRunningStats):
-    """``SharedRunningStats`` by Coach's name, with its parameters in another order."""
+    """``SharedRunningStats`` with Coach's name and order of parameters."""
 
     def __init__(self, name: str, epsilon: float = 1e-2, pubsub_params: Any = None):
         super().__init__(name, pubsub_params, epsilon)
@@ -375,7 +376,7 @@ class RunningMeans:
         self.means: np.ndarray = np.zeros(0)
 
     def push(self, values: np.ndarray, first: int = 0) -> None:
-        """Take in one sequence's values [T] from step ``first`` on."""
+        """Add the values [T] of one sequence, beginning at step ``first``."""
         end = first + len(values)
         longer = end - len(self.means)
         if longer > 0:
@@ -389,5 +390,5 @@ class RunningMeans:
         return {"counts": self.counts, "means": self.means}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Go on from ``get_state``."""
+        """Restore the state that ``get_state`` returned."""
         self.counts, self.means = state["counts"].copy(), state["means"].copy()

@@ -1,4 +1,4 @@
-"""Signals of an episode; some of their numbers may still be being computed."""
+"""Signals of an episode. Some of their numbers may still be in computation."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 
 @dataclass(eq=False)
 class LazyArray(np.lib.mixins.NDArrayOperatorsMixin):
-    """Numbers that may still be computed: any use as an array or as a number waits for them.
+    """Numbers that may still be in computation. Any use as an array or a number waits for them.
 
-    :param compute: waits and gives them
+    :param compute: waits for the numbers and returns them
     """
 
     compute: Callable[[], Any]
@@ -35,7 +35,7 @@ class LazyArray(np.lib.mixins.NDArrayOperatorsMixin):
 class Signal:
     """Numbers gathered over one episode, read as statistics when it ends.
 
-    Adding a sample costs one list append; arrays are kept as they come and flattened only when read.
+    Adding a sample costs one list append; arrays are stored unchanged and flattened only by a read.
 
     :ivar columns: the names of its statistics in the CSV, ``Name/Mean`` and so on
     """
@@ -58,21 +58,21 @@ class Signal:
         self.values.append(sample)
 
     def read(self) -> list:
-        """All samples; waits for those that are still being computed."""
+        """All samples; waits for samples in computation."""
         for index, value in enumerate(self.values):
             if isinstance(value, LazyArray):
                 self.values[index] = value.read()
         return self.values
 
     def flat(self) -> np.ndarray:
-        """All samples as one column of numbers; waits for those that are still being computed."""
+        """All samples as one column of numbers; waits for samples in computation."""
         values = self.read()
         if all(type(value) is float for value in values):
             return np.asarray(values, np.float64)
         return np.concatenate([np.ravel(value) for value in values])
 
     def get_last_value(self) -> Any:
-        """The newest sample, NaN if there is none."""
+        """The newest sample; NaN without samples."""
         return self.values[-1] if self.values else np.nan
 
     def get_mean(self) -> float | str:
@@ -92,8 +92,8 @@ class Signal:
         return self._statistic(np.std)
 
     def get_statistics(self) -> dict[str, float | str]:
-        """All four by the names of their columns, empty strings if there is no sample. Episodes that end in the same
-        step have the same samples: their statistics are computed once."""
+        """All four statistics by the names of their columns; empty strings without samples. Episodes that end in the
+        same step have the same samples: their statistics are computed once."""
         if not self.values:
             return self._empty
         samples, count, statistics = self._known

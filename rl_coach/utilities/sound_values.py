@@ -1,4 +1,4 @@
-"""Questions about values that came from elsewhere, such as another process: whether they can be computed with."""
+"""Checks that values from other processes can be used in computations."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 LARGEST = 2.0**32
-"""The fourth power of a larger number is none in float32: its squared error has gradients that cannot be squared, which
-optimizers do."""
+"""The fourth power of a larger number overflows float32. Optimizers square the gradients of squared errors, so that
+power occurs."""
 MOST = 2**53 - 1
 """The largest count: floats hold it exactly."""
 NUMBERS = "biuf"
@@ -18,7 +18,7 @@ _SMALL_INTEGER = 4  # bytes
 
 
 def is_count(value: Any) -> bool:
-    """True for a whole number from 0 to ``MOST``; False and True are none."""
+    """True for a whole number from 0 to ``MOST``; False and True do not count."""
     return type(value) is int and 0 <= value <= MOST
 
 
@@ -28,11 +28,11 @@ def is_text(value: Any) -> bool:
 
 
 def is_finite(values: Any) -> bool:
-    """True for a number, or an array of numbers, of which none is NaN or larger than ``LARGEST``."""
+    """True for a number, or an array of numbers, without NaN and without values beyond ``LARGEST``."""
     array = np.asarray(values)
     kind = array.dtype.kind
     if kind not in NUMBERS or kind == "b" or not array.size or (kind != "f" and array.itemsize <= _SMALL_INTEGER):
         return kind in NUMBERS
-    # Two passes without a copy: messages of frames are large. The smallest of numbers with a NaN is NaN, which is not
+    # Two passes without a copy: messages of frames are large. The minimum of numbers with a NaN is NaN, which is not
     # within any bounds.
     return bool(float(array.min()) >= -LARGEST and float(array.max()) <= LARGEST)

@@ -1,4 +1,4 @@
-"""Standard output and error that cannot be written: a run does not depend on who reads what it says."""
+"""Standard output and error of a run that survives a full disk or a closed reader."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 
 class Output(io.FileIO):
-    """A file descriptor that drops what cannot be written."""
+    """A file descriptor that drops output that cannot be written."""
 
     def write(self, data: Any) -> int:
-        """Write bytes. :return: the number of those that are done with"""
+        """Write bytes. :return: the number of written or dropped bytes"""
         try:
             return super().write(data)
         except OSError as error:
             if error.errno == errno.EPIPE:
-                # as if its terminal had been closed: nobody will hear of the run, which saves a checkpoint and ends
+                # as after a closed terminal, the run has no reader any more: it saves a checkpoint and ends
                 stop_signals.ask(signal.SIGHUP)
             elif error.errno not in _NO_ROOM:
                 raise
@@ -30,9 +30,9 @@ class Output(io.FileIO):
 
 
 def drop_lost_output() -> None:
-    """Go on where a file of standard output or error has no room, and stop as after SIGHUP where a pipe has no reader.
+    """Continue if the file of standard output or error is full, and stop as after SIGHUP if a pipe has lost its reader.
 
-    For programs: it replaces ``sys.stdout`` and ``sys.stderr``, those of a terminal excepted.
+    Only for programs: it replaces ``sys.stdout`` and ``sys.stderr``, except on a terminal.
     """
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)

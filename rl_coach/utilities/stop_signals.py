@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and SIGHUP (a closed terminal), which end a run between two of its steps."""
+"""Ctrl-C, SIGTERM and SIGHUP (a closed terminal) end a run between two of its steps."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _STANDARD_STREAMS = 3
 
 
 class Terminated(SystemExit):
-    """SIGTERM or SIGHUP came.
+    """Raised after SIGTERM or SIGHUP.
 
     :param number: the signal's number
     """
@@ -33,16 +33,16 @@ class Terminated(SystemExit):
 
 
 class StopSignals:
-    """Hears the signals that stop a program. The first is only noted, and the program ends where it next asks; a second
-    Ctrl-C or SIGTERM ends it immediately.
+    """Handles the signals that stop a program. The first signal is only noted; the next ``stop_if_asked`` ends the
+    program. A second Ctrl-C or SIGTERM ends it immediately.
 
-    An exception in a signal's handler could be lost: Python discards those that are raised in a callback of its garbage
-    collector, and JAX has one. It could also come in the middle of a checkpoint.
+    An exception in a signal handler could be lost: Python discards exceptions in callbacks of its garbage
+    collector, and JAX has such a callback. It could also interrupt the writing of a checkpoint.
 
-    In a thread other than the main one nothing is heard, because the system notifies the main thread only.
+    Only the main thread can handle signals. In other threads ``listening`` does nothing.
 
-    :ivar asked: the number of the signal that came, None if none did
-    :ivar stopped_between_steps: the last run was ended where a step was complete, so that its state is worth keeping
+    :ivar asked: the number of the received signal; None without a signal
+    :ivar stopped_between_steps: the last run was ended after a complete step, so its state is consistent
     """
 
     def __init__(self) -> None:
@@ -53,14 +53,14 @@ class StopSignals:
         self._ends_at_once = False
 
     def __deepcopy__(self, memo: dict[int, Any]) -> StopSignals:
-        """There is one process: a copy of a graph hears the same signals."""
+        """Return this object: copies of a graph handle the same signals."""
         return self
 
     @contextlib.contextmanager
     def listening(self) -> Iterator[None]:
-        """Hear signals, and leave the handlers as they were. Within another ``listening`` it changes nothing.
+        """Handle signals, and restore the old handlers at the end. Inside another ``listening`` it does nothing.
 
-        A SIGHUP that is ignored, as ``nohup`` does it, stays ignored.
+        A SIGHUP that is ignored, as with ``nohup``, is not handled.
         """
         if self._is_listening or threading.current_thread() is not threading.main_thread():
             yield
@@ -75,7 +75,7 @@ class StopSignals:
 
     @contextlib.contextmanager
     def ending_at_once(self) -> Iterator[None]:
-        """End at the first signal, for what keeps nothing or waits for input."""
+        """End at the first signal, for code that has nothing to save or waits for input."""
         self.stop_if_asked()
         before, self._ends_at_once = self._ends_at_once, True
         try:
@@ -84,26 +84,26 @@ class StopSignals:
             self._ends_at_once = before
 
     def ask(self, number: int, frame: FrameType | None = None) -> None:
-        """Take a signal, as its handler.
+        """Handle a signal.
 
-        :raises KeyboardInterrupt: it is the second one, Ctrl-C
-        :raises Terminated: it is the second one, SIGTERM
+        :raises KeyboardInterrupt: it is the second signal, and it is Ctrl-C
+        :raises Terminated: it is the second signal, and it is SIGTERM
         """
         now = time.monotonic()
         if self.asked is None:
             self.asked, self._asked_at = number, now
             if self._ends_at_once:
                 raise _exception_of(number)
-        # a closed terminal sends SIGHUP several times, and then nobody is in a hurry
+        # a closed terminal sends SIGHUP several times, so a repeated SIGHUP is not a second request
         elif signal.SIGHUP not in (number, self.asked) and now - self._asked_at >= SECONDS_OF_ONE_REQUEST:
             raise _exception_of(number)
 
     def stop_if_asked(self) -> None:
-        """End the program if a signal came. Called where a step is complete, the training that belongs to it included;
-        between the parts of a start; and where one waits for a person.
+        """End the program if a signal was received. Called after each complete step with its training, between the
+        parts of a start, and while waiting for a person.
 
         :raises KeyboardInterrupt: Ctrl-C was pressed
-        :raises Terminated: SIGTERM or SIGHUP came
+        :raises Terminated: SIGTERM or SIGHUP was received
         """
         if self.asked is not None:
             self.stopped_between_steps = True
@@ -112,13 +112,13 @@ class StopSignals:
             raise _exception_of(self.asked)
 
     def have_raised(self, error: BaseException) -> bool:
-        """True if a signal has caused an error; False if code that a run calls has raised it."""
+        """True if a signal has caused an error; False if a run's own code has raised it."""
         is_of_a_signal = isinstance(error, (KeyboardInterrupt, Terminated))
         return is_of_a_signal and (self.asked is not None or not self._is_listening)
 
 
 stop_signals = StopSignals()
-"""Those of this process."""
+"""The stop signals of this process."""
 
 
 def _exception_of(number: int) -> BaseException:
@@ -131,7 +131,7 @@ def _not_ignored() -> list[int]:
 
 @contextlib.contextmanager
 def held_back() -> Iterator[None]:
-    """Hold the signals back from processes that are started meanwhile, until these listen or ignore them. A process
+    """Block the signals for processes started inside, until they handle or ignore signals themselves. A process
     that is still importing would otherwise end with a traceback."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     try:
@@ -142,7 +142,7 @@ def held_back() -> Iterator[None]:
 
 @contextlib.contextmanager
 def let_through() -> Iterator[None]:
-    """Undo ``held_back`` for what is started meanwhile."""
+    """Undo ``held_back`` for processes started inside."""
     before = signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
     try:
         yield
@@ -151,17 +151,17 @@ def let_through() -> Iterator[None]:
 
 
 def ignore() -> None:
-    """Ignore the signals, in a process that another one ends, and in one that only has to exit."""
+    """Ignore the signals, in a process that another process ends, or that only has to exit."""
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
 
 
 def leave_lost_terminal() -> None:
-    """Discard what is printed from now on, if the terminal has been closed: writing to it would fail."""
+    """Discard all further output if the terminal has been closed, because writing to it would fail."""
     nowhere = os.open(os.devnull, os.O_RDWR)
     for stream in range(_STANDARD_STREAMS):
-        # one that was closed is a terminal no more, but still a character device
+        # a closed terminal is not a terminal any more, but still a character device
         if stat.S_ISCHR(os.fstat(stream).st_mode) and not os.isatty(stream):
             os.dup2(nowhere, stream)
     os.close(nowhere)

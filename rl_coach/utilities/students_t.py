@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-# two-sided 95%, by degrees of freedom from 1; the normal distribution's beyond
+# two-sided 95% quantiles for 1, 2, … degrees of freedom; beyond the table the normal quantile is used
 _T_95 = (
     *(12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131),
     *(2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042),
@@ -13,7 +13,7 @@ _NORMAL_95 = 1.960
 def t_95(freedom: int) -> float:
     """The two-sided 95% quantile; 0 without a degree of freedom, because there is no interval.
 
-    :param freedom: degrees of freedom, the number of samples less one
+    :param freedom: degrees of freedom, the number of samples minus one
     """
     if freedom < 1:
         return 0.0

@@ -23,7 +23,7 @@ SECONDS_BETWEEN_LOOKS = 0.1
 
 @contextlib.contextmanager
 def handling(numbers: Iterable[int], handler: Callable[[int, FrameType | None], Any]) -> Iterator[None]:
-    """Handle signals of these numbers within a ``with`` block of the main thread; then as before."""
+    """Handle these signals in a ``with`` block of the main thread, and restore the old handlers at its end."""
     before = {number: signal.signal(number, handler) for number in numbers}
     try:
         yield
@@ -45,12 +45,12 @@ def program(name: str) -> str:
 
 
 def shown(path: pathlib.Path) -> str:
-    """A path as the user can type it here."""
+    """A path for the user: relative if it is below the working directory."""
     return os.path.relpath(path) if path.is_relative_to(pathlib.Path.cwd()) else str(path)
 
 
 def shell_command(name: str, *arguments: str) -> str:
-    """The line that calls a program installed with Coach, as it can be typed into a shell."""
+    """A shell command line that calls a program installed with Coach."""
     return shlex.join([program(name), *arguments])
 
 
@@ -83,24 +83,24 @@ def get_latest_checkpoint(checkpoint_dir: str, checkpoint_prefix: str, checkpoin
 
 
 def set_gpu(gpu_id: int | str) -> None:
-    """Show CUDA one device only. To be called before a framework is imported."""
+    """Show CUDA one device only. Call this before a framework is imported."""
     os.environ["CUDA_VISIBLE_DEVICES"] = str(gpu_id)
 
 
 def set_cpu() -> None:
-    """Hide all CUDA devices. To be called before a framework is imported."""
+    """Hide all CUDA devices. Call this before a framework is imported."""
     set_gpu("")
 
 
 def get_open_port() -> int:
-    """A TCP port of this machine that nothing listens on now."""
+    """A TCP port of this machine without a listener at this moment."""
     with socket.socket() as listener:
         listener.bind(("", 0))
         return listener.getsockname()[1]
 
 
 def start_shell_command_and_wait(command: str) -> int:
-    """Run a command line in a shell and a process group of its own; its exit code."""
+    """Run a shell command in its own process group. :return: the exit code"""
     return subprocess.run(command, shell=True, start_new_session=True, check=False).returncode
 
 
@@ -112,14 +112,14 @@ def list_all_presets() -> list[str]:
 
 
 killed_processes: list[int] = []
-"""The ``id`` of commands of ``threaded_cmd_line_run`` that are to be killed; append to it."""
+"""The ``id`` of commands of ``threaded_cmd_line_run`` to kill; append to it."""
 
 
 def cmd_line_run(result: list, run_cmd: str, id: int = -1) -> None:
     """Run a command line in bash until it ends or is killed.
 
     :param result: its first element becomes the exit code
-    :param id: the number by which ``killed_processes`` names it
+    :param id: the command's number in ``killed_processes``
     """
     process = subprocess.Popen(run_cmd, shell=True, executable="bash", start_new_session=True)
     while process.poll() is None:
@@ -133,8 +133,8 @@ def cmd_line_run(result: list, run_cmd: str, id: int = -1) -> None:
 def threaded_cmd_line_run(run_cmd: str, id: int = -1) -> list:
     """Run a command line in bash in parallel with this program.
 
-    :param id: the number by which ``killed_processes`` names it
-    :return: a list whose first element is ``[None]`` until the command has ended, then its exit code
+    :param id: the command's number in ``killed_processes``
+    :return: a list; its first element is ``[None]`` until the command has ended, then the exit code
     """
     result: list = [[None]]
     threading.Thread(target=cmd_line_run, args=(result, run_cmd, id), name="runThread", daemon=True).start()
@@ -142,9 +142,9 @@ def threaded_cmd_line_run(run_cmd: str, id: int = -1) -> list:
 
 
 class ReaderWriterLock:
-    """Lock with which many threads may read at the same time, and one may write when no thread reads.
+    """A lock: many threads may read at the same time, or one thread may write.
 
-    Readers hold ``lock_writing``, which keeps writers out; a writer holds ``lock_writing_and_reading``.
+    Readers hold ``lock_writing``, which excludes writers; a writer holds ``lock_writing_and_reading``.
     """
 
     def __init__(self) -> None:
@@ -160,24 +160,24 @@ class ReaderWriterLock:
         return self.now_writing
 
     def lock_writing_and_reading(self) -> None:
-        """Wait until nobody reads or writes, then keep everybody out."""
+        """Wait until no thread reads or writes, then exclude all others."""
         self.writers_lock.acquire()
         self.now_writing = True
 
     def release_writing_and_reading(self) -> None:
-        """Let readers and writers in again."""
+        """Admit readers and writers again."""
         self.now_writing = False
         self.writers_lock.release()
 
     def lock_writing(self) -> None:
-        """Wait until nobody writes, then keep writers out; other readers may come."""
+        """Wait until no thread writes, then exclude writers. Other readers are admitted."""
         with self.num_readers_lock:
             if self.num_readers == 0:
                 self.writers_lock.acquire()
             self.num_readers += 1
 
     def release_writing(self) -> None:
-        """Be done with reading; the last reader lets writers in."""
+        """End reading. The last reader admits writers again."""
         with self.num_readers_lock:
             self.num_readers -= 1
             if self.num_readers == 0:
@@ -185,26 +185,26 @@ class ReaderWriterLock:
 
 
 class SharedMemoryScratchPad:
-    """Objects by name, which threads leave for each other."""
+    """Objects by name that threads share."""
 
     def __init__(self) -> None:
         self.dict: dict[str, Any] = {}
         self._changed = threading.Condition()
 
     def add(self, key: str, value: Any) -> None:
-        """Leave an object."""
+        """Store an object."""
         with self._changed:
             self.dict[key] = value
             self._changed.notify_all()
 
     def get(self, key: str, timeout: float = 30) -> Any:
-        """The object of that name, None if none has come within ``timeout`` seconds."""
+        """The object of a name; None if it was not stored within ``timeout`` seconds."""
         with self._changed:
             self._changed.wait_for(lambda: key in self.dict, timeout)
             return self.dict.get(key)
 
     def internal_call(self, key: str, func: str, args: Any) -> Any:
-        """The result of a method of the object of that name."""
+        """Call a method of the object of a name, and return its result."""
         return getattr(self.dict[key], func)(*(args if isinstance(args, tuple) else (args,)))
 
 
@@ -246,7 +246,7 @@ class timeout:
 class ProgressBar:
     """A line on standard error that fills up.
 
-    :param max_value: the value at which it is full
+    :param max_value: the value of the full bar
     """
 
     _WIDTH = 40
@@ -257,7 +257,7 @@ class ProgressBar:
         self.current_value: float = 0
 
     def update(self, current_value: float, additional_info: str = "") -> None:
-        """Show how far it has come."""
+        """Show the present value."""
         self.current_value = current_value
         share = min(1.0, current_value / self.max_value)
         filled = round(share * self._WIDTH)

@@ -11,12 +11,13 @@ def lower_under_to_upper(s: str) -> str:
 
 
 def parse_bool(value: str) -> bool | str:
-    """``"true"`` and ``"false"`` in any case as a boolean, other text as it is."""
+    """``"true"`` and ``"false"`` in any case as a boolean, other text unchanged."""
     return {"true": True, "false": False}.get(value.strip().lower(), value)
 
 
 def parse_int(value: str) -> int | float | str:
-    """The number that text spells in the way Python does, other text as it is: ``"3"`` is 3, ``"03"`` stays."""
+    """The number that text spells in the way Python does, other text unchanged: ``"3"`` becomes 3, ``"03"`` remains
+    text."""
     for number in (int, float):
         try:
             parsed = number(value)
@@ -28,7 +29,7 @@ def parse_int(value: str) -> int | float | str:
 
 
 def convert_to_ascii(data: Any) -> Any:
-    """Strings within dicts and containers as ``str``: bytes are decoded, all else stays."""
+    """Strings within dicts and containers as ``str``: bytes are decoded, other values are unchanged."""
     if isinstance(data, bytes):
         return data.decode("ascii")
     if isinstance(data, Mapping):
@@ -39,12 +40,12 @@ def convert_to_ascii(data: Any) -> Any:
 
 
 def is_empty(str: str) -> bool:
-    """True for text of nothing but quotation marks."""
+    """True for text of only quotation marks, and for empty text."""
     return not str.replace("'", "").replace('"', "")
 
 
 def remove_suffix(name: str, suffix_start: Iterable[str]) -> str | None:
-    """``name`` up to the first of ``suffix_start`` that is in it, None if none is."""
+    """``name`` up to the first of ``suffix_start`` that it contains; None if it contains none of them."""
     return next((name[: name.find(start)] for start in suffix_start if start in name), None)
 
 

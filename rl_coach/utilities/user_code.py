@@ -1,4 +1,4 @@
-"""Errors that come out of code that users wrote, told in one line that names the line of theirs."""
+"""Errors of users' code in one line, with the place in the user's file."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _SHAPE_OF_ANSWERS = "step() returns (observation, reward, terminated, truncated,
 @functools.cache
 def _installed() -> tuple[pathlib.Path, ...]:
     """The directories of installed packages."""
-    import sysconfig  # which reads a file of the platform: a policy that acts does not need it
+    import sysconfig  # a slow import, which acting policies do not need
 
     return tuple(pathlib.Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "purelib", "platlib"))
 
 
 def users_frame(error: BaseException) -> traceback.FrameSummary | None:
-    """The innermost frame that belongs neither to Coach nor to an installed package, None if there is none."""
+    """The innermost frame that belongs neither to Coach nor to an installed package, None without one."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_users(frame.filename)]
     return frames[-1] if frames else None
 
@@ -30,7 +30,7 @@ def _is_users(filename: str) -> bool:
 
 
 def in_one_line(error: BaseException) -> str:
-    """``file.py:12: ZeroDivisionError: division by zero``; without a place if no line of the user is involved."""
+    """``file.py:12: ZeroDivisionError: division by zero``; without the place if no line of the user is involved."""
     if isinstance(error, SyntaxError) and error.filename and error.lineno:
         return f"{error.filename}:{error.lineno}: {error.msg}"
     said = _said(error)

@@ -65,7 +65,7 @@ def test_draws_are_distinct_within_their_ranges_and_the_same_again():
         ("learning_rate", "'learning_rate' does not have the form path=value,value"),
         ("", "there is no setting in it"),
         ("learning_rate=1e-4,x", "sweep: learning_rate: 'x' is not an allowed value"),
-        ("discount=0.1; discount=0.2", "'discount' is there twice"),
+        ("discount=0.1; discount=0.2", "'discount' is set twice"),
         ("discount=uniform(2, 1)", "'uniform(2, 1)': a range needs low < high"),
         ("discount=log_uniform(0, 1)", "both above 0"),
         ("batch_size=integers(1.5, 3)", "whole numbers"),

@@ -79,7 +79,7 @@ def test_the_preset_that_is_written_has_the_settings(tmp_path, preset):
         (["-p", "CartPole_DQN", "--steps", "100", "--space", "discount=2"], "must be a number from 0 to 1"),
         (["-p", "CartPole_DQN", "--steps", "100", "--space", "discout=0.5,0.6"], "did you mean 'discount'"),
         (["-p", "CartPole_DQN", "--steps", "100", "--space", "nofile"], "--space: 'nofile' is neither settings"),
-        (["-p", "CartPole_DQN", "--steps", "100", "--seeds", "2"], "each trial has a seed of its own"),
+        (["-p", "CartPole_DQN", "--steps", "100", "--seeds", "2"], "each trial has its own seed"),
         (["-p", "CartPole_DQN", "--steps", "100", "--storage", "nonsense"], "--storage nonsense: "),
         (["-p", "CartPole_DQN", "--steps", "100", "--pruner", "fast"], "invalid choice: 'fast'"),
         (["--resume", "nowhere"], "there is no tuning in 'nowhere'"),

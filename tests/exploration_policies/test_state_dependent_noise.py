@@ -163,5 +163,5 @@ def test_the_scales_are_learned(name, tmp_path):
 def test_agents_without_such_a_policy_are_refused(make, tmp_path):
     parameters = make()
     parameters.exploration = StateDependentNoiseParameters(parameters)
-    with pytest.raises(CoachError, match="state-dependent noise needs a policy whose head has state_dependent_noise"):
+    with pytest.raises(CoachError, match="state-dependent noise needs a policy head with state_dependent_noise"):
         graph(parameters, Target, tmp_path)

@@ -107,7 +107,7 @@ def test_an_evicted_worker_has_not_completed(tmp_path, redis):
 def test_a_trainer_that_nobody_plays_for_says_so_saves_and_ends(tmp_path, redis):
     trainer = part(tmp_path, "training_worker", redis[0], silence_seconds=3)
     text = trainer.communicate(timeout=TOO_LONG)[0]
-    check_that_it_gave_up(trainer.returncode, text, tmp_path / "experiment", "no worker was heard of for 3 s")
+    check_that_it_gave_up(trainer.returncode, text, tmp_path / "experiment", "no worker sent anything for 3 s")
 
 
 @pytest.mark.slow
@@ -173,7 +173,7 @@ def test_a_trainer_that_another_one_has_taken_over_from_ends_and_leaves_the_run_
             other = subprocess.Popen(command, stdout=output, stderr=output, cwd=ROOT)
         try:
             assert run.process.wait(TOO_LONG) == 2, run.text()
-            assert "another trainer has taken over this run: this one ends" in run.text()
+            assert "another trainer controls this run now: this trainer ends" in run.text()
             wait_until(lambda: not unpack(run.client.get(run.keys.state))["is_over"], "the run goes on")
             assert other.poll() is None
         finally:

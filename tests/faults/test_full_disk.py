@@ -66,7 +66,7 @@ def test_at_the_end_what_was_trained_lies_elsewhere(small_disk, tmp_path, monkey
     assert coach(small_disk) == TRAINING_FAILED
     error = capsys.readouterr().err
     assert error.count("\n") == 1 and "Traceback" not in error
-    (path,) = re.findall(rf"what was trained lies in '({elsewhere}/[^']*\.ckpt)'", error)
+    (path,) = re.findall(rf"the state was saved to '({elsewhere}/[^']*\.ckpt)'", error)
     assert load_checkpoint(path)[1]["steps"] == 60
     (run,) = (small_disk / "run").iterdir()
     status = json.loads((run / "status.json").read_text())
@@ -170,7 +170,7 @@ def test_seeds_on_a_full_disk_are_told_of_one_by_one(tmp_path):
     finally:
         subprocess.run(["umount", "-l", str(disk)], check=True)
     assert code == TRAINING_FAILED and "Traceback" not in text, text
-    assert "seed 0 failed: no checkpoint could be written to" in text and "what was trained lies in" in text, text
+    assert "seed 0 failed: no checkpoint could be written to" in text and "the state was saved to" in text, text
     assert "seed 1 failed: " in text, text
     assert "runs.json' cannot be written: No space left on device" in text, text
 
@@ -201,5 +201,5 @@ def test_a_run_that_is_stopped_on_a_full_disk_keeps_its_exit_code(tmp_path, way,
         subprocess.run(["umount", "-l", str(disk)], check=True)
     assert code == 130 and "Traceback" not in text, text
     assert is_told in text and "coach: stopped\n" in text, text
-    (elsewhere,) = re.findall(r"what was trained lies in '([^']*\.ckpt)'", text)
+    (elsewhere,) = re.findall(r"the state was saved to '([^']*\.ckpt)'", text)
     assert load_checkpoint(elsewhere)[1]["steps"] > 0

@@ -322,7 +322,7 @@ def test_what_cannot_be_is_refused_in_a_line(tmp_path):
         env_params=environment,
         **generator,
     )
-    refused("needs env_params and a schedule of its own", experience_generating_agent_params=learner())
+    refused("needs env_params and experience_generating_schedule_params", experience_generating_agent_params=learner())
     with pytest.raises(CoachError, match=r"trains in epochs: ask for TrainingSteps\(n\), not EnvironmentSteps\(5\)"):
         batch_graph(tmp_path).train_and_act(EnvironmentSteps(5))
     manager = BatchRLGraphManager(learner(), None, schedule(EnvironmentSteps(3)))

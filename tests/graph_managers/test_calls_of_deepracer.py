@@ -112,7 +112,7 @@ def test_one_agent_of_several_is_restored_from_its_own_directory(tmp_path, capsy
     fresh.restore_checkpoint()
     assert weights(fresh, "agent_1") == weights(trained, "agent_1") != weights(fresh, "agent_0") == first
     assert fresh.get_agents()["agent_1"].memory.num_transitions() == memory, "its memory is not restored"
-    assert "has no checkpoint of agent_0: they are new" in capsys.readouterr().out
+    assert "has no checkpoint of agent_0: these agents start without training" in capsys.readouterr().out
     fresh.restore_agent("agent_0", str(saved / "agent_0"))
     assert weights(fresh, "agent_0") == weights(trained, "agent_0")
     fresh.improve()

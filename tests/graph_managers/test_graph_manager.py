@@ -536,7 +536,7 @@ def test_a_full_disk_is_no_reason_to_stop_before_the_end(tmp_path, monkeypatch, 
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("rl_coach.checkpoint.os.fsync", full)
-    with pytest.raises(CheckpointError, match="what was trained since the last checkpoint is lost"):
+    with pytest.raises(CheckpointError, match="the training since the last checkpoint is lost"):
         graph.improve()
     monkeypatch.undo()
     assert graph.total_steps_counters[RunPhase.TRAIN][EnvironmentSteps] == 10

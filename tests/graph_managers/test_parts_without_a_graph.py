@@ -68,7 +68,7 @@ def test_an_interrupted_run_leaves_a_checkpoint_if_it_saves_any(tmp_path, saves,
         run.signals.ask(signal.SIGINT)
         run.signals.stop_if_asked()
     assert run.state == "stopped" and run.has_left and run.written == written
-    assert ("go on with it: coach --resume" in capsys.readouterr().out) is saves
+    assert ("continue with: coach --resume" in capsys.readouterr().out) is saves
 
 
 def test_the_middle_of_a_step_is_not_worth_keeping(tmp_path):

@@ -54,7 +54,7 @@ def test_groups_of_runs_are_compared_as_directories_are(experiments):
     for side, other in zip(found.sides, expected.sides):
         np.testing.assert_array_equal(np.sort(side.scores["CartPole-v1"]), np.sort(other.scores["CartPole-v1"]))
     acrobot = [str(path) for path in (experiments / "Acrobot_DQN").rglob("*.csv")]
-    with pytest.raises(CoachError, match="no environment in which all have runs"):
+    with pytest.raises(CoachError, match="no environment has runs with scores of all sides"):
         compare_groups({"one": groups["CartPole_PG"], "other": acrobot})
 
 
@@ -77,8 +77,8 @@ def test_only_environments_that_all_have_are_compared(experiments):
         (experiments / name).rename(experiments / "both" / name)
     found = compare(["both", "CartPole_PG"])
     assert list(found.ranges) == ["CartPole-v1"]
-    assert found.notes == ["not compared, because not all have runs in it: Acrobot-v1"]
-    with pytest.raises(CoachError, match="no environment in which all have runs"):
+    assert found.notes == ["not compared, because not all sides have runs there: Acrobot-v1"]
+    with pytest.raises(CoachError, match="no environment has runs with scores of all sides"):
         compare(["both/Acrobot_DQN", "CartPole_PG"])
     assert [side.name for side in compare(["CartPole_PG"]).sides] == ["CartPole_PG"]
 
@@ -106,7 +106,7 @@ def test_runs_without_a_score_or_an_end_are_told_of(experiments):
     (run / "status.json").write_text(json.dumps({"state": "stopped"}))
     found = compare(["CartPole_DQN", "CartPole_PG"])
     assert found.notes == [
-        "CartPole_DQN: 1 of 3 runs have not finished; they count with what they have",
+        "CartPole_DQN: 1 of 3 runs have not finished; their scores so far count",
         "CartPole_DQN: 1 of 3 runs have no score yet and do not count",
     ]
 

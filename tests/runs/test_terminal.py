@@ -76,7 +76,7 @@ def test_a_run_without_an_end_says_so_and_stops_by_the_keyboard(preset):
         shown.watch(60)
         assert shown.return_code == 130
         end = "\n".join(shown.lines())
-        said = re.search(r"go on with it: (\S+) --resume", end)
+        said = re.search(r"continue with: (\S+) --resume", end)
         assert said and shutil.which(said[1]), shown.lines()
         assert re.search(r"^trained \d.* updates in 0:", end, re.MULTILINE) and "play it back: " in end
         assert "episode  steps" not in end and shown.lines()[-1].endswith("coach: stopped")

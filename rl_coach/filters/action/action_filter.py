@@ -13,10 +13,10 @@ from rl_coach.utils import CoachError
 
 
 class ActionFilter(Filter):
-    """Turns actions of one space, the input action space, into actions of another, the output action space.
+    """Turns actions of the input action space (the agent's) into actions of the output action space (the environment's,
+    or the next filter's).
 
-    :param input_action_space: the space of the actions that come in; known once
-        ``get_unfiltered_action_space`` was called
+    :param input_action_space: the agent's action space; None until ``get_unfiltered_action_space`` is called
     """
 
     def __init__(self, input_action_space: ActionSpace | None = None):
@@ -25,32 +25,32 @@ class ActionFilter(Filter):
         self.output_action_space: ActionSpace | None = None
 
     def get_unfiltered_action_space(self, output_action_space: ActionSpace) -> ActionSpace:
-        """The space of the filter's inputs, for the space of its outputs."""
+        """The input action space that belongs to an output action space. Stores both."""
         self.output_action_space = output_action_space
         self.input_action_space = output_action_space
         return output_action_space
 
     def validate_output_action_space(self, output_action_space: ActionSpace) -> None:
-        """Make sure that the filter can lead to a space.
+        """Check that the filter can produce actions of a space.
 
         :raises CoachError: it cannot
         """
 
     def validate_output_action(self, action: ActionType) -> None:
-        """Make sure that an action is one of the output space.
+        """Check that an action belongs to the output action space.
 
-        :raises CoachError: it is not
+        :raises CoachError: it does not
         """
         space = self.output_action_space
         if space is not None and not space.val_matches_space_definition(action):
             raise CoachError(f"{type(self).__name__}: the action {action} does not belong to {space}")
 
     def filter(self, action: ActionType) -> Any:
-        """The output space's action for one of the input space."""
+        """The action of the output space that an action of the input space stands for."""
         raise NotImplementedError(f"{type(self).__name__} does not filter")
 
     def reverse_filter(self, action: ActionType) -> Any:
-        """The input space's action that leads to one of the output space."""
+        """The action of the input space that results in a given action of the output space."""
         raise NotImplementedError(f"{type(self).__name__} cannot be reversed")
 
     def _require(self, space: ActionSpace, wanted: type[ActionSpace]) -> None:

@@ -13,10 +13,10 @@ from rl_coach.spaces import ActionSpace, AttentionActionSpace, DiscreteActionSpa
 
 
 class AttentionDiscretization(PartialDiscreteActionSpaceMap):
-    """The agent chooses a cell of a grid that divides the space; the environment gets its lowest and its highest
-    corner. The last dimension counts fastest.
+    """The agent chooses a cell of a grid that divides the space; the environment gets the cell's lowest and highest
+    corner. Cells are numbered with the last dimension changing fastest.
 
-    :param num_bins_per_dimension: number of cells along each dimension, or along every one of them
+    :param num_bins_per_dimension: number of cells along each dimension; a single number applies to all dimensions
     :param force_int_bins: drop the fractions of the corners' coordinates
     """
 

@@ -15,9 +15,10 @@ MOST_ACTIONS = 10_000_000
 
 
 class BoxDiscretization(PartialDiscreteActionSpaceMap):
-    """The agent chooses a point of a grid that spans the box, its corners included; the last dimension counts fastest.
+    """The agent chooses a point of a grid that spans the box, its corners included. Points are numbered with the last
+    dimension changing fastest.
 
-    :param num_bins_per_dimension: number of points of the grid in each dimension, or in every one of them
+    :param num_bins_per_dimension: number of grid points in each dimension; a single number applies to all dimensions
     :param force_int_bins: drop the fractions of the points' coordinates (0, 2.5, 5 becomes 0, 2, 5)
     :ivar target_actions: the points, a list of lists of numbers
     """
@@ -46,7 +47,7 @@ class BoxDiscretization(PartialDiscreteActionSpaceMap):
         return super().get_unfiltered_action_space(output_action_space)
 
     def filter(self, action: Any) -> list[float]:
-        """The coordinates of a point, a list of its own."""
+        """A new list with the coordinates of a grid point."""
         return list(super().filter(action))
 
 
@@ -56,7 +57,7 @@ def bins_of_each_dimension(num_bins: Union[int, Sequence[int]], space: ActionSpa
     :raises CoachError: there are more or fewer numbers than dimensions, or one is below 1
     """
     if len(space.shape) != 1:
-        raise CoachError(f"only actions that are vectors can be discretized, not those of {space}")
+        raise CoachError(f"only spaces of vectors can be discretized, not {space}")
     size = int(space.shape[0])
     counts = [num_bins] * size if isinstance(num_bins, (int, np.integer)) else num_bins
     bins = [int(count) for count in counts]

@@ -1,4 +1,4 @@
-"""Allows a part of a box of actions only."""
+"""Restricts actions to a part of a box."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ Bound = Union[None, int, float, np.ndarray]
 
 
 class BoxMasking(ActionFilter):
-    """The agent's actions start at 0 and end at the size of the part that is allowed; the environment gets them moved
-    into that part. (Of a box from 10 to 32 allow 20 to 25: the agent sees a box from 0 to 5, and its 1 becomes 21.)
+    """The agent's actions range from 0 to the size of the allowed part; the environment gets them moved into that
+    part. (If 20 to 25 is allowed of a box from 10 to 32, the agent sees a box from 0 to 5, and its 1 becomes 21.)
 
     :param masked_target_space_low: the lowest action allowed, a number or one for each element
     :param masked_target_space_high: the highest action allowed
@@ -30,9 +30,9 @@ class BoxMasking(ActionFilter):
         self.masked_target_space_high = masked_target_space_high
 
     def set_masking(self, masked_target_space_low: Bound, masked_target_space_high: Bound) -> None:
-        """Allow another part.
+        """Change the allowed part.
 
-        :raises CoachError: it is not within the space
+        :raises CoachError: the part is not within the space
         """
         self.masked_target_space_low = masked_target_space_low
         self.masked_target_space_high = masked_target_space_high

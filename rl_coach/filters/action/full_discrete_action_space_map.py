@@ -8,8 +8,8 @@ from rl_coach.utils import CoachError
 
 
 class FullDiscreteActionSpaceMap(PartialDiscreteActionSpaceMap):
-    """The agent chooses a number, the environment gets the action of that number: all actions of, say, a
-    ``MultiSelectActionSpace``."""
+    """The agent chooses a number, the environment gets the action of that number. All actions of the environment's
+    space get a number. The space must be countable, like ``MultiSelectActionSpace``."""
 
     def __init__(self) -> None:
         super().__init__()

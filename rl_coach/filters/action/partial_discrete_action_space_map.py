@@ -16,7 +16,7 @@ class PartialDiscreteActionSpaceMap(ActionFilter):
     """The agent chooses a number, the environment gets the action of that number.
 
     :param target_actions: the actions in the order of their numbers
-    :param descriptions: a name for each, for people
+    :param descriptions: a readable name for each action
     """
 
     episode_attributes = ()

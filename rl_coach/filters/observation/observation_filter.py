@@ -33,7 +33,7 @@ class ObservationFilter(Filter):
         super().__init__(name)
 
     def filter(self, observation: Any, update_internal_state: bool = True) -> Any:
-        """Changed copy of a single observation; the one given stays as it is."""
+        """Changed copy of a single observation; the given observation is not changed."""
         raise NotImplementedError(f"{type(self).__name__} does not filter")
 
     def filter_batch(self, observations: Any, update_internal_state: bool = True) -> Any:
@@ -43,14 +43,14 @@ class ObservationFilter(Filter):
         return np.asarray([self.filter(observation, update_internal_state) for observation in observations])
 
     def pure(self, ops: Any) -> PureFilter | None:
-        """The filter as pure functions, for a loop that is compiled as a whole; None if it has no such form.
+        """The filter as pure functions, for a loop that is compiled as a whole; None if the filter has no pure form.
 
         :param ops: array operations with the names of ``keras.ops``
         """
         return None
 
     def validate_input_observation_space(self, input_observation_space: ObservationSpace) -> None:
-        """Make sure that the filter can handle observations of a space.
+        """Check that the filter can handle observations of a space.
 
         :raises CoachError: it cannot
         """
@@ -76,7 +76,8 @@ def similar_space(
     :param low: an array of the new shape
     :param high: an array of the new shape
     :param channels_axis: the new axis of the channels, for planar maps; None keeps their axis
-    :param measurements_names: the elements' names; None keeps those of ``space`` if the number of elements is the same
+    :param measurements_names: the elements' names; None keeps the names of ``space`` if the number of elements is the
+        same
     """
     shape = np.shape(low)
     if len(shape) == 1:

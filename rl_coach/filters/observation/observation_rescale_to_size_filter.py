@@ -50,7 +50,7 @@ class RescalingFilter(ObservationFilter):
         return self._resizer
 
     def _resized_space(self, space: ObservationSpace, low: Any, high: Any) -> ObservationSpace:
-        """The space of resized images, its bounds those of all pixels together."""
+        """The space of resized images. All its pixels have the same bounds: the lowest and the highest of ``space``."""
         shape = [int(length) for length in space.shape]
         if isinstance(space, PlanarMapsObservationSpace):
             self._channels_axis = space.channels_axis % 3 - 3

@@ -16,8 +16,8 @@ LUMA_WEIGHTS = np.array([0.299, 0.587, 0.114], dtype=np.float32)
 class ObservationRGBToYFilter(ObservationFilter):
     """Keeps the brightness of an RGB image: [H, W, 3] becomes [H, W].
 
-    Bytes stay bytes, rounded; anything else becomes float32. An image [H, W] is grey already and stays as it is: ALE's
-    vector environment gives such.
+    Bytes are rounded and remain bytes; other types become float32. An image [H, W], as ALE's vector environment gives
+    it, is grey already and does not change.
     """
 
     episode_attributes = ()

@@ -107,7 +107,7 @@ class ObservationStackingFilter(ObservationFilter):
         return np.asarray(stacked).ravel() if self._flattens else stacked
 
     def filter_batch(self, observations: Any, update_internal_state: bool = True) -> list[LazyStack | np.ndarray]:
-        """The observations one after the other, as those of one episode."""
+        """Filter observations that follow each other in one episode."""
         return [self.filter(observation, update_internal_state) for observation in observations]
 
     def get_filtered_observation_space(self, input_observation_space: ObservationSpace) -> ObservationSpace:
@@ -141,15 +141,15 @@ class ObservationStackingFilter(ObservationFilter):
     def set_state(self, state: State) -> None:
         frames = state.get("stack")
         if frames is None or len(frames) not in (0, self.stack_size):
-            raise CoachError(f"the checkpoint's state is not that of an ObservationStackingFilter({self.stack_size})")
+            raise CoachError(f"the checkpoint's state does not fit an ObservationStackingFilter({self.stack_size})")
         self.stack = deque(frames, maxlen=self.stack_size)
 
 
 class StacksOfActors:
-    """The last observations of several actors, each of which has its own episode. See ``ObservationStackingFilter``.
+    """The last observations of several actors, which play different episodes. See ``ObservationStackingFilter``.
 
     :param num_actors: N
-    :param flattens: a stack is one long vector
+    :param flattens: True if a stack is one long vector
     """
 
     def __init__(self, num_actors: int, stack_size: int, stacking_axis: int, flattens: bool):

@@ -43,7 +43,7 @@ class ObservationToUInt8Filter(ObservationFilter):
         observation = np.asarray(observation)
         if observation.dtype == np.uint8 and self.input_low == 0 and self.input_high == 255:
             return observation
-        # in this order and precision, since fractions are dropped: what is whole must not come out a hair below
+        # fractions are dropped: another order or precision could put a whole number just below itself
         scaled = np.subtract(observation, self.input_low, dtype=np.result_type(observation, np.float32))
         scaled /= self.input_high - self.input_low
         scaled *= 255

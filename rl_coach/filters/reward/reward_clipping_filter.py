@@ -12,10 +12,10 @@ from rl_coach.utils import CoachError
 
 
 class RewardClippingFilter(RewardFilter):
-    """Moves rewards outside the bounds onto them.
+    """Replaces rewards outside the bounds with the nearest bound.
 
-    :param clipping_low: the lowest reward that passes; minus infinity lets all pass
-    :param clipping_high: the highest reward that passes
+    :param clipping_low: the lowest reward; minus infinity sets no limit
+    :param clipping_high: the highest reward; infinity sets no limit
     """
 
     episode_attributes = ()

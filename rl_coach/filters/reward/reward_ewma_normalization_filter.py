@@ -14,7 +14,7 @@ from rl_coach.utils import CoachError
 class RewardEwmaNormalizationFilter(RewardFilter):
     """Subtracts the exponentially weighted moving average of the rewards, which starts at the first of them.
 
-    A reward counts before it is normalised itself; an array of rewards counts once, with its mean.
+    The average is updated with a reward before the subtraction; an array of rewards counts once, with its mean.
 
     :param alpha: the weight of the newest reward; 0 keeps the first reward forever, 1 uses only the newest
     """

@@ -19,13 +19,13 @@ class RewardFilter(Filter):
         raise NotImplementedError(f"{type(self).__name__} does not filter")
 
     def pure(self, ops: Any) -> Callable[[Any], Any] | None:
-        """The filter as a pure function of rewards [B], for a loop that is compiled as a whole; None if it has no such
-        form.
+        """The filter as a pure function of rewards [B], for a loop that is compiled as a whole; None if the filter has
+        no pure form.
 
         :param ops: array operations with the names of ``keras.ops``
         """
         return None
 
     def get_filtered_reward_space(self, input_reward_space: RewardSpace) -> RewardSpace:
-        """The space of the changed rewards; its success threshold stays that of unchanged ones."""
+        """The space of the changed rewards; its success threshold still refers to unchanged rewards."""
         return input_reward_space

@@ -15,10 +15,10 @@ from rl_coach.utilities.shared_running_stats import NumpySharedRunningStats
 class RewardNormalizationFilter(RewardFilter):
     """Subtracts the running mean of the rewards and divides by their running standard deviation.
 
-    A reward counts before it is normalised itself.
+    The statistics are updated with a reward before it is normalised.
 
-    :param clip_min: the lowest reward that comes out, in standard deviations
-    :param clip_max: the highest reward that comes out
+    :param clip_min: the lowest normalised reward, in standard deviations
+    :param clip_max: the highest normalised reward
     """
 
     episode_attributes = ()

@@ -14,7 +14,7 @@ from rl_coach.utils import CoachError
 class RewardRescaleFilter(RewardFilter):
     """Multiplies each reward by a factor.
 
-    :param rescale_factor: 1 changes nothing; 0 is refused, nothing could be learned
+    :param rescale_factor: 1 changes nothing; 0 is refused, because nothing could be learned
     """
 
     episode_attributes = ()

@@ -39,13 +39,13 @@ class _Returns:
 
 
 class RewardReturnScalingFilter(RewardFilter):
-    """Divides rewards by the deviation of discounted returns, and at least by so much that no return is too large.
+    """Divides rewards by the deviation of discounted returns, or by more, so that no return exceeds ``largest_return``.
 
-    G = discount G + r runs through each episode from 0 on. A reward is divided by max(sqrt(var(G) + 1e-8),
-    max |G| / largest_return); the variance and the largest |G| are those so far, with the reward's own G (Lee et al.
-    2025, section 4). An array of rewards is no episode: it is divided, and its numbers do not count.
+    The running return G = discount G + r starts at 0 in each episode. A reward is divided by max(sqrt(var(G) + 1e-8),
+    max |G| / largest_return), over all G so far, the reward's own included (Lee et al. 2025, section 4). An array of
+    rewards is not an episode: its numbers are divided, but do not change the statistics.
 
-    :param discount: of the returns; 0 scales by single rewards
+    :param discount: discount of the returns; 0 scales by single rewards
     :param largest_return: the largest |G| that the scaled rewards may have, which is the end of the critic's support
     """
 

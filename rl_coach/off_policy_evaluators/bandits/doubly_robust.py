@@ -1,4 +1,4 @@
-"""Estimates that treat each recorded step by itself."""
+"""Estimates that treat each recorded step separately."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class DoublyRobust:
 
     @staticmethod
     def evaluate(ope_shared_stats: Any) -> tuple[float, float, float]:
-        """The target policy's mean reward of a step: by inverse propensity, by the model of rewards, and by both.
+        """The target policy's mean reward of a step: by inverse propensity, by the model of rewards, by both.
 
         :param ope_shared_stats: an ``OpeSharedStats``
         """

@@ -16,7 +16,7 @@ class WeightedImportanceSampling:
     def evaluate(evaluation_dataset_as_episodes: Sequence[Episode], discount_factor: float | None = None) -> float:
         """The value of the target policy, from episodes that an ``OpeManager`` has evaluated.
 
-        :param discount_factor: of the returns; None takes that of the episodes
+        :param discount_factor: discount of the returns; None uses the discount of the first episode
         """
         discount = evaluation_dataset_as_episodes[0].discount if discount_factor is None else discount_factor
         columns = recorded(evaluation_dataset_as_episodes, discount)

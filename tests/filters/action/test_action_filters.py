@@ -86,7 +86,7 @@ class TestBoxDiscretization:
             ([2], BoxActionSpace(2, 0, 1), r"\[2\] does not fit the 2 dimensions"),
             (0, BoxActionSpace(1, 0, 1), "at least one bin"),
             (10, BoxActionSpace(9, 0, 1), "1000000000 actions .* choose fewer bins"),
-            (2, BoxActionSpace((2, 2), 0, 1), "only actions that are vectors"),
+            (2, BoxActionSpace((2, 2), 0, 1), "only spaces of vectors"),
         ],
     )
     def test_mistakes(self, bins, space, message):

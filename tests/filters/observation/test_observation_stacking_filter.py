@@ -96,9 +96,9 @@ def test_an_episode_in_between_leaves_the_stack_as_it_was():
 def test_a_state_of_another_stack_is_refused():
     stacking = ObservationStackingFilter(2)
     fed(stacking, 1)
-    with pytest.raises(CoachError, match=r"not that of an ObservationStackingFilter\(3\)"):
+    with pytest.raises(CoachError, match=r"does not fit an ObservationStackingFilter\(3\)"):
         ObservationStackingFilter(3).set_state(stacking.get_state())
-    with pytest.raises(CoachError, match="not that of"):
+    with pytest.raises(CoachError, match="does not fit"):
         stacking.set_state({})
 
 
