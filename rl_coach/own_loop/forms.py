@@ -192,6 +192,29 @@ class Actions:
         flat = np.concatenate(columns)
         return int(flat[0]) if self.space.shape == () else flat
 
+    def constant(self, given: Any, where: str) -> Any:
+        """The action of given values: by name, or one for the only action; 0, or the nearest to it, without a value.
+
+        :raises CoachError: there is no action of a name, or a value is not one of it
+        """
+        named = given if isinstance(given, Mapping) else {} if given is None else dict.fromkeys(self.parts, given)
+        if SINGLE in self.parts and len(named) == 1:
+            named = {SINGLE: next(iter(named.values()))}
+        if unknown := [name for name in named if name not in self.parts]:
+            raise CoachError(f"the spec's '{where}' has no {shown(unknown[0])}; there is {', '.join(self.parts)}")
+        found = {}
+        for name, part in self.parts.items():
+            low, high = part.lows.reshape(part.shape), part.highs.reshape(part.shape)
+            try:
+                values = np.broadcast_to(np.asarray(named.get(name, np.clip(0.0, low, high)), np.float64), part.shape)
+            except (TypeError, ValueError):
+                raise CoachError(f"the spec's '{where}' {shown(named[name])} has not the shape {part.shape}") from None
+            if not np.all((values >= low) & (values <= high)):
+                raise CoachError(f"the spec's '{where}' {shown(named[name])} is not an action of the space")
+            kind = {"float": float, "int": int, "bool": bool}[part.kind]
+            found[name] = values.astype(kind) if part.shape else kind(values)
+        return found.get(SINGLE, found)
+
     def as_data(self) -> dict[str, Any]:
         """The parts as JSON."""
         return {

@@ -32,7 +32,7 @@ from rl_coach.base_parameters import AgentParameters
 from rl_coach.core_types import ActionInfo, EnvironmentEpisodes, EnvironmentSteps, EnvResponse
 from rl_coach.own_loop.agent import Agent as OwnLoopAgent
 from rl_coach.own_loop.forms import SINGLE
-from rl_coach.own_loop.played import TRUNCATED, gymnasium_environment
+from rl_coach.own_loop.played import TRUNCATED, PlayedEnvironment, gymnasium_environment
 from rl_coach.own_loop.rlgraph_components import (
     LAYERS,
     REPLAY,
@@ -71,7 +71,7 @@ from rl_coach.own_loop.spec_agent import (
     refuse_internals,
     without_meaning,
 )
-from rl_coach.own_loop.spec_fields import Fields, read_data, shown
+from rl_coach.own_loop.spec_fields import Fields, plain, read_data, shown
 from rl_coach.own_loop.spec_parts import (
     SEPARATE,
     Definition,
@@ -98,7 +98,7 @@ from rl_coach.own_loop.spec_table import (
     unused,
     whole,
 )
-from rl_coach.own_loop.worker import SingleThreadedWorker, gymnasium_arguments
+from rl_coach.own_loop.worker import ENVIRONMENTS, SingleThreadedWorker, gymnasium_arguments
 from rl_coach.schedules import ConstantSchedule, LinearSchedule
 from rl_coach.utils import CoachError
 
@@ -368,6 +368,10 @@ def _complete_actor_critic(definition: Definition, fields: Fields) -> None:
         definition.set("algorithm.apply_gradients_every_x_episodes", 1)
 
 
+def _environment_spec(value: Any, where: str) -> None:
+    Fields(value, where)  # SingleIMPALAAgent reads it when it plays
+
+
 def _weigh_head(number_of_head: int) -> Any:
     def put(definition: Definition, weight: float) -> None:
         definition.parameters.network_wrappers["main"].heads_parameters[number_of_head].loss_weight = weight
@@ -382,7 +386,8 @@ IMPALA = [
     Row("weight_baseline", _weigh_head(0), number(0, 1e6)),
     Row("weight_pg", _weigh_head(1), number(0, 1e6)),
     *unused("network_spec says the layers", "large")("architecture"),
-    *unused("your loop has the environments: num_envs")("environment_spec", "num_workers", "visualize"),
+    Row("environment_spec", (), _environment_spec),
+    *unused("your loop has the environments: num_envs")("num_workers", "visualize"),
     *unused("segments go into the update without a queue")("fifo_queue_spec", "dynamic_batching", "batch_apply"),
     *unused("add them to the states")("feed_previous_action_through_nn", "feed_previous_reward_through_nn"),
     *unused("impala learns once its segments are played")("update_spec.update_mode", "update_spec.update_interval"),
@@ -621,7 +626,15 @@ __getattr__ = without_meaning(
         ),
         **dict.fromkeys(("parse_execution_spec", "parse_observe_spec", "parse_update_spec"), _SPECS),
         **dict.fromkeys(("FIFOQueue", "StagingArea", "EnvironmentStepper"), "IMPALAAgent keeps its segments itself"),
-        **dict.fromkeys(("RayExecutor", "RayWorker"), "coach -dc --orchestrator ray runs presets there"),
+        **dict.fromkeys(
+            ("RayExecutor", "RayWorker", "ApexExecutor", "SyncBatchExecutor"),
+            "coach -dc --orchestrator ray runs presets there",
+        ),
+        **dict.fromkeys(
+            ("MLAgentsEnv", "DeepmindLabEnv", "ViZDoomEnv"),
+            "give agent and worker an environment with state_space, action_space, reset and step",
+        ),
+        "DADSWorker": "Coach has no DADS",
         "get_backend": "the framework is the one that the process runs, or the argument framework",
         "ActionAdapter": "a policy has the head of its action space",
     },
@@ -675,7 +688,7 @@ class RLgraphAgent(SpecAgent):
         wanted = [extra_returns] if isinstance(extra_returns, str) else list(extra_returns or ())
         if unknown := [one for one in wanted if one not in _EXTRAS]:
             raise CoachError(f"extra_returns may be {', '.join(map(repr, _EXTRAS))}, not {shown(unknown[0])}")
-        rows = self._rows(states)
+        rows = self.rows_of(states)
         self.graph_manager.enter_phase()
         chosen = [
             self._query(index % len(self.env_names), one, use_exploration, apply_preprocessing)
@@ -695,7 +708,7 @@ class RLgraphAgent(SpecAgent):
             self._core.parallel.enter(index)
         return list(self._core.episode.buffer.transitions)
 
-    def _rows(self, states: Any) -> list[Any] | None:
+    def rows_of(self, states: Any) -> list[Any] | None:
         """The states of a batch; None for a single state."""
         space = self.spec.space
         parts = getattr(space, "spaces", None)
@@ -757,7 +770,7 @@ class RLgraphAgent(SpecAgent):
         """States after ``preprocessing_spec``, each as the first of an episode. ``observe`` takes them, too."""
         if not self.preprocessing_required:
             return states
-        environment, rows = self._environments[0], self._rows(states)
+        environment, rows = self._environments[0], self.rows_of(states)
         found = [self._filter_alone(environment.read(one, {})) for one in ([states] if rows is None else rows)]
         names = list(getattr(self.spec.space, "spaces", None) or ())
         if names:
@@ -794,7 +807,7 @@ class RLgraphAgent(SpecAgent):
         :raises CoachError: a state or an action has another form
         """
         refuse_internals(internals)
-        rows = self._rows(preprocessed_states)
+        rows = self.rows_of(preprocessed_states)
         if rows is None:
             self._observe(self._index(env_id), preprocessed_states, actions, rewards, next_states, terminals)
             return
@@ -1014,7 +1027,42 @@ class IMPALAAgent(RLgraphAgent):
         return super().get_action(states, internal_states, use_exploration, True, extra_returns)
 
 
-SingleIMPALAAgent = RLgraphAgent.thin("SingleIMPALAAgent", "single_impala", "IMPALA in one process.")
+class SingleIMPALAAgent(RLgraphAgent):
+    """IMPALA in one process. Without steps of yours, ``update`` plays in the environment of ``environment_spec``."""
+
+    kind = "single_impala"
+    _played: PlayedEnvironment | None = None
+
+    def update(self, batch: Mapping[str, Any] | None = None) -> Any:
+        """Learn. See ``Agent.update``.
+
+        :return: if it plays itself: the number of updates, the loss, the loss of each row (none), and the ``rewards``
+            and ``terminals`` of the steps that were played
+        """
+        given = self.spec.document.get("environment_spec")
+        if given is None or batch is not None or (self._played is None and self.total_steps):
+            return super().update(batch)
+        if self._played is None:
+            left_out(Fields(given, "environment_spec"), "visualize", "an agent that plays itself shows nothing")
+            environment = OpenAIGymEnv.from_spec({**given, "visualize": False})
+            self._played = PlayedEnvironment(environment)
+            self._state = self._played.reset(self.environment_seed)
+        steps, loss, before = [], 0.0, self.total_updates
+        while self.total_updates == before:
+            steps.append(self._play_step(self._played))
+            loss = super().update()
+        rewards, terminals = zip(*steps)
+        records = {"rewards": np.asarray(rewards, np.float32), "terminals": np.asarray(terminals)}
+        return self.total_updates, loss, np.zeros(0, np.float32), records
+
+    def _play_step(self, played: PlayedEnvironment) -> tuple[float, bool]:
+        """Play a step. :return: its reward, and True if the episode has ended"""
+        state, reward, terminated, truncated = played.step(self.act(self._state))
+        OwnLoopAgent.observe(self, reward, terminated, truncated, state)
+        self._state = played.reset() if terminated or truncated else state
+        return reward, terminated or truncated
+
+
 RandomAgent = RLgraphAgent.thin("RandomAgent", "random", "Random actions.")
 
 
@@ -1032,11 +1080,13 @@ class OpenAIGymEnv:
     def from_spec(cls, spec: Any = None, **additions: Any) -> OpenAIGymEnv:
         """The environment of ``{"type": "openai", "gym_env": "CartPole-v1"}``.
 
-        :param spec: such a dict; or the type alone, where ``additions`` say the rest
+        :param spec: such a dict; or the id; or the type alone, where ``additions`` say the rest
         :param additions: entries that replace entries of ``spec``
         :raises CoachError: it is wrong, or says what has no meaning here; in one line
         """
-        given = {"type": spec} if isinstance(spec, str) else spec or {}
+        if isinstance(spec, str):
+            spec = {"type": spec} if plain(spec) in map(plain, ENVIRONMENTS) or additions else {"gym_env": spec}
+        given = spec or {}
         if not isinstance(given, Mapping):
             raise CoachError(f"an environment's spec is a dict with 'type' and 'gym_env', not {shown(spec)}")
         return cls(*gymnasium_arguments({**given, **additions}))
@@ -1080,10 +1130,13 @@ def config_from_path(path: Any) -> Any:
     return read_data(pathlib.Path(path))
 
 
+read_config_file = config_from_path
+
+
 __all__ = [
     "ActorCriticAgent", "AdamOptimizer", "Agent", "ApexAgent", "BoolBox", "Component", "ContainerSpace", "DQFDAgent",
     "DQNAgent", "Dict", "Environment", "Exploration", "FloatBox", "IMPALAAgent", "IntBox", "Memory", "NeuralNetwork",
     "OpenAIGymEnv", "Optimizer", "PPOAgent", "Policy", "PreprocessorStack", "PrioritizedReplay", "RandomAgent",
     "ReplayMemory", "SACAgent", "SACAgentComponent", "SingleIMPALAAgent", "SingleThreadedWorker", "Space",
-    "SyncSpecification", "Synchronizable", "Tuple", "ValueFunction", "config_from_path",
+    "SyncSpecification", "Synchronizable", "Tuple", "ValueFunction", "config_from_path", "read_config_file",
 ]  # fmt: skip

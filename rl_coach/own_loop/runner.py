@@ -51,6 +51,11 @@ class Runner:
         """``timestep``."""
         return self.timestep
 
+    @property
+    def episode_lengths(self) -> list[int]:
+        """``episode_timesteps``."""
+        return self.episode_timesteps
+
     def run(
         self,
         num_episodes: int | None = None,
@@ -77,7 +82,7 @@ class Runner:
         num_timesteps = timesteps if num_timesteps is None else num_timesteps
         if num_episodes is None and num_timesteps is None and episode_finished is None:
             raise CoachError("Runner.run needs num_episodes, num_timesteps, or an episode_finished that ends it")
-        callback = None if episode_finished is None else _with_worker(episode_finished)
+        worker = (0,) if episode_finished is not None and takes(episode_finished, self, 0) else ()
         self.start_time = time.time()
         until_episode = None if num_episodes is None else self.episode + num_episodes
         until_timestep = None if num_timesteps is None else self.timestep + num_timesteps
@@ -85,7 +90,7 @@ class Runner:
             until_timestep is None or self.timestep < until_timestep
         ):
             self._play(max_episode_timesteps, deterministic)
-            if callback is not None and callback(self, 0) is False:
+            if episode_finished is not None and episode_finished(self, *worker) is False:
                 break
 
     def _play(self, limit: int | None, deterministic: bool) -> None:
@@ -113,10 +118,13 @@ class Runner:
         self.environment.close()
 
 
-def _with_worker(callback: Callable[..., Any]) -> Callable[[Runner, int], Any]:
-    """A callback of either version of TensorForce, called with the number of the worker too."""
+SingleRunner = Runner
+
+
+def takes(callback: Callable[..., Any], *arguments: Any, **named: Any) -> bool:
+    """True if a function says that it takes these arguments."""
     try:
-        inspect.signature(callback).bind(None, None)
-    except (TypeError, ValueError):  # it takes one, or is a builtin that does not say what it takes
-        return lambda runner, worker: callback(runner)
-    return callback
+        inspect.signature(callback).bind(*arguments, **named)
+    except (TypeError, ValueError):  # it does not, or is a builtin that does not say what it takes
+        return False
+    return True

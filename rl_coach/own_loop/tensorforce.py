@@ -7,6 +7,7 @@ A loop that was written for TensorForce runs with its imports changed::
 
 from __future__ import annotations
 
+import logging
 import math
 import pathlib
 from typing import Any, ClassVar, Iterable, Mapping
@@ -26,13 +27,13 @@ from rl_coach.agents.rules.advantages import PolicyGradientRescaler
 from rl_coach.agents.trpo_agent import TRPOAgentParameters
 from rl_coach.architectures.layers import BatchnormActivationDropout, Dense, Layer
 from rl_coach.base_parameters import AgentParameters
-from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps
+from rl_coach.core_types import ActionInfo, EnvironmentEpisodes, EnvironmentSteps
 from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
 from rl_coach.exploration_policies.e_greedy import EGreedyParameters
 from rl_coach.exploration_policies.ou_process import OUProcessParameters
 from rl_coach.own_loop.forms import SINGLE, Part, Parts, part_of_space
 from rl_coach.own_loop.played import gymnasium_environment
-from rl_coach.own_loop.runner import Runner
+from rl_coach.own_loop.runner import Runner, SingleRunner
 from rl_coach.own_loop.spec_agent import Algorithm, Family, General, SpecAgent, made_of, without_meaning
 from rl_coach.own_loop.spec_fields import Fields, shape_of, shown
 from rl_coach.own_loop.spec_parts import (
@@ -64,6 +65,8 @@ from rl_coach.own_loop.spec_table import (
 )
 from rl_coach.schedules import ConstantSchedule, HalvingSchedule, Schedule
 from rl_coach.utils import CoachError
+
+logger = logging.getLogger("rl_coach")
 
 _KINDS = ("float", "int", "bool")
 _REPLAY: dict[str, bool | None] = {"replay": False, "naive_prioritized_replay": True, "prioritized_replay": True}
@@ -121,6 +124,10 @@ def _actions(given: Any) -> Parts:
 _WITHOUT_EFFECT = ("scope", "device", "batching_capacity", "batched_observe", "log_level", "name", "summary_labels")
 
 
+def _nothing(value: Any, where: str) -> None:
+    """Read a key that changes no setting."""
+
+
 def _saves(value: Any, where: str) -> None:
     if isinstance(value, Mapping) and value.get("directory") is None:
         return
@@ -137,7 +144,7 @@ COMMON = [
         "reward_preprocessing|reward_preprocessing_spec",
         lambda definition, given: definition.preprocess_rewards(given, "reward_preprocessing"), anything,
     ),
-    *[Row(name, (), lambda value, where: None) for name in _WITHOUT_EFFECT],
+    *[Row(name, (), _nothing) for name in _WITHOUT_EFFECT],
     *[Row(name, (), _saves) for name in ("saver|saver_spec", "summarizer|summary_spec|summarizer_spec")],
     Row("execution.type", (), only("agents run in one process here", "single")),
     *refused("agents run in one process here")(
@@ -164,8 +171,30 @@ def _update_mode(fields: Fields, default_unit: str) -> tuple[str, int | None, in
         return default_unit, size, every
     if size is not None or every is not None:
         raise CoachError("the spec's 'update_mode' says what 'batch_size' and 'update_frequency' say: give one of them")
-    unit = mode.choice("unit", ("timesteps", "episodes")) or default_unit
-    return unit, mode.whole("batch_size", high=10**7), mode.whole("frequency")
+    unit = mode.choice("unit", ("timesteps", "episodes", "sequences")) or default_unit
+    size, every, length = mode.whole("batch_size", high=10**7), mode.whole("frequency"), mode.whole("length", high=1000)
+    if unit != "sequences":
+        return unit, size, every
+    logger.warning("the spec's 'update_mode' counts the timesteps of its sequences here")
+    length = length or 8  # TensorForce's own
+    return "timesteps", size and size * length, every and every * length
+
+
+def _phases(fields: Fields, default_unit: str = "timesteps") -> tuple[str, int | None]:
+    """The unit and the size of the batches of an agent that learns from what it has just played."""
+    unit, size, every = _update_mode(fields, default_unit)
+    if every not in (None, size):
+        logger.warning("the spec's 'update_mode': each batch is learned from once, so its frequency is batch_size here")
+    return unit, size
+
+
+def _play_phases(definition: Definition, fields: Fields) -> tuple[str, int | None]:
+    """See ``_phases``; what is played between two updates is a batch."""
+    unit, size = _phases(fields)
+    if size is not None:
+        step = EnvironmentSteps if unit == "timesteps" else EnvironmentEpisodes
+        definition.set("algorithm.num_consecutive_playing_steps", step(size))
+    return unit, size
 
 
 # agents that learn values
@@ -264,10 +293,11 @@ def _epsilon(kind: str, fields: Fields) -> Schedule:
 
 def _complete_n_step(definition: Definition, fields: Fields) -> None:
     _network(definition, fields)
-    unit, batch, every = _update_mode(fields, "timesteps")
-    if unit != "timesteps" or every not in (None, batch):
-        raise CoachError("the spec's 'update_mode': dqn_nstep_agent learns each batch_size timesteps once, in order")
-    definition.set("algorithm.num_steps_between_gradient_updates", batch)
+    unit, batch = _phases(fields)
+    if unit == "episodes":
+        definition.set("algorithm.apply_gradients_every_x_episodes", batch)
+    else:
+        definition.set("algorithm.num_steps_between_gradient_updates", batch)
     _latest(definition, fields)
     set_optimizer(definition, fields.fields("optimizer"), ["main"])
     _huber(definition, fields)
@@ -378,15 +408,10 @@ PPO = [
 def _complete_ppo(definition: Definition, fields: Fields) -> None:
     stack = _network(definition, fields)
     _latest(definition, fields)
-    unit, batch, every = _update_mode(fields, "timesteps")
-    if every not in (None, batch):
-        raise CoachError(f"the spec's 'update_mode.frequency' is its batch_size for ppo_agent, not {every}")
+    unit, batch = _play_phases(definition, fields)
     fraction = fields.number("subsampling_fraction", 1e-6, 1)
-    if batch is not None:
-        step = EnvironmentSteps if unit == "timesteps" else EnvironmentEpisodes
-        definition.set("algorithm.num_consecutive_playing_steps", step(batch))
-        if fraction is not None and unit == "timesteps":
-            definition.set("network_wrappers['main'].batch_size", max(1, round(batch * fraction)))
+    if batch is not None and fraction is not None and unit == "timesteps":
+        definition.set("network_wrappers['main'].batch_size", max(1, round(batch * fraction)))
     count = fields.whole("optimization_steps", high=10**5)
     if count is not None:
         definition.set("algorithm.optimization_epochs", max(1, round(count * (fraction or 1.0))))
@@ -402,11 +427,9 @@ def _vpg_parameters(fields: Fields) -> AgentParameters:
 def _complete_vpg(definition: Definition, fields: Fields) -> None:
     stack = _network(definition, fields)
     _latest(definition, fields)
-    unit, batch, every = _update_mode(fields, "episodes" if fields.get("update_mode") else "timesteps")
+    unit, batch = _phases(fields, "episodes" if fields.get("update_mode") else "timesteps")
     has_baseline = fields.get("baseline_mode") is not None
     if unit == "episodes":
-        if every not in (None, batch):
-            raise CoachError("the spec's 'update_mode': vpg_agent learns from each batch_size episodes once")
         definition.set("algorithm.apply_gradients_every_x_episodes", batch)
     elif has_baseline:
         definition.set("algorithm.num_steps_between_gradient_updates", batch)
@@ -441,12 +464,7 @@ def _complete_trpo(definition: Definition, fields: Fields) -> None:
     stack = _network(definition, fields, "actor")
     put_stack(definition, "critic", stack)
     _latest(definition, fields)
-    unit, batch, every = _update_mode(fields, "timesteps")
-    if every not in (None, batch):
-        raise CoachError(f"the spec's 'update_mode.frequency' is its batch_size for trpo_agent, not {every}")
-    if batch is not None:
-        step = EnvironmentSteps if unit == "timesteps" else EnvironmentEpisodes
-        definition.set("algorithm.num_consecutive_playing_steps", step(batch))
+    _play_phases(definition, fields)
     _baseline(definition, fields, stack)
 
 
@@ -486,6 +504,9 @@ FAMILY = Family(
         "vpg_agent": Algorithm(_vpg_parameters, POLICY, _complete_vpg),
         "trpo_agent": Algorithm(made_of(TRPOAgentParameters), TRPO, _complete_trpo),
         "random_agent": Algorithm(made_of(PolicyGradientsAgentParameters), COMMON, _complete_random),
+        "constant_agent": Algorithm(
+            made_of(PolicyGradientsAgentParameters), [*COMMON, Row("action_values", (), _nothing)], _complete_random
+        ),
     },
     ("states", "states_spec"),
     ("actions", "actions_spec"),
@@ -502,6 +523,7 @@ FAMILY = Family(
 _MODEL = "tensorforce-model"
 _RULES = "the update is a rule of rl_coach/agents/rules; agent.get_td_loss gives losses"
 _MADE = "an agent has its networks when it is made"
+_LISTS = "a network is a list of layers, or paths of layers"
 _OF_MODEL = {
     **dict.fromkeys(("initialize", "setup", "create_output_operations"), _MADE),
     **dict.fromkeys(
@@ -516,7 +538,16 @@ _OF_MODEL = {
 }  # fmt: skip
 __getattr__ = without_meaning(
     "TensorForce",
-    {"Model": "the agent has its methods, and parameters its settings", "Configuration": "write a dict"},
+    {
+        "Model": "the agent has its methods, and parameters its settings",
+        "Configuration": "write a dict",
+        "Network": _LISTS,
+        "LayerBasedNetwork": _LISTS,
+        "LayeredNetwork": _LISTS,
+        "layered_network_builder": _LISTS,
+        "ThreadedRunner": "an agent with num_envs=N acts in N environments, and coach -n N trains in N processes",
+        "DistributedRunner": "coach -dc trains in many processes",
+    },
     __name__,
 )
 
@@ -532,7 +563,7 @@ class _Model:
         self.reset, self.observe = agent.reset, agent.observe
         self._agent = agent
 
-    def get_variables(self, include_non_trainable: bool = False) -> list[np.ndarray]:
+    def get_variables(self, include_submodules: bool = False, include_nontrainable: bool = False) -> list[np.ndarray]:
         """All weights."""
         return [array for arrays in self._agent.get_weights().values() for array in arrays]
 
@@ -684,6 +715,31 @@ TRPOAgent = BatchAgent.thin("TRPOAgent", "trpo_agent", "TRPO.")
 RandomAgent = TensorForceAgent.thin("RandomAgent", "random_agent", "Random actions.")
 
 
+class ConstantAgent(TensorForceAgent):
+    """The same action always: ``action_values``, by the actions' names; an action without a value is 0."""
+
+    kind = "constant_agent"
+
+    def _begin(self, *arguments: Any) -> Any:
+        given = self.spec.document.get("action_values")
+        self.constant = self.spec.actions.constant(given, "action_values")
+        return super()._begin(*arguments)
+
+    def act(  # type: ignore[override]  # TensorForce's order
+        self, states: Any, deterministic: bool = True, independent: bool = False, env_ids: Any = None, infos: Any = None
+    ) -> Any:
+        """See ``TensorForceAgent.act``."""
+        return super().act(states, True, independent, env_ids, infos)
+
+    def _best_action(self) -> Any:
+        raw = self._environments[0].environment_action(self.spec.actions.from_user(self.constant))
+        return self._core.output_filter.reverse_filter(ActionInfo(raw)).action
+
+    def predict(self, states: Any, deterministic: bool = True, infos: Any = None) -> Any:
+        drawn = super().predict(states, deterministic, infos)
+        return [self.constant for _ in drawn] if isinstance(drawn, list) else self.constant
+
+
 class OpenAIGym:
     """A Gymnasium environment by TensorForce's methods.
 
@@ -720,6 +776,7 @@ class OpenAIGym:
 
 
 __all__ = [
-    "Agent", "BatchAgent", "DDPGAgent", "DDQNAgent", "DQFDAgent", "DQNAgent", "DQNNstepAgent", "LearningAgent",
-    "MemoryAgent", "NAFAgent", "OpenAIGym", "PPOAgent", "RandomAgent", "Runner", "TRPOAgent", "VPGAgent",
+    "Agent", "BatchAgent", "ConstantAgent", "DDPGAgent", "DDQNAgent", "DQFDAgent", "DQNAgent", "DQNNstepAgent",
+    "LearningAgent", "MemoryAgent", "NAFAgent", "OpenAIGym", "PPOAgent", "RandomAgent", "Runner", "SingleRunner",
+    "TRPOAgent", "VPGAgent",
 ]  # fmt: skip

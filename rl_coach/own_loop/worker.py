@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from dataclasses import dataclass, field
 from typing import Any, Callable, Mapping, NamedTuple
@@ -10,10 +11,16 @@ import numpy as np
 
 from rl_coach.own_loop.agent import Agent
 from rl_coach.own_loop.played import PlayedEnvironment, gymnasium_environment
+from rl_coach.own_loop.runner import takes
 from rl_coach.own_loop.spec_agent import SpecAgent
 from rl_coach.own_loop.spec_fields import Fields
+from rl_coach.own_loop.spec_parts import left_out
 from rl_coach.utils import CoachError
 
+logger = logging.getLogger("rl_coach")
+
+ENVIRONMENTS = ("openai", "openai-gym", "open-ai-gym")
+"""Types of environments of Gymnasium's."""
 _OF_THE_AGENT = (
     "update_mode", "update_interval", "steps_before_update", "batch_size", "sync_interval", "sync_tau", "sample_size",
     "num_iterations",
@@ -51,11 +58,11 @@ class SingleThreadedWorker:
     :param agent: an agent of a specification, with as many environments (``num_envs``)
     :param num_environments: number of environments, for which ``env_spec`` is a function or a dict
     :param frameskip: number of times that each action is executed, whose rewards are summed
-    :param episode_finish_callback: called after each episode with ``episode_return``, ``duration`` in seconds,
-        ``timesteps`` and ``env_num``
+    :param episode_finish_callback: called after each episode with its return, its duration in seconds, its number of
+        actions and, if it takes this, ``env_num``
     :param preprocessing_spec: none: the agent's filters do it
     :param worker_executes_preprocessing: without effect
-    :param render: False: an environment shows itself if it is made so
+    :param render: without effect: an environment shows itself if it is made so
     :param environment: older name of ``env_spec``
     :raises CoachError: for bad input
     """
@@ -79,7 +86,7 @@ class SingleThreadedWorker:
         if preprocessing_spec:
             raise CoachError("a preprocessing_spec is a filter of the agent's parameters here: give none")
         if render:
-            raise CoachError("render: make the environment with visualize=True, or render_mode='human', instead")
+            logger.warning("render is left out: make the environment with visualize=True, or render_mode='human'")
         if len(agent.env_names) != num_environments:
             raise CoachError(
                 f"the agent has {len(agent.env_names)} environments, the worker {num_environments}: give both as many "
@@ -204,9 +211,9 @@ class SingleThreadedWorker:
         episode = self._episodes[index]
         ended = _Ended(episode.total, time.perf_counter() - episode.began)
         if self.episode_finish_callback is not None:
-            self.episode_finish_callback(
-                episode_return=ended.total, duration=ended.duration, timesteps=episode.timesteps, env_num=index
-            )
+            about = (ended.total, ended.duration, episode.timesteps)
+            names = {"env_num": index} if takes(self.episode_finish_callback, *about, env_num=index) else {}
+            self.episode_finish_callback(*about, **names)
         self._episodes[index] = _Episode(self._environments[index].reset())
         return ended
 
@@ -233,12 +240,14 @@ def gymnasium_arguments(spec: Mapping[str, Any]) -> tuple[str, bool]:
     :raises CoachError: it names none, or says what has no meaning here
     """
     fields = Fields(spec, "env_spec")
-    fields.choice("type", ("openai", "openai-gym", "openai_gym"))
-    name, shows = fields.get("gym_env"), fields.flag("visualize")
+    fields.choice("type", ENVIRONMENTS)
+    name, shows = fields.get("gym_env"), fields.get("visualize")
+    for key in ("frameskip", "max_num_noops", "episodic_life", "fire_reset"):
+        left_out(fields, key, "levels of Atari have it, and a worker has frameskip")
     fields.finish()
     if not isinstance(name, str):
         raise CoachError("the spec's 'env_spec.gym_env' is the id of an environment of Gymnasium's")
-    return name, bool(shows)
+    return name, isinstance(shows, (bool, int)) and shows > 0
 
 
 def _environments_of(given: Any, count: int) -> list[Any]:
