@@ -9,7 +9,7 @@ from typing import Any, Callable, Mapping, Sequence, Union
 
 import numpy as np
 
-from rl_coach.own_loop.spec_fields import shown
+from rl_coach.utilities.spec_fields import shown
 from rl_coach.utils import CoachError
 
 logger = logging.getLogger("rl_coach")

@@ -14,14 +14,6 @@ from typing import Any, Callable, ClassVar, Mapping, Sequence
 
 import numpy as np
 
-from rl_coach.agents.actor_critic_agent import ActorCriticAgentParameters
-from rl_coach.agents.apex_agent import ApexDQNAgentParameters
-from rl_coach.agents.clipped_ppo_agent import ClippedPPOAgentParameters
-from rl_coach.agents.ddqn_agent import DDQNAgentParameters
-from rl_coach.agents.dqfd_agent import DQfDAgentParameters
-from rl_coach.agents.dqn_agent import DQNAgentParameters
-from rl_coach.agents.impala_agent import IMPALAAgentParameters
-from rl_coach.agents.policy_gradients_agent import PolicyGradientsAgentParameters
 from rl_coach.agents.rules.advantages import PolicyGradientRescaler
 from rl_coach.agents.soft_actor_critic_agent import SoftActorCriticAgentParameters
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
@@ -32,7 +24,8 @@ from rl_coach.base_parameters import AgentParameters
 from rl_coach.core_types import ActionInfo, EnvironmentEpisodes, EnvironmentSteps, EnvResponse
 from rl_coach.own_loop.agent import Agent as OwnLoopAgent
 from rl_coach.own_loop.forms import SINGLE
-from rl_coach.own_loop.played import TRUNCATED, PlayedEnvironment, gymnasium_environment
+from rl_coach.own_loop.making import algorithm_parameters
+from rl_coach.own_loop.played import TRUNCATED, Loop, gymnasium_environment
 from rl_coach.own_loop.rlgraph_components import (
     LAYERS,
     REPLAY,
@@ -67,11 +60,11 @@ from rl_coach.own_loop.spec_agent import (
     Family,
     General,
     SpecAgent,
+    act_at_random,
     made_of,
     refuse_internals,
     without_meaning,
 )
-from rl_coach.own_loop.spec_fields import Fields, plain, read_data, shown
 from rl_coach.own_loop.spec_parts import (
     SEPARATE,
     Definition,
@@ -90,16 +83,14 @@ from rl_coach.own_loop.spec_table import (
     Row,
     anything,
     first_value,
-    flag,
-    number,
     only,
     refused,
     steps,
     unused,
-    whole,
 )
 from rl_coach.own_loop.worker import ENVIRONMENTS, SingleThreadedWorker, gymnasium_arguments
 from rl_coach.schedules import ConstantSchedule, LinearSchedule
+from rl_coach.utilities.spec_fields import Fields, flag, number, plain, read_data, shown, whole
 from rl_coach.utils import CoachError
 
 logger = logging.getLogger("rl_coach")
@@ -139,16 +130,12 @@ COMMON = [
     ),
     *unused("networks here know the state of their own recurrent layers")("internal_states_space"),
     *unused("an agent here is always built", True)("auto_build"),
-    Row("name", (), lambda value, where: None),
+    Row("name", (), anything),
 ]  # fmt: skip
 
 
-def _checked_flag(value: Any, where: str) -> None:
-    flag(value, where)  # workers read it; a loop calls ``update`` itself
-
-
 UPDATES = [
-    Row("update_spec.do_updates", (), _checked_flag),
+    Row("update_spec.do_updates", (), flag),  # workers read it; a loop calls ``update`` itself
     Row("update_spec.steps_before_update", lambda definition, count: definition.wait(count), whole(0)),
 ]
 
@@ -238,8 +225,7 @@ def _complete_values(definition: Definition, fields: Fields) -> None:
     head: Any = DuelingQHeadParameters() if is_dueling else QHeadParameters()
     definition.parameters.network_wrappers["main"].heads_parameters = [head]
     _reads_interval(definition, fields)
-    keeps_its_memory = isinstance(definition.parameters, DQfDAgentParameters)  # of demonstrations
-    _memory(definition, fields, dict.fromkeys(REPLAY, None) if keeps_its_memory else REPLAY)
+    _memory(definition, fields, REPLAY)
     set_optimizer(definition, fields.fields("optimizer_spec"), ["main"])
 
 
@@ -368,10 +354,6 @@ def _complete_actor_critic(definition: Definition, fields: Fields) -> None:
         definition.set("algorithm.apply_gradients_every_x_episodes", 1)
 
 
-def _environment_spec(value: Any, where: str) -> None:
-    Fields(value, where)  # SingleIMPALAAgent reads it when it plays
-
-
 def _weigh_head(number_of_head: int) -> Any:
     def put(definition: Definition, weight: float) -> None:
         definition.parameters.network_wrappers["main"].heads_parameters[number_of_head].loss_weight = weight
@@ -386,7 +368,7 @@ IMPALA = [
     Row("weight_baseline", _weigh_head(0), number(0, 1e6)),
     Row("weight_pg", _weigh_head(1), number(0, 1e6)),
     *unused("network_spec says the layers", "large")("architecture"),
-    Row("environment_spec", (), _environment_spec),
+    Row("environment_spec", (), Fields),  # SingleIMPALAAgent reads it when it plays
     *unused("your loop has the environments: num_envs")("num_workers", "visualize"),
     *unused("segments go into the update without a queue")("fifo_queue_spec", "dynamic_batching", "batch_apply"),
     *unused("add them to the states")("feed_previous_action_through_nn", "feed_previous_reward_through_nn"),
@@ -466,16 +448,11 @@ def _complete_sac(definition: Definition, fields: Fields) -> None:
     set_optimizer(definition, fields.fields("value_function_optimizer_spec") or fields.fields("optimizer_spec"), ["q"])
 
 
-def _random_rows(definition: Definition, fields: Fields) -> None:
-    _network(definition, fields)
-    definition.act_at_random()
-
-
 def _dqn_parameters(fields: Fields) -> AgentParameters:
-    return DDQNAgentParameters() if fields.flag("double_q") is not False else DQNAgentParameters()
+    return algorithm_parameters("DQN" if fields.flag("double_q") is False else "DDQN")
 
 
-_impala = Algorithm(made_of(IMPALAAgentParameters), IMPALA, _complete_policy)
+_impala = Algorithm(made_of("IMPALA"), IMPALA, _complete_policy)
 _DOUBLE = Row("double_q", (), only("it is double", True))
 
 
@@ -483,23 +460,23 @@ FAMILY = Family(
     "RLgraph",
     {
         "dqn": Algorithm(_dqn_parameters, VALUES, _complete_values),
-        "apex": Algorithm(made_of(ApexDQNAgentParameters), [*VALUES, _DOUBLE], _complete_values),
+        "apex": Algorithm(made_of("ApexDQN"), [*VALUES, _DOUBLE], _complete_values),
         "dqfd": Algorithm(
-            made_of(DQfDAgentParameters),
+            made_of("DQfD"),
             [
                 *VALUES, _DOUBLE, *DEMONSTRATIONS,
                 *unused("batches have demonstrations by their priorities")("demo_sample_ratio"),
             ],
             _complete_dqfd,
         ),
-        "ppo": Algorithm(made_of(ClippedPPOAgentParameters), PPO, _complete_ppo),
-        "actor_critic": Algorithm(made_of(ActorCriticAgentParameters), ACTOR_CRITIC, _complete_actor_critic),
+        "ppo": Algorithm(made_of("ClippedPPO"), PPO, _complete_ppo),
+        "actor_critic": Algorithm(made_of("ActorCritic"), ACTOR_CRITIC, _complete_actor_critic),
         "sac": Algorithm(
-            made_of(SoftActorCriticAgentParameters, use_value_network=False), SAC, _complete_sac, True, True
+            lambda fields: SoftActorCriticAgentParameters(use_value_network=False), SAC, _complete_sac, True, True
         ),
         "impala": _impala,
         "single_impala": _impala,
-        "random": Algorithm(made_of(PolicyGradientsAgentParameters), COMMON, _random_rows),
+        "random": Algorithm(made_of("PolicyGradients"), COMMON, act_at_random(_network)),
     },
     ("state_space",),
     ("action_space",),
@@ -1031,7 +1008,7 @@ class SingleIMPALAAgent(RLgraphAgent):
     """IMPALA in one process. Without steps of yours, ``update`` plays in the environment of ``environment_spec``."""
 
     kind = "single_impala"
-    _played: PlayedEnvironment | None = None
+    _loop: Loop | None = None
 
     def update(self, batch: Mapping[str, Any] | None = None) -> Any:
         """Learn. See ``Agent.update``.
@@ -1040,27 +1017,18 @@ class SingleIMPALAAgent(RLgraphAgent):
             and ``terminals`` of the steps that were played
         """
         given = self.spec.document.get("environment_spec")
-        if given is None or batch is not None or (self._played is None and self.total_steps):
+        if given is None or batch is not None or (self._loop is None and self.total_steps):
             return super().update(batch)
-        if self._played is None:
+        if self._loop is None:
             left_out(Fields(given, "environment_spec"), "visualize", "an agent that plays itself shows nothing")
-            environment = OpenAIGymEnv.from_spec({**given, "visualize": False})
-            self._played = PlayedEnvironment(environment)
-            self._state = self._played.reset(self.environment_seed)
+            self._loop = Loop(self, [OpenAIGymEnv.from_spec({**given, "visualize": False})])
         steps, loss, before = [], 0.0, self.total_updates
         while self.total_updates == before:
-            steps.append(self._play_step(self._played))
+            steps += [(one.reward, one.is_over) for one in self._loop.step()]
             loss = super().update()
         rewards, terminals = zip(*steps)
         records = {"rewards": np.asarray(rewards, np.float32), "terminals": np.asarray(terminals)}
         return self.total_updates, loss, np.zeros(0, np.float32), records
-
-    def _play_step(self, played: PlayedEnvironment) -> tuple[float, bool]:
-        """Play a step. :return: its reward, and True if the episode has ended"""
-        state, reward, terminated, truncated = played.step(self.act(self._state))
-        OwnLoopAgent.observe(self, reward, terminated, truncated, state)
-        self._state = played.reset() if terminated or truncated else state
-        return reward, terminated or truncated
 
 
 RandomAgent = RLgraphAgent.thin("RandomAgent", "random", "Random actions.")

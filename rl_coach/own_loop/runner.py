@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 import time
 from typing import Any, Callable
 
 from rl_coach.own_loop.agent import Agent
-from rl_coach.own_loop.played import PlayedEnvironment
+from rl_coach.own_loop.played import Loop, positive, takes
 from rl_coach.utils import CoachError
 
 
@@ -16,7 +15,7 @@ class Runner:
 
     :param agent: the agent
     :param environment: see ``PlayedEnvironment``
-    :param repeat_actions: number of times that the environment executes each action, whose rewards are summed
+    :param repeat_actions: number of times that each action is executed; the rewards are summed
     :raises CoachError: the environment has neither ``step`` nor ``execute``
 
     :ivar episode: number of episodes that have ended
@@ -29,12 +28,10 @@ class Runner:
     """
 
     def __init__(self, agent: Agent, environment: Any, repeat_actions: int = 1):
-        self._played = PlayedEnvironment(environment)
-        if repeat_actions < 1:
-            raise CoachError(f"repeat_actions is 1 or more, not {repeat_actions}")
+        self._loop = Loop(agent, [environment])
         self.agent = agent
         self.environment = environment
-        self.repeat_actions = repeat_actions
+        self.repeat_actions = positive("repeat_actions", repeat_actions)
         self.episode = self.timestep = self.episode_timestep = 0
         self.episode_rewards: list[float] = []
         self.episode_timesteps: list[int] = []
@@ -95,22 +92,16 @@ class Runner:
 
     def _play(self, limit: int | None, deterministic: bool) -> None:
         """Play an episode."""
-        begin, total, is_over = time.monotonic(), 0.0, False
-        self.agent.reset()
-        state = self._played.reset(self.agent.environment_seed if self.episode == 0 else None)
-        self.episode_timestep = 0
+        self._loop.begin()
+        self.episode_timestep, is_over = 0, False
         while not is_over:
-            action = self.agent.act(state, deterministic=deterministic)
-            state, reward, terminated, truncated = self._played.step(action, self.repeat_actions)
-            self.episode_timestep += 1
+            [episode] = self._loop.step(limit, deterministic, self.repeat_actions)
+            self.episode_timestep, is_over = episode.timesteps, episode.is_over
             self.timestep += 1
-            truncated = truncated or (limit is not None and self.episode_timestep >= limit)
-            Agent.observe(self.agent, reward, terminated, truncated and not terminated, state)
-            total, is_over = total + reward, terminated or truncated
         self.episode += 1
-        self.episode_rewards.append(total)
-        self.episode_timesteps.append(self.episode_timestep)
-        self.episode_times.append(time.monotonic() - begin)
+        self.episode_rewards.append(episode.total)
+        self.episode_timesteps.append(episode.timesteps)
+        self.episode_times.append(episode.duration)
 
     def close(self) -> None:
         """Close agent and environment."""
@@ -119,12 +110,3 @@ class Runner:
 
 
 SingleRunner = Runner
-
-
-def takes(callback: Callable[..., Any], *arguments: Any, **named: Any) -> bool:
-    """True if a function says that it takes these arguments."""
-    try:
-        inspect.signature(callback).bind(*arguments, **named)
-    except (TypeError, ValueError):  # it does not, or is a builtin that does not say what it takes
-        return False
-    return True

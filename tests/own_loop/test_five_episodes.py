@@ -162,7 +162,7 @@ def test_several_actions_of_one_kind_by_name(name):
     play(MinimalTest(**kinds), name, LAYERS)
 
 
-@pytest.mark.parametrize("name", ["dqn", "dqn-nstep-episodes", "vpg", "vpg-baseline", "ppo", "trpo"])
+@pytest.mark.parametrize("name", ["dqn", "vpg", "vpg-baseline", "ppo", "trpo"])
 def test_a_network_with_an_lstm(name):
     play(MinimalTest(int=()), name, [{"type": "dense", "size": 8}, {"type": "internal_lstm", "size": 8}])
 
