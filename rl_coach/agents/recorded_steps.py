@@ -30,7 +30,9 @@ def _rows(
     :raises CoachError: one that is needed is missing, one is not known, or they differ in length
     """
     if isinstance(data, Mapping):
-        count = len(data["rewards"]) if "rewards" in data else 0
+        if np.ndim(data.get("rewards", [])) == 0:
+            raise CoachError(f"what was recorded has the rewards {data['rewards']!r}: give one for each step")
+        count = len(data.get("rewards", []))
         found = [{name: row(column, number, count) for name, column in data.items()} for number in range(count)]
     else:
         found = [dict(one) for one in data]

@@ -58,7 +58,8 @@ class Part:
         return (self.highs - self.lows + 1).astype(int).tolist()
 
 
-Parts = Mapping[str, Part]
+Parts = Mapping[Any, Part]
+"""Parts by their names; those of a tuple by their numbers."""
 SINGLE = ""
 """The name of the only part, where the user's value is no dict."""
 
@@ -102,6 +103,8 @@ def observation_space(given: Any, parts_of: Callable[[Any], Parts]) -> Any:
     if not parts:
         raise CoachError("a spec needs at least one state")
     spaces = {name: _box(part) for name, part in parts.items()}
+    if 0 in spaces:
+        return gymnasium.spaces.Tuple(list(spaces.values()))
     return spaces[SINGLE] if SINGLE in spaces else gymnasium.spaces.Dict(spaces)
 
 
@@ -170,21 +173,24 @@ class Actions:
             values = numbers[begin : begin + part.size].reshape(part.shape)
             begin += part.size
             found[name] = _as_kind(part, values, self.as_numbers)
-        return found.get(SINGLE, found)
+        return tuple(found.values()) if 0 in found else found.get(SINGLE, found)
 
     def from_user(self, action: Any) -> Any:
         """The point of the agent's space for an action of the user's environment.
 
-        :raises CoachError: one is missing, or has another shape
+        :raises CoachError: one is missing, has another shape, or is no number or choice
         """
-        columns = []
+        columns, is_tuple = [], isinstance(action, (tuple, list))
+        names = range(len(action)) if is_tuple else action if isinstance(action, Mapping) else ()
         for name, part in self.parts.items():
-            if SINGLE not in self.parts and (not isinstance(action, Mapping) or name not in action):
+            if name != SINGLE and name not in names:
                 raise CoachError(f"the action has no '{name}'")
             given = action if name == SINGLE else action[name]
             if np.shape(given) != part.shape:
                 raise CoachError(f"an action has the shape {np.shape(given)}, not {part.shape}")
             values = np.ravel(np.asarray(given))
+            if values.dtype.kind not in "biuf" or (part.is_choice and np.any(values != np.floor(values))):
+                raise CoachError(f"the action {shown(given)} is {'no choice' if part.is_choice else 'not of numbers'}")
             if part.is_choice and not self.as_numbers:
                 columns.append(values.astype(int) - part.lows.astype(int))
             else:  # the middle of the numbers that are rounded to the choice
@@ -215,9 +221,9 @@ class Actions:
             found[name] = values.astype(kind) if part.shape else kind(values)
         return found.get(SINGLE, found)
 
-    def as_data(self) -> dict[str, Any]:
-        """The parts as JSON."""
-        return {
+    def as_data(self) -> Any:
+        """The parts as JSON: a dict, or the list of a tuple."""
+        found = {
             name: {
                 "kind": part.kind,
                 "shape": list(part.shape),
@@ -226,6 +232,7 @@ class Actions:
             }
             for name, part in self.parts.items()
         }
+        return list(found.values()) if 0 in found else found
 
     @classmethod
     def from_data(cls, data: Any, as_numbers: bool = False) -> Actions:
@@ -235,8 +242,8 @@ class Actions:
         """
         try:
             parts = {
-                name: Part(one["kind"], tuple(one["shape"]), *(tuple(map(float, one[end])) for end in ("low", "high")))
-                for name, one in data.items()
+                name: Part(one["kind"], tuple(one["shape"]), *(_row(np.array(one[e], float)) for e in ("low", "high")))
+                for name, one in (enumerate(data) if isinstance(data, list) else data.items())
             }
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise CoachError(f"the saved actions are damaged: {error}") from error

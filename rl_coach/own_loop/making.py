@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
-import sys
 from typing import Any, Mapping
 
 from rl_coach.agents.algorithms import find_algorithm
@@ -70,13 +68,6 @@ def _imported(path: str) -> Any:
         return short_dynamic_import(path)
     except ModuleNotFoundError as error:
         raise CoachError(f"algorithm '{path}': {missing_package(error)}") from error
-
-
-def running_framework() -> str:
-    """The framework that this process already runs; TensorFlow if there is none."""
-    keras = sys.modules.get("keras")
-    name = keras.backend.backend() if keras is not None else os.environ.get("KERAS_BACKEND", "")
-    return name if name in Frameworks.__members__ else "tensorflow"
 
 
 def make_task(framework: str, seed: int | None, experiment_path: str | None) -> TaskParameters:

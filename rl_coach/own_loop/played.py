@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
 import time
 from dataclasses import dataclass, field
-from typing import Any, Callable, Sequence
+from typing import Any, Sequence
 
 from rl_coach.own_loop.agent import Agent
 from rl_coach.utils import CoachError
@@ -157,15 +156,6 @@ class Loop:
             answers.append((reward, terminated, truncated and not terminated, state))
         Agent.observe(self._agent, *(answers[0] if is_single else map(list, zip(*answers))))
         return self.episodes
-
-
-def takes(callback: Callable[..., Any], *arguments: Any, **named: Any) -> bool:
-    """True if a function says that it takes these arguments."""
-    try:
-        inspect.signature(callback).bind(*arguments, **named)
-    except (TypeError, ValueError):  # it does not, or is a builtin that does not say what it takes
-        return False
-    return True
 
 
 def positive(name: str, value: int) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import math
 import pathlib
-from typing import Any, Callable, ClassVar, Mapping, Sequence
+from typing import Any, Callable, ClassVar, Hashable, Mapping, Sequence
 
 import numpy as np
 
@@ -90,7 +90,7 @@ from rl_coach.own_loop.spec_table import (
 )
 from rl_coach.own_loop.worker import ENVIRONMENTS, SingleThreadedWorker, gymnasium_arguments
 from rl_coach.schedules import ConstantSchedule, LinearSchedule
-from rl_coach.utilities.spec_fields import Fields, flag, number, plain, read_data, shown, whole
+from rl_coach.utilities.spec_fields import Fields, choice, flag, number, plain, read_data, shown, whole
 from rl_coach.utils import CoachError
 
 logger = logging.getLogger("rl_coach")
@@ -238,15 +238,6 @@ def _memory(definition: Definition, fields: Fields, kinds: Mapping[str, bool | N
     main = definition.parameters.network_wrappers.get("main")
     if main is not None and batch is None and capacity is not None and capacity < main.batch_size:
         definition.set("network_wrappers['main'].batch_size", int(capacity))
-
-
-def _complete_dqfd(definition: Definition, fields: Fields) -> None:
-    definition.set("algorithm.pretraining_updates", 0)  # ``pretrain`` makes them
-    demonstrations = fields.fields("demo_memory_spec")
-    if demonstrations is not None:
-        demonstrations.choice("type", REPLAY)
-        left_out(demonstrations, "capacity", "demonstrations stay for ever")
-    _complete_values(definition, fields)
 
 
 # agents with a policy
@@ -448,6 +439,14 @@ def _complete_sac(definition: Definition, fields: Fields) -> None:
     set_optimizer(definition, fields.fields("value_function_optimizer_spec") or fields.fields("optimizer_spec"), ["q"])
 
 
+RANDOM = [
+    *COMMON,
+    *unused("a random agent learns nothing")(
+        "update_spec", "exploration_spec", "optimizer_spec", "value_function_spec", "memory_spec",
+    ),
+]  # fmt: skip
+
+
 def _dqn_parameters(fields: Fields) -> AgentParameters:
     return algorithm_parameters("DQN" if fields.flag("double_q") is False else "DDQN")
 
@@ -465,9 +464,11 @@ FAMILY = Family(
             made_of("DQfD"),
             [
                 *VALUES, _DOUBLE, *DEMONSTRATIONS,
+                Row("demo_memory_spec.type", (), choice(REPLAY)),
+                *unused("demonstrations stay for ever")("demo_memory_spec.capacity"),
                 *unused("batches have demonstrations by their priorities")("demo_sample_ratio"),
             ],
-            _complete_dqfd,
+            _complete_values,
         ),
         "ppo": Algorithm(made_of("ClippedPPO"), PPO, _complete_ppo),
         "actor_critic": Algorithm(made_of("ActorCritic"), ACTOR_CRITIC, _complete_actor_critic),
@@ -476,7 +477,7 @@ FAMILY = Family(
         ),
         "impala": _impala,
         "single_impala": _impala,
-        "random": Algorithm(made_of("PolicyGradients"), COMMON, act_at_random(_network)),
+        "random": Algorithm(made_of("PolicyGradients"), RANDOM, act_at_random(_network)),
     },
     ("state_space",),
     ("action_space",),
@@ -532,7 +533,7 @@ def _stack(agent: Any) -> PreprocessorStack:
 
 def _actions_of(agent: Any) -> Space:
     found = {name: box_of(part) for name, part in agent.spec.actions.parts.items()}
-    return found[SINGLE] if SINGLE in found else Dict(found)
+    return found[SINGLE] if SINGLE in found else Tuple(list(found.values())) if 0 in found else Dict(found)
 
 
 def _flat(space: Space) -> Any:
@@ -671,7 +672,7 @@ class RLgraphAgent(SpecAgent):
             self._query(index % len(self.env_names), one, use_exploration, apply_preprocessing)
             for index, one in enumerate([states] if rows is None else rows)
         ]
-        actions = chosen[0] if rows is None else chosen if isinstance(chosen[0], dict) else np.asarray(chosen)
+        actions = chosen[0] if rows is None else chosen if SINGLE not in self.spec.actions.parts else np.asarray(chosen)
         extras = {
             "preprocessed_states": lambda: self.preprocess_states(states) if apply_preprocessing else states,
             "internal_states": list,
@@ -691,13 +692,14 @@ class RLgraphAgent(SpecAgent):
         parts = getattr(space, "spaces", None)
         if parts is None:
             one, shape = states, tuple(space.shape or ())
-        elif isinstance(states, Mapping) and states.keys() >= parts.keys():
-            name = next(iter(parts))
+        elif isinstance(states, tuple) or (isinstance(states, Mapping) and states.keys() >= parts.keys()):
+            name = 0 if isinstance(states, tuple) else next(iter(parts))
             one, shape = states[name], tuple(parts[name].shape or ())
         else:
             return None
         rank = len(one.raw_shape) if isinstance(one, Preprocessed) else np.ndim(one)
-        return [_row(states, number) for number in range(len(one))] if rank > len(shape) else None
+        are_tuples = self._observes_tuples
+        return [_row(states, number, are_tuples) for number in range(len(one))] if rank > len(shape) else None
 
     def _query(self, index: int, state: Any, explores: bool, preprocesses: bool) -> Any:
         """The action for a state, without acting."""
@@ -749,13 +751,13 @@ class RLgraphAgent(SpecAgent):
             return states
         environment, rows = self._environments[0], self.rows_of(states)
         found = [self._filter_alone(environment.read(one, {})) for one in ([states] if rows is None else rows)]
-        names = list(getattr(self.spec.space, "spaces", None) or ())
-        if names:
-            columns = {name: np.stack([np.asarray(one[name]) for one in found]) for name in names}
-            return {
-                name: Preprocessed.of(column if rows is not None else column[0], states[name])
-                for name, column in columns.items()
-            }
+        parts = getattr(self.spec.space, "spaces", None)
+        if parts is not None:
+            made = {}
+            for name in range(len(parts)) if self._observes_tuples else parts:
+                column = np.stack([np.asarray(one[str(name)]) for one in found])
+                made[name] = Preprocessed.of(column if rows is not None else column[0], states[name])
+            return tuple(made.values()) if self._observes_tuples else made
         column = np.stack([np.asarray(one["observation"]) for one in found])
         return Preprocessed.of(column if rows is not None else column[0], states)
 
@@ -793,7 +795,7 @@ class RLgraphAgent(SpecAgent):
             raise CoachError(f"{len(rows)} steps are given for {len(self.env_names)} environments: give env_id")
         for count, state in enumerate(rows):
             index = count if is_each else self._index(env_id)
-            after = None if next_states is None else _row(next_states, count)
+            after = None if next_states is None else _row(next_states, count, self._observes_tuples)
             ends = terminals if np.ndim(terminals) == 0 else terminals[count]
             self._observe(index, state, _row(actions, count), _row(rewards, count), after, ends)
 
@@ -802,6 +804,8 @@ class RLgraphAgent(SpecAgent):
     def _index(self, env_id: Any) -> int:
         if env_id is None:
             return 0
+        if not isinstance(env_id, Hashable):
+            raise CoachError(f"env_id is the name of one environment, not {shown(env_id)}")
         if env_id not in self._names:
             taken = {self._names[name] for name in self._names if name not in self.env_names}
             free = [index for index in range(len(self.env_names)) if index not in taken]
@@ -955,12 +959,16 @@ def _raw(state: Any) -> Any:
     """A state as the environment gives it."""
     if isinstance(state, Mapping):
         return {name: _raw(part) for name, part in state.items()}
+    if isinstance(state, tuple):
+        return tuple(map(_raw, state))
     if isinstance(state, Preprocessed) and state.raw is not None:
         return state.raw
     return state
 
 
-def _row(values: Any, index: int) -> Any:
+def _row(values: Any, index: int, are_tuples: bool = False) -> Any:
+    if are_tuples and isinstance(values, tuple):
+        return tuple(_row(part, index) for part in values)
     if isinstance(values, Mapping):
         return {name: _row(part, index) for name, part in values.items()}
     try:
@@ -1089,8 +1097,7 @@ class OpenAIGymEnv:
         self.gym_env.close()
 
 
-Environment = OpenAIGymEnv
-"""The environments of specifications, of which there is this kind."""
+Environment = OpenAIGymEnv  # the only kind here
 
 
 def config_from_path(path: Any) -> Any:

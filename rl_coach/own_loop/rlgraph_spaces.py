@@ -427,17 +427,17 @@ def _choices(fields: Fields, shape: tuple[int, ...], low: float | None, high: fl
     return Part("int", shape, first, end - 1)
 
 
-def parts_of(given: Any, where: str) -> dict[str, Part]:
-    """The states or actions of a space: by name, or one of the name ``SINGLE``.
+def parts_of(given: Any, where: str) -> dict[Any, Part]:
+    """The states or actions of a space: by name, by number for a ``Tuple``, or one of the name ``SINGLE``.
 
     :raises CoachError: it is no space, or it is nested
     """
     space = _made(given, where, 0)
     if isinstance(space, BoxSpace):
         return {SINGLE: space.part}
-    found = {}
+    found: dict[Any, Part] = {}
     for name, one in space.spaces.items():  # type: ignore[attr-defined]
         if not isinstance(one, BoxSpace):
             raise CoachError(f"the spec's '{where}.{name}' is float, int or bool, not {shown(one)}: do not nest spaces")
-        found[str(name)] = one.part
+        found[name] = one.part
     return found

@@ -10,22 +10,23 @@ from typing import Any, Callable, ClassVar, Iterable, Iterator, Mapping, Sequenc
 import numpy as np
 
 from rl_coach.agents import recorded_steps
-from rl_coach.base_parameters import AgentParameters
+from rl_coach.base_parameters import AgentParameters, running_framework
 from rl_coach.command_line.setting_data import setting_as_json
 from rl_coach.environments.space_data import space_as_data, space_from_data
 from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
 from rl_coach.own_loop import saved
 from rl_coach.own_loop.agent import DEFINITION_FILE, Agent, make_agent
 from rl_coach.own_loop.forms import Actions, Parts, observation_space, with_bounds
-from rl_coach.own_loop.making import algorithm_parameters, running_framework
+from rl_coach.own_loop.making import algorithm_parameters
 from rl_coach.own_loop.spec_parts import Definition, set_optimizer
 from rl_coach.own_loop.spec_table import Row, apply_rows
 from rl_coach.space_values import row
-from rl_coach.utilities.spec_fields import Fields, plain, read_spec, shown
+from rl_coach.utilities.spec_fields import Fields, plain, read_spec, shown, underscored
 from rl_coach.utils import CoachError, did_you_mean
 
 ARGUMENTS = (
-    "num_envs", "env_ids", "heatup_steps", "updates_itself", "seed", "framework", "experiment_path", "reward_threshold",
+    "num_envs", "env_ids", "action_mask", "heatup_steps", "updates_itself", "seed", "framework", "experiment_path",
+    "reward_threshold",
 )  # fmt: skip
 """Arguments of ``make_agent`` that may stand beside a specification."""
 
@@ -273,7 +274,7 @@ class SpecAgent(Agent):
 
     def _make(self, document: dict[str, Any]) -> None:
         """Become the agent of a specification with its states and actions."""
-        family = self.family
+        family, document = self.family, underscored(document)
         if self.kind is not None:
             given = document.get("type")
             if given is not None and family.kind(document) != self.kind:
@@ -361,7 +362,7 @@ class SpecAgent(Agent):
         from_user = self.spec.actions.from_user
         if not isinstance(data, Mapping):
             return [{**one, "actions": from_user(one["actions"])} if "actions" in one else one for one in data]
-        if not {"actions", "rewards"} <= set(data):
+        if "actions" not in data or np.ndim(data.get("rewards", 0)) == 0:
             return data
         count = len(data["rewards"])
         return {**data, "actions": [from_user(row(data["actions"], number, count)) for number in range(count)]}

@@ -77,7 +77,8 @@ class Definition:
     shapes: dict[str, tuple[int, ...]] = field(init=False)
 
     def __post_init__(self) -> None:
-        named = getattr(self.space, "spaces", None) or {"observation": self.space}
+        parts = getattr(self.space, "spaces", None) or {"observation": self.space}
+        named = parts if isinstance(parts, Mapping) else {str(index): part for index, part in enumerate(parts)}
         # a choice reaches networks as 0 and 1 for each choice
         self.shapes = {
             name: (int(part.n),) if type(part).__name__ == "Discrete" else tuple(part.shape or (1,))
@@ -209,10 +210,10 @@ def _stack_of_dict(network: Fields, defaults: LayerDefaults) -> Stack:
     key = "post_network_spec" if kind == "multi_input_stream_nn" else "layers"
     layers = network.get(key)
     found = Stack() if layers is None and kind else stack_of(layers, network.path(key), defaults)
-    streams = network.fields("input_network_specs") if kind == "multi_input_stream_nn" else None
-    if streams is not None:
-        for name in streams.names:
-            found.by_name[name] = stack_of(streams.get(name), streams.path(name), defaults)
+    streams, where = network.get("input_network_specs"), network.path("input_network_specs")
+    if kind == "multi_input_stream_nn" and streams is not None:
+        Fields(streams, where)  # its keys are texts
+        found.by_name |= {name: stack_of(one, f"{where}.{name}", defaults) for name, one in streams.items()}
     found.scope = str(scope or "")
     network.finish()
     return found
@@ -366,7 +367,7 @@ def schedule_of(value: Any, where: str, low: float = -math.inf, high: float = ma
         found: Any = ConstantSchedule(fields.number("constant_value", low, high, "value", "from") or 0.0)
         fields.finish()
         return found
-    first, last = fields.number("from", low, high), fields.number("to", low, high)
+    first, last = fields.number("from", low, high), fields.number("to", min(low, 0.0), high)
     first, last = (1.0 if low < 1 <= high else high) if first is None else first, 0.1 if last is None else last
     count, start = (
         fields.whole("num_timesteps", "timesteps", high=10**12) or 10_000,

@@ -107,6 +107,8 @@ def only(reason: str, *allowed: Any) -> Read:
 
 
 DEMONSTRATIONS = [
+    # ``pretrain`` makes the updates
+    Row("type", lambda definition, kind: definition.set("algorithm.pretraining_updates", 0), anything),
     Row("expert_margin", "algorithm.margin", number(0, 1e6)),
     Row("supervised_weight", "algorithm.supervised_weight", number(0, 1e6)),
 ]

@@ -297,11 +297,6 @@ def _complete_n_step(definition: Definition, fields: Fields) -> None:
     set_optimizer(definition, fields.fields("optimizer"), ["main"])
 
 
-def _complete_dqfd(definition: Definition, fields: Fields) -> None:
-    definition.set("algorithm.pretraining_updates", 0)  # ``pretrain`` makes them
-    _complete_values(definition, fields)
-
-
 def _complete_ddpg(definition: Definition, fields: Fields) -> None:
     stack = _network(definition, fields, "actor")
     critic = fields.fields("critic_network")
@@ -485,7 +480,7 @@ FAMILY = Family(
                 *unused("demonstrations stay for ever", 10000)("demo_memory_capacity"),
                 *unused("batches have demonstrations by their priorities", 0.2)("demo_sampling_ratio"),
             ],
-            _complete_dqfd,
+            _complete_values,
         ),
         "ddpg_agent": Algorithm(made_of("DDPG"), VALUES, _complete_ddpg, needs_bounds=True),
         "ppo_agent": Algorithm(made_of("ClippedPPO"), PPO, _complete_ppo),

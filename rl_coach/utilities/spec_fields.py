@@ -30,7 +30,7 @@ def read_spec(source: Any) -> dict[str, Any]:
     content = read_data(source)
     if not isinstance(content, dict):
         raise CoachError(f"a spec is a dict with a 'type', not {shown(content)}")
-    return content
+    return underscored(content)
 
 
 def read_data(source: Any) -> Any:
@@ -123,6 +123,18 @@ def flag(value: Any, where: str) -> bool:
     return bool(value)
 
 
+def underscored(given: Mapping[Any, Any]) -> dict[Any, Any]:
+    """A dictionary with underscores instead of the hyphens of its keys.
+
+    :raises CoachError: it has a key in both forms
+    """
+    found = {name.replace("-", "_") if isinstance(name, str) else name: value for name, value in given.items()}
+    if len(found) < len(given):
+        twice = next(name for name in found if name in given and str(name).replace("_", "-") in given and "_" in name)
+        raise CoachError(f"the spec has '{twice}' twice: hyphens are underscores")
+    return found
+
+
 def plain(name: str) -> str:
     """A name in small letters, with underscores instead of hyphens."""
     return name.lower().replace("-", "_")
@@ -170,15 +182,10 @@ class Fields:
         for name in given:
             if not isinstance(name, str):
                 raise CoachError(f"a key of a spec is a text, not {shown(name)}")
-        self._given = dict(given)
+        self._given = underscored(given)
         self._where = where
         self._known: set[str] = set()
         self._below: dict[str, Fields] = {}
-
-    @property
-    def names(self) -> list[str]:
-        """All keys that are given."""
-        return list(self._given)
 
     def path(self, name: str) -> str:
         """A key with those above it."""
