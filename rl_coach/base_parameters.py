@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import inspect
 import math
+import os
+import sys
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, ClassVar, Iterable, Iterator, Union
@@ -45,6 +47,13 @@ class Frameworks(Enum):
     torch = "PyTorch"
     #: ONNX Runtime, for processes that only act; not a choice of ``-f``
     acting = "ONNX Runtime"
+
+
+def running_framework() -> str:
+    """The framework that this process already runs; TensorFlow if there is none."""
+    keras = sys.modules.get("keras")
+    name = keras.backend.backend() if keras is not None else os.environ.get("KERAS_BACKEND", "")
+    return name if name in Frameworks.__members__ else "tensorflow"
 
 
 class EmbedderScheme(Enum):

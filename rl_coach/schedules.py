@@ -173,3 +173,11 @@ class PieceWiseSchedule(Schedule):
             step -= num_values
             num_values = next_duration.num_steps
         return self.schedules[-1][0].value_at(step)
+
+
+def after(start: int, first: float, schedule: Schedule) -> Schedule:
+    """A schedule that keeps its first value for ``start`` steps before it begins."""
+    if not start:
+        return schedule
+    # a piece has a value more than steps: the value before its first step
+    return PieceWiseSchedule([(ConstantSchedule(first), EnvironmentSteps(start - 1)), (schedule, EnvironmentSteps(1))])

@@ -239,3 +239,32 @@ def _bound(bound: np.ndarray) -> str:
 
 def _shown(shape: tuple[int, ...]) -> str:
     return "()" if not shape else " x ".join(map(str, shape))
+
+
+def row_of_states(states: Any, number: int, count: int, are_tuples: bool) -> Any:
+    """A row of the states of several environments.
+
+    :param are_tuples: a state is a tuple; then a tuple has its parts, [N, ...] each
+    """
+    if are_tuples and isinstance(states, tuple):
+        return tuple(row(part, number, count) for part in states)
+    return row(states, number, count)
+
+
+def row(values: Any, number: int, count: int) -> Any:
+    """A row of the values for several environments.
+
+    :param values: [N, ...], or a dict of columns, or a list with a value for each
+    :param number: the row's
+    :param count: N
+    :raises CoachError: it does not have N rows
+    """
+    if isinstance(values, Mapping):
+        return {name: row(part, number, count) for name, part in values.items()}
+    if not isinstance(values, (list, tuple)) and np.ndim(values) == 0:
+        if isinstance(values, (bool, np.bool_)):  # one for all, as truncated=False
+            return values
+        raise CoachError(f"{values!r} is given for {count} environments: give one for each")
+    if len(values) != count:
+        raise CoachError(f"{len(values)} rows are given for {count} environments")
+    return values[number]

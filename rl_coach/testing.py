@@ -9,9 +9,8 @@ import numpy as np
 from rl_coach.architectures.frameworks import load_framework
 from rl_coach.architectures.standalone import PARTS_OF_NETWORKS, BuiltNetwork
 from rl_coach.architectures.update import TrainingStep, UpdateRule
-from rl_coach.base_parameters import Frameworks, NetworkParameters
+from rl_coach.base_parameters import Frameworks, NetworkParameters, running_framework
 from rl_coach.memories.memory import MemoryParameters
-from rl_coach.own_loop.making import running_framework
 from rl_coach.spaces import (
     DiscreteActionSpace,
     ObservationSpace,

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Callable, Iterator, Mapping, Union, cast
 
+from rl_coach.command_line.names_elsewhere import hint
 from rl_coach.core_types import StepMethod
 from rl_coach.utils import CoachError, did_you_mean
 
@@ -157,7 +158,7 @@ def places(graph_manager: Any, name: str) -> list[str]:
     found = [path for path in _all_paths(graph_manager) if path.endswith(f".{name}")]
     if not found:
         suggestion = did_you_mean(name, {path.rpartition(".")[2] for path in _all_paths(graph_manager)})
-        raise CoachError(f"there is no setting '{name}'{suggestion}") if "." not in name else refused
+        raise CoachError(f"there is no setting '{name}'{suggestion}{hint(name)}") if "." not in name else refused
     if len({_INDEX.sub("", path) for path in found}) > 1:
         raise CoachError(f"there are several settings '{name}': write one of {', '.join(found)}")
     return found

@@ -10,7 +10,12 @@ import numpy as np
 
 from rl_coach.core_types import ActionType, EnvResponse, StateType
 from rl_coach.environments.environment import EnvironmentParameters
-from rl_coach.environments.gym_environment import GymEnvironment, GymEnvironmentParameters
+from rl_coach.environments.gym_environment import (
+    Atari,
+    GymEnvironment,
+    GymEnvironmentParameters,
+    GymVectorEnvironment,
+)
 from rl_coach.environments.gym_spaces import ACTION_MASK, action_space_of
 from rl_coach.space_values import mask_space_of
 from rl_coach.utilities.requirements import FLAG, instance, optional
@@ -78,6 +83,36 @@ class FedEnvironmentParameters(GymEnvironmentParameters):
         fed = cls()
         vars(fed).update(copy.deepcopy(vars(parameters)))
         return fed
+
+    @classmethod
+    def of(
+        cls, env: Any, observation_space: Any, action_space: Any, action_mask: bool, num_envs: int
+    ) -> FedEnvironmentParameters:
+        """Settings of an environment that a user gave, or of its spaces.
+
+        :param env: an id of Gymnasium, an environment, a function that makes one, or parameters; None for the spaces
+        :param num_envs: number of environments that are stepped
+        :raises CoachError: an agent of a loop cannot have it
+        """
+        import gymnasium
+
+        spaces = (observation_space, action_space)
+        if env is None:
+            for name, space in zip(("observation_space", "action_space"), spaces):
+                if not isinstance(space, gymnasium.Space):
+                    raise CoachError(f"give env, or {name} as a space of Gymnasium, not {space!r}")
+            return cls("your environment", observation_space, action_space, action_mask)
+        if spaces != (None, None):
+            raise CoachError("give env, or observation_space and action_space, not both")
+        if isinstance(env, str):
+            return cls.like(Atari(env) if env.startswith("ALE/") else GymVectorEnvironment(env))
+        if isinstance(env, EnvironmentParameters):
+            return cls.like(env)
+        if isinstance(env, gymnasium.Env):
+            return _of_object(env, action_mask, num_envs)
+        if callable(env):
+            return cls(getattr(env, "__name__", "your environment"), simulator=env)
+        raise CoachError(f"env is an id of Gymnasium, an environment or a function that makes one, not {env!r}")
 
 
 @dataclass
@@ -321,3 +356,28 @@ class FedEnvironment(GymEnvironment):
         self._update_state()
         self._respond()
         return True
+
+
+def _of_object(env: Any, action_mask: bool, num_envs: int) -> FedEnvironmentParameters:
+    """Settings of an environment that exists. Others like it, for evaluations, are made where its ``spec`` says how."""
+    import gymnasium
+
+    name = type(env.unwrapped).__name__ if env.spec is None else env.spec.id
+    if env.spec is None:
+        if num_envs > 1:
+            return FedEnvironmentParameters(name, env.observation_space, env.action_space, action_mask)
+        return FedEnvironmentParameters(name, simulator=_once(env, name))
+    specification = env.spec
+    first = iter([env] if num_envs == 1 else [])
+    return FedEnvironmentParameters(name, simulator=lambda: next(first, None) or gymnasium.make(specification))
+
+
+def _once(env: Any, name: str) -> Callable[[], Any]:
+    left = [env]
+
+    def simulator() -> Any:
+        if not left:
+            raise CoachError(f"another '{name}' is needed, to evaluate in: give env as an id or a function")
+        return left.pop()
+
+    return simulator

@@ -10,21 +10,22 @@ from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence, TypeAli
 
 import numpy as np
 
+from rl_coach.agents import recorded_steps
 from rl_coach.base_parameters import AgentParameters
 from rl_coach.callbacks.callback import Callback, RunView
 from rl_coach.core_types import ActionInfo, ActionType, EnvironmentEpisodes, EnvironmentSteps, RunPhase, TrainingSteps
-from rl_coach.environments.fed_environment import FedEnvironment
+from rl_coach.environments.fed_environment import FedEnvironment, FedEnvironmentParameters
 from rl_coach.environments.gym_spaces import ACTION_MASK
 from rl_coach.environments.vector_levels import final_of, info_of
+from rl_coach.graph_managers.own_loop_graph_manager import OwnLoopGraphManager
 from rl_coach.memories.non_episodic.demonstration_replay import DemonstrationReplay
 from rl_coach.memories.non_episodic.prioritized_experience_replay import PrioritizedExperienceReplay
-from rl_coach.own_loop import recorded
-from rl_coach.own_loop.graph import OwnLoopGraphManager
-from rl_coach.own_loop.making import algorithm_parameters, environment_parameters, make_graph, make_task
-from rl_coach.own_loop.places import Places, row_of_states
+from rl_coach.own_loop import saved
+from rl_coach.own_loop.making import algorithm_parameters, make_graph, make_task
+from rl_coach.own_loop.places import Places
 from rl_coach.policy.export import acting_now, export_acting
 from rl_coach.policy.policy import Policy
-from rl_coach.space_values import part_of_observation
+from rl_coach.space_values import part_of_observation, row_of_states
 from rl_coach.utilities.dynamic_import import class_path, short_dynamic_import
 from rl_coach.utilities.raw_actions import together
 from rl_coach.utils import CoachError
@@ -417,15 +418,15 @@ class Agent:
         with graph.phase_context(RunPhase.TRAIN):
             if batch is not None:
                 loop = core.update_loop
-                loop.latest, filtered = None, loop.filtered(recorded.batch(core, self._environments[0], batch))
-                loss = recorded.Loss.of(core, loop.learn_from_batch(filtered), loop.latest, len(batch["rewards"]))
+                loop.latest, filtered = None, loop.filtered(recorded_steps.batch(core, self._environments[0], batch))
+                loss = recorded_steps.Loss.of(core, loop.learn_from_batch(filtered), loop.latest, len(batch["rewards"]))
                 loop.close_phase()
             elif core.should_train() and self._fills_a_batch:
                 loss = float(core.train())
             elif not core.is_on_policy and core.batches.has_rows and self._fills_a_batch:
                 loss = float(core.learning.learn(None))
         counts[TrainingSteps] += core.training_iteration - before
-        recorded.warn_of_targets(core, before)
+        recorded_steps.warn_of_targets(core, before)
         return loss
 
     @property
@@ -481,7 +482,7 @@ class Agent:
         :raises CoachError: the agent learns from what it plays alone; a column is missing, not known or of another
             form; a value is not one of the spaces; or the steps are not in order, and a filter needs them so
         """
-        return recorded.store(self._core, self._environments[0], data)
+        return recorded_steps.store(self._core, self._environments[0], data)
 
     # using what was learned
 
@@ -589,7 +590,7 @@ class Agent:
         return graph.checkpoints.save_to(str(directory), graph.get_state(), graph.progress.last_evaluation)
 
     def _definition_to_save(self) -> dict[str, Any]:
-        return recorded.plain_definition(self._definition, self.graph_manager)
+        return saved.plain_definition(self._definition, self.graph_manager)
 
     @classmethod
     def load(cls, path: str | pathlib.Path, **arguments: Any) -> Agent:
@@ -600,12 +601,12 @@ class Agent:
             as an environment that is an object, have to be given again
         :raises CoachError: there is none, it is damaged, or an argument is missing
         """
-        definition = recorded.read_definition(pathlib.Path(path) / DEFINITION_FILE)
+        definition = saved.read_definition(pathlib.Path(path) / DEFINITION_FILE)
         if "spec" in definition:
             agent: Agent = short_dynamic_import(f"{_SPECS}:agent_of_saved_spec")(definition["spec"], arguments)
         else:
             known = inspect.signature(make_agent).parameters
-            agent = make_agent(**{"agent_class": cls, **recorded.arguments(definition, arguments, known)})
+            agent = make_agent(**{"agent_class": cls, **saved.arguments(definition, arguments, known)})
         agent.graph_manager.restore_checkpoint(str(path), continue_run=True)
         return agent
 
@@ -680,7 +681,7 @@ def make_agent(
     if len(set(ids)) != num_envs:
         raise CoachError(f"env_ids names each of the {num_envs} environments once, not {env_ids!r}")
     parameters = algorithm_parameters(algorithm)
-    environment = environment_parameters(env, observation_space, action_space, action_mask, num_envs)
+    environment = FedEnvironmentParameters.of(env, observation_space, action_space, action_mask, num_envs)
     environment.num_environments, environment.custom_reward_threshold = num_envs, reward_threshold
     task = make_task(framework, seed, experiment_path)
     graph = make_graph(parameters, environment, heatup_steps, settings, task, experiment_path is not None)

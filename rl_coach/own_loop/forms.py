@@ -9,7 +9,7 @@ from typing import Any, Callable, Mapping, Sequence, Union
 
 import numpy as np
 
-from rl_coach.own_loop.spec_fields import shown
+from rl_coach.utilities.spec_fields import shown
 from rl_coach.utils import CoachError
 
 logger = logging.getLogger("rl_coach")
@@ -58,7 +58,8 @@ class Part:
         return (self.highs - self.lows + 1).astype(int).tolist()
 
 
-Parts = Mapping[str, Part]
+Parts = Mapping[Any, Part]
+"""Parts by their names; those of a tuple by their numbers."""
 SINGLE = ""
 """The name of the only part, where the user's value is no dict."""
 
@@ -102,6 +103,8 @@ def observation_space(given: Any, parts_of: Callable[[Any], Parts]) -> Any:
     if not parts:
         raise CoachError("a spec needs at least one state")
     spaces = {name: _box(part) for name, part in parts.items()}
+    if 0 in spaces:
+        return gymnasium.spaces.Tuple(list(spaces.values()))
     return spaces[SINGLE] if SINGLE in spaces else gymnasium.spaces.Dict(spaces)
 
 
@@ -170,21 +173,24 @@ class Actions:
             values = numbers[begin : begin + part.size].reshape(part.shape)
             begin += part.size
             found[name] = _as_kind(part, values, self.as_numbers)
-        return found.get(SINGLE, found)
+        return tuple(found.values()) if 0 in found else found.get(SINGLE, found)
 
     def from_user(self, action: Any) -> Any:
         """The point of the agent's space for an action of the user's environment.
 
-        :raises CoachError: one is missing, or has another shape
+        :raises CoachError: one is missing, has another shape, or is no number or choice
         """
-        columns = []
+        columns, is_tuple = [], isinstance(action, (tuple, list))
+        names = range(len(action)) if is_tuple else action if isinstance(action, Mapping) else ()
         for name, part in self.parts.items():
-            if SINGLE not in self.parts and (not isinstance(action, Mapping) or name not in action):
+            if name != SINGLE and name not in names:
                 raise CoachError(f"the action has no '{name}'")
             given = action if name == SINGLE else action[name]
             if np.shape(given) != part.shape:
                 raise CoachError(f"an action has the shape {np.shape(given)}, not {part.shape}")
             values = np.ravel(np.asarray(given))
+            if values.dtype.kind not in "biuf" or (part.is_choice and np.any(values != np.floor(values))):
+                raise CoachError(f"the action {shown(given)} is {'no choice' if part.is_choice else 'not of numbers'}")
             if part.is_choice and not self.as_numbers:
                 columns.append(values.astype(int) - part.lows.astype(int))
             else:  # the middle of the numbers that are rounded to the choice
@@ -192,9 +198,32 @@ class Actions:
         flat = np.concatenate(columns)
         return int(flat[0]) if self.space.shape == () else flat
 
-    def as_data(self) -> dict[str, Any]:
-        """The parts as JSON."""
-        return {
+    def constant(self, given: Any, where: str) -> Any:
+        """The action of given values: by name, or one for the only action; 0, or the nearest to it, without a value.
+
+        :raises CoachError: there is no action of a name, or a value is not one of it
+        """
+        named = given if isinstance(given, Mapping) else {} if given is None else dict.fromkeys(self.parts, given)
+        if SINGLE in self.parts and len(named) == 1:
+            named = {SINGLE: next(iter(named.values()))}
+        if unknown := [name for name in named if name not in self.parts]:
+            raise CoachError(f"the spec's '{where}' has no {shown(unknown[0])}; there is {', '.join(self.parts)}")
+        found = {}
+        for name, part in self.parts.items():
+            low, high = part.lows.reshape(part.shape), part.highs.reshape(part.shape)
+            try:
+                values = np.broadcast_to(np.asarray(named.get(name, np.clip(0.0, low, high)), np.float64), part.shape)
+            except (TypeError, ValueError):
+                raise CoachError(f"the spec's '{where}' {shown(named[name])} has not the shape {part.shape}") from None
+            if not np.all((values >= low) & (values <= high)):
+                raise CoachError(f"the spec's '{where}' {shown(named[name])} is not an action of the space")
+            kind = {"float": float, "int": int, "bool": bool}[part.kind]
+            found[name] = values.astype(kind) if part.shape else kind(values)
+        return found.get(SINGLE, found)
+
+    def as_data(self) -> Any:
+        """The parts as JSON: a dict, or the list of a tuple."""
+        found = {
             name: {
                 "kind": part.kind,
                 "shape": list(part.shape),
@@ -203,6 +232,7 @@ class Actions:
             }
             for name, part in self.parts.items()
         }
+        return list(found.values()) if 0 in found else found
 
     @classmethod
     def from_data(cls, data: Any, as_numbers: bool = False) -> Actions:
@@ -212,8 +242,8 @@ class Actions:
         """
         try:
             parts = {
-                name: Part(one["kind"], tuple(one["shape"]), *(tuple(map(float, one[end])) for end in ("low", "high")))
-                for name, one in data.items()
+                name: Part(one["kind"], tuple(one["shape"]), *(_row(np.array(one[e], float)) for e in ("low", "high")))
+                for name, one in (enumerate(data) if isinstance(data, list) else data.items())
             }
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise CoachError(f"the saved actions are damaged: {error}") from error

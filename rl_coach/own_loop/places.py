@@ -1,8 +1,8 @@
-"""The environments of a user's loop by name and by number, and rows of what is given for several of them."""
+"""The environments of a user's loop by name and by number."""
 
 from __future__ import annotations
 
-from typing import Any, Mapping, Sequence
+from typing import Any, Sequence
 
 import numpy as np
 
@@ -43,32 +43,3 @@ class Places:
         if len(set(named)) < len(named):
             raise CoachError(f"an environment is named twice: {named}")
         return [self._indices[name] for name in named]
-
-
-def row_of_states(states: Any, number: int, count: int, are_tuples: bool) -> Any:
-    """A row of the states of several environments.
-
-    :param are_tuples: a state is a tuple; then a tuple has its parts, [N, ...] each
-    """
-    if are_tuples and isinstance(states, tuple):
-        return tuple(row(part, number, count) for part in states)
-    return row(states, number, count)
-
-
-def row(values: Any, number: int, count: int) -> Any:
-    """A row of what is given for several environments.
-
-    :param values: [N, ...], or a dict of such, or a list of whatever there is for each
-    :param number: the row's
-    :param count: N
-    :raises CoachError: it does not have N rows
-    """
-    if isinstance(values, Mapping):
-        return {name: row(part, number, count) for name, part in values.items()}
-    if not isinstance(values, (list, tuple)) and np.ndim(values) == 0:
-        if isinstance(values, (bool, np.bool_)):  # one for all, as truncated=False
-            return values
-        raise CoachError(f"{values!r} is given for {count} environments: give one for each")
-    if len(values) != count:
-        raise CoachError(f"{len(values)} rows are given for {count} environments")
-    return values[number]

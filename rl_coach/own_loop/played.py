@@ -1,9 +1,12 @@
-"""Environments of other systems, played by one pair of methods."""
+"""Environments of other systems, played by one pair of methods, and the loop of an agent over them."""
 
 from __future__ import annotations
 
-from typing import Any
+import time
+from dataclasses import dataclass, field
+from typing import Any, Sequence
 
+from rl_coach.own_loop.agent import Agent
 from rl_coach.utils import CoachError
 
 TRUNCATED = "TimeLimit.truncated"
@@ -27,25 +30,23 @@ class PlayedEnvironment:
     :param environment: of Gymnasium; or an object with ``reset() -> state`` and
         ``execute(action) -> (state, terminal, reward)``; or an object with ``state_space``, ``reset() -> state`` and
         ``step(action) -> (state, reward, terminal, info)``
+    :param seed: for its first episode, if it can be seeded
     :raises CoachError: it has neither ``step`` nor ``execute``
 
     :ivar frames: number of actions that it has executed, repetitions included
     """
 
-    def __init__(self, environment: Any):
+    def __init__(self, environment: Any, seed: int):
         self.frames = 0
-        self._environment = environment
+        self._environment, self._seed = environment, iter([seed])
         self._has_execute = hasattr(environment, "execute")
         self._is_of_rlgraph = hasattr(environment, "state_space")
         if not self._has_execute and not hasattr(environment, "step"):
             raise CoachError(f"an environment has step or execute, and {type(environment).__name__} has neither")
 
-    def reset(self, seed: int | None = None) -> Any:
-        """Begin an episode.
-
-        :param seed: of its random numbers, for an environment that can be seeded; None goes on with them
-        :return: its first state
-        """
+    def reset(self) -> Any:
+        """Begin an episode. :return: its first state"""
+        seed = next(self._seed, None)
         if not self._has_execute and not self._is_of_rlgraph:
             return self._environment.reset(seed=seed)[0]
         if seed is not None and hasattr(self._environment, "seed"):
@@ -76,3 +77,91 @@ class PlayedEnvironment:
             return state, reward, terminal and not is_cut, is_cut
         state, reward, terminated, truncated, _ = self._environment.step(action)
         return state, reward, terminated, truncated
+
+
+@dataclass
+class Episode:
+    """An episode in an environment.
+
+    :param state: the present one
+    :param reward: of the last action
+    :param total: sum of the rewards
+    :param timesteps: number of actions
+    :param is_over: it has ended
+    :param duration: in seconds, up to the last action
+    """
+
+    state: Any
+    reward: float = 0.0
+    total: float = 0.0
+    timesteps: int = 0
+    is_over: bool = False
+    duration: float = 0.0
+    _began: float = field(default_factory=time.perf_counter)
+
+    def take(self, state: Any, reward: float, is_over: bool) -> None:
+        """Add the answer to an action."""
+        self.state, self.reward, self.is_over = state, reward, is_over
+        self.total += reward
+        self.timesteps += 1
+        self.duration = time.perf_counter() - self._began
+
+
+class Loop:
+    """The loop of an agent over environments, which are stepped one after the other.
+
+    :param agent: with as many environments
+    :param environments: see ``PlayedEnvironment``
+
+    :ivar episodes: the episode in each environment; the next step begins a new one where it is over
+    """
+
+    def __init__(self, agent: Agent, environments: Sequence[Any]):
+        seed = agent.environment_seed
+        self._agent = agent
+        self._environments = [PlayedEnvironment(one, seed + number) for number, one in enumerate(environments)]
+        self.episodes: list[Episode] = []
+
+    @property
+    def frames(self) -> int:
+        """Number of actions that the environments have executed, repetitions included."""
+        return sum(one.frames for one in self._environments)
+
+    def begin(self) -> None:
+        """Leave the episodes, and let the next step begin others."""
+        self._agent.reset()
+        self.episodes = []
+
+    def step(self, longest: int | None = None, deterministic: bool = False, repetitions: int = 1) -> list[Episode]:
+        """Act in each environment, and let the agent observe.
+
+        :param longest: actions after which an episode is truncated; None for no limit
+        :param deterministic: act without exploration
+        :param repetitions: number of times that each action is executed; the rewards are summed
+        :return: ``episodes``
+        """
+        environments, is_single = self._environments, len(self._environments) == 1
+        before: Sequence[Episode | None] = self.episodes or [None] * len(environments)
+        self.episodes = [
+            Episode(environment.reset()) if one is None or one.is_over else one
+            for one, environment in zip(before, environments)
+        ]
+        states = [one.state for one in self.episodes]
+        chosen = self._agent.act(states[0] if is_single else states, deterministic=deterministic)
+        answers = []
+        for episode, environment, action in zip(self.episodes, environments, [chosen] if is_single else chosen):
+            state, reward, terminated, truncated = environment.step(action, repetitions)
+            truncated = truncated or (longest is not None and episode.timesteps + 1 >= longest)
+            episode.take(state, reward, terminated or truncated)
+            answers.append((reward, terminated, truncated and not terminated, state))
+        Agent.observe(self._agent, *(answers[0] if is_single else map(list, zip(*answers))))
+        return self.episodes
+
+
+def positive(name: str, value: int) -> int:
+    """
+    :raises CoachError: a number is below 1
+    """
+    if value < 1:
+        raise CoachError(f"{name} is 1 or more, not {value}")
+    return value

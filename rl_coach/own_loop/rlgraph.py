@@ -10,18 +10,10 @@ from __future__ import annotations
 import logging
 import math
 import pathlib
-from typing import Any, Callable, ClassVar, Mapping, Sequence
+from typing import Any, Callable, ClassVar, Hashable, Mapping, Sequence
 
 import numpy as np
 
-from rl_coach.agents.actor_critic_agent import ActorCriticAgentParameters
-from rl_coach.agents.apex_agent import ApexDQNAgentParameters
-from rl_coach.agents.clipped_ppo_agent import ClippedPPOAgentParameters
-from rl_coach.agents.ddqn_agent import DDQNAgentParameters
-from rl_coach.agents.dqfd_agent import DQfDAgentParameters
-from rl_coach.agents.dqn_agent import DQNAgentParameters
-from rl_coach.agents.impala_agent import IMPALAAgentParameters
-from rl_coach.agents.policy_gradients_agent import PolicyGradientsAgentParameters
 from rl_coach.agents.rules.advantages import PolicyGradientRescaler
 from rl_coach.agents.soft_actor_critic_agent import SoftActorCriticAgentParameters
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
@@ -32,7 +24,8 @@ from rl_coach.base_parameters import AgentParameters
 from rl_coach.core_types import ActionInfo, EnvironmentEpisodes, EnvironmentSteps, EnvResponse
 from rl_coach.own_loop.agent import Agent as OwnLoopAgent
 from rl_coach.own_loop.forms import SINGLE
-from rl_coach.own_loop.played import TRUNCATED, gymnasium_environment
+from rl_coach.own_loop.making import algorithm_parameters
+from rl_coach.own_loop.played import TRUNCATED, Loop, gymnasium_environment
 from rl_coach.own_loop.rlgraph_components import (
     LAYERS,
     REPLAY,
@@ -67,11 +60,11 @@ from rl_coach.own_loop.spec_agent import (
     Family,
     General,
     SpecAgent,
+    act_at_random,
     made_of,
     refuse_internals,
     without_meaning,
 )
-from rl_coach.own_loop.spec_fields import Fields, read_data, shown
 from rl_coach.own_loop.spec_parts import (
     SEPARATE,
     Definition,
@@ -90,16 +83,14 @@ from rl_coach.own_loop.spec_table import (
     Row,
     anything,
     first_value,
-    flag,
-    number,
     only,
     refused,
     steps,
     unused,
-    whole,
 )
-from rl_coach.own_loop.worker import SingleThreadedWorker, gymnasium_arguments
+from rl_coach.own_loop.worker import ENVIRONMENTS, SingleThreadedWorker, gymnasium_arguments
 from rl_coach.schedules import ConstantSchedule, LinearSchedule
+from rl_coach.utilities.spec_fields import Fields, choice, flag, number, plain, read_data, shown, whole
 from rl_coach.utils import CoachError
 
 logger = logging.getLogger("rl_coach")
@@ -139,16 +130,12 @@ COMMON = [
     ),
     *unused("networks here know the state of their own recurrent layers")("internal_states_space"),
     *unused("an agent here is always built", True)("auto_build"),
-    Row("name", (), lambda value, where: None),
+    Row("name", (), anything),
 ]  # fmt: skip
 
 
-def _checked_flag(value: Any, where: str) -> None:
-    flag(value, where)  # workers read it; a loop calls ``update`` itself
-
-
 UPDATES = [
-    Row("update_spec.do_updates", (), _checked_flag),
+    Row("update_spec.do_updates", (), flag),  # workers read it; a loop calls ``update`` itself
     Row("update_spec.steps_before_update", lambda definition, count: definition.wait(count), whole(0)),
 ]
 
@@ -238,8 +225,7 @@ def _complete_values(definition: Definition, fields: Fields) -> None:
     head: Any = DuelingQHeadParameters() if is_dueling else QHeadParameters()
     definition.parameters.network_wrappers["main"].heads_parameters = [head]
     _reads_interval(definition, fields)
-    keeps_its_memory = isinstance(definition.parameters, DQfDAgentParameters)  # of demonstrations
-    _memory(definition, fields, dict.fromkeys(REPLAY, None) if keeps_its_memory else REPLAY)
+    _memory(definition, fields, REPLAY)
     set_optimizer(definition, fields.fields("optimizer_spec"), ["main"])
 
 
@@ -252,15 +238,6 @@ def _memory(definition: Definition, fields: Fields, kinds: Mapping[str, bool | N
     main = definition.parameters.network_wrappers.get("main")
     if main is not None and batch is None and capacity is not None and capacity < main.batch_size:
         definition.set("network_wrappers['main'].batch_size", int(capacity))
-
-
-def _complete_dqfd(definition: Definition, fields: Fields) -> None:
-    definition.set("algorithm.pretraining_updates", 0)  # ``pretrain`` makes them
-    demonstrations = fields.fields("demo_memory_spec")
-    if demonstrations is not None:
-        demonstrations.choice("type", REPLAY)
-        left_out(demonstrations, "capacity", "demonstrations stay for ever")
-    _complete_values(definition, fields)
 
 
 # agents with a policy
@@ -382,7 +359,8 @@ IMPALA = [
     Row("weight_baseline", _weigh_head(0), number(0, 1e6)),
     Row("weight_pg", _weigh_head(1), number(0, 1e6)),
     *unused("network_spec says the layers", "large")("architecture"),
-    *unused("your loop has the environments: num_envs")("environment_spec", "num_workers", "visualize"),
+    Row("environment_spec", (), Fields),  # SingleIMPALAAgent reads it when it plays
+    *unused("your loop has the environments: num_envs")("num_workers", "visualize"),
     *unused("segments go into the update without a queue")("fifo_queue_spec", "dynamic_batching", "batch_apply"),
     *unused("add them to the states")("feed_previous_action_through_nn", "feed_previous_reward_through_nn"),
     *unused("impala learns once its segments are played")("update_spec.update_mode", "update_spec.update_interval"),
@@ -461,16 +439,19 @@ def _complete_sac(definition: Definition, fields: Fields) -> None:
     set_optimizer(definition, fields.fields("value_function_optimizer_spec") or fields.fields("optimizer_spec"), ["q"])
 
 
-def _random_rows(definition: Definition, fields: Fields) -> None:
-    _network(definition, fields)
-    definition.act_at_random()
+RANDOM = [
+    *COMMON,
+    *unused("a random agent learns nothing")(
+        "update_spec", "exploration_spec", "optimizer_spec", "value_function_spec", "memory_spec",
+    ),
+]  # fmt: skip
 
 
 def _dqn_parameters(fields: Fields) -> AgentParameters:
-    return DDQNAgentParameters() if fields.flag("double_q") is not False else DQNAgentParameters()
+    return algorithm_parameters("DQN" if fields.flag("double_q") is False else "DDQN")
 
 
-_impala = Algorithm(made_of(IMPALAAgentParameters), IMPALA, _complete_policy)
+_impala = Algorithm(made_of("IMPALA"), IMPALA, _complete_policy)
 _DOUBLE = Row("double_q", (), only("it is double", True))
 
 
@@ -478,23 +459,25 @@ FAMILY = Family(
     "RLgraph",
     {
         "dqn": Algorithm(_dqn_parameters, VALUES, _complete_values),
-        "apex": Algorithm(made_of(ApexDQNAgentParameters), [*VALUES, _DOUBLE], _complete_values),
+        "apex": Algorithm(made_of("ApexDQN"), [*VALUES, _DOUBLE], _complete_values),
         "dqfd": Algorithm(
-            made_of(DQfDAgentParameters),
+            made_of("DQfD"),
             [
                 *VALUES, _DOUBLE, *DEMONSTRATIONS,
+                Row("demo_memory_spec.type", (), choice(REPLAY)),
+                *unused("demonstrations stay for ever")("demo_memory_spec.capacity"),
                 *unused("batches have demonstrations by their priorities")("demo_sample_ratio"),
             ],
-            _complete_dqfd,
+            _complete_values,
         ),
-        "ppo": Algorithm(made_of(ClippedPPOAgentParameters), PPO, _complete_ppo),
-        "actor_critic": Algorithm(made_of(ActorCriticAgentParameters), ACTOR_CRITIC, _complete_actor_critic),
+        "ppo": Algorithm(made_of("ClippedPPO"), PPO, _complete_ppo),
+        "actor_critic": Algorithm(made_of("ActorCritic"), ACTOR_CRITIC, _complete_actor_critic),
         "sac": Algorithm(
-            made_of(SoftActorCriticAgentParameters, use_value_network=False), SAC, _complete_sac, True, True
+            lambda fields: SoftActorCriticAgentParameters(use_value_network=False), SAC, _complete_sac, True, True
         ),
         "impala": _impala,
         "single_impala": _impala,
-        "random": Algorithm(made_of(PolicyGradientsAgentParameters), COMMON, _random_rows),
+        "random": Algorithm(made_of("PolicyGradients"), RANDOM, act_at_random(_network)),
     },
     ("state_space",),
     ("action_space",),
@@ -550,7 +533,7 @@ def _stack(agent: Any) -> PreprocessorStack:
 
 def _actions_of(agent: Any) -> Space:
     found = {name: box_of(part) for name, part in agent.spec.actions.parts.items()}
-    return found[SINGLE] if SINGLE in found else Dict(found)
+    return found[SINGLE] if SINGLE in found else Tuple(list(found.values())) if 0 in found else Dict(found)
 
 
 def _flat(space: Space) -> Any:
@@ -621,7 +604,15 @@ __getattr__ = without_meaning(
         ),
         **dict.fromkeys(("parse_execution_spec", "parse_observe_spec", "parse_update_spec"), _SPECS),
         **dict.fromkeys(("FIFOQueue", "StagingArea", "EnvironmentStepper"), "IMPALAAgent keeps its segments itself"),
-        **dict.fromkeys(("RayExecutor", "RayWorker"), "coach -dc --orchestrator ray runs presets there"),
+        **dict.fromkeys(
+            ("RayExecutor", "RayWorker", "ApexExecutor", "SyncBatchExecutor"),
+            "coach -dc --orchestrator ray runs presets there",
+        ),
+        **dict.fromkeys(
+            ("MLAgentsEnv", "DeepmindLabEnv", "ViZDoomEnv"),
+            "give agent and worker an environment with state_space, action_space, reset and step",
+        ),
+        "DADSWorker": "Coach has no DADS",
         "get_backend": "the framework is the one that the process runs, or the argument framework",
         "ActionAdapter": "a policy has the head of its action space",
     },
@@ -675,13 +666,13 @@ class RLgraphAgent(SpecAgent):
         wanted = [extra_returns] if isinstance(extra_returns, str) else list(extra_returns or ())
         if unknown := [one for one in wanted if one not in _EXTRAS]:
             raise CoachError(f"extra_returns may be {', '.join(map(repr, _EXTRAS))}, not {shown(unknown[0])}")
-        rows = self._rows(states)
+        rows = self.rows_of(states)
         self.graph_manager.enter_phase()
         chosen = [
             self._query(index % len(self.env_names), one, use_exploration, apply_preprocessing)
             for index, one in enumerate([states] if rows is None else rows)
         ]
-        actions = chosen[0] if rows is None else chosen if isinstance(chosen[0], dict) else np.asarray(chosen)
+        actions = chosen[0] if rows is None else chosen if SINGLE not in self.spec.actions.parts else np.asarray(chosen)
         extras = {
             "preprocessed_states": lambda: self.preprocess_states(states) if apply_preprocessing else states,
             "internal_states": list,
@@ -695,19 +686,20 @@ class RLgraphAgent(SpecAgent):
             self._core.parallel.enter(index)
         return list(self._core.episode.buffer.transitions)
 
-    def _rows(self, states: Any) -> list[Any] | None:
+    def rows_of(self, states: Any) -> list[Any] | None:
         """The states of a batch; None for a single state."""
         space = self.spec.space
         parts = getattr(space, "spaces", None)
         if parts is None:
             one, shape = states, tuple(space.shape or ())
-        elif isinstance(states, Mapping) and states.keys() >= parts.keys():
-            name = next(iter(parts))
+        elif isinstance(states, tuple) or (isinstance(states, Mapping) and states.keys() >= parts.keys()):
+            name = 0 if isinstance(states, tuple) else next(iter(parts))
             one, shape = states[name], tuple(parts[name].shape or ())
         else:
             return None
         rank = len(one.raw_shape) if isinstance(one, Preprocessed) else np.ndim(one)
-        return [_row(states, number) for number in range(len(one))] if rank > len(shape) else None
+        are_tuples = self._observes_tuples
+        return [_row(states, number, are_tuples) for number in range(len(one))] if rank > len(shape) else None
 
     def _query(self, index: int, state: Any, explores: bool, preprocesses: bool) -> Any:
         """The action for a state, without acting."""
@@ -757,15 +749,15 @@ class RLgraphAgent(SpecAgent):
         """States after ``preprocessing_spec``, each as the first of an episode. ``observe`` takes them, too."""
         if not self.preprocessing_required:
             return states
-        environment, rows = self._environments[0], self._rows(states)
+        environment, rows = self._environments[0], self.rows_of(states)
         found = [self._filter_alone(environment.read(one, {})) for one in ([states] if rows is None else rows)]
-        names = list(getattr(self.spec.space, "spaces", None) or ())
-        if names:
-            columns = {name: np.stack([np.asarray(one[name]) for one in found]) for name in names}
-            return {
-                name: Preprocessed.of(column if rows is not None else column[0], states[name])
-                for name, column in columns.items()
-            }
+        parts = getattr(self.spec.space, "spaces", None)
+        if parts is not None:
+            made = {}
+            for name in range(len(parts)) if self._observes_tuples else parts:
+                column = np.stack([np.asarray(one[str(name)]) for one in found])
+                made[name] = Preprocessed.of(column if rows is not None else column[0], states[name])
+            return tuple(made.values()) if self._observes_tuples else made
         column = np.stack([np.asarray(one["observation"]) for one in found])
         return Preprocessed.of(column if rows is not None else column[0], states)
 
@@ -794,7 +786,7 @@ class RLgraphAgent(SpecAgent):
         :raises CoachError: a state or an action has another form
         """
         refuse_internals(internals)
-        rows = self._rows(preprocessed_states)
+        rows = self.rows_of(preprocessed_states)
         if rows is None:
             self._observe(self._index(env_id), preprocessed_states, actions, rewards, next_states, terminals)
             return
@@ -803,7 +795,7 @@ class RLgraphAgent(SpecAgent):
             raise CoachError(f"{len(rows)} steps are given for {len(self.env_names)} environments: give env_id")
         for count, state in enumerate(rows):
             index = count if is_each else self._index(env_id)
-            after = None if next_states is None else _row(next_states, count)
+            after = None if next_states is None else _row(next_states, count, self._observes_tuples)
             ends = terminals if np.ndim(terminals) == 0 else terminals[count]
             self._observe(index, state, _row(actions, count), _row(rewards, count), after, ends)
 
@@ -812,6 +804,8 @@ class RLgraphAgent(SpecAgent):
     def _index(self, env_id: Any) -> int:
         if env_id is None:
             return 0
+        if not isinstance(env_id, Hashable):
+            raise CoachError(f"env_id is the name of one environment, not {shown(env_id)}")
         if env_id not in self._names:
             taken = {self._names[name] for name in self._names if name not in self.env_names}
             free = [index for index in range(len(self.env_names)) if index not in taken]
@@ -965,12 +959,16 @@ def _raw(state: Any) -> Any:
     """A state as the environment gives it."""
     if isinstance(state, Mapping):
         return {name: _raw(part) for name, part in state.items()}
+    if isinstance(state, tuple):
+        return tuple(map(_raw, state))
     if isinstance(state, Preprocessed) and state.raw is not None:
         return state.raw
     return state
 
 
-def _row(values: Any, index: int) -> Any:
+def _row(values: Any, index: int, are_tuples: bool = False) -> Any:
+    if are_tuples and isinstance(values, tuple):
+        return tuple(_row(part, index) for part in values)
     if isinstance(values, Mapping):
         return {name: _row(part, index) for name, part in values.items()}
     try:
@@ -1014,7 +1012,33 @@ class IMPALAAgent(RLgraphAgent):
         return super().get_action(states, internal_states, use_exploration, True, extra_returns)
 
 
-SingleIMPALAAgent = RLgraphAgent.thin("SingleIMPALAAgent", "single_impala", "IMPALA in one process.")
+class SingleIMPALAAgent(RLgraphAgent):
+    """IMPALA in one process. Without steps of yours, ``update`` plays in the environment of ``environment_spec``."""
+
+    kind = "single_impala"
+    _loop: Loop | None = None
+
+    def update(self, batch: Mapping[str, Any] | None = None) -> Any:
+        """Learn. See ``Agent.update``.
+
+        :return: if it plays itself: the number of updates, the loss, the loss of each row (none), and the ``rewards``
+            and ``terminals`` of the steps that were played
+        """
+        given = self.spec.document.get("environment_spec")
+        if given is None or batch is not None or (self._loop is None and self.total_steps):
+            return super().update(batch)
+        if self._loop is None:
+            left_out(Fields(given, "environment_spec"), "visualize", "an agent that plays itself shows nothing")
+            self._loop = Loop(self, [OpenAIGymEnv.from_spec({**given, "visualize": False})])
+        steps, loss, before = [], 0.0, self.total_updates
+        while self.total_updates == before:
+            steps += [(one.reward, one.is_over) for one in self._loop.step()]
+            loss = super().update()
+        rewards, terminals = zip(*steps)
+        records = {"rewards": np.asarray(rewards, np.float32), "terminals": np.asarray(terminals)}
+        return self.total_updates, loss, np.zeros(0, np.float32), records
+
+
 RandomAgent = RLgraphAgent.thin("RandomAgent", "random", "Random actions.")
 
 
@@ -1032,11 +1056,13 @@ class OpenAIGymEnv:
     def from_spec(cls, spec: Any = None, **additions: Any) -> OpenAIGymEnv:
         """The environment of ``{"type": "openai", "gym_env": "CartPole-v1"}``.
 
-        :param spec: such a dict; or the type alone, where ``additions`` say the rest
+        :param spec: such a dict; or the id; or the type alone, where ``additions`` say the rest
         :param additions: entries that replace entries of ``spec``
         :raises CoachError: it is wrong, or says what has no meaning here; in one line
         """
-        given = {"type": spec} if isinstance(spec, str) else spec or {}
+        if isinstance(spec, str):
+            spec = {"type": spec} if plain(spec) in map(plain, ENVIRONMENTS) or additions else {"gym_env": spec}
+        given = spec or {}
         if not isinstance(given, Mapping):
             raise CoachError(f"an environment's spec is a dict with 'type' and 'gym_env', not {shown(spec)}")
         return cls(*gymnasium_arguments({**given, **additions}))
@@ -1071,8 +1097,7 @@ class OpenAIGymEnv:
         self.gym_env.close()
 
 
-Environment = OpenAIGymEnv
-"""The environments of specifications, of which there is this kind."""
+Environment = OpenAIGymEnv  # the only kind here
 
 
 def config_from_path(path: Any) -> Any:
@@ -1080,10 +1105,13 @@ def config_from_path(path: Any) -> Any:
     return read_data(pathlib.Path(path))
 
 
+read_config_file = config_from_path
+
+
 __all__ = [
     "ActorCriticAgent", "AdamOptimizer", "Agent", "ApexAgent", "BoolBox", "Component", "ContainerSpace", "DQFDAgent",
     "DQNAgent", "Dict", "Environment", "Exploration", "FloatBox", "IMPALAAgent", "IntBox", "Memory", "NeuralNetwork",
     "OpenAIGymEnv", "Optimizer", "PPOAgent", "Policy", "PreprocessorStack", "PrioritizedReplay", "RandomAgent",
     "ReplayMemory", "SACAgent", "SACAgentComponent", "SingleIMPALAAgent", "SingleThreadedWorker", "Space",
-    "SyncSpecification", "Synchronizable", "Tuple", "ValueFunction", "config_from_path",
+    "SyncSpecification", "Synchronizable", "Tuple", "ValueFunction", "config_from_path", "read_config_file",
 ]  # fmt: skip

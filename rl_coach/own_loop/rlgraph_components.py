@@ -20,10 +20,10 @@ from rl_coach.filters.filter import InputFilter
 from rl_coach.memories.non_episodic.experience_replay import ExperienceReplayParameters
 from rl_coach.own_loop.agent import Agent
 from rl_coach.own_loop.rlgraph_spaces import Dict, FloatBox, Space
-from rl_coach.own_loop.spec_fields import Fields, shown
 from rl_coach.own_loop.spec_parts import Definition, LayerDefaults, put_stack, set_replay, stack_of
 from rl_coach.policy.action_choice import CategoricalChoice, GaussianChoice
 from rl_coach.spaces import DiscreteActionSpace, RewardSpace, SpacesDefinition, StateSpace
+from rl_coach.utilities.spec_fields import Fields, shown
 from rl_coach.utils import CoachError, dynamic_import_and_instantiate_module_from_params
 
 LAYERS = LayerDefaults("linear", "linear", "valid")

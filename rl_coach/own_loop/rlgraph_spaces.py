@@ -9,7 +9,7 @@ from typing import Any, Callable, Iterator, Mapping
 import numpy as np
 
 from rl_coach.own_loop.forms import SINGLE, Part, part_of_space
-from rl_coach.own_loop.spec_fields import Fields, plain, shape_of, shown, whole_number
+from rl_coach.utilities.spec_fields import Fields, plain, shape_of, shown, whole
 from rl_coach.utils import CoachError
 
 _MOST_VALUES = 10**6
@@ -422,22 +422,22 @@ def _choices(fields: Fields, shape: tuple[int, ...], low: float | None, high: fl
         raise CoachError(f"the spec's '{fields.path('high')}' is missing: the number of values")
     first, end = (0.0, low) if high is None else (low or 0.0, high)
     assert end is not None
-    whole_number(first, fields.path("low"), -(10**9))
-    whole_number(end - first, fields.path("high"), 1, _MOST_VALUES)
+    whole(-(10**9))(first, fields.path("low"))
+    whole(1, _MOST_VALUES)(end - first, fields.path("high"))
     return Part("int", shape, first, end - 1)
 
 
-def parts_of(given: Any, where: str) -> dict[str, Part]:
-    """The states or actions of a space: by name, or one of the name ``SINGLE``.
+def parts_of(given: Any, where: str) -> dict[Any, Part]:
+    """The states or actions of a space: by name, by number for a ``Tuple``, or one of the name ``SINGLE``.
 
     :raises CoachError: it is no space, or it is nested
     """
     space = _made(given, where, 0)
     if isinstance(space, BoxSpace):
         return {SINGLE: space.part}
-    found = {}
+    found: dict[Any, Part] = {}
     for name, one in space.spaces.items():  # type: ignore[attr-defined]
         if not isinstance(one, BoxSpace):
             raise CoachError(f"the spec's '{where}.{name}' is float, int or bool, not {shown(one)}: do not nest spaces")
-        found[str(name)] = one.part
+        found[name] = one.part
     return found

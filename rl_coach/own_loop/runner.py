@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 import time
 from typing import Any, Callable
 
 from rl_coach.own_loop.agent import Agent
-from rl_coach.own_loop.played import PlayedEnvironment
+from rl_coach.own_loop.played import Loop, positive
+from rl_coach.utilities.callables import takes
 from rl_coach.utils import CoachError
 
 
@@ -16,7 +16,7 @@ class Runner:
 
     :param agent: the agent
     :param environment: see ``PlayedEnvironment``
-    :param repeat_actions: number of times that the environment executes each action, whose rewards are summed
+    :param repeat_actions: number of times that each action is executed; the rewards are summed
     :raises CoachError: the environment has neither ``step`` nor ``execute``
 
     :ivar episode: number of episodes that have ended
@@ -29,12 +29,10 @@ class Runner:
     """
 
     def __init__(self, agent: Agent, environment: Any, repeat_actions: int = 1):
-        self._played = PlayedEnvironment(environment)
-        if repeat_actions < 1:
-            raise CoachError(f"repeat_actions is 1 or more, not {repeat_actions}")
+        self._loop = Loop(agent, [environment])
         self.agent = agent
         self.environment = environment
-        self.repeat_actions = repeat_actions
+        self.repeat_actions = positive("repeat_actions", repeat_actions)
         self.episode = self.timestep = self.episode_timestep = 0
         self.episode_rewards: list[float] = []
         self.episode_timesteps: list[int] = []
@@ -50,6 +48,11 @@ class Runner:
     def global_timestep(self) -> int:
         """``timestep``."""
         return self.timestep
+
+    @property
+    def episode_lengths(self) -> list[int]:
+        """``episode_timesteps``."""
+        return self.episode_timesteps
 
     def run(
         self,
@@ -77,7 +80,7 @@ class Runner:
         num_timesteps = timesteps if num_timesteps is None else num_timesteps
         if num_episodes is None and num_timesteps is None and episode_finished is None:
             raise CoachError("Runner.run needs num_episodes, num_timesteps, or an episode_finished that ends it")
-        callback = None if episode_finished is None else _with_worker(episode_finished)
+        worker = (0,) if episode_finished is not None and takes(episode_finished, self, 0) else ()
         self.start_time = time.time()
         until_episode = None if num_episodes is None else self.episode + num_episodes
         until_timestep = None if num_timesteps is None else self.timestep + num_timesteps
@@ -85,27 +88,21 @@ class Runner:
             until_timestep is None or self.timestep < until_timestep
         ):
             self._play(max_episode_timesteps, deterministic)
-            if callback is not None and callback(self, 0) is False:
+            if episode_finished is not None and episode_finished(self, *worker) is False:
                 break
 
     def _play(self, limit: int | None, deterministic: bool) -> None:
         """Play an episode."""
-        begin, total, is_over = time.monotonic(), 0.0, False
-        self.agent.reset()
-        state = self._played.reset(self.agent.environment_seed if self.episode == 0 else None)
-        self.episode_timestep = 0
+        self._loop.begin()
+        self.episode_timestep, is_over = 0, False
         while not is_over:
-            action = self.agent.act(state, deterministic=deterministic)
-            state, reward, terminated, truncated = self._played.step(action, self.repeat_actions)
-            self.episode_timestep += 1
+            [episode] = self._loop.step(limit, deterministic, self.repeat_actions)
+            self.episode_timestep, is_over = episode.timesteps, episode.is_over
             self.timestep += 1
-            truncated = truncated or (limit is not None and self.episode_timestep >= limit)
-            Agent.observe(self.agent, reward, terminated, truncated and not terminated, state)
-            total, is_over = total + reward, terminated or truncated
         self.episode += 1
-        self.episode_rewards.append(total)
-        self.episode_timesteps.append(self.episode_timestep)
-        self.episode_times.append(time.monotonic() - begin)
+        self.episode_rewards.append(episode.total)
+        self.episode_timesteps.append(episode.timesteps)
+        self.episode_times.append(episode.duration)
 
     def close(self) -> None:
         """Close agent and environment."""
@@ -113,10 +110,4 @@ class Runner:
         self.environment.close()
 
 
-def _with_worker(callback: Callable[..., Any]) -> Callable[[Runner, int], Any]:
-    """A callback of either version of TensorForce, called with the number of the worker too."""
-    try:
-        inspect.signature(callback).bind(None, None)
-    except (TypeError, ValueError):  # it takes one, or is a builtin that does not say what it takes
-        return lambda runner, worker: callback(runner)
-    return callback
+SingleRunner = Runner

@@ -9,21 +9,24 @@ from typing import Any, Callable, ClassVar, Iterable, Iterator, Mapping, Sequenc
 
 import numpy as np
 
-from rl_coach.base_parameters import AgentParameters
+from rl_coach.agents import recorded_steps
+from rl_coach.base_parameters import AgentParameters, running_framework
+from rl_coach.command_line.setting_data import setting_as_json
 from rl_coach.environments.space_data import space_as_data, space_from_data
 from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
-from rl_coach.own_loop import recorded
+from rl_coach.own_loop import saved
 from rl_coach.own_loop.agent import DEFINITION_FILE, Agent, make_agent
 from rl_coach.own_loop.forms import Actions, Parts, observation_space, with_bounds
-from rl_coach.own_loop.making import algorithm_parameters, running_framework
-from rl_coach.own_loop.places import row
-from rl_coach.own_loop.spec_fields import Fields, plain, read_spec, shown
+from rl_coach.own_loop.making import algorithm_parameters
 from rl_coach.own_loop.spec_parts import Definition, set_optimizer
 from rl_coach.own_loop.spec_table import Row, apply_rows
+from rl_coach.space_values import row
+from rl_coach.utilities.spec_fields import Fields, plain, read_spec, shown, underscored
 from rl_coach.utils import CoachError, did_you_mean
 
 ARGUMENTS = (
-    "num_envs", "env_ids", "heatup_steps", "updates_itself", "seed", "framework", "experiment_path", "reward_threshold",
+    "num_envs", "env_ids", "action_mask", "heatup_steps", "updates_itself", "seed", "framework", "experiment_path",
+    "reward_threshold",
 )  # fmt: skip
 """Arguments of ``make_agent`` that may stand beside a specification."""
 
@@ -68,9 +71,19 @@ class Algorithm:
     needs_bounds: bool = False
 
 
-def made_of(kind: Callable[..., AgentParameters], **arguments: Any) -> Callable[[Fields], AgentParameters]:
-    """The ``parameters`` of an algorithm that do not depend on the specification."""
-    return lambda fields: kind(**arguments)
+def made_of(name: str) -> Callable[[Fields], AgentParameters]:
+    """The ``parameters`` of an algorithm of Coach's that the specification does not change."""
+    return lambda fields: algorithm_parameters(name)
+
+
+def act_at_random(put_network: Callable[[Definition, Fields], Any]) -> Callable[[Definition, Fields], None]:
+    """The ``complete`` of an agent that never leaves the heatup, and learns nothing."""
+
+    def complete(definition: Definition, fields: Fields) -> None:
+        put_network(definition, fields)
+        definition.arguments.update(heatup_steps=10**18, updates_itself=False)
+
+    return complete
 
 
 @dataclass(frozen=True)
@@ -261,7 +274,7 @@ class SpecAgent(Agent):
 
     def _make(self, document: dict[str, Any]) -> None:
         """Become the agent of a specification with its states and actions."""
-        family = self.family
+        family, document = self.family, underscored(document)
         if self.kind is not None:
             given = document.get("type")
             if given is not None and family.kind(document) != self.kind:
@@ -326,17 +339,17 @@ class SpecAgent(Agent):
     def update(self, batch: Mapping[str, Any] | None = None) -> float:
         return super().update(None if batch is None else self._chosen(renamed(batch)))
 
-    def get_td_loss(self, batch: Mapping[str, Any]) -> recorded.Loss:
+    def get_td_loss(self, batch: Mapping[str, Any]) -> recorded_steps.Loss:
         """The loss of a batch and of each of its rows, as ``update`` has it, without an update."""
         columns, core = self.columns_of(batch), self._core
         _, result = core.update_loop.learner.gradients(columns, core.learning_scalars())
         loss = sum(float(one[0]) for one in result.losses.values())
-        return recorded.Loss.of(core, loss, result, len(columns["rewards"]))
+        return recorded_steps.Loss.of(core, loss, result, len(columns["rewards"]))
 
     def columns_of(self, batch: Mapping[str, Any]) -> dict[str, np.ndarray]:
         """The columns of a batch that the update rule is given."""
         loop = self._core.update_loop
-        given = recorded.batch(self._core, self._environments[0], self._chosen(renamed(batch)))
+        given = recorded_steps.batch(self._core, self._environments[0], self._chosen(renamed(batch)))
         return loop.columns(loop.filtered(given, False))
 
     def import_observations(  # the argument has the name of both systems
@@ -349,7 +362,7 @@ class SpecAgent(Agent):
         from_user = self.spec.actions.from_user
         if not isinstance(data, Mapping):
             return [{**one, "actions": from_user(one["actions"])} if "actions" in one else one for one in data]
-        if not {"actions", "rewards"} <= set(data):
+        if "actions" not in data or np.ndim(data.get("rewards", 0)) == 0:
             return data
         count = len(data["rewards"])
         return {**data, "actions": [from_user(row(data["actions"], number, count)) for number in range(count)]}
@@ -361,17 +374,17 @@ class SpecAgent(Agent):
         spec, seed = self.spec, self.graph_manager.seed
         written = {
             "family": spec.family,
-            "document": recorded.as_json(spec.document, "the spec"),
+            "document": setting_as_json(spec.document, "the spec"),
             "space": space_as_data(spec.space),
             "actions": spec.actions.as_data(),
             "as_numbers": spec.actions.as_numbers,
-            "arguments": recorded.as_json({**spec.arguments, "seed": seed}, "the arguments"),
+            "arguments": setting_as_json({**spec.arguments, "seed": seed}, "the arguments"),
         }
-        return {**recorded.plain_definition({}, self.graph_manager), "spec": written}
+        return {**saved.plain_definition({}, self.graph_manager), "spec": written}
 
     def _restore(self, path: str | pathlib.Path) -> None:
         """Continue from files that ``save`` wrote."""
-        recorded.read_definition(pathlib.Path(path) / DEFINITION_FILE)
+        saved.read_definition(pathlib.Path(path) / DEFINITION_FILE)
         self.graph_manager.restore_checkpoint(str(path), continue_run=True)
         self._policy = None
 
@@ -416,21 +429,21 @@ def refuse_internals(internals: Any) -> None:
         raise CoachError("internals are kept by the agent: give none")
 
 
-def agent_of_saved(agent_class: type[SpecAgent], saved: Mapping[str, Any], given: Mapping[str, Any]) -> SpecAgent:
+def agent_of_saved(agent_class: type[SpecAgent], written: Mapping[str, Any], given: Mapping[str, Any]) -> SpecAgent:
     """The agent of what ``SpecAgent.save`` wrote.
 
     :param agent_class: the class of agents of its system
-    :param saved: the specification
+    :param written: the specification
     :param given: arguments that replace saved arguments
     :raises CoachError: it is damaged
     """
     try:
-        parts = (dict(saved["document"]), saved["space"], saved["actions"], dict(saved["arguments"]))
+        parts = (dict(written["document"]), written["space"], written["actions"], dict(written["arguments"]))
     except (LookupError, TypeError, ValueError) as error:
         raise CoachError(f"the saved spec is damaged: {error}") from error
     document, space, actions, arguments = parts
     chosen = agent_class._class_for(document)
     made = chosen.__new__(chosen)
-    found = Actions.from_data(actions, bool(saved.get("as_numbers")))
+    found = Actions.from_data(actions, bool(written.get("as_numbers")))
     made._become(document, space_from_data(space), found, {**arguments, **given})
     return made

@@ -20,15 +20,16 @@ from rl_coach.architectures.layers import (
 )
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters, LSTMMiddlewareParameters
 from rl_coach.base_parameters import AgentParameters
-from rl_coach.core_types import EnvironmentSteps, GradientClippingMethod
+from rl_coach.core_types import GradientClippingMethod
 from rl_coach.filters.filter import InputFilter
+from rl_coach.filters.spec_filters import add_reward_filters, add_state_filters
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
 from rl_coach.memories.memory import MemoryGranularity
+from rl_coach.memories.non_episodic.demonstration_replay import DemonstrationReplayParameters
 from rl_coach.memories.non_episodic.experience_replay import ExperienceReplayParameters
 from rl_coach.memories.non_episodic.prioritized_experience_replay import PrioritizedExperienceReplayParameters
-from rl_coach.own_loop.preprocessing import add_reward_filters, add_state_filters
-from rl_coach.own_loop.spec_fields import Fields, number_of, shown
-from rl_coach.schedules import ConstantSchedule, HalvingSchedule, LinearSchedule, PieceWiseSchedule, Schedule
+from rl_coach.schedules import ConstantSchedule, HalvingSchedule, LinearSchedule, Schedule, after
+from rl_coach.utilities.spec_fields import Fields, number, shown
 from rl_coach.utils import CoachError
 
 logger = logging.getLogger("rl_coach")
@@ -76,7 +77,8 @@ class Definition:
     shapes: dict[str, tuple[int, ...]] = field(init=False)
 
     def __post_init__(self) -> None:
-        named = getattr(self.space, "spaces", None) or {"observation": self.space}
+        parts = getattr(self.space, "spaces", None) or {"observation": self.space}
+        named = parts if isinstance(parts, Mapping) else {str(index): part for index, part in enumerate(parts)}
         # a choice reaches networks as 0 and 1 for each choice
         self.shapes = {
             name: (int(part.n),) if type(part).__name__ == "Discrete" else tuple(part.shape or (1,))
@@ -114,10 +116,6 @@ class Definition:
         """
         if capacity is not None and isinstance(self.parameters.memory, EpisodicExperienceReplayParameters):
             self.set("memory.max_size", (MemoryGranularity.Transitions, max(capacity, _SMALLEST_PHASES)))
-
-    def act_at_random(self) -> None:
-        """Never leave the heatup, and learn nothing."""
-        self.arguments.update(heatup_steps=10**18, updates_itself=False)
 
 
 @dataclass
@@ -173,16 +171,16 @@ def stack_of(value: Any, where: str, defaults: LayerDefaults) -> Stack:
     found = Stack()
     if value and all(isinstance(one, (list, tuple)) for one in value):
         return _stack_of_paths(value, where, defaults)
-    for number, one in enumerate(value):
-        _add_layer(found, Fields(one, f"{where}[{number}]"), defaults)
+    for index, one in enumerate(value):
+        _add_layer(found, Fields(one, f"{where}[{index}]"), defaults)
     return found
 
 
 def _stack_of_paths(paths: Sequence[Any], where: str, defaults: LayerDefaults) -> Stack:
     """Paths of layers. Each but the last one is for a state, and ends in an ``output`` that the last path reads."""
     by_name: dict[str, Stack] = {}
-    for number, path in enumerate(paths):
-        here, layers = f"{where}[{number}]", list(path)
+    for index, path in enumerate(paths):
+        here, layers = f"{where}[{index}]", list(path)
         ends = [isinstance(one, Mapping) and one.get("type") == "output" for one in layers]
         if ends and ends[-1]:
             Fields(layers.pop(), here)
@@ -194,7 +192,7 @@ def _stack_of_paths(paths: Sequence[Any], where: str, defaults: LayerDefaults) -
                 logger.warning("the spec's '%s' joins its inputs side by side here, not by %s", here, shown(kind))
         name = names[0] if isinstance(names, (list, tuple)) and len(names) == 1 else names
         stack = stack_of(layers, here, defaults)
-        if number == len(paths) - 1:
+        if index == len(paths) - 1:
             return Stack(stack.convolutions, stack.dense, stack.cells, by_name)
         if not isinstance(name, str):
             raise CoachError(f"the spec's '{here}' begins with one state: only the last path joins several")
@@ -212,10 +210,10 @@ def _stack_of_dict(network: Fields, defaults: LayerDefaults) -> Stack:
     key = "post_network_spec" if kind == "multi_input_stream_nn" else "layers"
     layers = network.get(key)
     found = Stack() if layers is None and kind else stack_of(layers, network.path(key), defaults)
-    streams = network.fields("input_network_specs") if kind == "multi_input_stream_nn" else None
-    if streams is not None:
-        for name in streams.names:
-            found.by_name[name] = stack_of(streams.get(name), streams.path(name), defaults)
+    streams, where = network.get("input_network_specs"), network.path("input_network_specs")
+    if kind == "multi_input_stream_nn" and streams is not None:
+        Fields(streams, where)  # its keys are texts
+        found.by_name |= {name: stack_of(one, f"{where}.{name}", defaults) for name, one in streams.items()}
     found.scope = str(scope or "")
     network.finish()
     return found
@@ -360,7 +358,7 @@ def schedule_of(value: Any, where: str, low: float = -math.inf, high: float = ma
         names = ("from", "to", "num_timesteps", "start_timestep")
         value = {"type": kind, **dict(zip(names, parts))}
     if not isinstance(value, Mapping):
-        return number_of(value, where, low, high)
+        return number(low, high)(value, where)
     fields = Fields(value, where)
     kinds = {"linear_decay": "line", "linear": "line", "constant_decay": "constant", "constant": "constant",
              "exponential_decay": "curve", "exponential": "curve", "polynomial_decay": "line"}  # fmt: skip
@@ -369,7 +367,7 @@ def schedule_of(value: Any, where: str, low: float = -math.inf, high: float = ma
         found: Any = ConstantSchedule(fields.number("constant_value", low, high, "value", "from") or 0.0)
         fields.finish()
         return found
-    first, last = fields.number("from", low, high), fields.number("to", low, high)
+    first, last = fields.number("from", low, high), fields.number("to", min(low, 0.0), high)
     first, last = (1.0 if low < 1 <= high else high) if first is None else first, 0.1 if last is None else last
     count, start = (
         fields.whole("num_timesteps", "timesteps", high=10**12) or 10_000,
@@ -379,7 +377,7 @@ def schedule_of(value: Any, where: str, low: float = -math.inf, high: float = ma
     if kind == "curve":
         found = after(start or 0, first, HalvingSchedule(first, last, count, half_lives or 10.0))
     else:
-        found = line(first, last, count, start or 0)
+        found = after(start or 0, first, LinearSchedule(first, last, count))
     fields.finish()
     return found
 
@@ -448,9 +446,11 @@ def set_replay(
     """
     if fields is None:
         return
-    keeps_episodes = isinstance(definition.parameters.memory, EpisodicExperienceReplayParameters)
+    own = definition.parameters.memory
+    keeps_episodes = isinstance(own, EpisodicExperienceReplayParameters)
     kind = fields.choice("type", [one for one in kinds if not (keeps_episodes and kinds[one])])
-    if kind is not None and not keeps_episodes and kinds[kind] is not None:
+    stays = keeps_episodes or isinstance(own, DemonstrationReplayParameters)
+    if kind is not None and not stays and kinds[kind] is not None:
         is_prioritized = kinds[kind]
         definition.parameters.memory = (
             PrioritizedExperienceReplayParameters() if is_prioritized else ExperienceReplayParameters()
@@ -462,19 +462,6 @@ def set_replay(
     capacity = fields.whole("capacity")
     if capacity is not None:
         definition.set("memory.max_size", (MemoryGranularity.Transitions, capacity))
-
-
-def line(first: float, last: float, steps: int, start: int) -> Schedule:
-    """A straight line between two values, which begins after ``start`` steps."""
-    return after(start, first, LinearSchedule(first, last, steps))
-
-
-def after(start: int, first: float, schedule: Schedule) -> Schedule:
-    """A schedule that keeps its first value for ``start`` steps before it begins."""
-    if not start:
-        return schedule
-    # a piece has a value more than steps: that of before its first step
-    return PieceWiseSchedule([(ConstantSchedule(first), EnvironmentSteps(start - 1)), (schedule, EnvironmentSteps(1))])
 
 
 def left_out(fields: Fields, name: str, reason: str) -> None:

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import logging
-import math
 from dataclasses import dataclass
-from typing import Any, Callable, Iterable, Mapping, Sequence, Union
+from typing import Any, Callable, Iterable, Sequence, Union
 
 from rl_coach.core_types import StepMethod
-from rl_coach.own_loop.spec_fields import Fields, choice_of, flag_of, number_of, shown, whole_number
 from rl_coach.own_loop.spec_parts import Definition, schedule_of
+from rl_coach.utilities.spec_fields import Fields, Read, number, shown, whole
 from rl_coach.utils import CoachError
 
 logger = logging.getLogger("rl_coach")
-
-Read = Callable[[Any, str], Any]
-"""Function of a value and its key that gives the setting; None for no change."""
 
 Put = Union[str, Sequence[str], Callable[[Definition, Any], None]]
 """Path of a setting in the agent's parameters, several of them, or a function of the definition and the setting."""
@@ -27,7 +23,7 @@ class Row:
 
     :param keys: the key with those above it, ``"update_spec.batch_size"``; after ``|`` older names of the last one
     :param put: where the setting goes
-    :param read: checks and converts the value
+    :param read: checks and converts the value; None for no change
     """
 
     keys: str
@@ -55,29 +51,9 @@ def apply_rows(rows: Iterable[Row], definition: Definition, fields: Fields) -> N
 # readers
 
 
-def number(low: float = -math.inf, high: float = math.inf) -> Read:
-    """A finite number within bounds."""
-    return lambda value, where: number_of(value, where, low, high)
-
-
-def whole(low: int = 1, high: int = 10**9) -> Read:
-    """A whole number within bounds."""
-    return lambda value, where: whole_number(value, where, low, high)
-
-
 def steps(unit: type[StepMethod]) -> Read:
     """A duration, from a whole number."""
-    return lambda value, where: value if isinstance(value, StepMethod) else unit(whole_number(value, where))
-
-
-def choice(kinds: Mapping[str, Any]) -> Read:
-    """The value of a name."""
-    return lambda value, where: kinds[choice_of(value, where, kinds)]
-
-
-def flag(value: Any, where: str) -> bool:
-    """True or False."""
-    return flag_of(value, where)
+    return lambda value, where: value if isinstance(value, StepMethod) else unit(whole()(value, where))
 
 
 def anything(value: Any, where: str) -> Any:
@@ -131,6 +107,8 @@ def only(reason: str, *allowed: Any) -> Read:
 
 
 DEMONSTRATIONS = [
+    # ``pretrain`` makes the updates
+    Row("type", lambda definition, kind: definition.set("algorithm.pretraining_updates", 0), anything),
     Row("expert_margin", "algorithm.margin", number(0, 1e6)),
     Row("supervised_weight", "algorithm.supervised_weight", number(0, 1e6)),
 ]

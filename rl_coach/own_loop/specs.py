@@ -6,8 +6,8 @@ from typing import Any, Mapping
 
 from rl_coach.own_loop.rlgraph import RLgraphAgent
 from rl_coach.own_loop.spec_agent import SpecAgent, agent_of_saved
-from rl_coach.own_loop.spec_fields import read_spec
 from rl_coach.own_loop.tensorforce import TensorForceAgent
+from rl_coach.utilities.spec_fields import read_spec
 from rl_coach.utils import CoachError
 
 AGENT_CLASSES: tuple[type[SpecAgent], ...] = (TensorForceAgent, RLgraphAgent)

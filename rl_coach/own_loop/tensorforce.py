@@ -7,44 +7,41 @@ A loop that was written for TensorForce runs with its imports changed::
 
 from __future__ import annotations
 
+import logging
 import math
 import pathlib
 from typing import Any, ClassVar, Iterable, Mapping
 
 import numpy as np
 
-from rl_coach.agents.actor_critic_agent import ActorCriticAgentParameters
-from rl_coach.agents.clipped_ppo_agent import ClippedPPOAgentParameters
-from rl_coach.agents.ddpg_agent import DDPGAgentParameters
-from rl_coach.agents.ddqn_agent import DDQNAgentParameters
-from rl_coach.agents.dqfd_agent import DQfDAgentParameters
-from rl_coach.agents.dqn_agent import DQNAgentParameters
-from rl_coach.agents.n_step_q_agent import NStepQAgentParameters
-from rl_coach.agents.naf_agent import NAFAgentParameters
-from rl_coach.agents.policy_gradients_agent import PolicyGradientsAgentParameters
 from rl_coach.agents.rules.advantages import PolicyGradientRescaler
-from rl_coach.agents.trpo_agent import TRPOAgentParameters
 from rl_coach.architectures.layers import BatchnormActivationDropout, Dense, Layer
 from rl_coach.base_parameters import AgentParameters
-from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps
+from rl_coach.core_types import ActionInfo, EnvironmentEpisodes, EnvironmentSteps
 from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
 from rl_coach.exploration_policies.e_greedy import EGreedyParameters
 from rl_coach.exploration_policies.ou_process import OUProcessParameters
 from rl_coach.own_loop.forms import SINGLE, Part, Parts, part_of_space
+from rl_coach.own_loop.making import algorithm_parameters
 from rl_coach.own_loop.played import gymnasium_environment
-from rl_coach.own_loop.runner import Runner
-from rl_coach.own_loop.spec_agent import Algorithm, Family, General, SpecAgent, made_of, without_meaning
-from rl_coach.own_loop.spec_fields import Fields, shape_of, shown
+from rl_coach.own_loop.runner import Runner, SingleRunner
+from rl_coach.own_loop.spec_agent import (
+    Algorithm,
+    Family,
+    General,
+    SpecAgent,
+    act_at_random,
+    made_of,
+    without_meaning,
+)
 from rl_coach.own_loop.spec_parts import (
     SEPARATE,
     Definition,
     LayerDefaults,
     Stack,
-    after,
     has_state,
     keep_episodes_for,
     left_out,
-    line,
     put_stack,
     set_optimizer,
     set_replay,
@@ -55,20 +52,22 @@ from rl_coach.own_loop.spec_table import (
     Row,
     anything,
     first_value,
-    number,
     only,
     refused,
     steps,
     unused,
-    whole,
 )
-from rl_coach.schedules import ConstantSchedule, HalvingSchedule, Schedule
+from rl_coach.schedules import ConstantSchedule, HalvingSchedule, LinearSchedule, Schedule, after
+from rl_coach.utilities.spec_fields import Fields, number, shape_of, shown, whole
 from rl_coach.utils import CoachError
+
+logger = logging.getLogger("rl_coach")
 
 _KINDS = ("float", "int", "bool")
 _REPLAY: dict[str, bool | None] = {"replay": False, "naive_prioritized_replay": True, "prioritized_replay": True}
 _LAYERS = LayerDefaults("tanh", "relu", "same")
 _MOST_ACTIONS = 4096
+_EXPLORATION = "actions_exploration|explorations_spec|exploration"
 
 
 # states and actions
@@ -137,7 +136,7 @@ COMMON = [
         "reward_preprocessing|reward_preprocessing_spec",
         lambda definition, given: definition.preprocess_rewards(given, "reward_preprocessing"), anything,
     ),
-    *[Row(name, (), lambda value, where: None) for name in _WITHOUT_EFFECT],
+    *[Row(name, (), anything) for name in _WITHOUT_EFFECT],
     *[Row(name, (), _saves) for name in ("saver|saver_spec", "summarizer|summary_spec|summarizer_spec")],
     Row("execution.type", (), only("agents run in one process here", "single")),
     *refused("agents run in one process here")(
@@ -164,11 +163,41 @@ def _update_mode(fields: Fields, default_unit: str) -> tuple[str, int | None, in
         return default_unit, size, every
     if size is not None or every is not None:
         raise CoachError("the spec's 'update_mode' says what 'batch_size' and 'update_frequency' say: give one of them")
-    unit = mode.choice("unit", ("timesteps", "episodes")) or default_unit
-    return unit, mode.whole("batch_size", high=10**7), mode.whole("frequency")
+    unit = mode.choice("unit", ("timesteps", "episodes", "sequences")) or default_unit
+    size, every, length = mode.whole("batch_size", high=10**7), mode.whole("frequency"), mode.whole("length", high=1000)
+    if unit != "sequences":
+        return unit, size, every
+    logger.warning("the spec's 'update_mode' counts the timesteps of its sequences here")
+    length = length or 8  # TensorForce's own
+    return "timesteps", size and size * length, every and every * length
+
+
+def _phases(fields: Fields, default_unit: str = "timesteps") -> tuple[str, int | None]:
+    """The unit and the size of the batches of an agent that learns from what it has just played."""
+    unit, size, every = _update_mode(fields, default_unit)
+    if every not in (None, size):
+        logger.warning("the spec's 'update_mode': each batch is learned from once, so its frequency is batch_size here")
+    return unit, size
+
+
+def _play_phases(definition: Definition, fields: Fields) -> tuple[str, int | None]:
+    """See ``_phases``. A batch is played between two updates."""
+    unit, size = _phases(fields)
+    if size is not None:
+        step = EnvironmentSteps if unit == "timesteps" else EnvironmentEpisodes
+        definition.set("algorithm.num_consecutive_playing_steps", step(size))
+    return unit, size
 
 
 # agents that learn values
+
+
+def _huber(value: Any, where: str) -> bool:
+    huber = number(0)(value, where)
+    if huber not in (0.0, 1.0):
+        raise CoachError(f"the spec's '{where}' is 1, 0 or none here, not {huber:g}")
+    return huber == 1.0
+
 
 VALUES = [
     *COMMON,
@@ -179,6 +208,8 @@ VALUES = [
         steps(EnvironmentSteps),
     ),
     Row("target_update_weight", "algorithm.rate_for_copying_weights_to_target", number(1e-9, 1)),
+    Row("huber_loss", "network_wrappers['main'].replace_mse_with_huber_loss", _huber),
+    Row(_EXPLORATION, lambda definition, given: _explore(definition, given), anything),
     *refused("agents that learn values have no such term")("entropy_regularization"),
 ]  # fmt: skip
 
@@ -189,8 +220,6 @@ def _complete_values(definition: Definition, fields: Fields) -> None:
     definition.set(
         "algorithm.num_consecutive_training_steps", set_optimizer(definition, fields.fields("optimizer"), ["main"])
     )
-    _huber(definition, fields)
-    _explore(definition, fields.fields("actions_exploration", "explorations_spec", "exploration"))
 
 
 def _replay(definition: Definition, fields: Fields, stack: Stack | None, networks: list[str]) -> None:
@@ -210,18 +239,11 @@ def _replay(definition: Definition, fields: Fields, stack: Stack | None, network
         memory.whole("buffer_size")
     keep_episodes_for(definition, stack)
     keys = {"prioritization_weight": "memory.alpha", "prioritization_constant": "memory.epsilon"}
-    keeps_its_memory = isinstance(definition.parameters, DQfDAgentParameters)  # of demonstrations
-    set_replay(definition, memory, dict.fromkeys(_REPLAY, None) if keeps_its_memory else _REPLAY, keys)
+    set_replay(definition, memory, _REPLAY, keys)
 
 
-def _huber(definition: Definition, fields: Fields) -> None:
-    huber = fields.number("huber_loss", 0)
-    if huber not in (None, 0.0, 1.0):
-        raise CoachError(f"the spec's 'huber_loss' is 1, 0 or none here, not {huber:g}")
-    definition.set("network_wrappers['main'].replace_mse_with_huber_loss", None if huber is None else huber == 1.0)
-
-
-def _explore(definition: Definition, fields: Fields | None) -> None:
+def _explore(definition: Definition, given: Any) -> None:
+    fields = Fields({"actions_exploration": given}).fields("actions_exploration")
     if fields is None:
         return
     kinds = (
@@ -234,6 +256,7 @@ def _explore(definition: Definition, fields: Fields | None) -> None:
     exploration: Any
     if kind.startswith("ornstein"):
         exploration = OUProcessParameters()
+        exploration.dt, exploration.sigma = 1.0, 0.3  # TensorForce's own: the time of its process is in timesteps
         for name, low in (("mu", -math.inf), ("theta", 0.0), ("sigma", 0.0)):
             value = fields.number(name, low)
             if value is not None:
@@ -246,6 +269,7 @@ def _explore(definition: Definition, fields: Fields | None) -> None:
     else:
         exploration = EGreedyParameters()
         exploration.epsilon_schedule, exploration.evaluation_epsilon = _epsilon(kind, fields), 0.0
+    fields.finish()
     definition.parameters.exploration = exploration
 
 
@@ -257,26 +281,20 @@ def _epsilon(kind: str, fields: Fields) -> Schedule:
     first, last = 1.0 if first is None else first, 0.1 if last is None else last
     count, start = fields.whole("timesteps", high=10**12) or 10_000, fields.whole("start_timestep", low=0) or 0
     if kind != "epsilon_decay":
-        return line(first, last, count, start)
+        return after(start, first, LinearSchedule(first, last, count))
     half_lives = fields.number("half_lives", 1e-3, 1e3)
     return after(start, first, HalvingSchedule(first, last, count, 10.0 if half_lives is None else half_lives))
 
 
 def _complete_n_step(definition: Definition, fields: Fields) -> None:
     _network(definition, fields)
-    unit, batch, every = _update_mode(fields, "timesteps")
-    if unit != "timesteps" or every not in (None, batch):
-        raise CoachError("the spec's 'update_mode': dqn_nstep_agent learns each batch_size timesteps once, in order")
-    definition.set("algorithm.num_steps_between_gradient_updates", batch)
+    unit, batch = _phases(fields)
+    if unit == "episodes":
+        definition.set("algorithm.apply_gradients_every_x_episodes", batch)
+    else:
+        definition.set("algorithm.num_steps_between_gradient_updates", batch)
     _latest(definition, fields)
     set_optimizer(definition, fields.fields("optimizer"), ["main"])
-    _huber(definition, fields)
-    _explore(definition, fields.fields("actions_exploration", "explorations_spec", "exploration"))
-
-
-def _complete_dqfd(definition: Definition, fields: Fields) -> None:
-    definition.set("algorithm.pretraining_updates", 0)  # ``pretrain`` makes them
-    _complete_values(definition, fields)
 
 
 def _complete_ddpg(definition: Definition, fields: Fields) -> None:
@@ -302,7 +320,6 @@ def _complete_ddpg(definition: Definition, fields: Fields) -> None:
         "algorithm.num_consecutive_training_steps", set_optimizer(definition, fields.fields("optimizer"), ["actor"])
     )
     set_optimizer(definition, fields.fields("critic_optimizer"), ["critic"])
-    _explore(definition, fields.fields("actions_exploration", "explorations_spec", "exploration"))
 
 
 # agents with a policy
@@ -310,7 +327,7 @@ def _complete_ddpg(definition: Definition, fields: Fields) -> None:
 POLICY = [
     *COMMON,
     Row("entropy_regularization", "algorithm.beta_entropy", first_value),
-    *refused("a policy explores by itself")("actions_exploration|explorations_spec|exploration"),
+    *refused("a policy explores by itself")(_EXPLORATION),
     *unused("every step is learned from once", True)("keep_last_timestep"),
 ]
 
@@ -378,15 +395,10 @@ PPO = [
 def _complete_ppo(definition: Definition, fields: Fields) -> None:
     stack = _network(definition, fields)
     _latest(definition, fields)
-    unit, batch, every = _update_mode(fields, "timesteps")
-    if every not in (None, batch):
-        raise CoachError(f"the spec's 'update_mode.frequency' is its batch_size for ppo_agent, not {every}")
+    unit, batch = _play_phases(definition, fields)
     fraction = fields.number("subsampling_fraction", 1e-6, 1)
-    if batch is not None:
-        step = EnvironmentSteps if unit == "timesteps" else EnvironmentEpisodes
-        definition.set("algorithm.num_consecutive_playing_steps", step(batch))
-        if fraction is not None and unit == "timesteps":
-            definition.set("network_wrappers['main'].batch_size", max(1, round(batch * fraction)))
+    if batch is not None and fraction is not None and unit == "timesteps":
+        definition.set("network_wrappers['main'].batch_size", max(1, round(batch * fraction)))
     count = fields.whole("optimization_steps", high=10**5)
     if count is not None:
         definition.set("algorithm.optimization_epochs", max(1, round(count * (fraction or 1.0))))
@@ -395,18 +407,15 @@ def _complete_ppo(definition: Definition, fields: Fields) -> None:
 
 
 def _vpg_parameters(fields: Fields) -> AgentParameters:
-    has_baseline = fields.get("baseline_mode") is not None
-    return ActorCriticAgentParameters() if has_baseline else PolicyGradientsAgentParameters()
+    return algorithm_parameters("PolicyGradients" if fields.get("baseline_mode") is None else "ActorCritic")
 
 
 def _complete_vpg(definition: Definition, fields: Fields) -> None:
     stack = _network(definition, fields)
     _latest(definition, fields)
-    unit, batch, every = _update_mode(fields, "episodes" if fields.get("update_mode") else "timesteps")
+    unit, batch = _phases(fields, "episodes" if fields.get("update_mode") else "timesteps")
     has_baseline = fields.get("baseline_mode") is not None
     if unit == "episodes":
-        if every not in (None, batch):
-            raise CoachError("the spec's 'update_mode': vpg_agent learns from each batch_size episodes once")
         definition.set("algorithm.apply_gradients_every_x_episodes", batch)
     elif has_baseline:
         definition.set("algorithm.num_steps_between_gradient_updates", batch)
@@ -439,24 +448,16 @@ TRPO = [
 
 def _complete_trpo(definition: Definition, fields: Fields) -> None:
     stack = _network(definition, fields, "actor")
-    put_stack(definition, "critic", stack)
+    if has_state(stack):
+        logger.warning("the spec's 'network': the critic of trpo_agent has its layers without the LSTM here")
+    put_stack(definition, "critic", stack and Stack(stack.convolutions, stack.dense, None, stack.by_name))
     _latest(definition, fields)
-    unit, batch, every = _update_mode(fields, "timesteps")
-    if every not in (None, batch):
-        raise CoachError(f"the spec's 'update_mode.frequency' is its batch_size for trpo_agent, not {every}")
-    if batch is not None:
-        step = EnvironmentSteps if unit == "timesteps" else EnvironmentEpisodes
-        definition.set("algorithm.num_consecutive_playing_steps", step(batch))
+    _play_phases(definition, fields)
     _baseline(definition, fields, stack)
 
 
-def _complete_random(definition: Definition, fields: Fields) -> None:
-    _network(definition, fields)
-    definition.act_at_random()
-
-
 def _dqn_parameters(fields: Fields) -> AgentParameters:
-    return DDQNAgentParameters() if fields.flag("double_q_model") else DQNAgentParameters()
+    return algorithm_parameters("DDQN" if fields.flag("double_q_model") else "DQN")
 
 
 _ONE_Q = [Row("double_q_model", (), lambda value, where: unused("it has one Q-function")(where)[0].read(value, where))]
@@ -467,25 +468,28 @@ FAMILY = Family(
     "TensorForce",
     {
         "dqn_agent": Algorithm(_dqn_parameters, VALUES, _complete_values),
-        "ddqn_agent": Algorithm(made_of(DDQNAgentParameters), [*VALUES, *_DOUBLE], _complete_values),
-        "dqn_nstep_agent": Algorithm(made_of(NStepQAgentParameters), [*VALUES, *_ONE_Q], _complete_n_step),
+        "ddqn_agent": Algorithm(made_of("DDQN"), [*VALUES, *_DOUBLE], _complete_values),
+        "dqn_nstep_agent": Algorithm(made_of("NStepQ"), [*VALUES, *_ONE_Q], _complete_n_step),
         "naf_agent": Algorithm(
-            made_of(NAFAgentParameters), [*VALUES, *_ONE_Q], _complete_values, needs_bounds=True
+            made_of("NAF"), [*VALUES, *_ONE_Q], _complete_values, needs_bounds=True
         ),
         "dqfd_agent": Algorithm(
-            made_of(DQfDAgentParameters),
+            made_of("DQfD"),
             [
                 *VALUES, *_DOUBLE, *DEMONSTRATIONS,
                 *unused("demonstrations stay for ever", 10000)("demo_memory_capacity"),
                 *unused("batches have demonstrations by their priorities", 0.2)("demo_sampling_ratio"),
             ],
-            _complete_dqfd,
+            _complete_values,
         ),
-        "ddpg_agent": Algorithm(made_of(DDPGAgentParameters), VALUES, _complete_ddpg, needs_bounds=True),
-        "ppo_agent": Algorithm(made_of(ClippedPPOAgentParameters), PPO, _complete_ppo),
+        "ddpg_agent": Algorithm(made_of("DDPG"), VALUES, _complete_ddpg, needs_bounds=True),
+        "ppo_agent": Algorithm(made_of("ClippedPPO"), PPO, _complete_ppo),
         "vpg_agent": Algorithm(_vpg_parameters, POLICY, _complete_vpg),
-        "trpo_agent": Algorithm(made_of(TRPOAgentParameters), TRPO, _complete_trpo),
-        "random_agent": Algorithm(made_of(PolicyGradientsAgentParameters), COMMON, _complete_random),
+        "trpo_agent": Algorithm(made_of("TRPO"), TRPO, _complete_trpo),
+        "random_agent": Algorithm(made_of("PolicyGradients"), COMMON, act_at_random(_network)),
+        "constant_agent": Algorithm(
+            made_of("PolicyGradients"), [*COMMON, Row("action_values", (), anything)], act_at_random(_network)
+        ),
     },
     ("states", "states_spec"),
     ("actions", "actions_spec"),
@@ -502,6 +506,7 @@ FAMILY = Family(
 _MODEL = "tensorforce-model"
 _RULES = "the update is a rule of rl_coach/agents/rules; agent.get_td_loss gives losses"
 _MADE = "an agent has its networks when it is made"
+_LISTS = "a network is a list of layers, or paths of layers"
 _OF_MODEL = {
     **dict.fromkeys(("initialize", "setup", "create_output_operations"), _MADE),
     **dict.fromkeys(
@@ -516,7 +521,16 @@ _OF_MODEL = {
 }  # fmt: skip
 __getattr__ = without_meaning(
     "TensorForce",
-    {"Model": "the agent has its methods, and parameters its settings", "Configuration": "write a dict"},
+    {
+        "Model": "the agent has its methods, and parameters its settings",
+        "Configuration": "write a dict",
+        "Network": _LISTS,
+        "LayerBasedNetwork": _LISTS,
+        "LayeredNetwork": _LISTS,
+        "layered_network_builder": _LISTS,
+        "ThreadedRunner": "an agent with num_envs=N acts in N environments, and coach -n N trains in N processes",
+        "DistributedRunner": "coach -dc trains in many processes",
+    },
     __name__,
 )
 
@@ -532,7 +546,7 @@ class _Model:
         self.reset, self.observe = agent.reset, agent.observe
         self._agent = agent
 
-    def get_variables(self, include_non_trainable: bool = False) -> list[np.ndarray]:
+    def get_variables(self, include_submodules: bool = False, include_nontrainable: bool = False) -> list[np.ndarray]:
         """All weights."""
         return [array for arrays in self._agent.get_weights().values() for array in arrays]
 
@@ -684,6 +698,31 @@ TRPOAgent = BatchAgent.thin("TRPOAgent", "trpo_agent", "TRPO.")
 RandomAgent = TensorForceAgent.thin("RandomAgent", "random_agent", "Random actions.")
 
 
+class ConstantAgent(TensorForceAgent):
+    """The same action always: ``action_values``, by the actions' names; an action without a value is 0."""
+
+    kind = "constant_agent"
+
+    def _begin(self, *arguments: Any) -> Any:
+        given = self.spec.document.get("action_values")
+        self.constant = self.spec.actions.constant(given, "action_values")
+        return super()._begin(*arguments)
+
+    def act(  # type: ignore[override]  # TensorForce's order
+        self, states: Any, deterministic: bool = True, independent: bool = False, env_ids: Any = None, infos: Any = None
+    ) -> Any:
+        """See ``TensorForceAgent.act``."""
+        return super().act(states, True, independent, env_ids, infos)
+
+    def _best_action(self) -> Any:
+        raw = self._environments[0].environment_action(self.spec.actions.from_user(self.constant))
+        return self._core.output_filter.reverse_filter(ActionInfo(raw)).action
+
+    def predict(self, states: Any, deterministic: bool = True, infos: Any = None) -> Any:
+        drawn = super().predict(states, deterministic, infos)
+        return [self.constant for _ in drawn] if isinstance(drawn, list) else self.constant
+
+
 class OpenAIGym:
     """A Gymnasium environment by TensorForce's methods.
 
@@ -720,6 +759,7 @@ class OpenAIGym:
 
 
 __all__ = [
-    "Agent", "BatchAgent", "DDPGAgent", "DDQNAgent", "DQFDAgent", "DQNAgent", "DQNNstepAgent", "LearningAgent",
-    "MemoryAgent", "NAFAgent", "OpenAIGym", "PPOAgent", "RandomAgent", "Runner", "TRPOAgent", "VPGAgent",
+    "Agent", "BatchAgent", "ConstantAgent", "DDPGAgent", "DDQNAgent", "DQFDAgent", "DQNAgent", "DQNNstepAgent",
+    "LearningAgent", "MemoryAgent", "NAFAgent", "OpenAIGym", "PPOAgent", "RandomAgent", "Runner", "SingleRunner",
+    "TRPOAgent", "VPGAgent",
 ]  # fmt: skip

@@ -2,45 +2,27 @@
 
 from __future__ import annotations
 
+import logging
 import time
-from dataclasses import dataclass, field
-from typing import Any, Callable, Mapping, NamedTuple
+from typing import Any, Callable, Mapping
 
 import numpy as np
 
-from rl_coach.own_loop.agent import Agent
-from rl_coach.own_loop.played import PlayedEnvironment, gymnasium_environment
+from rl_coach.own_loop.played import Episode, Loop, gymnasium_environment, positive
 from rl_coach.own_loop.spec_agent import SpecAgent
-from rl_coach.own_loop.spec_fields import Fields
+from rl_coach.own_loop.spec_parts import left_out
+from rl_coach.utilities.callables import takes
+from rl_coach.utilities.spec_fields import Fields
 from rl_coach.utils import CoachError
 
+logger = logging.getLogger("rl_coach")
+
+ENVIRONMENTS = ("openai", "openai-gym", "open-ai-gym")
+"""Types of environments of Gymnasium's."""
 _OF_THE_AGENT = (
     "update_mode", "update_interval", "steps_before_update", "batch_size", "sync_interval", "sync_tau", "sample_size",
     "num_iterations",
 )  # fmt: skip
-
-
-@dataclass
-class _Episode:
-    """The running episode of an environment.
-
-    :param state: the present one
-    :param total: sum of its rewards
-    :param timesteps: number of actions
-    :param began: when, by ``time.perf_counter``
-    """
-
-    state: Any
-    total: float = 0.0
-    timesteps: int = 0
-    began: float = field(default_factory=time.perf_counter)
-
-
-class _Ended(NamedTuple):
-    """An episode that has ended. :param duration: in seconds"""
-
-    total: float
-    duration: float
 
 
 class SingleThreadedWorker:
@@ -49,13 +31,13 @@ class SingleThreadedWorker:
     :param env_spec: an environment (see ``PlayedEnvironment``); or a function that returns one; or a dict with
         ``gym_env``, the id of one of Gymnasium's
     :param agent: an agent of a specification, with as many environments (``num_envs``)
-    :param num_environments: number of environments, for which ``env_spec`` is a function or a dict
-    :param frameskip: number of times that each action is executed, whose rewards are summed
-    :param episode_finish_callback: called after each episode with ``episode_return``, ``duration`` in seconds,
-        ``timesteps`` and ``env_num``
+    :param num_environments: number of environments; for several, ``env_spec`` is a function or a dict
+    :param frameskip: number of times that each action is executed; the rewards are summed
+    :param episode_finish_callback: called after each episode with its return, its duration in seconds, its number of
+        actions and, if it takes this, ``env_num``
     :param preprocessing_spec: none: the agent's filters do it
     :param worker_executes_preprocessing: without effect
-    :param render: False: an environment shows itself if it is made so
+    :param render: without effect: an environment shows itself if it is made so
     :param environment: older name of ``env_spec``
     :raises CoachError: for bad input
     """
@@ -79,7 +61,7 @@ class SingleThreadedWorker:
         if preprocessing_spec:
             raise CoachError("a preprocessing_spec is a filter of the agent's parameters here: give none")
         if render:
-            raise CoachError("render: make the environment with visualize=True, or render_mode='human', instead")
+            logger.warning("render is left out: make the environment with visualize=True, or render_mode='human'")
         if len(agent.env_names) != num_environments:
             raise CoachError(
                 f"the agent has {len(agent.env_names)} environments, the worker {num_environments}: give both as many "
@@ -87,10 +69,9 @@ class SingleThreadedWorker:
             )
         self.agent = agent
         self.num_environments = num_environments
-        self.frameskip = _positive("frameskip", frameskip)
+        self.frameskip = positive("frameskip", frameskip)
         self.episode_finish_callback = episode_finish_callback
-        self._environments = [PlayedEnvironment(one) for one in _environments_of(env_spec, num_environments)]
-        self._episodes: list[_Episode] = []
+        self._loop = Loop(agent, _environments_of(env_spec, num_environments))
 
     def execute_timesteps(
         self,
@@ -115,7 +96,7 @@ class SingleThreadedWorker:
             or of the running ones if none did
         :raises CoachError: for bad input
         """
-        limit = _positive("num_timesteps", num_timesteps)
+        limit = positive("num_timesteps", num_timesteps)
         settings = (max_timesteps_per_episode, update_spec, use_exploration, frameskip, reset)
         return self._execute(lambda timesteps, episodes: timesteps >= limit, *settings)
 
@@ -133,7 +114,7 @@ class SingleThreadedWorker:
         :param num_episodes: the number
         :param max_timesteps_per_episode: as for ``execute_timesteps``, as all others
         """
-        limit = _positive("num_episodes", num_episodes)
+        limit = positive("num_episodes", num_episodes)
         settings = (max_timesteps_per_episode, update_spec, use_exploration, frameskip, reset)
         return self._execute(lambda timesteps, episodes: episodes >= limit, *settings)
 
@@ -146,26 +127,25 @@ class SingleThreadedWorker:
         frameskip: int | None,
         reset: bool,
     ) -> dict[str, float]:
-        repetitions = self.frameskip if frameskip is None else _positive("frameskip", frameskip)
-        learns = self._learns(update_spec)
-        began, timesteps, ended = time.perf_counter(), 0, list[_Ended]()
-        frames = self._frames
+        repetitions = self.frameskip if frameskip is None else positive("frameskip", frameskip)
+        learns, loop = self._learns(update_spec), self._loop
+        began, timesteps, ended = time.perf_counter(), 0, list[Episode]()
+        frames = loop.frames
         if reset:
-            self._reset()
-        elif not self._episodes:
+            loop.begin()
+        elif not loop.episodes:
             raise CoachError("no episode has begun: execute with reset=True first")
         before, self.agent.updates_itself = self.agent.updates_itself, learns
         try:
             while not is_over(timesteps, len(ended)):
-                ended += self._step(longest or None, explores, repetitions)
+                for number, episode in enumerate(loop.step(longest or None, not explores, repetitions)):
+                    if episode.is_over:
+                        self._tell(number, episode)
+                        ended.append(episode)
                 timesteps += self.num_environments
         finally:
             self.agent.updates_itself = before
-        return self._statistics(ended, timesteps, self._frames - frames, time.perf_counter() - began)
-
-    @property
-    def _frames(self) -> int:
-        return sum(one.frames for one in self._environments)
+        return _statistics(ended, loop.episodes, timesteps, loop.frames - frames, time.perf_counter() - began)
 
     def _learns(self, update_spec: Mapping[str, Any] | None) -> bool:
         of_agent = self.agent.spec.document.get("update_spec") or {}
@@ -175,56 +155,36 @@ class SingleThreadedWorker:
         fields.finish()
         return bool(of_agent.get("do_updates", True)) if learns is None else learns
 
-    def _reset(self) -> None:
-        is_first = not self._episodes
-        self.agent.reset()
-        seeds = [self.agent.environment_seed + index if is_first else None for index in range(self.num_environments)]
-        self._episodes = [_Episode(one.reset(seed)) for one, seed in zip(self._environments, seeds)]
-
-    def _step(self, longest: int | None, explores: bool, repetitions: int) -> list[_Ended]:
-        """Execute an action in each environment. :return: the episodes that ended with it"""
-        is_single, episodes = self.num_environments == 1, self._episodes
-        states = [one.state for one in episodes]
-        chosen = self.agent.act(states[0] if is_single else states, deterministic=not explores)
-        answers = []
-        for episode, environment, action in zip(episodes, self._environments, [chosen] if is_single else chosen):
-            episode.state, reward, terminated, truncated = environment.step(action, repetitions)
-            episode.total += reward
-            episode.timesteps += 1
-            truncated = truncated or (longest is not None and episode.timesteps >= longest)
-            answers.append((reward, terminated, truncated and not terminated, episode.state))
-        columns = answers[0] if is_single else tuple(map(list, zip(*answers)))
-        Agent.observe(self.agent, *columns)
-        return [
-            self._end(index) for index, (_, terminated, truncated, _) in enumerate(answers) if terminated or truncated
-        ]
-
-    def _end(self, index: int) -> _Ended:
-        """End an environment's episode and begin its next one."""
-        episode = self._episodes[index]
-        ended = _Ended(episode.total, time.perf_counter() - episode.began)
+    def _tell(self, number: int, episode: Episode) -> None:
+        """Call the callback for an episode that has ended."""
         if self.episode_finish_callback is not None:
-            self.episode_finish_callback(
-                episode_return=ended.total, duration=ended.duration, timesteps=episode.timesteps, env_num=index
-            )
-        self._episodes[index] = _Episode(self._environments[index].reset())
-        return ended
+            callback, about = self.episode_finish_callback, (episode.total, episode.duration, episode.timesteps)
+            by_name = {**dict(zip(("episode_return", "duration", "timesteps"), about)), "env_num": number}
+            if takes(callback, **by_name):
+                callback(**by_name)
+            elif takes(callback, *about, env_num=number):
+                callback(*about, env_num=number)
+            else:
+                callback(*about)
 
-    def _statistics(self, ended: list[_Ended], timesteps: int, frames: int, seconds: float) -> dict[str, float]:
-        totals = [one.total for one in ended or self._episodes]
-        return {
-            "runtime": seconds,
-            "timesteps_executed": timesteps,
-            "ops_per_second": timesteps / seconds,
-            "env_frames": frames,
-            "env_frames_per_second": frames / seconds,
-            "episodes_executed": len(ended),
-            "episodes_per_minute": len(ended) * 60 / seconds,
-            "mean_episode_runtime": float(np.mean([one.duration for one in ended])) if ended else 0.0,
-            "mean_episode_reward": float(np.mean(totals)),
-            "max_episode_reward": max(totals),
-            "final_episode_reward": totals[-1],
-        }
+
+def _statistics(
+    ended: list[Episode], running: list[Episode], timesteps: int, frames: int, seconds: float
+) -> dict[str, float]:
+    totals = [one.total for one in ended or running]
+    return {
+        "runtime": seconds,
+        "timesteps_executed": timesteps,
+        "ops_per_second": timesteps / seconds,
+        "env_frames": frames,
+        "env_frames_per_second": frames / seconds,
+        "episodes_executed": len(ended),
+        "episodes_per_minute": len(ended) * 60 / seconds,
+        "mean_episode_runtime": float(np.mean([one.duration for one in ended])) if ended else 0.0,
+        "mean_episode_reward": float(np.mean(totals)),
+        "max_episode_reward": max(totals),
+        "final_episode_reward": totals[-1],
+    }
 
 
 def gymnasium_arguments(spec: Mapping[str, Any]) -> tuple[str, bool]:
@@ -233,12 +193,14 @@ def gymnasium_arguments(spec: Mapping[str, Any]) -> tuple[str, bool]:
     :raises CoachError: it names none, or says what has no meaning here
     """
     fields = Fields(spec, "env_spec")
-    fields.choice("type", ("openai", "openai-gym", "openai_gym"))
-    name, shows = fields.get("gym_env"), fields.flag("visualize")
+    fields.choice("type", ENVIRONMENTS)
+    name, shows = fields.get("gym_env"), fields.get("visualize")
+    for key in ("frameskip", "max_num_noops", "episodic_life", "fire_reset"):
+        left_out(fields, key, "levels of Atari have it, and a worker has frameskip")
     fields.finish()
     if not isinstance(name, str):
         raise CoachError("the spec's 'env_spec.gym_env' is the id of an environment of Gymnasium's")
-    return name, bool(shows)
+    return name, isinstance(shows, (bool, int)) and shows > 0
 
 
 def _environments_of(given: Any, count: int) -> list[Any]:
@@ -251,9 +213,3 @@ def _environments_of(given: Any, count: int) -> list[Any]:
     if count > 1:
         raise CoachError(f"the worker has {count} environments: give a function that returns one")
     return [given]
-
-
-def _positive(name: str, value: int) -> int:
-    if value < 1:
-        raise CoachError(f"{name} is 1 or more, not {value}")
-    return value

@@ -22,11 +22,11 @@ from rl_coach.agents.dqn_agent import DQNAgentParameters
 from rl_coach.agents.ppo_agent import PPOAgent
 from rl_coach.agents.td3_agent import TD3AgentParameters
 from rl_coach.callbacks import SaveEvery, StopOnReward
+from rl_coach.command_line.names_elsewhere import NAMES_HERE
 from rl_coach.core_types import EnvironmentSteps
 from rl_coach.filters.observation.observation_normalization_filter import ObservationNormalizationFilter
 from rl_coach.memories.memory import MemoryGranularity
 from rl_coach.own_loop.agent import DEFINITION_FILE
-from rl_coach.own_loop.making import NAMES_HERE
 from rl_coach.policy import Policy
 from rl_coach.schedules import LinearSchedule
 from rl_coach.utils import CoachError

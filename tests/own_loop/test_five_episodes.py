@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from rl_coach.own_loop import tensorforce
+from rl_coach.utils import CoachError
 from tests.frameworks import FRAMEWORK
 from tests.samples import one_in
 
@@ -64,6 +65,7 @@ REPLAY = {"type": "replay", "include_next_states": True, "capacity": 100}
 LATEST = {"type": "latest", "include_next_states": False, "capacity": 100}
 TIMESTEPS = {"unit": "timesteps", "batch_size": 8, "frequency": 4}
 EPISODES = {"unit": "episodes", "batch_size": 2, "frequency": 2}
+SEQUENCES = {"unit": "sequences", "batch_size": 4, "frequency": 2, "length": 2}
 VALUES = {"update_mode": TIMESTEPS, "memory": REPLAY, "optimizer": ADAM, "target_sync_frequency": 10}
 STEPS = {"type": "multi_step", "optimizer": ADAM, "num_steps": 5}
 POLICY = {"update_mode": EPISODES, "memory": LATEST, "optimizer": ADAM}
@@ -77,6 +79,7 @@ OLD_VALUES = {"memory": REPLAY, "optimizer": ADAM, "target_sync_frequency": 10, 
               "update_frequency": 2, "repeat_update": 1}  # fmt: skip
 CONFIGS = {
     "random": ("RandomAgent", {}, CHOICES + NUMBERS),
+    "constant": ("ConstantAgent", {"action_values": {"action": 1}}, CHOICES + NUMBERS),
     "dqn": ("DQNAgent", {**VALUES, "actions_exploration": {
         "type": "epsilon_decay", "initial_epsilon": 0.5, "final_epsilon": 0.0, "timesteps": 10}}, CHOICES),
     "dqn-0.3": ("DQNAgent", {**OLD_VALUES, "huber_loss": None, "double_q_model": True}, CHOICES),
@@ -88,6 +91,8 @@ CONFIGS = {
     "ddqn": ("DDQNAgent", VALUES, CHOICES),
     "dqn-nstep": ("DQNNstepAgent", {**VALUES, "update_mode": {"unit": "timesteps", "batch_size": 4},
                                     "memory": LATEST}, CHOICES),
+    "dqn-nstep-episodes": ("DQNNstepAgent", {"update_mode": EPISODES, "memory": {**LATEST, "include_next_states": True},
+                                             "optimizer": ADAM}, CHOICES),
     "dqfd": ("DQFDAgent", {**VALUES, "demo_memory_capacity": 100, "demo_sampling_ratio": 0.2}, CHOICES),
     "naf": ("NAFAgent", {**VALUES, "actions_exploration": {"type": "ornstein_uhlenbeck"}}, NUMBERS),
     "naf-0.3": ("NAFAgent", {**OLD_VALUES, "explorations_spec": {"type": "ornstein_uhlenbeck"}}, NUMBERS),
@@ -95,7 +100,12 @@ CONFIGS = {
              NUMBERS),
     "vpg": ("VPGAgent", POLICY, CHOICES + NUMBERS),
     "vpg-0.3": ("VPGAgent", {"batch_size": 8, "optimizer": ADAM}, CHOICES + NUMBERS),
+    "vpg-timesteps": ("VPGAgent", {**POLICY, "update_mode": TIMESTEPS, "memory": REPLAY}, CHOICES),
+    "vpg-sequences": ("VPGAgent", {**POLICY, "update_mode": SEQUENCES}, CHOICES),
+    "vpg-subsampling": ("VPGAgent", {**POLICY, "optimizer": {
+        "type": "subsampling_step", "optimizer": ADAM, "fraction": 0.33}}, CHOICES),
     "vpg-baseline": ("VPGAgent", {**POLICY, **BASELINE}, CHOICES + NUMBERS),
+    "vpg-baseline-sequences": ("VPGAgent", {**POLICY, **BASELINE, "update_mode": SEQUENCES}, CHOICES),
     "vpg-network-baseline": ("VPGAgent", {**POLICY, "baseline_mode": "network", "baseline": {
         "type": "mlp", "sizes": [32, 32]}, "gae_lambda": 0.97, "baseline_optimizer": ADAM}, CHOICES + NUMBERS),
     "vpg-evolutionary": ("VPGAgent", {**POLICY, "optimizer": {"type": "evolutionary", "learning_rate": 0.01}}, CHOICES),
@@ -110,6 +120,8 @@ CONFIGS = {
                          "optimization_steps": 20}, CHOICES + NUMBERS),
     "ppo-baseline": ("PPOAgent", {"update_mode": EPISODES, "memory": LATEST, "step_optimizer": ADAM,
                                   "optimization_steps": 20, **BASELINE}, CHOICES + NUMBERS),
+    "ppo-sequences": ("PPOAgent", {"update_mode": SEQUENCES, "memory": LATEST, "step_optimizer": ADAM}, CHOICES),
+    "trpo-frequency": ("TRPOAgent", {"update_mode": TIMESTEPS, "memory": LATEST}, NUMBERS),
     "ppo-0.3": ("PPOAgent", {"batch_size": 8, "step_optimizer": ADAM, "optimization_steps": 10}, CHOICES + NUMBERS),
 }  # fmt: skip
 
@@ -151,7 +163,7 @@ def test_several_actions_of_one_kind_by_name(name):
     play(MinimalTest(**kinds), name, LAYERS)
 
 
-@pytest.mark.parametrize("name", ["dqn", "vpg", "ppo"])
+@pytest.mark.parametrize("name", ["dqn", "vpg", "vpg-baseline", "ppo", "trpo"])
 def test_a_network_with_an_lstm(name):
     play(MinimalTest(int=()), name, [{"type": "dense", "size": 8}, {"type": "internal_lstm", "size": 8}])
 
@@ -162,3 +174,38 @@ def test_a_network_with_an_lstm(name):
 )
 def test_an_agent_of_tensorforce_plays(name, action):
     play(MinimalTest(**{action: ()}), name, LAYERS)
+
+
+BOUNDED = {"type": "float", "shape": (1, 1), "min_value": -0.5, "max_value": 1.5}
+
+
+@pytest.mark.parametrize(
+    ("actions", "values", "expected"),
+    [
+        ({"type": "float"}, {"action": 1.5}, 1.5),
+        ({"type": "int", "num_actions": 3}, 2, 2),
+        ({"type": "bool"}, None, False),
+        ({"type": "float", "min_value": 0.25}, None, 0.25),
+        ({"choice": {"type": "int", "num_actions": 3, "shape": (2,)}, "number": BOUNDED}, {"choice": [2, 1]},
+         {"choice": [2, 1], "number": [[0.0]]}),
+    ],
+)  # fmt: skip
+def test_a_constant_agent_acts_as_it_is_told(actions, values, expected):
+    agent = tensorforce.ConstantAgent({"type": "float", "shape": 2}, actions, action_values=values, **SETTINGS)
+    for step in range(3):
+        np.testing.assert_equal(agent.act(np.zeros(2)), expected)
+        agent.observe(terminal=step == 2, reward=1.0)
+    np.testing.assert_equal(agent.act(np.ones(2), independent=True), expected)
+    assert agent.timestep == 3 and agent.total_updates == 0
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [({"a": 3}, "'action_values' 3 is not an action"), ({"c": 1}, "has no 'c'; there is a, b"),
+     ({"a": [1, 2]}, "has not the shape"), ({"a": "up"}, "has not the shape"), ({"a": float("nan")}, "not an action")],
+)  # fmt: skip
+def test_a_constant_that_is_no_action_is_one_line(values, reason):
+    actions = {"a": {"type": "int", "num_actions": 2}, "b": {"type": "int", "num_actions": 2}}
+    with pytest.raises(CoachError, match=reason) as caught:
+        tensorforce.ConstantAgent({"type": "float", "shape": 2}, actions, action_values=values, **SETTINGS)
+    assert len(str(caught.value).splitlines()) == 1

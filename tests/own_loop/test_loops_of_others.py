@@ -490,7 +490,6 @@ def test_what_a_worker_cannot_do_is_refused_in_one_line():
         (lambda: SingleThreadedWorker(ladder, climber(num_envs=2), 2), "give a function that returns one"),
         (lambda: SingleThreadedWorker({"type": "openai"}, agent), "gym_env' is the id"),
         (lambda: SingleThreadedWorker(ladder, agent, preprocessing_spec=[{"type": "grayscale"}]), "filter"),
-        (lambda: SingleThreadedWorker(ladder, agent, render=True), "visualize=True"),
         (lambda: worker.execute_timesteps(0), "num_timesteps is 1 or more, not 0"),
         (lambda: worker.execute_timesteps(1, frameskip=0), "frameskip is 1 or more, not 0"),
         (lambda: worker.execute_timesteps(1, reset=False), "execute with reset=True first"),

@@ -119,12 +119,13 @@ R_NAMES = [
     "Agent", "DQNAgent", "ApexAgent", "IMPALAAgent", "PPOAgent", "SACAgent", "SACAgentComponent", "Policy",
     "ValueFunction", "NeuralNetwork", "Memory", "ReplayMemory", "PreprocessorStack", "Exploration", "Optimizer",
     "AdamOptimizer", "SyncSpecification", "Synchronizable", "Component", "Space", "ContainerSpace", "FloatBox",
-    "IntBox", "BoolBox", "Dict", "Tuple", "config_from_path", "SingleThreadedWorker",
+    "IntBox", "BoolBox", "Dict", "Tuple", "config_from_path", "read_config_file", "SingleThreadedWorker",
 ]  # fmt: skip
 R_NAMES_WITHOUT_MEANING = [
     "PPOLossFunction", "IMPALALossFunction", "GraphBuilder", "GraphExecutor", "rlgraph_api", "Specifiable",
     "DictMerger", "ContainerMerger", "ContainerSplitter", "parse_execution_spec", "parse_observe_spec",
     "parse_update_spec", "get_backend", "FIFOQueue", "StagingArea", "EnvironmentStepper", "ActionAdapter",
+    "ApexExecutor", "SyncBatchExecutor", "DADSWorker", "MLAgentsEnv",
 ]  # fmt: skip
 
 
@@ -283,7 +284,7 @@ T_COLUMNS = {
 }  # fmt: skip
 T_NAMES = [
     "Agent", "LearningAgent", "MemoryAgent", "BatchAgent", "DQNAgent", "NAFAgent", "DQFDAgent", "VPGAgent",
-    "TRPOAgent", "PPOAgent", "DDPGAgent", "RandomAgent", "Runner",
+    "TRPOAgent", "PPOAgent", "DDPGAgent", "RandomAgent", "ConstantAgent", "Runner", "SingleRunner",
 ]  # fmt: skip
 T_MODEL = [
     "act", "create_output_operations", "get_optimizer_kwargs", "get_summaries", "get_variables", "initialize",
@@ -355,7 +356,9 @@ def test_a_method_of_tensorforces_model(name):
         one_line(lambda: getattr(t_agent().model, name))
 
 
-@pytest.mark.parametrize("name", ["Model", "Configuration"])
+@pytest.mark.parametrize(
+    "name", ["Model", "Configuration", "Network", "layered_network_builder", "ThreadedRunner", "DistributedRunner"]
+)
 def test_a_name_of_tensorforce_without_meaning(name):
     one_line(lambda: getattr(tensorforce, name))
 

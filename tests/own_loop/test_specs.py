@@ -288,7 +288,7 @@ HOSTILE_DOCUMENTS = [
     {**DQN, "optimizer": {"type": "clipped_step", "clipping_value": 1}}, {**DQN, "optimizer": {"learning_rat": 1}},
     {**DQN, "optimizer": {"type": "multi_step", "optimizer": {"type": "multi_step"}}},
     {**DQN, "huber_loss": 0.5}, {**DQN, "framework": "tensorflo"}, {**DQN, "num_envs": 0}, {**DQN, "seed": "x"},
-    {**DQN, "memory": {"type": "latest"}}, {**DQN, "update_mode": {"unit": "sequences"}},
+    {**DQN, "memory": {"type": "latest"}}, {**DQN, "update_mode": {"unit": "years"}},
     {**DQN, "states_preprocessing": [{"type": "grayscale"}]}, {**DQN, "type": "ddqn_agent", "double_q_model": False},
     {**DQN, "type": "naf_agent"}, {**DQN, "entropy_regularization": 0.1}, {**DQN, "execution": {"type": "distributed"}},
     {"type": "vpg_agent", "states": STATES, "actions": ACTIONS, "batch_size": 10, "update_mode": {}},

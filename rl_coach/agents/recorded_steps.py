@@ -1,35 +1,25 @@
-"""Steps that somebody recorded, for an agent's memory or for one update; and what ``Agent.save`` writes beside them."""
+"""Steps that somebody recorded, for an agent's memory or for one update."""
 
 from __future__ import annotations
 
-import json
-import pathlib
-from enum import Enum
 from typing import Any, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from rl_coach.agents.algorithms import plain_name
 from rl_coach.agents.core.recorded_values import require_batch
 from rl_coach.agents.rules.q_learning import td_losses
 from rl_coach.architectures.head_parameters import DuelingQHeadParameters, QHeadParameters
-from rl_coach.command_line.custom_parameters import parse
 from rl_coach.core_types import ActionInfo, Batch, TrainingSteps, Transition
 from rl_coach.environments.fed_environment import FedEnvironment
-from rl_coach.environments.space_data import space_as_data, space_from_data
 from rl_coach.filters.recorded_episodes import ONE_BY_ONE, filter_recorded, in_order
 from rl_coach.logger import screen
-from rl_coach.own_loop.places import row
-from rl_coach.space_values import cast
-from rl_coach.utilities.safe_reading import read_json
+from rl_coach.space_values import cast, row
 from rl_coach.utils import CoachError, did_you_mean, force_list
 
 _COLUMNS = ("states", "actions", "rewards", "terminals")
 _OPTIONAL = ("truncated", "next_states", "info", "next_info")
 _WEIGHTS = "importance_weights"
-_SPACES = ("observation_space", "action_space")
 _Q_HEADS = (QHeadParameters, DuelingQHeadParameters)
-_NOT_SAVED = object()
 
 
 def _rows(
@@ -40,7 +30,9 @@ def _rows(
     :raises CoachError: one that is needed is missing, one is not known, or they differ in length
     """
     if isinstance(data, Mapping):
-        count = len(data["rewards"]) if "rewards" in data else 0
+        if np.ndim(data.get("rewards", [])) == 0:
+            raise CoachError(f"what was recorded has the rewards {data['rewards']!r}: give one for each step")
+        count = len(data.get("rewards", []))
         found = [{name: row(column, number, count) for name, column in data.items()} for number in range(count)]
     else:
         found = [dict(one) for one in data]
@@ -232,111 +224,3 @@ def warn_of_targets(core: Any, updates_before: int) -> None:
             f"updated after {period!r}: if it learns from recorded data alone, set {name} to "
             f"TrainingSteps({int(period.num_steps)})"
         )
-
-
-# what make_agent was called with
-
-
-def plain_definition(definition: Mapping[str, Any], graph: Any) -> dict[str, Any]:
-    """The arguments of ``make_agent`` as JSON; settings as texts that ``-cp`` would take. What cannot be written is
-    listed, and has to be given again."""
-    plain, missing = {"seed": graph.seed}, []
-    for name, value in definition.items():
-        if name == "settings":
-            continue
-        written = space_as_data(value) if name in _SPACES and value is not None else _plain(value)
-        if written is _NOT_SAVED:
-            missing.append(name)
-        else:
-            plain[name] = written
-    settings = {}
-    for name, value in definition.get("settings", {}).items():
-        written = _plain(value)
-        if written is _NOT_SAVED:
-            missing.append(name)
-        else:
-            settings[name] = written
-    return {"arguments": plain, "settings": settings, "give_again": missing}
-
-
-def _plain(value: Any) -> Any:
-    """A value as JSON: itself, or the text of its constructor, such as ``{"call": "EnvironmentSteps(4)"}``."""
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    if isinstance(value, (list, tuple)):
-        items = [_plain(item) for item in value]
-        if any(item is _NOT_SAVED for item in items):
-            return _NOT_SAVED
-        return {"tuple": items} if isinstance(value, tuple) else items
-    if isinstance(value, dict):
-        parts = {str(name): _plain(item) for name, item in value.items()}
-        return _NOT_SAVED if any(part is _NOT_SAVED for part in parts.values()) else parts
-    if isinstance(value, np.generic):
-        return value.item()
-    text = str(value) if isinstance(value, Enum) else repr(value)
-    try:
-        (assignment,) = parse(f"value = {text}")
-    except CoachError:
-        return _NOT_SAVED
-    return {"call": text} if repr(assignment.value) == repr(value) else _NOT_SAVED
-
-
-def as_json(value: Any, what: str) -> Any:
-    """A value as JSON.
-
-    :param what: its name for the message
-    :raises CoachError: it has parts that cannot be written
-    """
-    written = _plain(value)
-    if written is _NOT_SAVED:
-        raise CoachError(f"{what} has values that cannot be saved: they are no plain data")
-    return written
-
-
-def _restored(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_restored(item) for item in value]
-    if not isinstance(value, dict):
-        return value
-    if set(value) == {"tuple"}:
-        return tuple(map(_restored, value["tuple"]))
-    if set(value) == {"call"}:
-        return parse(f"value = {value['call']}")[0].value
-    return {name: _restored(part) for name, part in value.items()}
-
-
-def read_definition(file: pathlib.Path) -> dict[str, Any]:
-    """
-    :raises CoachError: there is none, or it is damaged
-    """
-    try:
-        definition = read_json(file)
-    except FileNotFoundError:
-        raise CoachError(f"no agent was saved in '{file.parent}'") from None
-    except (OSError, json.JSONDecodeError, ValueError) as error:
-        raise CoachError(f"'{file}' cannot be read: {error}") from error
-    if not isinstance(definition, dict) or not {"arguments", "settings", "give_again"} <= set(definition):
-        raise CoachError(f"'{file}' is not what Agent.save writes")
-    return definition
-
-
-def arguments(definition: Mapping[str, Any], given: Mapping[str, Any], known: Iterable[str]) -> dict[str, Any]:
-    """The keywords of ``make_agent`` for an agent that was saved.
-
-    :param given: keywords that count instead of those that were saved
-    :param known: the keywords that it has
-    :raises CoachError: one that was not saved is not given; or a class of the user's would be imported by its name
-    """
-    saved = {name: _restored(value) for name, value in definition["arguments"].items() if name in set(known)}
-    saved |= {name: _restored(value) for name, value in definition["settings"].items()}
-    saved |= {name: space_from_data(saved[name]) for name in _SPACES if saved.get(name) is not None}
-    if missing := [name for name in definition["give_again"] if name not in given]:
-        raise CoachError(f"the agent was saved without {', '.join(missing)}: give Agent.load what make_agent was given")
-    algorithm = str(saved.get("algorithm", ""))
-    if plain_name(algorithm) == "ppo":  # a name is only in what older versions saved, and theirs had the penalty
-        saved["algorithm"] = "AdaptivePPO"
-    if ":" in algorithm and "algorithm" not in given and not algorithm.startswith("rl_coach."):
-        raise CoachError(
-            f"the agent is of '{algorithm}': give Agent.load algorithm, so that nothing of yours is imported"
-        )
-    return {**saved, **given}

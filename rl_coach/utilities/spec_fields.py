@@ -6,7 +6,7 @@ import json
 import math
 import os
 import pathlib
-from typing import Any, Iterable, Mapping
+from typing import Any, Callable, Iterable, Mapping
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from rl_coach.utils import CoachError, did_you_mean
 _ENDINGS = (".json", ".yaml", ".yml")
 _LONGEST_SHOWN = 60
 _MOST_NUMBERS = 10**8
+
+Read = Callable[[Any, str], Any]
+"""Checks and converts a value, given its key. It raises a ``CoachError`` of one line for a wrong one."""
 
 
 def read_spec(source: Any) -> dict[str, Any]:
@@ -27,7 +30,7 @@ def read_spec(source: Any) -> dict[str, Any]:
     content = read_data(source)
     if not isinstance(content, dict):
         raise CoachError(f"a spec is a dict with a 'type', not {shown(content)}")
-    return content
+    return underscored(content)
 
 
 def read_data(source: Any) -> Any:
@@ -90,35 +93,46 @@ def _is_number(value: Any) -> bool:
         return False
 
 
-def whole_number(value: Any, where: str, low: int = 1, high: int = 10**9) -> int:
-    """A whole number; 1e6 is one.
+def whole(low: int = 1, high: int = 10**9) -> Read:
+    """A whole number within bounds; 1e6 is one."""
 
-    :raises CoachError: the value is not a number, or out of its range
-    """
-    if not _is_number(value) or value != int(value) or not low <= value <= high:
-        raise CoachError(f"the spec's '{where}' is a whole number from {low} to {high:,}, not {shown(value)}")
-    return int(value)
+    def read(value: Any, where: str) -> int:
+        if not _is_number(value) or value != int(value) or not low <= value <= high:
+            raise CoachError(f"the spec's '{where}' is a whole number from {low} to {high:,}, not {shown(value)}")
+        return int(value)
 
-
-def number_of(value: Any, where: str, low: float = -math.inf, high: float = math.inf) -> float:
-    """A finite number.
-
-    :raises CoachError: the value is not a number, or out of its range
-    """
-    if not _is_number(value) or not low <= value <= high:
-        limits = "" if (low, high) == (-math.inf, math.inf) else f" from {low:g} to {high:g}"
-        raise CoachError(f"the spec's '{where}' is a number{limits}, not {shown(value)}")
-    return float(value)
+    return read
 
 
-def flag_of(value: Any, where: str) -> bool:
-    """True or False.
+def number(low: float = -math.inf, high: float = math.inf) -> Read:
+    """A finite number within bounds."""
 
-    :raises CoachError: it is neither
-    """
+    def read(value: Any, where: str) -> float:
+        if not _is_number(value) or not low <= value <= high:
+            limits = "" if (low, high) == (-math.inf, math.inf) else f" from {low:g} to {high:g}"
+            raise CoachError(f"the spec's '{where}' is a number{limits}, not {shown(value)}")
+        return float(value)
+
+    return read
+
+
+def flag(value: Any, where: str) -> bool:
+    """True or False."""
     if not isinstance(value, (bool, np.bool_)):
         raise CoachError(f"the spec's '{where}' is true or false, not {shown(value)}")
     return bool(value)
+
+
+def underscored(given: Mapping[Any, Any]) -> dict[Any, Any]:
+    """A dictionary with underscores instead of the hyphens of its keys.
+
+    :raises CoachError: it has a key in both forms
+    """
+    found = {name.replace("-", "_") if isinstance(name, str) else name: value for name, value in given.items()}
+    if len(found) < len(given):
+        twice = next(name for name in found if name in given and str(name).replace("_", "-") in given and "_" in name)
+        raise CoachError(f"the spec has '{twice}' twice: hyphens are underscores")
+    return found
 
 
 def plain(name: str) -> str:
@@ -126,18 +140,19 @@ def plain(name: str) -> str:
     return name.lower().replace("-", "_")
 
 
-def choice_of(value: Any, where: str, choices: Iterable[str]) -> str:
-    """A name that is among several; hyphens are underscores.
-
-    :raises CoachError: it is another; names the nearest
-    """
+def choice(choices: Iterable[str]) -> Read:
+    """A name that is among several; hyphens are underscores. The error names the nearest."""
     known = {plain(one): one for one in choices}
-    if isinstance(value, str) and plain(value) in known:
-        return known[plain(value)]
-    suggestion = did_you_mean(value, known.values()) if isinstance(value, str) else ""
-    raise CoachError(
-        f"the spec's '{where}' {shown(value)} is not here{suggestion or ': there is ' + ', '.join(known.values())}"
-    )
+
+    def read(value: Any, where: str) -> str:
+        if isinstance(value, str) and plain(value) in known:
+            return known[plain(value)]
+        suggestion = did_you_mean(value, known.values()) if isinstance(value, str) else ""
+        raise CoachError(
+            f"the spec's '{where}' {shown(value)} is not here{suggestion or ': there is ' + ', '.join(known.values())}"
+        )
+
+    return read
 
 
 def shape_of(value: Any, where: str) -> tuple[int, ...]:
@@ -146,7 +161,7 @@ def shape_of(value: Any, where: str) -> tuple[int, ...]:
     :raises CoachError: this is not a shape, or an observation cannot have so many numbers
     """
     sizes = [] if value is None else value if isinstance(value, (list, tuple)) else [value]
-    shape = tuple(whole_number(size, where) for size in sizes)
+    shape = tuple(map(whole(), sizes, [where] * len(sizes)))
     if math.prod(shape) > _MOST_NUMBERS:
         raise CoachError(f"the spec's '{where}' has more than {_MOST_NUMBERS:,} numbers: {shown(value)}")
     return shape
@@ -167,15 +182,10 @@ class Fields:
         for name in given:
             if not isinstance(name, str):
                 raise CoachError(f"a key of a spec is a text, not {shown(name)}")
-        self._given = dict(given)
+        self._given = underscored(given)
         self._where = where
         self._known: set[str] = set()
         self._below: dict[str, Fields] = {}
-
-    @property
-    def names(self) -> list[str]:
-        """All keys that are given."""
-        return list(self._given)
 
     def path(self, name: str) -> str:
         """A key with those above it."""
@@ -189,25 +199,26 @@ class Fields:
             raise CoachError(f"the spec's '{self.path(present[0])}' and '{present[1]}' say the same: give one of them")
         return self._given[present[0]] if present else None
 
-    def number(self, name: str, low: float = -math.inf, high: float = math.inf, *older: str) -> float | None:
-        """See ``number_of``."""
+    def read(self, read: Read, name: str, *older: str) -> Any:
+        """A key's value by a reader. :param older: as for ``get``"""
         value = self.get(name, *older)
-        return None if value is None else number_of(value, self.path(name), low, high)
+        return None if value is None else read(value, self.path(name))
+
+    def number(self, name: str, low: float = -math.inf, high: float = math.inf, *older: str) -> float | None:
+        """See the function ``number``."""
+        return self.read(number(low, high), name, *older)
 
     def whole(self, name: str, *older: str, low: int = 1, high: int = 10**9) -> int | None:
-        """See ``whole_number``."""
-        value = self.get(name, *older)
-        return None if value is None else whole_number(value, self.path(name), low, high)
+        """See the function ``whole``."""
+        return self.read(whole(low, high), name, *older)
 
     def flag(self, name: str) -> bool | None:
-        """See ``flag_of``."""
-        value = self.get(name)
-        return None if value is None else flag_of(value, self.path(name))
+        """See the function ``flag``."""
+        return self.read(flag, name)
 
     def choice(self, name: str, choices: Iterable[str], *older: str) -> str | None:
-        """See ``choice_of``."""
-        value = self.get(name, *older)
-        return None if value is None else choice_of(value, self.path(name), choices)
+        """See the function ``choice``."""
+        return self.read(choice(choices), name, *older)
 
     def fields(self, name: str, *older: str) -> Fields | None:
         """A dictionary; a text stands for ``{"type": text}``, and False for none. ``finish`` checks its keys, too."""

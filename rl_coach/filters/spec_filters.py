@@ -23,8 +23,8 @@ from rl_coach.filters.observation.observation_stacking_filter import Observation
 from rl_coach.filters.reward.reward_clipping_filter import RewardClippingFilter
 from rl_coach.filters.reward.reward_normalization_filter import RewardNormalizationFilter
 from rl_coach.filters.reward.reward_rescale_filter import RewardRescaleFilter
-from rl_coach.own_loop.spec_fields import Fields, plain, shape_of, shown
 from rl_coach.spaces import ImageObservationSpace, PlanarMapsObservationSpace
+from rl_coach.utilities.spec_fields import Fields, plain, shape_of, shown
 from rl_coach.utils import CoachError
 
 Shape = tuple[int, ...]
