@@ -86,7 +86,8 @@ def test_a_compiled_step_writes_to_its_arguments_and_a_damaged_one_is_deleted(ke
 
 def test_without_a_compiler_one_line_says_so_and_the_step_runs(kept, lines, monkeypatch):
     monkeypatch.setenv("CXX", "no-such-compiler")
-    assert compilation.compiled(doubled, example()) is doubled
+    for _ in range(2):
+        assert compilation.compiled(doubled, example()) is doubled
     assert len(lines) == 1 and "there is no 'no-such-compiler'" in lines[0] and "apt install g++" in lines[0]
 
 
@@ -94,6 +95,24 @@ def test_a_failing_compiler_says_how_to_train_without(kept, monkeypatch):
     monkeypatch.setenv("CXX", "/bin/false")
     with pytest.raises(CoachError, match=r"could not compile the training step: .*COACH_TORCH_COMPILE=off"):
         compilation.compiled(doubled, example())
+
+
+def test_a_step_runs_where_nothing_can_be_kept(kept, monkeypatch):
+    file = kept / "file"
+    file.touch()
+    monkeypatch.setenv("COACH_COMPILATION_CACHE", str(file))
+    step = compilation.compiled(doubled, example())
+    assert [float(total) for total in step(example())] == [6.0]
+    monkeypatch.setenv("COACH_COMPILATION_CACHE", str(kept))
+
+    def full(source: Any, destination: Any) -> None:
+        destination.write_bytes(b"a part")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(compilation.shutil, "copyfile", full)
+    step = compilation.compiled(doubled, example())
+    assert [float(total) for total in step(example())] == [6.0]
+    assert not list(kept.glob("torch-*/*"))
 
 
 def test_a_request_to_stop_ends_the_compiler_and_the_step_runs(kept, monkeypatch):
