@@ -6,6 +6,7 @@ A step that is traced first needs no Dynamo, and one that is compiled ahead of t
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import os
@@ -33,7 +34,7 @@ Step = Callable[[Tensors], Tensors]
 
 def traced(function: Callable, *tensors: torch.Tensor) -> GraphModule:
     """The operations of a function. Tensors that it holds itself, as modules of users may, become constants."""
-    # without real numbers: what a rule computed from them, in NumPy say, would become a constant
+    # without real numbers: a result that a rule computes from them in NumPy would become a constant
     return make_fx(function, tracing_mode="fake", _allow_non_fake_inputs=True)(*tensors)
 
 
@@ -50,7 +51,8 @@ def compiled(function: Step, tensors: Tensors) -> Step:
     directory = compilation_cache(Frameworks.torch)
     package = None if directory is None else directory / f"{_digest(graph, tensors)}.pt2"
     if package is not None and package.exists():
-        return _loaded(package)
+        with contextlib.suppress(RuntimeError):  # it is damaged: what is compiled now replaces it
+            return _loaded(package)
     with tempfile.TemporaryDirectory() as scratch:
         made = _compile(graph, tensors, scratch)
         if made is None:
@@ -61,15 +63,8 @@ def compiled(function: Step, tensors: Tensors) -> Step:
 
 
 def _loaded(package: pathlib.Path) -> Step:
-    """The step of a package. :raises CoachError: it is damaged"""
-    try:
-        # PyTorch's documented function imports all of Inductor for this, which takes seconds
-        loader = torch._C._aoti.AOTIModelPackageLoader(str(package), "model", True, 1, -1)
-    except RuntimeError as error:
-        package.unlink()
-        raise CoachError(
-            f"a compiled step that an earlier run kept was damaged; {package} is deleted now: start again"
-        ) from error
+    # PyTorch's documented function imports all of Inductor for this, which takes seconds
+    loader = torch._C._aoti.AOTIModelPackageLoader(str(package), "model", True, 1, -1)
     return lambda given: loader.run(list(given))
 
 
@@ -98,7 +93,7 @@ def _keep(made: pathlib.Path, package: pathlib.Path) -> None:
 
 @functools.cache
 def _has_compiler(compiler: str) -> bool:
-    """True if there is this C++ compiler; otherwise one line says what is missing."""
+    """True if this C++ compiler is installed; otherwise one line says that it is missing."""
     if shutil.which(compiler) is not None:
         return True
     screen.warning(
@@ -109,7 +104,7 @@ def _has_compiler(compiler: str) -> bool:
 
 
 def _compile(graph: GraphModule, tensors: Tensors, scratch: str) -> pathlib.Path | None:
-    """Write the package in a process of its own, which can be stopped. :return: None if there is none"""
+    """Write the package in a child process, which can be stopped. :return: None without a compiler, or if stopped"""
     if not _has_compiler(os.environ.get("CXX", "clang++" if sys.platform == "darwin" else "g++")):
         return None
     program, written, errors = (pathlib.Path(scratch) / name for name in ("program.pt2", "step.pt2", "errors"))
