@@ -204,14 +204,14 @@ $(TORCH_VENV)/.installed: $(METADATA)
 	$$python -m venv $(TORCH_VENV)
 	$(TORCH_BIN)/python -c '$(WITHOUT_FRAMEWORK)' > $(TORCH_VENV)/requirements.txt
 	$(TORCH_BIN)/python -m pip install --quiet -r $(TORCH_VENV)/requirements.txt \
-	  '$(TORCH)' faiss-cpu pytest pytest-xdist hypothesis
+	  '$(TORCH)' faiss-cpu pytest pytest-xdist hypothesis stable-baselines3 'redis[hiredis]>=5.2'
 	$(TORCH_BIN)/python -m pip install --quiet --no-deps --editable .
 	@touch $@
 
 # Most tests run steps uncompiled, because Inductor takes 20 seconds for each.
 torch: $(TORCH_VENV)/.installed
 	COACH_TEST_FRAMEWORK=torch $(TORCH_BIN)/python -m pytest -n auto --maxprocesses 8 -m "not golden and not resume" -q \
-	  tests/architectures tests/agents
+	  tests/architectures tests/agents $(wildcard tests/policy/test_*stable_baselines3.py)
 
 $(VENV)/.bench-installed: $(BIN)/python $(METADATA)
 	$(INSTALL) '.[bench,jax,atari]'

@@ -55,9 +55,7 @@ def forget_compiled_steps(framework: Frameworks) -> bool:
 def compilation_cache(framework: Frameworks) -> Path | None:
     """The directory for a framework's version on this kind of processor, or None where nothing is kept."""
     chosen = os.environ.get(VARIABLE)
-    if framework not in (Frameworks.tensorflow, Frameworks.jax, Frameworks.torch) or (
-        chosen is not None and chosen.lower() in _OFF
-    ):
+    if framework in (Frameworks.mxnet, Frameworks.acting) or (chosen is not None and chosen.lower() in _OFF):
         return None
     user = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     try:

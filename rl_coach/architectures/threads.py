@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 from typing import Mapping
 
 from rl_coach.architectures import schemes
@@ -51,11 +52,18 @@ def set_num_threads(
     if wanted is not None and wanted < 1:
         raise CoachError(f"num_threads must be at least 1, not {wanted}")
     if wanted is not None and framework in _VARIABLES:
-        os.environ[_VARIABLES[framework]] = str(wanted)
+        _set(framework, wanted)
     elif framework in (Frameworks.tensorflow, Frameworks.jax, Frameworks.torch):
         largest = max(largest_product(name, network, spaces) for name, network in networks.items())
-        if largest < LARGE_PRODUCT:
-            os.environ.setdefault(_VARIABLES[framework], "1")
+        if largest < LARGE_PRODUCT and _VARIABLES[framework] not in os.environ:
+            _set(framework, 1)
+
+
+def _set(framework: Frameworks, number: int) -> None:
+    os.environ[_VARIABLES[framework]] = str(number)
+    torch = sys.modules.get("torch")
+    if framework is Frameworks.torch and torch is not None:
+        torch.set_num_threads(number)  # a preset with a user's module has imported it, and it reads the variable once
 
 
 def set_num_threads_early(framework: Frameworks, wanted: int | None, networks: Mapping[str, NetworkParameters]) -> None:

@@ -26,10 +26,21 @@ def read(path: str | Path) -> dict[str, np.ndarray]:
 
     try:
         with zipfile.ZipFile(path) as archive:
+            if WEIGHTS_FILE not in archive.namelist():
+                raise zipfile.BadZipFile(f"there is no {WEIGHTS_FILE} in it")
             loaded = torch.load(io.BytesIO(archive.read(WEIGHTS_FILE)), map_location="cpu", weights_only=True)
-    except (OSError, KeyError, zipfile.BadZipFile) as error:
-        raise CoachError(f"'{path}' is no policy of Stable-Baselines3, as model.save writes it: {error}") from error
-    return {name: tensor.numpy() for name, tensor in loaded.items()}
+        return {str(name): tensor.detach().numpy() for name, tensor in loaded.items()}
+    except Exception as error:  # PyTorch's reader lets ValueError, AttributeError and many more through
+        raise CoachError(
+            f"'{path}' is no policy of Stable-Baselines3, as model.save writes it: {_cause(error)}"
+        ) from error
+
+
+def _cause(error: Exception) -> str:
+    """One line. PyTorch's own messages have several, and advise to load the file with all code in it."""
+    if isinstance(error, (OSError, zipfile.BadZipFile)):
+        return str(error)
+    return f"{WEIGHTS_FILE} is damaged, or has more than tensors by name ({type(error).__name__})"
 
 
 def take(networks: Mapping[str, Any], weights: Weights, path: str | Path) -> None:

@@ -14,7 +14,7 @@ from rl_coach.architectures.frameworks import load_framework
 from rl_coach.base_parameters import Frameworks
 from rl_coach.installation import install_command
 from rl_coach.utils import CoachError
-from tests.frameworks import run_on, where_installed
+from tests.frameworks import run_on, starts_another_framework, where_installed
 
 CONTINUOUS_RUNS = "(twice_n_steps or seed) and (NAF or SAC or gSDE)"
 COMPATIBLE_MXNET = "rl_coach.architectures.mxnet_components.compatible_mxnet"
@@ -82,6 +82,7 @@ def test_a_framework_needs_no_other(framework, others):
     run_on(framework, "-c", f"{script} and not set({sorted(others)!r}) & set(sys.modules)")
 
 
+@starts_another_framework
 @pytest.mark.parametrize(
     ("framework", "unneeded"),
     [
@@ -94,6 +95,7 @@ def test_what_keras_can_do_without_is_not_imported_and_stays_importable(framewor
     run_on(framework, "-c", f"{load}; assert not {unneeded!r} & sys.modules.keys(); import matplotlib, sklearn")
 
 
+@starts_another_framework
 def test_what_was_imported_before_stays():
     script = "import sys, sklearn; from tests.architectures.test_agreement import numbers; numbers('dqn')"
     run_on("tensorflow", "-c", f"{script}; assert sys.modules['sklearn'] is sklearn; import keras.wrappers")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 import os
 import subprocess
@@ -24,6 +25,7 @@ from rl_coach.spaces import (
     VectorObservationSpace,
 )
 from rl_coach.utils import CoachError
+from tests.frameworks import where_installed
 
 TENSORFLOW = "TF_NUM_INTRAOP_THREADS"
 VECTOR = SpacesDefinition(StateSpace({"observation": VectorObservationSpace(4)}), None, DiscreteActionSpace(2), None)
@@ -81,6 +83,7 @@ print("THREADS", names.count("tf_XLAEigen"))
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="this system does not list a process's threads")
+@where_installed("jax")
 def test_a_compiled_loop_of_small_networks_is_computed_by_one_thread():
     """JAX begins to compute when the environment is made, and asks for the number of threads no later."""
     environment = {**os.environ, "COACH_TEST_FRAMEWORK": "jax", "KERAS_BACKEND": "jax"}
@@ -128,6 +131,16 @@ def test_what_is_wanted_holds_for_every_framework(framework, variable, monkeypat
     assert os.environ[variable] == "5"
     threads.set_num_threads(framework, 3, dqn(64, 64), VECTOR)
     assert os.environ[variable] == "3"
+
+
+@where_installed("torch")
+def test_pytorch_listens_after_a_users_module_has_imported_it(monkeypatch):
+    torch = importlib.import_module("torch")
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr(torch, "set_num_threads", (asked := []).append)
+    threads.set_num_threads(Frameworks.torch, None, dqn(64, 64), VECTOR)
+    threads.set_num_threads(Frameworks.torch, 3, dqn(64, 64), VECTOR)
+    assert asked == [1, 3]
 
 
 def test_a_number_below_one_is_refused():

@@ -81,15 +81,15 @@ class Pieces(Sequence):
 class ArrayNetworkState(NetworkState):
     """See ``NetworkState``. Nothing is ever under way: updates are made when the call returns.
 
-    :param ops: the framework's array operations; see ``ArrayNetwork``
-
+    :cvar ops: the framework's array operations; see ``ArrayNetwork``
     :ivar variables: arrays by group
     """
 
-    def __init__(self, ops: Any, function: NetworkFunction, has_target: bool):
+    ops: Any
+
+    def __init__(self, function: NetworkFunction, has_target: bool):
         groups = initial_groups(function, has_target)
         super().__init__(function, groups)
-        self.ops = ops
         self.variables: dict[str, Any] = {name: self._held(name, group) for name, group in groups.items()}
 
     def arrays(self, group: str) -> list[np.ndarray]:

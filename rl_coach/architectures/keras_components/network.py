@@ -40,14 +40,14 @@ class KerasNetwork(StructuredNetwork):
         self.convolution_weights = [index for index, weight in enumerate(self._weights) if id(weight) in convolutions]
         self._buffers = [v for v in self.model.variables if not any(v is w for w in self._weights)]
         noise = {id(buffer) for layer in self._noisy_layers for buffer in (layer.noise_in, layer.noise_out)}
-        floats = [buffer for buffer in self._buffers if keras.backend.is_float_dtype(buffer.dtype)]
+        floats = [buffer for buffer in self._buffers if _is_float(buffer)]
         self.noise_buffers = [index for index, buffer in enumerate(floats) if id(buffer) in noise]
         self.order = {"weights": self._places(self._weights), "buffers": self._places(self._buffers)}
 
     def _places(self, variables: Sequence[keras.Variable]) -> list[int]:
         """The place of each variable in the order in which layers are made; -1 for the generator of Keras' LSTM, which
         draws nothing. A layer's generator comes first."""
-        made = [v for one in self._made for v in sorted(one.variables, key=lambda v: v.dtype != "uint32")]
+        made = [v for one in self._made for v in sorted(one.variables, key=_is_float)]
         unused = {id(v) for one in self._lstm_layers for v in one.non_trainable_variables}
         wanted = {id(v) for v in variables} - unused
         places = {key: place for place, key in enumerate(dict.fromkeys(id(v) for v in made if id(v) in wanted))}
@@ -93,6 +93,10 @@ class KerasNetwork(StructuredNetwork):
         self._name_outputs(heads)
         named = {_tensor_name(name): tensor for name, tensor in given.items()}
         return keras.Model(named, {"heads": heads, "recurrent": recurrent}, name=self.name)
+
+
+def _is_float(variable: keras.Variable) -> bool:
+    return keras.backend.is_float_dtype(variable.dtype)
 
 
 def _tensor_name(name: str) -> str:

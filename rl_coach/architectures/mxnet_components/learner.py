@@ -12,7 +12,6 @@ from rl_coach.architectures.array_components.state import ArrayNetworkState, Pie
 from rl_coach.architectures.learner import CompiledStep, Packing, StepLayout, Variables
 from rl_coach.architectures.mxnet_components import ops
 from rl_coach.architectures.mxnet_components.compatible_mxnet import mxnet, numpy_semantics
-from rl_coach.architectures.network_function import NetworkFunction
 from rl_coach.architectures.update import TrainingStep
 from rl_coach.utils import CoachError
 
@@ -20,9 +19,7 @@ from rl_coach.utils import CoachError
 class MXNetNetworkState(ArrayNetworkState):
     """See ``ArrayNetworkState``. Nobody writes to the arrays: an update replaces them."""
 
-    def __init__(self, function: NetworkFunction, has_target: bool):
-        super().__init__(ops, function, has_target)
-
+    ops = ops
     update_target = numpy_semantics(ArrayNetworkState.update_target)
     _held = numpy_semantics(ArrayNetworkState._held)
 

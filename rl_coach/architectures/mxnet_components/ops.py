@@ -60,6 +60,7 @@ stack = _np.stack
 std = _np.std
 sum = _np.sum
 swapaxes = _np.swapaxes
+take = _np.take
 tanh = _np.tanh
 tile = _np.tile
 transpose = _np.transpose
@@ -111,11 +112,6 @@ def one_hot(x: Any, num_classes: int, axis: int = -1, dtype: str = "float32") ->
     if axis != -1:
         raise NotImplementedError("one_hot makes a new last axis only")
     return _npx.one_hot(x, num_classes, dtype=dtype)
-
-
-def take(x: Any, indices: Any, axis: int | None = None) -> Any:
-    """The entries of ``x`` at ``indices`` along ``axis``."""
-    return _np.take(x, indices, axis=axis)
 
 
 def take_along_axis(x: Any, indices: Any, axis: int = -1) -> Any:

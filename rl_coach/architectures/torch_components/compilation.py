@@ -6,6 +6,8 @@ A step that is traced first needs no Dynamo, and one that is compiled ahead of t
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import hashlib
 import os
 import pathlib
@@ -30,6 +32,12 @@ Step = Callable[[Tensors], Tensors]
 """A function of tensors, which it may write to."""
 
 
+def traced(function: Callable, *tensors: torch.Tensor) -> GraphModule:
+    """The operations of a function. Tensors that it holds itself, as modules of users may, become constants."""
+    # without real numbers: a result that a rule computes from them in NumPy would become a constant
+    return make_fx(function, tracing_mode="fake", _allow_non_fake_inputs=True)(*tensors)
+
+
 def compiled(function: Step, tensors: Tensors) -> Step:
     """The function as machine code. It stays as it is where there is no C++ compiler, where the environment variable
     ``COACH_TORCH_COMPILE`` is ``off``, and where the run is asked to stop meanwhile.
@@ -39,34 +47,24 @@ def compiled(function: Step, tensors: Tensors) -> Step:
     """
     if os.environ.get(VARIABLE) == "off":
         return function
-    # without real numbers: what a rule computed from them, in NumPy say, would become a constant
-    graph = make_fx(lambda *given: function(given), tracing_mode="fake")(*tensors)
+    graph = traced(lambda *given: function(given), *tensors)
+    directory = compilation_cache(Frameworks.torch)
+    package = None if directory is None else directory / f"{_digest(graph, tensors)}.pt2"
+    if package is not None and package.exists():
+        with contextlib.suppress(RuntimeError):  # it is damaged: what is compiled now replaces it
+            return _loaded(package)
     with tempfile.TemporaryDirectory() as scratch:
-        package = _directory(scratch) / f"{_digest(graph, tensors)}.pt2"
-        is_there = package.exists() or _compile(graph, tensors, package, scratch)
-        return _loaded(package) if is_there else function
-
-
-def _directory(scratch: str) -> pathlib.Path:
-    """The directory of packages; ``scratch`` where nothing is kept."""
-    directory = compilation_cache(Frameworks.torch) or pathlib.Path(scratch)
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        return pathlib.Path(scratch)  # a home that cannot be written to is no reason not to train
-    return directory
+        made = _compile(graph, tensors, scratch)
+        if made is None:
+            return function
+        if package is not None:
+            _keep(made, package)
+        return _loaded(made)
 
 
 def _loaded(package: pathlib.Path) -> Step:
-    """The step of a package. :raises CoachError: it is damaged"""
-    try:
-        # PyTorch's documented function imports all of Inductor for this, which takes seconds
-        loader = torch._C._aoti.AOTIModelPackageLoader(str(package), "model", True, 1, -1)
-    except RuntimeError as error:
-        package.unlink()
-        raise CoachError(
-            f"a compiled step that an earlier run kept was damaged; {package} is deleted now: start again"
-        ) from error
+    # PyTorch's documented function imports all of Inductor for this, which takes seconds
+    loader = torch._C._aoti.AOTIModelPackageLoader(str(package), "model", True, 1, -1)
     return lambda given: loader.run(list(given))
 
 
@@ -80,29 +78,45 @@ def _digest(graph: GraphModule, tensors: Tensors) -> str:
     return hashlib.sha256("\n".join(known).encode()).hexdigest()[:32]
 
 
-def _compile(graph: GraphModule, tensors: Tensors, package: pathlib.Path, scratch: str) -> bool:
-    """Write the package in a process of its own, which can be stopped. :return: False if there is none"""
-    compiler = os.environ.get("CXX", "clang++" if sys.platform == "darwin" else "g++")
-    if shutil.which(compiler) is None:
-        screen.warning(
-            f"PyTorch needs a C++ compiler, and there is no '{compiler}': training steps are not compiled, which is "
-            f"several times slower; install it (on Debian: apt install g++)"
-        )
-        return False
+def _keep(made: pathlib.Path, package: pathlib.Path) -> None:
+    """Copy the package to where later runs look for it. If nothing can be written there, they compile again."""
+    # under another name first: another run may look for it
+    unfinished = package.with_suffix(f".{os.getpid()}")
+    try:
+        package.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(made, unfinished)
+        unfinished.replace(package)
+    except OSError:
+        if unfinished.exists():  # the disk is full
+            unfinished.unlink()
+
+
+@functools.cache
+def _has_compiler(compiler: str) -> bool:
+    """True if this C++ compiler is installed; otherwise one line says that it is missing."""
+    if shutil.which(compiler) is not None:
+        return True
+    screen.warning(
+        f"PyTorch needs a C++ compiler, and there is no '{compiler}': training steps are not compiled, which is "
+        f"several times slower; install it (on Debian: apt install g++)"
+    )
+    return False
+
+
+def _compile(graph: GraphModule, tensors: Tensors, scratch: str) -> pathlib.Path | None:
+    """Write the package in a child process, which can be stopped. :return: None without a compiler, or if stopped"""
+    if not _has_compiler(os.environ.get("CXX", "clang++" if sys.platform == "darwin" else "g++")):
+        return None
     program, written, errors = (pathlib.Path(scratch) / name for name in ("program.pt2", "step.pt2", "errors"))
     torch.export.save(torch.export.export(graph, tuple(tensors)), program)
     environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": scratch, "OMP_NUM_THREADS": str(torch.get_num_threads())}
     code = exit_code([sys.executable, "-c", _COMPILE, str(program), str(written)], environment, errors)
     if code is None:
-        return False
+        return None
     if code:
         last_line = errors.read_text(errors="replace").strip().rpartition("\n")[2]
         raise CoachError(f"PyTorch could not compile the training step: {last_line}; {VARIABLE}=off trains without")
-    # under another name first: another run may look for it
-    unfinished = package.with_suffix(f".{os.getpid()}")
-    shutil.copyfile(written, unfinished)
-    unfinished.replace(package)
-    return True
+    return written
 
 
 _COMPILE = """

@@ -14,7 +14,6 @@ import torch
 from rl_coach.architectures.array_components.learner import ArrayLearner, Called, Change, PackedBatch
 from rl_coach.architectures.array_components.state import ArrayNetworkState, Pieces
 from rl_coach.architectures.learner import OPTIMIZER_SCALARS, CompiledStep, StepLayout, Variables
-from rl_coach.architectures.network_function import NetworkFunction
 from rl_coach.architectures.torch_components import ops
 from rl_coach.architectures.torch_components.compilation import Step, compiled
 from rl_coach.architectures.update import Move, Stage, TrainingStep
@@ -23,8 +22,7 @@ from rl_coach.architectures.update import Move, Stage, TrainingStep
 class TorchNetworkState(ArrayNetworkState):
     """See ``ArrayNetworkState``. An update writes to the tensors."""
 
-    def __init__(self, function: NetworkFunction, has_target: bool):
-        super().__init__(ops, function, has_target)
+    ops = ops
 
     def update_target(self, rate: float) -> None:
         groups = self.variables

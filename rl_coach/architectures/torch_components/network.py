@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 import onnx
 import torch
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 from rl_coach.architectures.array_components.layers import ArrayLayers
 from rl_coach.architectures.array_components.network import ArrayNetwork
 from rl_coach.architectures.array_components.onnx_ops import BATCH, OPSET, OnnxOps
 from rl_coach.architectures.initializers import Constant
 from rl_coach.architectures.torch_components import ops
+from rl_coach.architectures.torch_components.compilation import traced
 from rl_coach.utils import CoachError
 
 
@@ -22,30 +24,27 @@ class TorchLayers(ArrayLayers):
     """See ``ArrayLayers``."""
 
     def module(self, module_class: Any, x: Any) -> Any:
-        module = self.run.part(lambda: made(module_class, tuple(x.shape[1:]), self.rng))
-        weights = {name: self._weight(one) for name, one in module.named_parameters()}
-        places = {name: self._buffer(one) for name, one in module.named_buffers()}
-        buffers = {name: self.run.buffers[place] for name, place in places.items()}
+        run = self.run
+        module, initial = run.part(lambda: made(module_class, tuple(x.shape[1:]), self.rng))
+        weights = {name: run.weight(tuple(one.shape), initial[name]) for name, one in module.named_parameters()}
+        places = {name: run.buffer(tuple(one.shape), initial[name]) for name, one in module.named_buffers()}
+        buffers = {name: run.buffers[place] for name, place in places.items()}
         if isinstance(self.ops, OnnxOps):
             return self.ops.include(exported(module, x.shape), x, weights | buffers)
         # a module writes to its buffers, and these are the state's
         buffers = {name: ops.convert_to_tensor(buffer).clone() for name, buffer in buffers.items()}
-        y = torch.func.functional_call(module.train(self.run.training), weights | buffers, (x,))
+        y = torch.func.functional_call(module.train(run.training), weights | buffers, (x,))
         for name, place in places.items():
-            self.run.buffers[place] = buffers[name]
+            run.buffers[place] = buffers[name]
         return y
 
-    def _weight(self, tensor: torch.Tensor) -> Any:
-        return self.run.weight(tuple(tensor.shape), Constant(tensor.detach().numpy()))
 
-    def _buffer(self, tensor: torch.Tensor) -> int:
-        return self.run.buffer(tuple(tensor.shape), Constant(tensor.detach().numpy()))
+def made(
+    module_class: Any, shape: tuple[int, ...], rng: np.random.Generator
+) -> tuple[torch.nn.Module, dict[str, Constant]]:
+    """A user's module, and its initial weights and buffers by name. The network's seed decides them.
 
-
-def made(module_class: Any, shape: tuple[int, ...], rng: np.random.Generator) -> torch.nn.Module:
-    """A user's module, whose initial weights the network's seed decides.
-
-    :raises CoachError: it cannot be made, or draws random numbers of PyTorch, which no checkpoint holds
+    :raises CoachError: it cannot be made, draws random numbers of PyTorch, which no checkpoint holds, or has branches
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(int(rng.integers(2**31)))
@@ -61,7 +60,15 @@ def made(module_class: Any, shape: tuple[int, ...], rng: np.random.Generator) ->
                 f"'{module_class.__name__}' has a {type(part).__name__}, which an exact resume cannot repeat: "
                 f"set dropout_rate of the parameters instead"
             )
-    return module
+    try:
+        traced(module.eval(), torch.zeros((2, *shape)))
+    except GuardOnDataDependentSymNode as error:
+        raise CoachError(
+            f"'{module_class.__name__}' chooses by the values of a tensor what it computes, which cannot be compiled "
+            f"or exported: use torch.where"
+        ) from error
+    tensors = [*module.named_parameters(), *module.named_buffers()]
+    return module, {name: Constant(tensor.detach().numpy()) for name, tensor in tensors}
 
 
 def exported(module: torch.nn.Module, shape: tuple[Any, ...]) -> Any:

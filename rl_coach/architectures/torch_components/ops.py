@@ -24,9 +24,9 @@ def convert_to_tensor(x: Any, dtype: str | None = None) -> torch.Tensor:
     return x if dtype is None else cast(x, dtype)
 
 
-def cast(x: Any, dtype: str) -> torch.Tensor:
-    """``x`` as ``dtype``; what has that type already passes as it is."""
-    return convert_to_tensor(x).to(_DTYPES[dtype])
+def cast(x: Any, dtype: Any) -> torch.Tensor:
+    """``x`` as ``dtype``, a name or the type of a tensor; no copy is made of ``x`` if it has that type."""
+    return convert_to_tensor(x).to(_DTYPES.get(dtype, dtype))
 
 
 def convert_to_numpy(x: Any) -> numpy.ndarray:
@@ -71,6 +71,7 @@ expm1 = _of_one(torch.expm1)
 eye = torch.eye
 floor = _of_one(torch.floor)
 isnan = _of_one(torch.isnan)
+leaky_relu = _of_one(functools.partial(functional.leaky_relu, negative_slope=0.2))
 log = _of_one(torch.log)
 log1p = _of_one(torch.log1p)
 log_sigmoid = _of_one(functional.logsigmoid)
@@ -90,6 +91,7 @@ ones_like = _of_one(torch.ones_like)
 outer = _of_two(torch.outer)
 prod = _of_one(torch.prod)
 relu = _of_one(torch.relu)
+repeat = _of_one(torch.repeat_interleave)
 reshape = _of_one(torch.reshape)
 round = _of_one(torch.round)
 selu = _of_one(torch.selu)
@@ -155,11 +157,6 @@ def sort(x: Any, axis: int = -1) -> torch.Tensor:
     return torch.sort(convert_to_tensor(x), dim=axis).values
 
 
-def repeat(x: Any, repeats: int, axis: int | None = None) -> torch.Tensor:
-    """Each entry so many times, next to each other."""
-    return torch.repeat_interleave(convert_to_tensor(x), repeats, dim=axis)
-
-
 def where(condition: Any, x: Any, y: Any) -> torch.Tensor:
     """``x`` where the condition holds, elsewhere ``y``."""
     return torch.where(convert_to_tensor(condition), convert_to_tensor(x), convert_to_tensor(y))
@@ -198,11 +195,6 @@ def logsumexp(x: Any, axis: int | None = None, keepdims: bool = False) -> torch.
     """log sum exp(x), which does not overflow."""
     x = convert_to_tensor(x)
     return torch.logsumexp(x, tuple(range(x.ndim)) if axis is None else axis, keepdim=keepdims)
-
-
-def leaky_relu(x: Any, negative_slope: float = 0.2) -> torch.Tensor:
-    """``x`` where it is positive, elsewhere ``negative_slope`` times it."""
-    return functional.leaky_relu(convert_to_tensor(x), negative_slope)
 
 
 def while_loop(condition: Callable[..., Any], body: Callable[..., Any], variables: Sequence[Any]) -> Sequence[Any]:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import QHeadParameters
-from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
 from rl_coach.utils import CoachError
 from tests.architectures.networks import (
     DISCRETE,
@@ -19,27 +17,13 @@ from tests.architectures.networks import (
     teach,
     wrap,
 )
+from tests.architectures.torch_components.parts import (
+    BranchingParameters,
+    EncoderParameters,
+    ForgetfulParameters,
+    ResidualParameters,
+)
 from tests.frameworks import FRAMEWORK, where_installed
-
-MODULES = "tests.architectures.torch_components.modules"
-
-
-class EncoderParameters(InputEmbedderParameters):
-    @property
-    def path(self):
-        return f"{MODULES}:Encoder"
-
-
-class ResidualParameters(FCMiddlewareParameters):
-    @property
-    def path(self):
-        return f"{MODULES}:Residual"
-
-
-class ForgetfulParameters(InputEmbedderParameters):
-    @property
-    def path(self):
-        return f"{MODULES}:Forgetful"
 
 
 def network(embedder=None):
@@ -92,9 +76,17 @@ def test_a_checkpoint_goes_on_exactly():
 
 
 @on_torch
-def test_a_module_that_draws_random_numbers_is_refused():
-    with pytest.raises(CoachError, match="'Forgetful' has a Dropout, which an exact resume cannot repeat"):
-        wrap(network(ForgetfulParameters()), spaces(VECTOR, DISCRETE))
+@pytest.mark.parametrize(
+    ("embedder", "expected"),
+    [
+        (ForgetfulParameters(), "'Forgetful' has a Dropout, which an exact resume cannot repeat"),
+        (BranchingParameters(), "'Branching' chooses by the values of a tensor what it computes"),
+    ],
+    ids=["random", "branches"],
+)
+def test_what_cannot_be_repeated_or_exported_is_refused(embedder, expected):
+    with pytest.raises(CoachError, match=expected):
+        wrap(network(embedder), spaces(VECTOR, DISCRETE))
 
 
 @where_installed("torch")
