@@ -75,7 +75,16 @@ endef
 $(VENV)/.test-installed: $(BIN)/python $(METADATA)
 	$(INSTALL) '.[test,docs,tune,wandb,mlflow,hub,jax,atari,nec,mujoco,multi-agent,minari,doom,control,envpool,distributed,ray]'
 	$(INSTALL_GYMNAX)
+	$(INSTALL_CPU_TORCH)
 	@touch $@ $(VENV)/.run-installed
+
+# With CUDA, PyTorch takes 5 GB. Its builds for processors are on its own index.
+CPU_TORCH := torch==2.13.0+cpu
+define INSTALL_CPU_TORCH
+@$(BIN)/python -m pip install --quiet '$(CPU_TORCH)' 2>/dev/null \
+  || $(BIN)/python -m pip install --quiet --index-url https://download.pytorch.org/whl/cpu torch \
+  || echo "no build of PyTorch for processors can be installed: its tests are left out"
+endef
 
 run: $(VENV)/.run-installed
 	$(BIN)/coach -p CartPole_DQN --apply_stop_condition
@@ -87,6 +96,8 @@ run: $(VENV)/.run-installed
 QUICK := -m "not golden and not slow and not install and not cluster"
 # The tests of a file stay together while all processes have work: they share fixtures and what is compiled.
 TESTS := $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal -q
+# On TensorFlow half of the time is spent waiting for other processes: three tests run at once on two cores.
+MORE = -n $$($(BIN)/python -c 'import os; print(min(8, (os.cpu_count() or 1) * 3 // 2))')
 ON_JAX := tests/agents tests/conformance tests/exploration_policies tests/graph_managers tests/own_loop tests/test_rollout_worker.py \
   tests/test_vector_level_manager.py tests/test_compiled_level_manager.py tests/test_compiled_replay.py \
   tests/test_compiled_continuous.py tests/test_compiled_evaluation.py tests/test_seeds_program.py
@@ -97,13 +108,21 @@ AGENTS := tests/conformance/test_cells.py $(addprefix tests/agents/test_,learnin
   trpo.py::test_a_step_is_the_natural_gradient_within_the_limit)
 OTHERS := $(filter-out $(ON_JAX),$(patsubst %/,%,$(wildcard tests/*/)) $(wildcard tests/test_*.py))
 
+# A sample of `make torch`, which needs PyTorch in the environment.
+ON_TORCH := tests/architectures/torch_components tests/agents/test_toy_agent.py \
+  $(addprefix tests/architectures/test_,update.py learner.py parts.py)
+HAS_TORCH = $(BIN)/python -c 'import importlib.util as u, sys; sys.exit(u.find_spec("torch") is None)'
+
 # mypy computes on one core and pytest waits in between: both go on together, and what mypy found is printed at the end.
 test: style
 	@log=$$(mktemp); trap 'rm -f "$$log"' EXIT; \
 	$(MAKE) --no-print-directory types >"$$log" 2>&1 & typing=$$!; \
 	echo "on JAX:"; COACH_TEST_FRAMEWORK=jax KERAS_BACKEND=jax $(TESTS) $(QUICK) $(ON_JAX) $(LEARNERS); on_jax=$$?; \
-	echo "on TensorFlow:"; $(TESTS) $(QUICK) $(OTHERS) $(AGENTS); on_tensorflow=$$?; \
-	wait $$typing; typed=$$?; cat "$$log"; exit $$(( on_jax || on_tensorflow || typed ))
+	echo "on TensorFlow:"; $(TESTS) $(MORE) $(QUICK) $(OTHERS) $(AGENTS); on_tensorflow=$$?; \
+	echo "on PyTorch:"; on_torch=0; \
+	if $(HAS_TORCH); then COACH_TEST_FRAMEWORK=torch $(TESTS) $(QUICK) $(ON_TORCH); on_torch=$$?; \
+	else echo "left out: PyTorch is not installed"; fi; \
+	wait $$typing; typed=$$?; cat "$$log"; exit $$(( on_jax || on_tensorflow || on_torch || typed ))
 
 # Each framework has a process of its own, which forks one for each cell; `make mxnet` runs the cells of MXNet.
 conformance: $(VENV)/.test-installed

@@ -257,7 +257,7 @@ class TestReturns:
 
     @pytest.mark.parametrize("n_step", [0, -2])
     def test_a_number_of_steps_below_1_is_refused(self, n_step):
-        with pytest.raises(ValueError, match="from 1 on, or -1 for all"):
+        with pytest.raises(ValueError, match="must be 1 or more, or -1 for all"):
             n_step_returns(np.zeros(3), 0.9, n_step)
 
 

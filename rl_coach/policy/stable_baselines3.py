@@ -37,7 +37,7 @@ def read(path: str | Path) -> dict[str, np.ndarray]:
 
 
 def _cause(error: Exception) -> str:
-    """One line. PyTorch's own messages have several, and advise to load the file with all code in it."""
+    """The cause in one line. PyTorch's own messages have several lines, and advise to run the code in the file."""
     if isinstance(error, (OSError, zipfile.BadZipFile)):
         return str(error)
     return f"{WEIGHTS_FILE} is damaged, or has more than tensors by name ({type(error).__name__})"
