@@ -1,5 +1,5 @@
-"""The part of agents that learn from uniform replay in a compiled loop: the memory is a ring of columns on the device.
-See ``BatchLearning`` and ``ExperienceReplay``."""
+"""The part of agents with uniform replay in a compiled loop. The memory is a ring buffer of columns on the device. The
+ordinary path has the same in ``BatchLearning`` and ``ExperienceReplay``."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from rl_coach.core_types import EnvironmentSteps, TrainingSteps
 from rl_coach.memories.non_episodic.experience_replay import ExperienceReplayParameters
 
 OwnColumns = Callable[[Any, dict[str, Any]], dict[str, Any]]
-"""The columns [K, B, ...] that an agent's update rule needs, of a key of the framework's random numbers and of the
-columns that are drawn: what ``Agent.learning_columns`` changes and adds."""
+"""The columns [K, B, ...] that an agent's update rule needs. The arguments are a random key and the drawn columns. The
+result has the same changes and additions as ``Agent.learning_columns``."""
 
 _KEPT = ("states", "next_states", "actions", "rewards", "terminated")
 
 
 class CompiledReplay(CompiledPart):
-    """See the module, and ``CompiledAgent``.
+    """A ``CompiledAgent`` with uniform replay; see the module.
 
-    :param agent: the agent, which has its networks
-    :param random: the framework's random numbers, with the names of ``jax.random``
-    :param num_copies: N, of the environment
+    :param agent: the agent; its networks exist already
+    :param random: the framework's random functions, with the names of ``jax.random``
+    :param num_copies: N, the number of copies of the environment
     :param exploration: chooses actions
     :param own_columns: changes and adds columns; None if the rule needs only the columns of the memory
 
     :ivar period: environment steps between two phases
-    :ivar updates_per_phase: K, the most updates of a training phase
+    :ivar updates_per_phase: K, the largest number of updates in a training phase
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class CompiledReplay(CompiledPart):
         }
 
     def cut(self, memory: Any) -> Any:
-        """A transition has its own next state: nothing reaches into the episode after it."""
+        """The memory, unchanged: each transition holds its next state, so no row refers to the next episode."""
         return memory
 
     def learn(self, key: Any, state: State, memory: Any, statistics: Any, phase: Phase) -> Learned:
@@ -91,9 +91,9 @@ class CompiledReplay(CompiledPart):
         return Learned(state, memory, statistics, phase.count, outputs, {})
 
     def columns(self, key: Any, memory: Any, statistics: Any) -> tuple[dict[str, Any], Any]:
-        """Columns [K, B, ...] of rows that are drawn uniformly, as ``Agent.learning_columns`` makes them.
+        """Columns [K, B, ...] of uniformly drawn rows, with the same columns as ``Agent.learning_columns``.
 
-        :return: the columns, and the statistics of the pre-network filters
+        :return: the columns, and the updated statistics of the pre-network filters
         """
         if self._own_columns is None:
             return self._drawn_columns(key, memory, statistics)
@@ -105,7 +105,8 @@ class CompiledReplay(CompiledPart):
         ops = self._ops
         size = (self.updates_per_phase, self._update_loop.batch_size)
         stored = ops.cast(memory["stored"] * self._num_copies, "uint32")
-        # not randint, whose three draws cost as much as an update; a remainder of 32 bits prefers no row by 1 in 1,000
+        # not randint: its three draws cost as much as an update. The remainder of 32 bits prefers no row by more than
+        # 1 in 1,000
         rows = ops.cast(self._random.bits(key, (size[0] * size[1],), "uint32") % stored, "int32")
 
         def drawn(column: Any) -> Any:
@@ -131,7 +132,7 @@ class CompiledReplay(CompiledPart):
     def phases(self, planned: Sequence[PlannedPhase]) -> Phase:
         counts, moves, _, before, first = zip(*planned)
         counted = np.subtract(first, before)[:, None]
-        numbers = np.asarray(first)[:, None] + np.arange(1, self.updates_per_phase + 1)  # of the updates of the run
+        numbers = np.asarray(first)[:, None] + np.arange(1, self.updates_per_phase + 1)  # updates of the run, from 1
         taught = {name: np.maximum(numbers // period - counted // period, 1) for name, period in self._periods.items()}
         rows = self._learner.scalar_rows({}, self.updates_per_phase, before, taught=taught)
         masks = [numbers % period == 0 for period in self._periods.values()] + [np.array(moves)] * self._num_targets
@@ -141,7 +142,7 @@ class CompiledReplay(CompiledPart):
         )
 
     def _moves(self, clock: TrainingClock, count: int) -> np.ndarray:
-        """[count] bool, the updates after which targets move, as ``UpdateLoop.learn`` moves them."""
+        """[count] bool, True for updates that are followed by a target update, as in ``UpdateLoop.learn``."""
         moves = np.zeros(count, bool)
         if clock.updates_before_targets(count)[1]:
             moves[:] = True if (due := clock.target_updates(count)) is None else due
@@ -172,8 +173,8 @@ class CompiledReplay(CompiledPart):
 def why_replay_is_not_compiled(parameters: AgentParameters, num_copies: int, learns_one_by_one: bool) -> str | None:
     """The reason why an agent cannot learn from replay in a compiled loop, None if it can.
 
-    :param num_copies: of the environment
-    :param learns_one_by_one: the agent's; see ``Agent``
+    :param num_copies: the number of copies of the environment
+    :param learns_one_by_one: the agent's attribute; see ``Agent``
     """
     if learns_one_by_one:
         return "the agent asks its networks for the data of each update"
