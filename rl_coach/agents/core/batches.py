@@ -180,8 +180,8 @@ class MixedBatches(BatchSource):
     """Batches with a share of rows from each of several sources, such as a quarter of demonstrations.
 
     A batch has the rows of the first source first. Shares are rounded to whole rows, to the same numbers in each batch.
-    Each source receives the errors of the rows that it gave. If only some sources have an info column, the rows of the others
-    have no value there (NaN, 0 or None); their importance ``weight`` is 1. ``epoch`` counts the first source's epochs.
+    Each source receives the errors of its rows. If only some sources have an info column, the rows of the others have
+    no value there (NaN, 0 or None); their importance ``weight`` is 1. ``epoch`` counts the first source's epochs.
 
     :param sources: pairs of a source and its share; the shares add up to 1
     :raises CoachError: the shares do not add up to 1, or a share is not positive
