@@ -170,8 +170,7 @@ class Actor:
         return filtered
 
     def _with_more_observations(self, filtered: EnvResponse) -> EnvResponse:
-        """The answer with two more observations, if they are in use: the goal of the level above, and the accumulated
-        reward."""
+        """The answer with the observations in use: the goal of the level above, and the accumulated reward."""
         episode, extended = self.episode, copy.copy(filtered)
         if episode.incoming_goal is not None:
             extended.next_state = {**extended.next_state, "desired_goal": episode.incoming_goal}
@@ -229,8 +228,7 @@ class Actor:
         self.episode.last_action_info = self.output_filter.reverse_filter(action_info)
 
     def set_directive(self, directive: Directive) -> None:
-        """Pursue a goal of the level above. Until the next goal, it is the observation ``desired_goal`` of the agent's
-        states."""
+        """Pursue a goal of the level above. Until the next goal, it is the ``desired_goal`` of the agent's states."""
         # set with each goal: a resumed run first continues the episode and its goal, and only then enters its phase
         self.exploration_policy.change_phase(RunPhase.TEST if directive.is_tested else self._agent.phase)
         episode = self.episode
@@ -239,8 +237,7 @@ class Actor:
         episode.curr_state = {**episode.curr_state, "desired_goal": episode.incoming_goal}
 
     def end(self) -> None:
-        """Close the episode: compute its returns, store it if the memory keeps episodes, and write its row. An episode
-        of an evaluation is only counted."""
+        """Close the episode: compute returns, store it if the memory keeps episodes, and write its row."""
         agent, episode = self._agent, self.episode
         episode.buffer.is_complete = True
         if agent.is_in_evaluation:
@@ -258,8 +255,7 @@ class Actor:
     # checkpoints and evaluations
 
     def put_aside(self) -> EpisodeInProgress:
-        """The episode with all its state: filters, exploration, recurrent networks and the agent's attributes.
-        ``take_up`` continues it."""
+        """The episode with the state of filters, exploration, networks and attributes; ``take_up`` continues it."""
         episode = self.episode
         episode.filter_histories = self.input_filter.episode_state() if self._filters_responses else []
         episode.exploration = self.exploration_policy.episode_state()

@@ -106,8 +106,7 @@ class Actors:
         return [actor.episode for actor in self._actors]
 
     def put_aside(self) -> list[EpisodeInProgress]:
-        """All episodes with their states, in the order of the actors. A checkpoint holds them, and training continues
-        them after an evaluation."""
+        """All episodes with their states, in the order of the actors, for a checkpoint or during an evaluation."""
         return [self._agent.put_episode_aside() for _ in self]
 
     def take_up(self, episodes: list[EpisodeInProgress], is_restored: bool = False) -> None:

@@ -49,6 +49,7 @@ def restore(agent: Any, state: dict[str, Any]) -> None:
     agent.training_has_begun = state.get("training_has_begun", agent.clock.updates > 0)
     if "batches" in state:
         agent.batches.set_state(state["batches"])
+    # after the clock and the batches, because the number of the last row comes from their counts
     agent.recorder.skip_written_rows()
     agent.learning.set_state(state)
 

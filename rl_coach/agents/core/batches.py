@@ -89,8 +89,7 @@ class MemoryBatches(BatchSource):
         return sampled if isinstance(sampled, Batch) else Batch(sampled)  # a user's memory may give transitions
 
     def take_errors(self, batch: Batch, errors: np.ndarray) -> None:
-        """Update the priorities of the transitions. Ignore a batch that did not come from the memory: a user's agent
-        may pass one."""
+        """Update the priorities of the transitions. Ignore a user's batch that did not come from the memory."""
         if "idx" in batch.info_columns:
             self._memory.update_priorities(batch.info("idx"), errors)
 
@@ -232,8 +231,7 @@ class MixedBatches(BatchSource):
         return rule
 
     def take_errors(self, batch: Batch, errors: np.ndarray) -> None:
-        """Give each source the errors of its rows. Ignore a batch that did not come from ``sample``: a user's agent may
-        pass one."""
+        """Give each source the errors of its rows. Ignore a user's batch that did not come from ``sample``."""
         if _SOURCE not in batch.info_columns:
             return
         numbers = batch.info(_SOURCE)

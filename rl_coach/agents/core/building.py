@@ -84,8 +84,7 @@ def require_passes(agent: Any) -> None:
 
 
 def warn_of_batch_sizes(agent: Any) -> None:
-    """Print a warning about networks with a ``batch_size`` that has no effect: all networks of an agent learn from the
-    same batches."""
+    """Warn of a ``batch_size`` without effect: all networks of an agent learn from the same batches."""
     read = [name for name in requirements_of(agent).network_requirements if name in agent.networks]
     if not read or any(agent.networks[name].head_outputs is None for name in read):
         return

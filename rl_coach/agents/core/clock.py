@@ -125,8 +125,7 @@ class TrainingClock:
         return min(updates, max(1, due_in)), False
 
     def targets_due(self) -> bool:
-        """True if the targets must be updated now. True also starts the next period, so call this once for an
-        update."""
+        """True if the targets must be updated now. True also starts the next period."""
         period = self.target_period
         if isinstance(period, TrainingSteps):
             now = self.updates

@@ -74,8 +74,7 @@ def with_step(ops: Any, columns: Columns, step: PlayedStep, position: Any) -> Co
 
 
 def why_recurrent_networks_are_not_compiled(parameters: AgentParameters) -> str | None:
-    """The reason why an agent that learns from single steps has no compiled loop: one of its networks is recurrent.
-    None if no network is."""
+    """The reason why an agent that learns from single steps has no compiled loop: a recurrent network; or None."""
     parts = [network.middleware_parameters for network in parameters.network_wrappers.values()]
     is_recurrent = any(make_middleware(part).recurrent_sizes for part in parts if part is not None)
     return "its network is recurrent, which only ClippedPPO's can be" if is_recurrent else None

@@ -77,8 +77,7 @@ class EpochAlgorithm(CompiledActing, Protocol):
     """An algorithm that plays a phase with fixed networks and then learns from it in epochs."""
 
     def columns(self, networks: Networks, played: PlayedPhase) -> tuple[Arrays, Arrays]:
-        """The columns [T N, ...] that the update rule needs in addition to states, actions and weights; and the arrays
-        to log."""
+        """The rule's columns [T N, ...] besides states, actions and weights; and the arrays to log."""
 
 
 @dataclass(frozen=True)
@@ -257,8 +256,7 @@ class CompiledEpochs(CompiledPart):
         return Learned(state, self._emptied(memory, count), statistics, count, outputs, shown)
 
     def _emptied(self, memory: Any, count: Any) -> Any:
-        """The memory after a phase of ``count`` updates. Only the position is reset: the next phase overwrites the
-        rows."""
+        """The memory after ``count`` updates. Only the position is reset: the next phase overwrites the rows."""
         return {**memory, "position": self._ops.zeros_like(memory["position"])}
 
     def columns(self, networks: Networks, memory: Any, statistics: Any) -> tuple[Arrays, Arrays, Any]:

@@ -1,5 +1,4 @@
-"""The part of PPO with a recurrent network in a compiled loop. It learns from sequences of steps, which it cuts as
-``Sequences`` does."""
+"""The part of PPO with a recurrent network in a compiled loop. It learns from sequences; see ``Sequences``."""
 
 from __future__ import annotations
 
@@ -111,8 +110,7 @@ class CompiledSequences(CompiledEpochs):
         return {**super()._emptied(memory, count), "updates": memory["updates"] + count}
 
     def columns(self, networks: Networks, memory: Any, statistics: Any) -> tuple[Arrays, Arrays, Any]:
-        """The columns of ``CompiledEpochs.columns``, [N T, ...] copy by copy, and the recurrent state before each
-        step."""
+        """The columns of ``CompiledEpochs``, [N T, ...] copy by copy, and the recurrent state before each step."""
         columns, shown, statistics = super().columns(networks, memory, statistics)
         steps = self._settings.steps
         found = {name: self._ops.reshape(one, (steps, -1, *one.shape[1:])) for name, one in columns.items()}

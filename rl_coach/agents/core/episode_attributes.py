@@ -38,8 +38,7 @@ class EpisodeAttributes:
         return is_declared or not is_replaced(agent, "episode_class")
 
     def begin_episode(self) -> None:
-        """Call ``reset_internal_state`` of the agent. Without a declaration, also find the attributes that it
-        changes."""
+        """Call the agent's ``reset_internal_state``. Without a declaration, find the attributes that it changes."""
         agent = self._agent
         if self.are_declared:
             agent.reset_internal_state()

@@ -26,6 +26,7 @@ class EvaluationInProgress:
         self._attributes = dict(vars(agent))
         self._training_actor = agent.actor
         evaluating = agent.actor.for_evaluation()
+        # the order matters: leave saves the training episode's state before the new actor replaces it
         self._training_actor.leave()
         evaluating.enter()
 

@@ -142,8 +142,7 @@ class Experience:
             self._memory.store_episode(buffer)
 
     def add(self, transition: Transition, episode: EpisodeInProgress) -> None:
-        """Add one step to the episode, and store the transition that is complete now, if the memory stores single
-        ones."""
+        """Add one step to the episode. A memory of single transitions also stores the transition that is complete."""
         if self.remembers_action_info:
             self._add_action_info(transition, episode)
         for name, state in episode.acted_from.items():
@@ -293,6 +292,7 @@ class Experience:
         :param filters: the filters that gather statistics, by name
         :raises CoachError: its columns differ from the memory's columns; nothing has been changed then
         """
+        # if the memory refuses the columns, the filters return to this state
         before = {name: filters[name].get_state() for name in played.filters}
         try:
             for name, gathered in played.filters.items():

@@ -47,8 +47,7 @@ class Learning:
         raise NotImplementedError(f"{type(self).__name__} makes no updates")
 
     def left_to_play(self) -> tuple[int, PlayUnit]:
-        """The number of steps, episodes or segments that other processes must still play before the next update, and
-        their unit."""
+        """The number of steps, episodes or segments that other processes must still play for the next update."""
         raise NotImplementedError(f"{type(self).__name__} does not learn from other processes")
 
     def require_fitting(self, played: ExperienceChunk) -> None:

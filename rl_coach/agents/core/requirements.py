@@ -169,8 +169,7 @@ class AgentRequirements:
 
 
 def requirements_of(declarer: Any) -> AgentRequirements:
-    """The requirements that an agent declares or inherits. An inherited requirement ends if the agent overrides the
-    method behind it."""
+    """The requirements of an agent. An inherited one ends if the agent overrides the method behind it."""
     declared = [one.name for one in fields(AgentRequirements) if hasattr(declarer, one.name)]
     found = {
         name: getattr(declarer, name) for name in declared if name not in REPLACED_BY or not is_replaced(declarer, name)

@@ -64,6 +64,7 @@ class Rollout:
         self.clear()
         over = np.stack([step.game_over_column for step in steps]) & acted
         order, last = _episode_by_episode(over, acted)
+        # the last step of an open episode: game_over without terminated is a truncation
         over.ravel()[last] = True
 
         def rows(columns: list[np.ndarray]) -> np.ndarray:

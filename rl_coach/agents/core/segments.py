@@ -398,7 +398,7 @@ class SegmentLearning(Learning):
         if self._settings.updates_targets:
             self._update_loop.update_targets_if_due()
         last = math.inf if updates_left is None else self._clock.updates + updates_left
-        if self._clock.updates >= last:
+        if self._clock.updates >= last:  # the run has made all its updates
             return 0.0
         if self._rollout_columns is not None and len(self._rollout):
             batch = self._update_loop.filtered(self._rollout.take())

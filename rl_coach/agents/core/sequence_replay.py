@@ -75,8 +75,7 @@ class SequenceReplay(BatchSource):
         return joined.reshape(-1, *joined.shape[2:])
 
     def rule(self, rule: UpdateRule) -> UpdateRule:
-        """The algorithm's rule for single steps, applied to the L steps of each sequence. The online and the target
-        network are unrolled over the sequence."""
+        """The algorithm's rule for single steps, applied to sequences. Online and target network are unrolled."""
         burn_in, rows = self.burn_in, self.burn_in + self.length + 1
 
         def rule_on_sequences(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:

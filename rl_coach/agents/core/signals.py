@@ -125,8 +125,7 @@ class Signals:
         return self._rule_signals[name]
 
     def note_target_update(self) -> None:
-        """Record an update of the target networks, in the row of the present episode and in the row of the next
-        step."""
+        """Record an update of the target networks, in the present episode's row and in the next step's row."""
         self._are_targets_updated = self._are_targets_updated_since_step = True
 
     # rows
@@ -264,8 +263,7 @@ class Signals:
         return values[0]
 
     def put_samples_aside(self) -> list[list]:
-        """Remove and return the samples of all signals, and close the open row. ``take_up_samples`` restores them after
-        an evaluation."""
+        """Remove and return all samples, and close the open row. ``take_up_samples`` restores them."""
         self.close_row()
         samples = [signal.values for signal in self.episode_signals + self.step_signals]
         for signal in self.episode_signals + self.step_signals:

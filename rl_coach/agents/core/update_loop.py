@@ -219,6 +219,7 @@ class UpdateLoop:
         while left:
             count, with_targets = 1, False
             if not self._learns_by_rule:
+                # one update at a time: each may predict with the networks that the last one has changed
                 losses.append(self.learn_from_batch(self.filtered(self._batches.sample(1, self.batch_size))))
             else:
                 if self._draws_together:
@@ -234,8 +235,7 @@ class UpdateLoop:
 
     @property
     def _most_per_call(self) -> int:
-        """The number of updates that the step is compiled for: the updates of a phase. More updates need several
-        calls."""
+        """The number of updates that the step is compiled for: a phase's. More updates need several calls."""
         phase = self._settings.algorithm.num_consecutive_training_steps * self._clock.most_phases
         return self._settings.most_per_call or max(1, phase)
 
@@ -286,6 +286,7 @@ class UpdateLoop:
         batch = self.filtered(self._batches.sample(count, self._batch_parameters.batch_size))
         columns = self._batches.columns(batch, self._rules.learning_columns(batch))
         if compiled != count:
+            # the compiled shape holds all updates of a phase; the padding is never read, because count ends the loop
             columns = pad(columns, len(columns["weights"]) // count * compiled)
         how: dict[str, Any] = {}
         if with_targets:
@@ -359,8 +360,7 @@ class UpdateLoop:
         return result
 
     def update_once(self, columns: dict[str, np.ndarray], batch: Batch | None = None) -> Outcome:
-        """Make a single update within a ``learn_from_batch``. The caller of ``learn_from_batch`` records the loss and
-        the gradients."""
+        """Make a single update within a ``learn_from_batch``. Its caller records the loss and the gradients."""
         self.latest = result = self.update(padded(columns), batch, is_counted=True)
         losses = [float(loss[0]) for loss in result.losses.values()]
         return sum(losses), losses, float(next(iter(result.gradient_norms.values()))[0])
