@@ -155,6 +155,7 @@ class Actor:
     def _filtered(self, env_response: EnvResponse) -> EnvResponse:
         agent, filtered = self._agent, env_response
         if agent.is_in_evaluation:
+            # states of an evaluation do not enter the statistics of the filters
             filtered = self.input_filter.filter_evaluated(env_response)
         else:
             if self._filters_responses:
@@ -192,6 +193,7 @@ class Actor:
         if not agent.is_in_evaluation or agent.evaluates_only:
             agent.count_played(1)
         if agent.stores_recurrent_states:
+            # before the choice, which advances the recurrent state
             episode.acted_from = agent.recurrent_state
         chosen = self._choose() if action is None else ActionInfo(action)
         if episode.acted_from:

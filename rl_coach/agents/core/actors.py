@@ -158,5 +158,6 @@ class Actors:
     def prediction(self) -> Any:
         """The prediction of the networks for the state of the present actor. The first reading predicts for all."""
         if self._predictions is None:
+            # at the first reading, so that random actions of all actors cost no prediction
             self._predictions = dict(zip(self._states, self._agent.predict_states(list(self._states.values()))))
         return self._predictions[self.index]

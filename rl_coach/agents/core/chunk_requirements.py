@@ -21,6 +21,7 @@ from rl_coach.utilities.sound_values import is_count, is_finite
 from rl_coach.utils import CoachError
 
 _LEARNED_FROM = ("all_action_probabilities", "action_value", "state_value", "max_action_value", STORED_STATE)
+# limits on info, so that a message cannot fill the memory
 _MOST_INFO_COLUMNS, _MOST_INFO_BYTES = 256, 1 << 16
 
 
@@ -121,6 +122,7 @@ def _unmet_by_info(info: dict[str, Any]) -> Iterator[str]:
         yield f"{len(info)} columns of info"
     for name, column in info.items():
         values = np.ma.compressed(column) if isinstance(column, np.ma.MaskedArray) else column
+        # updates read these columns, and one NaN would spoil the weights
         if name.startswith(_LEARNED_FROM) and not is_finite(values):
             yield f"info '{name}' is not finite"
         if column.nbytes // len(column) > _MOST_INFO_BYTES:

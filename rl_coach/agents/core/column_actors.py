@@ -65,6 +65,7 @@ class ColumnActors:
         self.total_shaped_rewards = np.array([episode.total_shaped_reward for episode in episodes], np.float64)
         self._returns = np.array([episode.return_before for episode in episodes], np.float64)
         self._discounts = np.array([episode.discount_before for episode in episodes], np.float64)
+        # an episode that has not begun has no state, so another one gives names and shapes
         known = next((episode.curr_state for episode in episodes if episode.curr_state), {})
         for place, stacks in self._stacks.items():
             stacks.take([episode.filter_histories[place] if episode.filter_histories else [] for episode in episodes])
@@ -135,6 +136,7 @@ class ColumnActors:
             actions = self._random_actions(states)
         self._actions = actions
         if acting is not None:
+            # a vector environment needs an action for each copy, also for copies that do not act
             self._actions = np.zeros((self._num_actors, *actions.shape[1:]), actions.dtype)
             self._actions[acting] = actions
         if not self._filters_actions:
@@ -173,6 +175,7 @@ class ColumnActors:
         next_states, shaped = self._filtered(step.states), rewards
         for reward_filter in agent.input_filter.reward_filters.values():
             shaped = reward_filter.filter(shaped, True)
+        # one test for all copies; only a failure pays for the search copy by copy
         if not agent.watch.is_finite(next_states, shaped):
             self._look_closer(step, next_states, shaped)
         over = step.terminated | step.truncated
@@ -187,6 +190,7 @@ class ColumnActors:
         self.steps[rows] += 1
         self.total_rewards[rows] += rewards[rows]
         self.total_shaped_rewards[rows] += shaped[rows]
+        # the reward of this step has the discount before this step, so the order matters
         self._returns[rows] += self._discounts[rows] * shaped[rows]
         self._discounts[rows] *= agent.ap.algorithm.discount
         ended: list[int] = (np.flatnonzero(over) if self._acting is None else self._acting[over[self._acting]]).tolist()

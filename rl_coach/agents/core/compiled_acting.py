@@ -66,11 +66,13 @@ def epsilon_greedy(ops: Any, random: Any, values: Callable[[Networks, Arrays], A
     def act(key: Any, networks: Networks, states: Arrays, level: Any) -> Any:
         q = values(networks, states)
         possible = ops.ones_like(q) if mask_name is None else ops.cast(allows(ops, states[mask_name]), "float32")
+        # an impossible action must not be the best one
         best = ops.max(ops.where(possible > 0, q, -np.inf), axis=-1, keepdims=True)
         greedy = possible * ops.cast(q == best, "float32")
         uniform, greedy = (one / ops.sum(one, axis=-1, keepdims=True) for one in (possible, greedy))
         # one draw from the mixture of both distributions instead of a draw for each decision
         epsilon = level[:, None]
+        # log 0 is -inf, so impossible actions are never drawn
         return random.categorical(key, ops.log(epsilon * uniform + (1.0 - epsilon) * greedy))
 
     return act

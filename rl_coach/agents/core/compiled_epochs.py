@@ -239,15 +239,18 @@ class CompiledEpochs(CompiledPart):
         return {**memory, **with_step(self._ops, memory, step, position), "position": position + 1}
 
     def cut(self, memory: Any) -> Any:
+        # ended but not terminated: the return bootstraps from the value of the next state
         is_last = self._ops.arange(self._settings.steps) == memory["position"] - 1
         return {**memory, "ended": self._ops.logical_or(memory["ended"], is_last[:, None])}
 
     def learn(self, key: Any, state: State, memory: Any, statistics: Any, phase: Phase) -> Learned:
+        # columns first, because they need the networks that played
         columns, shown, statistics = self.columns(self._learner.views(state), memory, statistics)
         state = self._with_moved_targets(state, phase)
         count, scalars, rows_of = self._minibatches(key, memory, phase)
 
         def batch(k: Any) -> Arrays:
+            # gathered in each update: all minibatches at once would take the memory of the phase once for each epoch
             rows, weights = rows_of(k)
             taken = {name: self._ops.take(column, rows, axis=0) for name, column in columns.items()}
             return {**taken, "weights": self._settings.weight * weights}
@@ -270,6 +273,7 @@ class CompiledEpochs(CompiledPart):
             return ops.reshape(column, (self._rows, *column.shape[2:]))
 
         states = {name: flat(column) for name, column in memory["states"].items()}
+        # only states enter the statistics, as on the ordinary path
         states, statistics = self._filters.update_and_apply(statistics, states)
         following = {name: flat(column) for name, column in memory["next_states"].items()}
         following, actions = self._filters.apply(statistics, following), flat(memory["actions"])

@@ -54,6 +54,7 @@ class CompiledReplay(CompiledPart):
         self._own_columns, self._discount = own_columns, algorithm.discount
         self._targets_period = algorithm.num_steps_between_copying_online_weights_to_target
         self.period = algorithm.num_consecutive_playing_steps.num_steps
+        # one step of all copies may make several phases due
         phases = max(1, num_copies // max(1, self.period))
         self.updates_per_phase = phases * algorithm.num_consecutive_training_steps
         self._capacity = max(1, agent.ap.memory.max_size[1] // num_copies)  # steps of each copy
@@ -120,6 +121,7 @@ class CompiledReplay(CompiledPart):
         columns |= {f"next_states/{name}": column for name, column in following.items()}
         columns["actions"] = drawn(memory["actions"])
         columns["rewards"] = self._filters.rewards(drawn(memory["rewards"]))
+        # only termination ends the return: a truncated episode bootstraps from its next state
         columns["discounts"] = ops.where(drawn(memory["terminated"]), 0.0, self._discount)
         columns["weights"] = ops.ones_like(columns["rewards"])
         return {name: ops.reshape(column, (*size, *column.shape[1:])) for name, column in columns.items()}, statistics
@@ -157,6 +159,7 @@ class CompiledReplay(CompiledPart):
 
     def record(self, phases: Phase, outputs: np.ndarray, shown: dict[str, np.ndarray]) -> None:
         is_made = np.arange(self.updates_per_phase) < phases.count[:, None]
+        # outputs have a row for each possible update, and a phase may make fewer
         made = outputs[is_made]
         masks = phases.scalars[is_made][:, phases.scalars.shape[2] - self._num_targets - len(self._periods) :] > 0
         learning = {name: masks[:, i].tolist() for i, name in enumerate(self._periods)}

@@ -74,6 +74,7 @@ class RecurrentPolicyInEpochs(PolicyInEpochs):
             return after, (values, policy, after)
 
         rows = by_steps(played.states), by_steps(played.recurrent), sequences.begins
+        # the first row begins a sequence, so no step uses these zeros
         none = {name: ops.zeros_like(column[0]) for name, column in rows[1].items()}
         _, (values, policy, after) = ops.scan(step, none, rows)
         values_after, _, _ = self._outputs(networks, played.next_states, self._flat(after))

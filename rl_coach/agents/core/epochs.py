@@ -109,6 +109,7 @@ class EpochLearning(PhaseLearning):
         result = self._update_loop.update_alone(**alone, **how) if alone else self._update_loop.update(**how)
         if DIVERGENCE in result.signal_names:
             divergences = result.signals[DIVERGENCE]
+            # the minibatches of the last epoch come last
             self.divergence = float(divergences[-(len(divergences) // epochs) :].mean())
             log_minibatches(result, epochs, self._policy.optimizer.learning_rate(self._phases.clock.updates))
         return float(result.losses[alone.get("name", self._policy.name)].mean())
@@ -120,6 +121,7 @@ class EpochLearning(PhaseLearning):
         :param size: rows of a minibatch
         """
         length = self.sequence_length
+        # sequences in a minibatch, so that it has about as many rows as without sequences
         size, sequences = max(1, size // length), len(columns["weights"]) // length
         per_epoch = -(-sequences // size)
         indices = np.full((epochs, per_epoch * size), -1, np.int32)
@@ -259,5 +261,6 @@ class EpisodeColumns:
         if not self._is_recurrent or self._critic is not self._policy:
             return network.predict(inputs, outputs=[self._value_output])
         state = {name: outputs[output][rows] for name, output in network.recurrent_outputs.items()}
+        # the network continues from the recurrent state after each of the rows
         one_step = {name: column[:, None] for name, column in inputs.items()}
         return network.unroll(one_step, state)[self._value_output][:, 0]

@@ -39,6 +39,7 @@ class FutureReplay(BatchSource):
         memory = self._memory
         ends = np.cumsum(memory.episode_lengths())
         steps = uniform_rows(memory.rng, memory.num_transitions_in_complete_episodes(), updates * batch_size)
+        # the first end after a step is the end of its episode
         last_steps = ends[ends.searchsorted(steps, "right")] - 1
         ahead, is_known = steps_ahead(steps, last_steps, self._num_offsets)
         batch = memory.transitions_at(steps)

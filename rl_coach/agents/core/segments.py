@@ -122,6 +122,7 @@ def outputs_of(asked: NetworkWrapper, segments: Sequence[Segment]) -> list[Colum
     lengths = [len(segment) + 1 for segment in segments]
     if network.recurrent_state:
         longest = max(lengths)
+        # padded at the end, so the padding cannot change the outputs of earlier steps
         steps = {name: np.stack([_lengthened(one[name], longest) for one in rows]) for name in rows[0]}
         before = [segment.state_before(network.recurrent_state) for segment in segments]
         states = {name: np.concatenate([one[name] for one in before]) for name in network.recurrent_state}
@@ -463,6 +464,7 @@ class SegmentLearning(Learning):
             segments = [{**one, "weights": np.full_like(one["weights"], 1.0 / rows)} for one in segments]
         how: dict[str, Any] = {}
         if self._agent.recurrent_state and len(segments) > 1:
+            # the network unrolls the segments side by side, so all need one length
             columns, how["sequence_length"] = padded_sequences(segments)
         else:
             columns = padded({name: np.concatenate([one[name] for one in segments]) for name in segments[0]})

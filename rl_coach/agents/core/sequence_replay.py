@@ -56,6 +56,7 @@ class SequenceReplay(BatchSource):
         own["weights"] = own["weights"] * batch.info("is_learned")
         own[f"extra/{_BEGINS}"] = batch.info(_BEGINS).astype(np.float32)
         own |= {f"states/{name}": state for name, state in stored_states(batch, self._parts).items()}
+        # the last row of these columns is a copy, and no rule reads it
         found = {name: self._flat(steps := self._steps(column), steps[:, -1:]) for name, column in own.items()}
         names = [name.partition("/")[2] for name in columns if name.startswith("states/")]
         for name in names:
@@ -167,6 +168,7 @@ class _UnrolledView:
             # the burn-in only refreshes the recurrent state, so no gradient flows through it
             burned = unroll(self._flat(inputs, 0, burn_in), before)[1]
             begins = sequences(self._batch.extra[_BEGINS])[:, burn_in][:, None] > 0
+            # a sequence that begins an episode has no burn-in, and starts from its stored state
             start = {name: ops.where(begins, start[name], ops.stop_gradient(burned[name])) for name in parts}
         return unroll(self._flat(inputs, burn_in, rows), start)[0]
 

@@ -127,6 +127,7 @@ def take_in(agent: Any, played: ExperienceChunk) -> None:
         has_priorities=experience.prioritize is not None,
     )  # fmt: skip
     agent.learning.require_fitting(played)
+    # before any count changes, because the memory may still refuse the columns
     experience.store_played(played, agent.filters)
     clock.steps_at_once = max(clock.steps_at_once, played.steps)  # never smaller, as the compiled step depends on it
     agent.count_played(played.steps)

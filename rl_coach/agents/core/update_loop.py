@@ -91,6 +91,7 @@ def transition_columns(batch: Batch, names: Sequence[str], discount: float) -> d
     columns |= {f"next_states/{name}": batch.next_state_columns[name] for name in names}
     columns["actions"] = batch.action_column
     columns["rewards"] = batch.reward_column
+    # only termination ends the return: a truncated episode bootstraps from its next state
     over_steps = discount if batch.n_step_column is None else discount**batch.n_step_column
     columns["discounts"] = (over_steps * (1.0 - batch.terminated_column)).astype(np.float32)
     weights = batch.info_columns.get("weight")
@@ -181,6 +182,7 @@ class UpdateLoop:
     def input_names(self) -> list[str]:
         """The observations that the networks or the rule read, including the action mask."""
         names = dict.fromkeys(name for network in self._networks.values() for name in network.input_names)
+        # some critics have the action as an input, but it is not an observation
         names.pop("action", None)
         if self._settings.mask_name is not None:
             names[self._settings.mask_name] = None
@@ -225,6 +227,7 @@ class UpdateLoop:
                 if self._draws_together:
                     count = min(left, most)
                     if self._targets and self._decides_on_targets:
+                        # the agent decides after each update
                         count = 1
                     elif self._targets:  # a call must end where targets are due, unless it updates them too
                         count, with_targets = self._clock.updates_before_targets(count)
@@ -318,6 +321,7 @@ class UpdateLoop:
         result = learner.train(columns, self._rules.learning_scalars(), **how)
         self.record(result, is_counted)
         if batch is not None and self._batches.wants_errors and result.errors is not None:
+            # a padded call has more errors than the batch has rows
             self._batches.take_errors(batch, np.abs(result.errors).ravel()[: len(batch)])
         return result
 
