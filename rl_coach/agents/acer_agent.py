@@ -33,8 +33,8 @@ class ACERAlgorithmParameters(AlgorithmParameters):
     :ivar use_target_network_for_retrace: the critic's targets bootstrap from the average policy's network, as DQN's do
         from its target network; otherwise from the values that are learned, as in algorithm 2 of the paper and in
         Coach, which diverge where segments are short
-    :ivar importance_weight_truncation: c, the largest importance weight of what was done; actions that the policy has
-        come to prefer by more are learned from the critic instead
+    :ivar importance_weight_truncation: c, the largest importance weight of the taken action; the critic corrects for
+        actions with a larger ratio
     :ivar use_trust_region_optimization: keep near the average policy
     :ivar max_KL_divergence: how far from the average policy, in nats, the trust region goes
     :ivar beta_entropy: the weight of the policy's entropy; 0 does not keep it random

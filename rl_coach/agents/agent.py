@@ -166,14 +166,15 @@ class Agent(CoachNames, AgentInterface):
     # building
 
     def seed(self, seed: Any) -> None:
-        """Start all random streams of the agent, its memory and its exploration anew."""
+        """Seed all random streams of the agent, its memory and its exploration."""
         self._seeds = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
         own, memory = self._seeds.spawn(2)
         self.rng = np.random.default_rng(own)
         self.memory.seed(memory)
 
     def set_environment_parameters(self, spaces: SpacesDefinition) -> None:
-        """Take the environment's spaces, as the filters change them, and build what depends on them."""
+        """Compute the spaces after the filters from the environment's spaces, and build the parts that depend on
+        them."""
         self.environment_spaces = spaces
         self.memory_spaces = filtered_spaces(spaces, self.input_filter, NoInputFilter(), self.output_filter)
         if self.ap.algorithm.use_accumulated_reward_as_measurement:
@@ -187,13 +188,13 @@ class Agent(CoachNames, AgentInterface):
         self.init_environment_dependent_modules()
 
     def unmet_by_settings(self) -> Iterable[str]:
-        """Requirements on the spaces, the settings and the memory that are not met: a line each, with advice. There are
-        no networks yet. A subclass adds requirements of its own."""
+        """Unmet requirements on the spaces, the settings and the memory: a line each, with advice. There are no
+        networks yet. A subclass may add requirements."""
         yield from requirements_of(self).unmet_by_settings(self.name, self.ap, self.memory, self.spaces.action)
         yield from building.unmet_by_acting_beside_learning(self)
 
     def unmet_by_networks(self) -> Iterable[str]:
-        """Requirements on the networks and the exploration policy that are not met, likewise."""
+        """Unmet requirements on the networks and the exploration policy: a line each, with advice."""
         return building.unmet_by_networks(self)
 
     def init_environment_dependent_modules(self) -> None:
@@ -234,7 +235,7 @@ class Agent(CoachNames, AgentInterface):
         return DataSetPass(self.memory) if self.ap.is_batch_rl_training else MemoryBatches(self.memory)
 
     def make_update_rule(self) -> UpdateRule | Stages:
-        """The algorithm's update as a pure function, or as one for each of its stages; see
+        """The algorithm's update as a pure function, or a pure function for each of its stages; see
         ``rl_coach.architectures.update``."""
         raise NotImplementedError(f"{type(self).__name__} has no update rule: give it one, or a learn_from_batch")
 
@@ -243,28 +244,28 @@ class Agent(CoachNames, AgentInterface):
         self.load_memory_from_file()
 
     def load_memory_from_file(self) -> None:
-        """Fill the memory with the recorded transitions that ``load_memory_from_file_path`` names, if it does."""
+        """Fill the memory with the recorded transitions in ``load_memory_from_file_path``, if it is set."""
         recorded = self.ap.algorithm.load_memory_from_file_path or self.ap.memory.load_memory_from_file_path
         if recorded is not None:
             self.experience.load(recorded, self.input_filter, self.output_filter, self.memory_spaces)
 
     def remember_probabilities(self) -> None:
-        """Store with each step from now on the probabilities by which its action was chosen, which off-policy
-        evaluation needs. An epsilon-greedy policy asks its network at each step then."""
+        """Store the probabilities of the actions with each step from now on. Off-policy evaluation needs them. An
+        epsilon-greedy policy then predicts at each step, also for random actions."""
         self.experience.remembers_action_info = True
         self.exploration_policy.tells_all_probabilities = True
 
     def play_in_copies(self, count: int) -> Actors:
         """Act in several copies of the environment from now on, with an episode in each.
 
-        :raises CoachError: it is not declared which attributes belong to an episode
+        :raises CoachError: the agent does not declare which attributes belong to an episode
         """
         self.episode_state.require_for_copies()
         self.clock.steps_at_once = count
         self.parallel = Actors(self, count)
         return self.parallel
 
-    # what is written down
+    # records
 
     def register_signal(
         self, signal_name: str, dump_one_value_per_episode: bool = True, dump_one_value_per_step: bool = False
@@ -290,7 +291,7 @@ class Agent(CoachNames, AgentInterface):
 
     @property
     def writes_steps(self) -> bool:
-        """True if the steps of the present episode have rows, as they have in the first copy of the environment."""
+        """True if the steps of the present episode have rows. Only steps in the first copy of the environment have."""
         return self.signals.writes_steps and (self.parallel is None or self.parallel.index == 0)
 
     def log_to_screen(self) -> None:
@@ -298,15 +299,15 @@ class Agent(CoachNames, AgentInterface):
         self.recorder.print_episode(self.episode.report(self._phase))
 
     def get_success_rate(self) -> float:
-        """The share of the last evaluation's episodes whose reward reached the environment's threshold."""
+        """The share of episodes in the last evaluation with a reward of at least the environment's threshold."""
         return self.signals.last_success_rate
 
     # phases
 
     @property
     def phase(self) -> RunPhase:
-        """Current phase of the run. An evaluation leaves no trace: the streams, the filters' statistics and the signals
-        go on afterwards as if there had been none."""
+        """Current phase of the run. An evaluation does not change training: the random streams, the statistics of
+        filters and the signals are restored afterwards."""
         return self._phase
 
     @phase.setter
@@ -317,7 +318,7 @@ class Agent(CoachNames, AgentInterface):
         if self._phase is not value:
             self.reset_evaluation_state(value)
         self._phase, self.is_in_evaluation = value, value is RunPhase.TEST
-        self._trains_by_coach_names = is_replaced(self, "should_train")  # once a phase, for each step asks
+        self._trains_by_coach_names = is_replaced(self, "should_train")  # decided once, because each step reads it
         self.acts_by_networks = value is not RunPhase.HEATUP or self.ap.algorithm.heatup_using_network_decisions
         for network in self.networks.values():
             network.online_network.waits_for_updates = self.is_in_evaluation
@@ -335,14 +336,14 @@ class Agent(CoachNames, AgentInterface):
         self._evaluation.seed(seed)
 
     def reset_evaluation_state(self, val: RunPhase) -> None:
-        """Begin an evaluation if ``val`` is ``TEST``; otherwise close the one that ran and log its results."""
+        """Begin an evaluation if ``val`` is ``TEST``; otherwise close the last evaluation and log its results."""
         self.recorder.begin_phase(self._phase, val)
 
     # the episode
 
     def begin_episode(self) -> None:
-        """Begin an episode by ``reset_internal_state``. Attributes that an override of it changes belong to an episode,
-        unless they are ``counters``."""
+        """Begin an episode with ``reset_internal_state``. Attributes that an override of this method changes belong to
+        an episode, unless they are ``counters``."""
         self.episode_state.begin_episode()
 
     def reset_internal_state(self) -> None:
@@ -354,7 +355,7 @@ class Agent(CoachNames, AgentInterface):
         return self.actor.put_aside()
 
     def take_up_episode(self, episode: EpisodeInProgress, is_restored: bool = False) -> None:
-        """Continue an episode that was put aside. :param is_restored: it comes from a checkpoint"""
+        """Continue an episode that ``put_episode_aside`` returned. :param is_restored: it comes from a checkpoint"""
         self.actor.take_up(episode)
         if is_restored:
             self.episode_state.restore(episode.attributes)
@@ -362,10 +363,10 @@ class Agent(CoachNames, AgentInterface):
             self.experience.go_on_with(episode)
 
     def observe(self, env_response: EnvResponse) -> bool:
-        """Take the answer of the environment: the first state of an episode, or the outcome of the last action.
+        """Observe the environment's answer: the first state of an episode, or the result of the last action.
 
         :return: True if the episode is over
-        :raises CoachError: the reward is several numbers, also after the filters
+        :raises CoachError: the reward is an array of numbers, also after the filters
         """
         return self.actor.observe(env_response)
 
@@ -386,15 +387,15 @@ class Agent(CoachNames, AgentInterface):
         self.actor.end()
 
     def cut_episode(self) -> None:
-        """Store what there is of the present episode as an episode of its own; the rest becomes another one."""
+        """Store the steps of the present episode so far as a truncated episode; later steps become a separate one."""
         self.experience.cut(self.episode, self.recurrent_state)
 
     def replace_last_action(self, action_info: ActionInfo) -> None:
-        """Remember what the environment got instead of this agent's choice, as an action of the agent's own space."""
+        """Record the action that was sent to the environment instead of this agent's choice."""
         self.actor.replace_last_action(action_info)
 
     def set_incoming_directive(self, action: ActionType | Directive) -> None:
-        """Take a goal from the level above. Until the next goal it is the ``desired_goal`` of the agent's states."""
+        """Pursue a goal of the level above. Until the next goal, it is the ``desired_goal`` of the agent's states."""
         self.actor.set_directive(Directive.of(action))
 
     # acting
@@ -402,7 +403,7 @@ class Agent(CoachNames, AgentInterface):
     def act(self, action: ActionType | None = None) -> ActionInfo | None:
         """Choose an action for the current state, or take ``action`` as the choice.
 
-        :return: the action as the environment understands it; None if the agent learns without acting
+        :return: the action in the environment's action space; None if the agent learns without acting
         """
         return self.actor.act(action)
 
@@ -416,20 +417,20 @@ class Agent(CoachNames, AgentInterface):
 
     @property
     def chooses_in_columns(self) -> bool:
-        """True if Coach's class of the agent has ``choose_actions``, and no method of a single episode was overridden
-        after it. The overrides of users are another question (``override_that_keeps_off``)."""
+        """True if the agent's class in Coach defines ``choose_actions``, and no later class in Coach overrides a method
+        for single episodes. ``override_that_keeps_off`` checks the overrides of users."""
         kind: Any = coachs_class(type(self))
         return kind.choose_actions is not Agent.choose_actions and not is_replaced(kind, "choose_actions")
 
     def choose_actions(self, states: StateColumns) -> np.ndarray:
-        """[N, ...], choose the actions of several actors in one pass, as ``choose_action`` chooses each.
+        """Choose the actions [N, ...] of several actors in one pass, with the same results as ``choose_action``.
 
         :param states: [N, ...] by name, as networks see them
         """
         raise NotImplementedError(f"{type(self).__name__} chooses one action at a time")
 
     def acting_prediction(self, curr_state: StateType) -> Any:
-        """The networks' prediction for the state to act in; where several are acted in at once, they are asked once."""
+        """The networks' prediction for the state to act in. With several actors, one call predicts for all of them."""
         if self.parallel is not None and self.parallel.are_asked_together:
             return self.parallel.prediction
         return self.predict_states([curr_state])[0]
@@ -462,7 +463,7 @@ class Agent(CoachNames, AgentInterface):
 
     @property
     def recurrent_state(self) -> dict[str, np.ndarray]:
-        """The recurrent network's state by the names of its parts; empty where there is none."""
+        """The recurrent network's state by the names of its parts; empty without a recurrent network."""
         network = self.networks.get(self.recurrent_network)
         return {} if network is None else network.online_network.recurrent_state
 
@@ -470,7 +471,7 @@ class Agent(CoachNames, AgentInterface):
 
     @property
     def learns_by_rule(self) -> bool:
-        """True if the agent learns by its update rule, not by a ``learn_from_batch`` of its own."""
+        """True if the agent learns with its update rule, not with an overridden ``learn_from_batch``."""
         return not is_replaced(self, "make_update_rule")
 
     @property
@@ -479,11 +480,11 @@ class Agent(CoachNames, AgentInterface):
 
     @property
     def decides_on_targets(self) -> bool:
-        """True if the agent says itself when target networks are updated, not the clock."""
+        """True if ``targets_due`` decides when target networks are updated, and not the clock."""
         return is_replaced(self, "decides_on_targets")
 
     def targets_due(self) -> bool:
-        """True if the target networks are to be updated now; the time counts anew then."""
+        """True if the target networks must be updated now. True also starts the next period."""
         return self._should_update_online_weights_to_target()
 
     @property
@@ -491,14 +492,14 @@ class Agent(CoachNames, AgentInterface):
         return self.clock.optimizer_steps
 
     def make_learning(self) -> Learning:
-        """The part that decides when the agent learns, from what, and in how many updates: in phases, or in batch
-        reinforcement learning in epochs. Called once, when there are networks."""
+        """The part that decides when and from which experience the agent learns: in phases, or in epochs in batch
+        reinforcement learning. Called once, when the networks exist."""
         if isinstance(self.batches, DataSetPass) and self.ap.is_batch_rl_training:
             return DataSetLearning(self.phases(), self.update_loop, self.batches)
         return BatchLearning(self.phases(), self.update_loop, self.batches)
 
     def phases(self) -> Phases:
-        """Beginnings of training phases, for a part that learns in phases."""
+        """The times of training phases, for a part that learns in phases."""
         return phases_of(self)
 
     def should_train(self) -> bool:
@@ -508,10 +509,9 @@ class Agent(CoachNames, AgentInterface):
         return self.can_train and self.learning.is_due()
 
     def train(self) -> SupportsFloat:
-        """Learn as ``learning`` does, if it is time. The first call in the training phase begins with
-        ``before_training``.
+        """Make the updates that are due. The first call in the training phase begins with ``before_training``.
 
-        :return: the loss; reading it waits for the updates
+        :return: the loss; its conversion to float waits for the updates
         """
         if not self.training_has_begun:
             self.begin_training_if_due()
@@ -541,7 +541,7 @@ class Agent(CoachNames, AgentInterface):
         """
 
     def learn_from_batch(self, batch: Batch) -> Outcome:
-        """Update the networks on a batch, which the pre-network filters have passed already.
+        """Update the networks on a batch. The pre-network filters have changed it already.
 
         An agent that overrides this computes its targets itself, from ``self.networks[...].online_network.predict``,
         and calls ``train_and_sync_networks``.
@@ -556,63 +556,63 @@ class Agent(CoachNames, AgentInterface):
         return columns | self.columns_of_networks(batch) if self.learns_one_by_one else columns
 
     def columns_of_networks(self, batch: Batch) -> dict[str, np.ndarray]:
-        """More columns, which depend on what the networks predict before the update; only for an agent that
-        ``learns_one_by_one``."""
+        """More columns, from predictions of the networks before the update. Only an agent that ``learns_one_by_one``
+        has them."""
         return {}
 
     def learning_scalars(self) -> dict[str, float]:
-        """Numbers that change between updates and that the rule needs."""
+        """Scalars of the rule that change between updates, by name."""
         return {}
 
     def post_training_commands(self) -> None:
-        """Called after a training phase; nothing is to be done by default."""
+        """Called after a training phase. Does nothing by default."""
 
     # loops that are compiled as a whole
 
     def why_not_compiled(self, num_copies: int, actions: ActionSpace, heats_up: bool) -> str | None:
-        """The reason why the agent cannot take part in a compiled loop, None if it can. Asked before it has networks.
+        """The reason why the agent has no compiled loop, None if it has one. Called before the networks exist.
 
-        :param num_copies: of the environment
-        :param actions: the environment's
+        :param num_copies: the number of copies of the environment
+        :param actions: the environment's action space
         :param heats_up: the run begins with a heatup
         """
         return f"{type(self).__name__} has no compiled form"
 
     def make_compiled(self, random: Any, num_copies: int) -> CompiledAgent:
-        """The agent's part in a compiled loop, for an agent that can take part in one.
+        """The agent's part in a compiled loop. Only called if ``why_not_compiled`` is None.
 
-        :param random: the framework's random numbers, with the names of ``jax.random``
-        :param num_copies: of the environment
+        :param random: the framework's random functions, with the names of ``jax.random``
+        :param num_copies: the number of copies of the environment
         """
         raise NotImplementedError(f"{type(self).__name__} has no compiled form")
 
     def record_played(self, report: EpisodeReport, discounted_return: float) -> None:
-        """Record an episode that was not played step by step; its steps have been counted."""
+        """Record an episode that ``Actor`` did not play. Its steps are counted already."""
         self.signals.discounted_return.add_sample(discounted_return)
         self.clock.episodes += 1
         self.recorder.report(report)
 
     def record_evaluated(self, steps: int, reward: float, shaped_reward: float) -> None:
-        """Take in what a compiled call has played of the present episode of an evaluation, from its beginning.
+        """Record the steps of a compiled call in the present episode of an evaluation. It began with this call.
 
         :param reward: the total reward
-        :param shaped_reward: the same after the filters
+        :param shaped_reward: the total reward after the filters
         """
         self.episode.steps, self.episode.total_reward = steps, reward
         self.episode.total_shaped_reward = shaped_reward
 
     def take_in(self, played: ExperienceChunk) -> None:
-        """Take the steps of another process, as if they had been played here; see ``transport.take_in``."""
+        """Store and count the steps of another process as if this agent had played them; see ``transport.take_in``."""
         transport.take_in(self, played)
 
     def acting_policy(self) -> dict[str, Any]:
-        """The policy by which another process acts as this agent does, as plain data."""
+        """The policy that another process needs to act as this agent, as plain data."""
         names = self.acting_networks or tuple(name for name, one in self.networks.items() if one.input_names)
         networks = {name: self.networks[name] for name in names}
         return transport.policy_of(networks, self.filters, self.exploration_policy, self.clock.updates)
 
     def take_policy(self, policy: dict[str, Any]) -> None:
-        """Act from now on as ``acting_policy`` of another process says."""
+        """Act with the policy from ``acting_policy`` of another process."""
         transport.take_policy(policy, self.networks, self.filters, self.exploration_policy)
         self.clock.updates = policy["updates"]
 
@@ -638,8 +638,8 @@ class Agent(CoachNames, AgentInterface):
         agent_state.restore(self, state)
 
     def collect_savers(self, parent_path_suffix: str) -> SaverCollection:
-        """Savers of the networks by themselves. A subclass adds savers of its own, which write into each checkpoint of
-        the graph and read from it."""
+        """Savers of the networks. A subclass may add savers, which write into each checkpoint of the graph and read
+        from it."""
         savers = SaverCollection()
         for network in self.networks.values():
             savers.update(network.collect_savers(f"{parent_path_suffix}/{self.name}"))

@@ -1,4 +1,4 @@
-"""Interface that a level manager expects of what acts in it: an agent, or several that appear as one."""
+"""The interface between a level manager and its agent, or several agents that appear as one."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class AgentInterface:
     :cvar reason_to_act_alone: reason why other processes cannot play for it, and what to do instead; None if they can
     :ivar in_action_space: the directives that the level above may choose; None if it takes none
     :ivar owners: the names of graph, level and composite agents that hold this agent, the topmost first
-    :ivar run_parameters: gives all parameters of the run, for whoever writes them beside its signals
-    :ivar stop_if_asked: ends the run if its user wants that; to be called where the agent waits for a person
-    :ivar can_train: there is something to train; otherwise calls of ``train`` count as training steps
+    :ivar run_parameters: returns all parameters of the run, for records that show them with the signals
+    :ivar stop_if_asked: ends the run if its user wants that; an agent that waits for a person calls it
+    :ivar can_train: there are networks to train; otherwise each call of ``train`` counts as a training step
     :ivar training_iteration: updates of the agent's networks so far
     :ivar last_action_info: the last action, None before the first
-    :ivar updates_left: updates that the run still wants, to which a training phase is truncated; None for no limit
+    :ivar updates_left: the largest number of updates that a training phase may still make; None for no limit
     :ivar full_name_id: ``level/agent``, or ``level/composite agent/agent``, once the agent has its parent
     """
 
@@ -71,13 +71,13 @@ class AgentInterface:
 
     @property
     def is_on_policy(self) -> bool:
-        """True if the agent learns only from what its current policy did."""
+        """True if the agent learns only from steps of its current policy."""
         raise NotImplementedError(f"{type(self).__name__} does not say whether it is on-policy")
 
     @property
     def by_stream(self) -> dict[str, Any]:
-        """The agents that learn, by the name of the stream that brings what other processes play for each; that of the
-        only one is empty."""
+        """The agents that learn, by the name of the stream that brings each agent the experience of other processes. A
+        single agent has the empty name."""
         return {"": self}
 
     def players_of_stream(self, stream: str) -> int:
@@ -90,21 +90,21 @@ class AgentInterface:
     def connect(
         self, owners: tuple[str, ...], run_parameters: Callable[[], dict[str, Any]], stop_if_asked: Callable[[], None]
     ) -> None:
-        """Take a place in a graph; see the attributes of these names. Comes before ``setup_logger``."""
+        """Set the attributes of these names, for an agent in a graph. Called before ``setup_logger``."""
         self.owners = owners
         self.run_parameters = run_parameters
         self.stop_if_asked = stop_if_asked
 
     def set_environment_parameters(self, spaces: Any) -> None:
-        """Take the ``SpacesDefinition`` of the environment, and build all that depends on it."""
+        """Set the environment's ``SpacesDefinition``, and build all parts that depend on it."""
         raise NotImplementedError(f"{type(self).__name__} does not take an environment's spaces")
 
     def setup_logger(self) -> None:
         """Open the files that signals go to."""
 
     def seed(self, seed: Any) -> None:
-        """Start all random streams from a ``SeedSequence``. Called before ``set_environment_parameters``, so that
-        networks too are initialised from it."""
+        """Seed all random streams from a ``SeedSequence``. Called before ``set_environment_parameters``, so that it
+        also determines the initial weights."""
 
     def begin_episode(self) -> None:
         """Begin an episode."""
@@ -122,24 +122,24 @@ class AgentInterface:
         raise NotImplementedError(f"{type(self).__name__} does not act")
 
     def replace_last_action(self, action_info: ActionInfo) -> None:
-        """The environment gets this action, not the one that this agent chose: remember it as the last one."""
+        """Record this action as the last one: the environment receives it instead of the agent's choice."""
         self.last_action_info = action_info
 
     def observe(self, env_response: EnvResponse) -> bool:
-        """Take in what the environment answered.
+        """Observe the environment's answer.
 
         :return: True if the episode is over for this agent
         """
         raise NotImplementedError(f"{type(self).__name__} does not observe")
 
     def should_train(self) -> bool:
-        """True if the next call of ``train`` would learn. Asking changes nothing."""
+        """True if the next call of ``train`` would learn. The call changes no state."""
         raise NotImplementedError(f"{type(self).__name__} does not say when it trains")
 
     def train(self) -> SupportsFloat:
-        """Learn, if the time has come. Updates may still be computed when this returns.
+        """Make the updates that are due. The device may still compute them when this returns.
 
-        :return: the loss, 0 if nothing was learned
+        :return: the loss, 0 without an update
         :raises TrainingError: a loss is not finite; at the latest when the new weights are first needed
         """
         raise NotImplementedError(f"{type(self).__name__} does not train")
@@ -148,18 +148,18 @@ class AgentInterface:
         """Complete the episode that has just ended."""
 
     def put_episode_aside(self) -> Any:
-        """The episode in progress, for ``take_up_episode`` to go on with after another one, or in another run; None if
-        there is nothing to go on with."""
+        """The episode in progress. ``take_up_episode`` continues it after another episode, or in another run. None
+        without such an episode."""
         return None
 
     def take_up_episode(self, episode: Any, is_restored: bool = False) -> None:
-        """Go on with an episode that was put aside.
+        """Continue an episode that ``put_episode_aside`` returned.
 
-        :param is_restored: it comes from a checkpoint, whose ``set_state`` came before
+        :param is_restored: it comes from a checkpoint; ``set_state`` was called before
         """
 
     def seed_evaluation(self, seed: np.random.SeedSequence) -> None:
-        """Let the evaluation that has begun draw from streams of its own; training's go on afterwards."""
+        """Seed the random streams for the evaluation in progress. The streams of training continue after it."""
 
     def reset_evaluation_state(self, val: RunPhase) -> None:
         """Prepare for the phase ``val``: with ``TEST``, forget all evaluation episodes so far."""
@@ -179,14 +179,14 @@ class AgentInterface:
         return self.training_iteration
 
     def sync(self) -> None:
-        """Take the newest weights from where they are shared."""
+        """Copy the newest shared weights, if weights are shared."""
 
     def get_predictions(self, states: dict[str, Any], prediction_type: type[PredictionType]) -> Any:
         """Predictions of the agent's networks about states, for another agent."""
         raise NotImplementedError(f"{type(self).__name__} gives no predictions")
 
     def set_incoming_directive(self, action: ActionType | Directive) -> None:
-        """Take a goal or a choice from the level above."""
+        """Pursue a goal, or follow a choice, of the level above."""
         raise NotImplementedError(f"{type(self).__name__} takes no directives")
 
     def policy_description(self) -> PolicyDescription | None:
@@ -198,36 +198,37 @@ class AgentInterface:
 
     @property
     def acts_otherwise(self) -> str | None:
-        """The override, ``Class.method``, by which the agent may act in another way than ``policy_description`` says;
-        None if the description holds."""
+        """The override, ``Class.method``, that may make the agent act otherwise than ``policy_description``; None if
+        the description is right."""
         return override_that_excludes(self, "policy_description")
 
     def run_off_policy_evaluation(self) -> None:
         """Estimate from recorded data how good the policy is."""
 
     def get_state(self) -> dict[str, Any]:
-        """All that a later run needs to go on exactly: nested dicts of arrays and plain values."""
+        """The state that a later run needs to continue exactly: nested dicts of arrays and plain values."""
         raise NotImplementedError(f"{type(self).__name__} cannot be saved")
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Go on from what ``get_state`` returned."""
+        """Continue from a state that ``get_state`` returned."""
         raise NotImplementedError(f"{type(self).__name__} cannot be restored")
 
     def save_checkpoint(self, checkpoint_prefix: str) -> None:
-        """Write what is not in ``get_state`` beside a checkpoint that the graph has saved; nothing by default.
+        """Write data that are not in ``get_state`` next to a checkpoint that the graph has saved. Writes nothing by
+        default.
 
-        :param checkpoint_prefix: the checkpoint's name. What is called so and has a suffix, in the task's
-            ``checkpoint_save_dir``, is removed together with the checkpoint.
+        :param checkpoint_prefix: the checkpoint's name. Files in the task's ``checkpoint_save_dir`` with this name and
+            a suffix are removed together with the checkpoint.
         """
 
     def restore_checkpoint(self, checkpoint_dir: str) -> None:
-        """Read what ``save_checkpoint`` wrote; ``set_state`` came before.
+        """Read the files of ``save_checkpoint``. Called after ``set_state``.
 
-        :param checkpoint_dir: the directory that the checkpoint lies in
+        :param checkpoint_dir: the directory of the checkpoint
         """
 
     def collect_savers(self, parent_path_suffix: str) -> SaverCollection:
-        """Savers of what is not in ``get_state``, which write into each checkpoint of the graph; none by default.
+        """Savers of data that are not in ``get_state``. They write into each checkpoint of the graph. Empty by default.
 
         :param parent_path_suffix: the path of the owner, such as ``level``
         """
@@ -244,8 +245,8 @@ class AgentInterface:
         """Call this with each row of signals that is written from now on; an agent that writes none never does."""
 
     def close(self) -> None:
-        """Write what has not been written yet. May be called more than once."""
+        """Write all rows that are not written yet. May be called more than once."""
 
 
 def _nobody_asks() -> None:
-    """Stand for the question to the user where an agent acts in no graph."""
+    """Do nothing. It is ``stop_if_asked`` of an agent outside of a graph."""

@@ -75,7 +75,7 @@ def plain_name(name: str) -> str:
 def find_algorithm(name: str) -> NamedAlgorithm:
     """The algorithm of a name.
 
-    :raises CoachError: there is none; names the nearest
+    :raises CoachError: no such name exists; the message has the nearest name
     """
     name = textwrap.shorten(name, _LONGEST_NAME, placeholder="...")  # for messages of one line
     wanted, known = plain_name(name), known_algorithms()

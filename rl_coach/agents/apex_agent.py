@@ -47,8 +47,8 @@ class ApexDQNAgentParameters(DDQNAgentParameters):
 
 
 class ApexDQNAgent(DDQNAgent):
-    """Double DQN whose transitions come into the memory with a priority of their own: by the network of the process
-    that played them, not the largest one of all."""
+    """Double DQN with first priorities from the process that plays: its network computes them for new transitions.
+    Other agents use the largest priority so far."""
 
     def __init__(self, agent_parameters: Any, parent: Any = None):
         super().__init__(agent_parameters, parent)
@@ -81,5 +81,5 @@ class ApexDQNAgent(DDQNAgent):
         discounts = self.ap.algorithm.discount ** batch.n_steps() * (1.0 - batch.terminated_column)
         chosen = q_tm1[np.arange(len(batch)), batch.action_column.astype(np.int64)]
         errors = np.abs(rewards + discounts * q_t.max(axis=1) - chosen)
-        # also those that are not numbers: the trainer refuses such a priority, and says of such a loss what is wrong
+        # also replaces NaN, because the trainer would refuse it; a loss that is not finite is reported in the update
         return np.where(errors <= LARGEST, errors, LARGEST)

@@ -21,7 +21,7 @@ from rl_coach.utilities.requirements import number
 
 
 class AWACAlgorithmParameters(SoftActorCriticAlgorithmParameters):
-    """Hyperparameters of advantage weighted actor-critic; of soft actor-critic's, those of the entropy have no effect.
+    """Hyperparameters of advantage weighted actor-critic. The entropy settings of soft actor-critic have no effect.
 
     :ivar advantage_temperature: lambda, in units of values; the smaller it is, the more the best actions of the data
         count, and a very large one clones the data

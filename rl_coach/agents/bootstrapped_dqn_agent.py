@@ -30,7 +30,7 @@ from rl_coach.policy.action_choice import PolicyDescription
 
 
 class BootstrappedDQNNetworkParameters(DQNNetworkParameters):
-    """A network of ten Q heads, whose gradients are averaged in what they have in common."""
+    """A network of ten Q heads. The layers that the heads share learn from the mean of their gradients."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -119,7 +119,7 @@ class BootstrappedDQNAgent(ValueOptimizationAgent):
         return transition
 
     def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
-        mask = batch.info_columns.get("mask")  # what was recorded elsewhere is every head's
+        mask = batch.info_columns.get("mask")  # recorded steps have no mask, so all heads learn from them
         mask = np.ones((len(batch), self.num_heads)) if mask is None else mask
         return {**super().learning_columns(batch), "extra/mask": mask.astype(np.float32)}
 

@@ -32,7 +32,7 @@ class CategoricalDQNNetworkParameters(DQNNetworkParameters):
 class CategoricalDQNAlgorithmParameters(DQNAlgorithmParameters):
     """Hyperparameters of categorical DQN.
 
-    :ivar v_min: the smallest return that is told apart; what is below counts as this one
+    :ivar v_min: the smallest return of the distribution; smaller returns count as this one
     :ivar v_max: the largest
     :ivar atoms: number of returns from ``v_min`` to ``v_max`` that the distribution is over
     """
@@ -88,7 +88,7 @@ class CategoricalDQNAgent(ValueOptimizationAgent):
     def create_networks(self) -> dict[str, NetworkWrapper]:
         algorithm = self.ap.algorithm
         for head in self.ap.network_wrappers["main"].heads_parameters:
-            if hasattr(head, "v_min"):  # otherwise it is no such head, or one that somebody wrote
+            if hasattr(head, "v_min"):  # other heads, or a user's head, do not have it
                 head.v_min, head.v_max, head.atoms = algorithm.v_min, algorithm.v_max, algorithm.atoms
         return super().create_networks()
 

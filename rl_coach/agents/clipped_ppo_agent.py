@@ -50,7 +50,7 @@ class ClippedPPOAlgorithmParameters(AdvantageAlgorithmParameters):
     :ivar optimization_epochs: number of times that each transition is learned from
     :ivar clipping_decay_schedule: multiplies epsilon; one step for each environment step
     :ivar clip_value_using_epsilon: the critic's squared error counts from within so much of its old value where that is
-        worse; None does not clip. Beyond Coach: Schulman's own code has it (0.2), the paper has not.
+        worse; None does not clip. Intel's Coach and the paper do not clip; Schulman's code clips at 0.2.
     :ivar target_kl_divergence: no further epoch once the divergence from the policy that played exceeds one and a half
         times this, in nats; None makes all epochs. Beyond Coach, as in Spinning Up and SB3.
     """

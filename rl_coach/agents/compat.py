@@ -1,4 +1,4 @@
-"""Coach's names for what an agent has in its parts. Programs that were written for Coach use them, our own do not."""
+"""Attributes and methods of an agent under Coach's old names. Programs that were written for Coach use them."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from rl_coach.core_types import ActionInfo, RunPhase, Transition
 
 
 class Delegated:
-    """An attribute of an agent that lives in one of its parts.
+    """An attribute of an agent that one of its parts holds.
 
-    :param part: the agent's attribute that holds it; a dot leads on to a part of the part
-    :param name: its name there
+    :param part: the agent's attribute with the part; after a dot, an attribute of the part
+    :param name: the name of the attribute in the part
     """
 
     def __init__(self, part: str, name: str):
@@ -64,17 +64,17 @@ class CoachNames:
         return getattr(self.memory, func)(*(args if isinstance(args, tuple) else (args,)))
 
     def freeze_memory(self: Any) -> None:
-        """Keep the memory as it is from now on."""
+        """Do not change the memory from now on."""
         self.memory.freeze()
 
     def get_current_time(self: Any) -> int:
         """Index of the CSV's present row: the training episodes that have ended."""
         return self.clock.episodes
 
-    # A user's agent that overrides one of the next three decides itself; core/overrides.py says what it replaces.
+    # An override of one of the next three methods decides instead of the clock; core/overrides.py has the table.
 
     def _should_update(self: Any) -> bool:
-        """True if a training phase is due. Asking changes nothing."""
+        """True if a training phase is due. The call changes no state."""
         return self.can_train and self.learning.is_due()
 
     def _should_train(self: Any) -> bool:
@@ -82,11 +82,11 @@ class CoachNames:
         return self._should_update()
 
     def _should_update_online_weights_to_target(self: Any) -> bool:
-        """True if the target networks are to be updated now; the time counts anew then."""
+        """True if the target networks must be updated now. True also starts the next period."""
         return self.clock.targets_due()
 
     def observe_played(self: Any, transition: Transition) -> bool:
-        """Take in a step that another process has played. :return: True if it ended the episode"""
+        """Count and store a step that another process has played. :return: True if it ended the episode"""
         self.emulate_act_on_trainer(transition)
         return self.emulate_observe_on_trainer(transition)
 
@@ -103,7 +103,7 @@ class CoachNames:
         return self.episode.last_action_info
 
     def emulate_observe_on_trainer(self: Any, transition: Transition) -> bool:
-        """Remember a step that another process has played. :return: True if it ended the episode"""
+        """Store a step that another process has played. :return: True if it ended the episode"""
         episode = self.episode
         if episode.steps == 0:
             return bool(transition.game_over)

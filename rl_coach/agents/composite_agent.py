@@ -19,7 +19,7 @@ from rl_coach.utils import CoachError, did_you_mean, short_dynamic_import
 
 
 class DecisionPolicy:
-    """Makes one action out of those that several agents chose."""
+    """Makes one action from the choices of several agents."""
 
     def choose_action(self, actions_info: dict[str, ActionInfo]) -> ActionInfo:
         """:param actions_info: the choice of each deciding agent, by the agent's name"""
@@ -52,7 +52,7 @@ class SingleDecider(DecisionPolicy):
 
 
 class RoundRobin(DecisionPolicy):
-    """The agents decide in turn, in the order in which they were given.
+    """The agents decide in turn, in the given order.
 
     :param num_agents: number of agents that decide
     """
@@ -97,11 +97,11 @@ class RewardPolicy(Enum):
 
 @dataclass
 class CompositeEpisode:
-    """An episode of several agents that was put aside.
+    """The saved episode of several agents.
 
-    :param agents: each agent's own, by name
-    :param incoming_action: the directive in force, None if there is none
-    :param last_action_info: the action that was decided last
+    :param agents: the episode of each agent, by name
+    :param incoming_action: the present directive, None without a directive
+    :param last_action_info: the last action of all agents together
     :param reward_so_far: the sum of the environment's rewards
     """
 
@@ -120,9 +120,9 @@ class CompositeAgent(AgentGroup):
     :param agents_parameters: the agents, by name or just one
     :param visualization_parameters: the output of all of them
     :param decision_policy: makes one action out of several
-    :param out_action_space: the action space that the agents act in; a dict gives each agent one of its own
+    :param out_action_space: the action space of the agents; a dict gives each agent a separate one
     :param in_action_space: the choices of the level above, for instance ``AgentSelection`` or ``GoalsSpace``
-    :param decision_makers: True if an agent's choice counts, by name or for all. The others are told what was decided.
+    :param decision_makers: True if an agent's choice counts, by name or for all. The others receive the decision.
     :param reward_policy: the reward that the agents see
     """
 
@@ -191,7 +191,7 @@ class CompositeAgent(AgentGroup):
             agent.set_environment_parameters(own)
 
     def seed(self, seed: Any) -> None:
-        """Give each agent a stream of its own, also when they are yet to be created."""
+        """Give each agent a separate random stream, also if the agents are created later."""
         self._seed = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
         for agent, child in zip(self.agents.values(), self._seed.spawn(len(self.agents))):
             agent.seed(child)
@@ -202,7 +202,7 @@ class CompositeAgent(AgentGroup):
             agent.begin_episode()
 
     def act(self, action: ActionType | None = None) -> ActionInfo:
-        """Let the deciding agents choose, decide, and tell everyone what was decided."""
+        """Let the deciding agents choose, combine their choices, and pass the decision to all agents."""
         if action is not None:
             self.last_action_info = ActionInfo(action)
             for agent in self.agents.values():

@@ -99,7 +99,7 @@ class DDPGAgentParameters(AgentParameters):
 
 
 class DDPGAgent(Agent):
-    """See the module. Actions that exploration carries out of bounds are remembered as they are played: clipped.
+    """See the module. If exploration leaves the bounds, the clipped action is played and stored.
 
     :cvar compiled_explorations: the parameters of the explorations that have a form in compiled loops
     """
@@ -172,7 +172,7 @@ class DDPGAgent(Agent):
         return CompiledReplay(self, random, num_copies, exploration, lambda key, drawn: self.compiled_columns(drawn))
 
     def compiled_columns(self, drawn: dict[str, Any]) -> dict[str, Any]:
-        """As ``learning_columns``, of the columns [K, B, ...] that a compiled loop draws."""
+        """The changes and additions of ``learning_columns``, for the drawn columns [K, B, ...] of a compiled loop."""
         if not self.ap.algorithm.use_non_zero_discount_for_terminal_states:
             return drawn
         ones = self.update_loop.learner.ops.ones_like(drawn["discounts"])

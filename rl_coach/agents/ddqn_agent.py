@@ -18,7 +18,7 @@ class DDQNAgentParameters(DQNAgentParameters):
 
 
 def greedy_by_online(ops: Any, q_online: Any, q_target: Any, batch: LearningBatch) -> Any:
-    """argmax_a of the online network's Q [B, A], whose value the target network then gives (equation 4)."""
+    """argmax_a of the online network's Q [B, A]. The target network then gives this action's value (equation 4)."""
     return ops.argmax(q_online, axis=-1)
 
 

@@ -1,8 +1,8 @@
 """Double DQN from a data set alone, with targets that only familiar actions give (Fujimoto, Meger and Precup 2019,
 "Off-Policy Deep Reinforcement Learning without Exploration").
 
-A value that is too high stays so if nobody ever tries the action. So the maximum over the next actions is taken over
-those alone that the data have in similar states.
+Without new experience, nothing corrects a value that is too high. So targets only use the maximum over actions that the
+data contain in similar states.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _ROWS_AT_ONCE = 1024
 class NNImitationModelParameters(Parameters):
     """An action is familiar in a state if the network ``imitation_model`` gives it enough probability.
 
-    :ivar imitation_model_num_epochs: passes over the training data in which that network learns
-    :ivar mask_out_actions_threshold: the least probability of a familiar action; 0 makes all actions familiar
+    :ivar imitation_model_num_epochs: passes over the training data to train this network
+    :ivar mask_out_actions_threshold: the smallest probability of a familiar action; 0 makes all actions familiar
     :ivar threshold_is_relative: the threshold is a share of the probability of the most probable action, as in the
         authors' code of discrete BCQ and in d3rlpy, which take 0.3; 1 leaves the most probable action alone
     """
@@ -49,13 +49,13 @@ class NNImitationModelParameters(Parameters):
 
 
 class KNNParameters(Parameters):
-    """An action is familiar in a state if the data have it in a state that is near enough.
+    """An action is familiar in a state if the data contain the action in a near state.
 
-    :ivar average_dist_coefficient: the largest distance, as a multiple of the mean distance between a state of the data
-        and the nearest one in which an action was taken, over all states and actions
+    :ivar average_dist_coefficient: the largest distance of a near state, as a multiple of a mean distance: for each
+        state of the data and each action, the distance to the nearest state with this action
     :ivar knn_size: the number of states that are kept for each action, the newest
-    :ivar use_state_embedding_instead_of_state: distances are those of the embeddings of the network ``reward_model``,
-        if there is one, otherwise those of the states
+    :ivar use_state_embedding_instead_of_state: True compares the embeddings of the network ``reward_model`` if the
+        agent has this network; otherwise states are compared
     """
 
     constraints = {
@@ -72,7 +72,7 @@ class KNNParameters(Parameters):
 
 
 class DDQNBCQAlgorithmParameters(DQNAlgorithmParameters):
-    """Hyperparameters of DQN, and what tells which actions are familiar.
+    """Hyperparameters of DQN, and the choice of familiar actions.
 
     :ivar action_drop_method_parameters: ``KNNParameters`` or ``NNImitationModelParameters``
     :ivar acts_among_familiar_actions: the agent acts among familiar actions too, as in the paper; False chooses among
@@ -105,7 +105,7 @@ class DDQNBCQAgentParameters(DQNAgentParameters):
 
 
 class DDQNBCQAgent(DDQNAgent):
-    """Double DQN whose next action is one that is familiar. Familiarity is a column of the data, computed once."""
+    """Double DQN with targets from familiar next actions. Familiarity is a column of the data, computed once."""
 
     predicts_values = True  # also among familiar actions
 
@@ -159,9 +159,9 @@ class DDQNBCQAgent(DDQNAgent):
         return (self._seen(data[start : start + _ROWS_AT_ONCE]) for start in range(0, len(data), _ROWS_AT_ONCE))
 
     def familiar_actions(self, states: dict[str, np.ndarray]) -> np.ndarray:
-        """[B, A], True for the actions that are familiar in states [B, ...]; in each state one at least.
+        """[B, A], True for the actions that are familiar in states [B, ...]. Each state has at least one.
 
-        Where none is familiar enough, it is the most familiar one of those that the environment allows.
+        If no action is familiar enough, the most familiar action that the environment allows counts.
 
         :param states: as the networks see them
         """
@@ -180,7 +180,7 @@ class DDQNBCQAgent(DDQNAgent):
         return allowed_or_most_familiar(familiarity, threshold, possible)
 
     def _embedded(self, states: dict[str, np.ndarray]) -> np.ndarray:
-        """[B, D], the points whose distances count."""
+        """[B, D], the embeddings or the flat states. Distances are computed between them."""
         model = self.networks.get("reward_model")
         if model is not None and self.ap.algorithm.action_drop_method_parameters.use_state_embedding_instead_of_state:
             return model.embedding({name: states[name] for name in model.input_names})
@@ -194,14 +194,14 @@ class DDQNBCQAgent(DDQNAgent):
 
     @cached_property
     def _known_states(self) -> list[np.ndarray]:
-        """For each action the states [N, D] in which it was taken, of those to train on."""
+        """For each action, the states [N, D] of training steps with this action."""
         points, actions = self._training_states
         size = self.ap.algorithm.action_drop_method_parameters.knn_size
         return [points[actions == action][-size:] for action in range(self.spaces.action.num_actions)]
 
     @cached_property
     def _mean_distance(self) -> float:
-        """The mean distance between a state of the data and the nearest one in which an action was taken."""
+        """The mean over states of the data and actions of the distance to the nearest state with this action."""
         points, _ = self._training_states
         starts = range(0, len(points), _ROWS_AT_ONCE)
         parts = [nearest_distances(points[start : start + _ROWS_AT_ONCE], self._known_states) for start in starts]

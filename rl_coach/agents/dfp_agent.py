@@ -32,7 +32,7 @@ MEASUREMENTS, GOAL = "measurements", "goal"
 
 
 class HandlingTargetsAfterEpisodeEnd(Enum):
-    """Targets of offsets after the end of an episode: those of its last state, or none at all."""
+    """Targets for offsets after the end of an episode: the measurements of the last state, or no target."""
 
     LastStep = 0
     NAN = 1
@@ -206,5 +206,5 @@ class DFPAgent(ValueOptimizationAgent):
         return super().get_prediction([self._with_goal(state) for state in states], outputs)
 
     def policy_description(self) -> PolicyDescription | None:
-        # an action is chosen by the goal, and where rewards count as a measurement, by those of the episode so far
+        # the choice depends on the goal, and on the rewards of the episode so far if they count as a measurement
         return None

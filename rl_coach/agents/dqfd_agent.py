@@ -98,7 +98,7 @@ class DQfDAgent(DDQNAgent):
     def before_training(self) -> None:
         """Learn from the demonstrations alone; if this was interrupted, make the updates that are left.
 
-        :raises CoachError: there are none, and there is a pretraining
+        :raises CoachError: there are no demonstrations for the pretraining
         """
         if not self.memory.num_demonstrations and self.ap.algorithm.pretraining_updates:
             raise CoachError(

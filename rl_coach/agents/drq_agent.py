@@ -52,7 +52,7 @@ class DrQCriticNetworkParameters(DeterministicPolicyNetworkParameters):
 
 
 class DrQActorNetworkParameters(DeterministicPolicyNetworkParameters):
-    """The critic's encoder, which it does not teach, and a trunk and layers of its own."""
+    """The actor: it uses the critic's encoder without training it, and has a separate trunk and separate layers."""
 
     def __init__(self) -> None:
         super().__init__(batch_size=256, learning_rate=0.0001)
@@ -87,7 +87,7 @@ class DrQAlgorithmParameters(DeterministicPolicyAlgorithmParameters):
 
 
 class DrQExplorationParameters(AdditiveNoiseParameters):
-    """Gaussian noise whose deviation falls from half of the action's range to a twentieth."""
+    """Gaussian noise. Its deviation falls from half of the action's range to a twentieth."""
 
     def __init__(self) -> None:
         super().__init__()

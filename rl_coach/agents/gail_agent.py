@@ -21,7 +21,7 @@ from rl_coach.utils import CoachError
 
 
 class DiscriminatorNetworkParameters(NetworkParameters):
-    """A network that tells demonstrations from own steps, with a logit for each discrete action.
+    """A network that separates demonstrations from the agent's steps, with a logit for each discrete action.
 
     For continuous actions, add an input embedder ``action`` and set the head to ``VHeadParameters()``.
     """
@@ -63,7 +63,7 @@ class GAILAgentParameters(ClippedPPOAgentParameters):
 class GAILAgent(ClippedPPOAgent):
     """PPO whose rewards come from a discriminator, which learns together with it to tell its steps from demonstrations.
 
-    :ivar demonstrations: None where there are none, as in a process that only plays
+    :ivar demonstrations: the demonstrations; None in a process that only plays
     """
 
     network_requirements = {

@@ -64,9 +64,9 @@ class HACEpisode(EpisodeInProgress):
 class HACDDPGAgent(DDPGAgent):
     """A level of hierarchical actor-critic (algorithm 1). Its update rule is DDPG's.
 
-    Its rewards are those that the memory's ``goals_space`` gives for the ``desired_goal`` of its states. Its episode
-    terminates where this goal is reached. Any other end truncates it: the time limit, and the end of the environment's
-    episode, whose goal may be another one.
+    The memory's ``goals_space`` computes rewards from the states' ``desired_goal``. The level's episode terminates when
+    this goal is reached. Any other end truncates it: the time limit, and the end of the environment's episode, which
+    may have another goal.
 
     :ivar subgoals: the goals of the level below, which are this level's actions; None at the bottom
     """
@@ -99,7 +99,7 @@ class HACDDPGAgent(DDPGAgent):
         """DDPG's; a sigmoid keeps the critic between -H and 0, as the paper's, unless ``clip_critic_targets`` says
         otherwise: the actor climbs it also where no data have taught it."""
         for head in self.ap.network_wrappers["critic"].heads_parameters:
-            if hasattr(head, "value_bounds"):  # otherwise it is no such head, or one that somebody wrote
+            if hasattr(head, "value_bounds"):  # other heads, or a user's head, do not have them
                 head.value_bounds = self._value_bounds
         return super().create_networks()
 
@@ -109,7 +109,8 @@ class HACDDPGAgent(DDPGAgent):
         return ddpg_stages(algorithm.action_penalty, self._value_bounds, is_huber, self.next_value)
 
     def act(self, action: ActionType | None = None) -> ActionInfo | None:
-        """As ``Agent.act``; above the bottom, the action is a directive, which says whether it is tested."""
+        """Choose an action; see ``Agent.act``. Above the lowest level, the action is a directive. It says whether the
+        level below is tested."""
         chosen = super().act(action)
         if self.subgoals is None or chosen is None:
             return chosen

@@ -1,4 +1,4 @@
-"""A person who acts with the keyboard; what they play is recorded, for others to learn from."""
+"""A person who acts with the keyboard. The steps are recorded, so that agents can learn from them."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class HumanAgent(Agent):
             self.stop_if_asked()
 
     def save_replay_buffer_and_exit(self) -> None:
-        """Write what was played so far, and end the run as its player does who closes the window.
+        """Write the steps so far, and end the run as if the player had closed the window.
 
         :raises KeyboardInterrupt: always
         """

@@ -129,7 +129,7 @@ class IMPALAAgent(PolicyOptimizationAgent):
         return drawn
 
     def update_transition_before_adding_to_replay_buffer(self, transition: Transition) -> Transition:
-        """Put log mu(a|s) beside the step."""
+        """Store log mu(a|s) with the step."""
         log_prob, chosen = self.episode.behaviour_log_prob, self.episode.last_action_info
         if chosen is not None and np.ndim(chosen.all_action_probabilities):
             log_prob = math.log(max(chosen.all_action_probabilities[chosen.action], np.finfo(np.float32).tiny))
@@ -182,7 +182,8 @@ class IMPALAAgent(PolicyOptimizationAgent):
     def _ratios(self, segment: Segment, outputs: dict[str, np.ndarray]) -> np.ndarray:
         """[T], pi(a|s) / mu(a|s), cut off at rho_bar, beyond which it has no effect.
 
-        What this process plays is learned from before the policy changes, so that no rounding may tell them apart.
+        The ratios of this process's own steps are exactly 1, because it learns from them before the policy changes.
+        Computed ratios would differ from 1 by rounding.
         """
         if segment.copy is not None:
             return np.ones(len(segment))

@@ -22,7 +22,7 @@ from rl_coach.utilities.requirements import number
 
 
 class IQLAlgorithmParameters(SoftActorCriticAlgorithmParameters):
-    """Hyperparameters of implicit Q-learning; of soft actor-critic's, those of the entropy have no effect.
+    """Hyperparameters of implicit Q-learning. The entropy settings of soft actor-critic have no effect.
 
     :ivar expectile: tau; 0.5 values a state by the mean of the data's actions, towards 1 by the best of them
     :ivar inverse_temperature: beta, how much better actions count for the policy; 0 clones the data

@@ -128,7 +128,7 @@ class NAFAgent(ValueOptimizationAgent):
 
     def choose_action(self, curr_state: StateType) -> ActionInfo:
         mean, value = self.acting_prediction(curr_state)
-        # the memory holds what was done: the advantage is a parabola, for which an action out of bounds is another one
+        # the memory must hold the clipped action that was played: the advantage, a parabola, differs out of bounds
         action = self.spaces.action.clip_action_to_space(self.exploration_policy.get_action(mean))
         self.mu_values.add_sample(mean)
         self.v_values.add_sample(value)

@@ -40,7 +40,7 @@ class NECAlgorithmParameters(AlgorithmParameters):
     :ivar l2_norm_added_delta: added to squared distances; near 0 the nearest entry decides, large ones count alike
     :ivar new_value_shift_coefficient: the step towards a new value of a key that is there; 1 replaces the old one
     :ivar number_of_knn: number of nearest entries that make a value
-    :ivar DND_key_error_threshold: the distance up to which two keys are the same; 0 for equal ones
+    :ivar DND_key_error_threshold: keys at a distance up to this count as the same; 0 means equal keys
     :ivar propagate_updates_to_DND: learning also moves the keys and values that were looked up
     :ivar n_step: number of rewards before the bootstrapped value
     :ivar bootstrap_total_return_from_old_policy: bootstrap at all; otherwise returns sum ``n_step`` rewards alone

@@ -20,10 +20,10 @@ from rl_coach.utils import CoachError, did_you_mean
 
 @dataclass
 class PlayersEpisode:
-    """An episode of all players that was put aside.
+    """The saved episode of all players.
 
-    :param agents: the episodes of each agent, by name; a list where it plays several players
-    :param over: the players whose episode is over
+    :param agents: the episodes of each agent, by name; a list if the agent plays several players
+    :param over: the players that have finished their episode
     :param to_act: the players that act next
     :param frozen: the past policies that play, by player
     """
@@ -40,17 +40,17 @@ plain_data.register(PlayersEpisode)
 class Players(AgentGroup):
     """Agents that play an environment together, each with its own memory, policy and signals.
 
-    An agent that plays several players has an episode with each of them, as an agent that acts in several copies of an
-    environment has. An agent counts its own steps, one for each action of one of its players; whoever counts the steps
-    of the environment counts an answer as one.
+    An agent that plays several players has an episode for each player, as an agent in several copies of an environment
+    has for each copy. An agent counts a step for each action of one of its players. The environment counts a step for
+    each answer.
 
     :param agents: the agents by name
     :param agent_of: by player, the name of the agent that plays it
     :param self_play: past policies of one of the agents play against it; None if all players are played by agents
-    :raises CoachError: an agent that is named does not exist, plays nobody, or cannot be one of several
+    :raises CoachError: a named agent does not exist, has no player, or cannot act with other agents
 
     :ivar agent_of: by player, the name of the agent that learns from it
-    :ivar over: the players whose present episode is over
+    :ivar over: the players that have finished the present episode
     :ivar last_rewards: by agent, the total reward of the last episode of one of its players
     """
 
@@ -105,7 +105,7 @@ class Players(AgentGroup):
             agent.parent = self.parent
 
     def set_environment_parameters(self, spaces: Mapping[str, SpacesDefinition]) -> None:
-        """Take the spaces of each player.
+        """Set the spaces of each player.
 
         :raises CoachError: players that one agent plays have different spaces
         """
@@ -150,7 +150,8 @@ class Players(AgentGroup):
                 self._enter(player).begin_episode()
 
     def observe(self, env_response: EnvResponse) -> bool:
-        """Show players what they are told. A player whose episode is over leaves, and its agent closes the episode.
+        """Pass the environment's answer to its players. A player that has finished leaves, and its agent closes the
+        episode.
 
         :return: True if the episode is over for all players
         """
@@ -160,7 +161,7 @@ class Players(AgentGroup):
             if player not in self._frozen:
                 self._enter(player).begin_episode()
         for player, answer in env_response.answers.items():
-            if player in self.over:  # its agent ended the episode, and the environment goes on
+            if player in self.over:  # its agent has ended the episode, and the environment continues
                 continue
             if player in self._frozen:
                 self._frozen[player].state = answer.next_state

@@ -1,4 +1,4 @@
-"""Base of the agents that act by a policy network, and of those of them that learn from segments of episodes."""
+"""Bases of the agents with a policy network. One of the bases learns from segments of episodes."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ _CHOICES = (DiscreteActionSpace, MultiDiscreteActionSpace)
 
 
 class PolicyAgent(Agent):
-    """Lets the exploration policy draw actions from what a policy network gives.
+    """Lets the exploration policy draw actions from the outputs of a policy network.
 
-    :cvar policy_network: the network that has the policy
+    :cvar policy_network: the network with the policy
     """
 
     max_n_step = 1
@@ -76,12 +76,12 @@ class PolicyAgent(Agent):
         return self.networks[self.policy_network].online_network.predict(inputs, squeeze_output=False)
 
     def predict_states(self, states: list[StateType]) -> list[list[np.ndarray]]:
-        """For each state those of the network's outputs that an action is chosen by."""
+        """For each state, the network's outputs that choose the action."""
         outputs = self.policy_outputs(self.get_prediction(states))
         return [[output[row] for output in outputs] for row in range(len(states))]
 
     def policy_outputs(self, predictions: list[np.ndarray]) -> list[np.ndarray]:
-        """Those of the network's outputs that an action is chosen by."""
+        """The network's outputs that choose the action."""
         names = self.networks[self.policy_network].online_network.output_names
         return [value for name, value in zip(names, predictions) if name in self._acting_output_names]
 
@@ -167,12 +167,12 @@ class PolicyOptimizationAgent(PolicyAgent):
 
     @property
     def mean_return_over_multiple_episodes(self) -> np.ndarray:
-        """[T] the mean return from each time step on, over all episodes that got there; 0 where none has been yet."""
+        """[T] the mean return from each time step on, over all episodes that reached it; 0 if no episode has."""
         means = self.return_means.means
         return np.pad(means, (0, max(0, self.current_episode_buffer.length() - len(means))))
 
     def update_episode_statistics(self, episode: Episode) -> None:
-        """Take an episode's returns into the means that returns are compared with."""
+        """Add an episode's returns to the mean returns, the baseline of later returns."""
         self._push_returns(np.asarray([t.n_step_discounted_rewards for t in episode.transitions]))
 
     def _push_returns(self, returns: np.ndarray, first: int = 0) -> None:
@@ -182,7 +182,7 @@ class PolicyOptimizationAgent(PolicyAgent):
 
     def note_returns(self, segment: Segment) -> None:
         """Add the returns of a segment that ends an episode to the means of returns."""
-        if segment.copy is None:  # of an episode that was played elsewhere, nothing else is here
+        if segment.copy is None:  # another process played the episode, so only its segments are here
             self._push_returns(segment.n_step_discounted_rewards(), segment.start.first)
         else:
             self.update_episode_statistics(self.episode.buffer)

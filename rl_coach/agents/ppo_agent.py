@@ -128,7 +128,7 @@ class PPOAgent(SeparateNetworksAgent):
         return loss
 
     def train_value_network(self, dataset: dict[str, np.ndarray], epochs: int) -> float:
-        """Let the critic learn; the policy stays as it is.
+        """Train the critic. The policy does not change.
 
         :param dataset: the columns that ``fill_advantages`` gave
         :return: the mean loss
@@ -136,11 +136,11 @@ class PPOAgent(SeparateNetworksAgent):
         return self._train_alone("critic", ["Value Loss"], dataset, epochs)
 
     def train_policy_network(self, dataset: dict[str, np.ndarray], epochs: int) -> float:
-        """Let the policy learn; the critic stays as it is. Parameters as for ``train_value_network``."""
+        """Train the policy. The critic does not change. The parameters are those of ``train_value_network``."""
         return self._train_alone("actor", _POLICY_SIGNALS, dataset, epochs)
 
     def _train_alone(self, name: str, signals: list[str], dataset: dict[str, np.ndarray], epochs: int) -> float:
-        most = max(epochs, _POLICY_EPOCHS)  # of both, for which one call is compiled
+        most = max(epochs, _POLICY_EPOCHS)  # the same for both networks, so that one compiled call serves both
         return self.learning.make_epochs(dataset, epochs, most, name=name, signal_names=signals)
 
     def concat_state_and_timestep(self, dataset: Batch) -> np.ndarray:

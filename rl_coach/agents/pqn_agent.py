@@ -49,7 +49,7 @@ class PQNAlgorithmParameters(AlgorithmParameters):
     """Hyperparameters of PQN.
 
     :ivar num_consecutive_playing_steps: steps in all copies of the environment that are learned from together
-    :ivar q_lambda: 0 bootstraps from the next state (Q-learning), 1 from the last one of what was played
+    :ivar q_lambda: 0 bootstraps from the next state (Q-learning), 1 from the last state of the phase
     :ivar optimization_epochs: number of times that each transition is learned from
     """
 
@@ -159,5 +159,5 @@ class PQNAgent(ValueOptimizationAgent):
         return np.max(q if mask_name is None else np.where(allows(np, states[mask_name]), q, MASKED_LOGIT), axis=1)
 
     def post_training_commands(self) -> None:
-        """Forget what was played: it is learned from once."""
+        """Clear the memory, because the agent learns only once from each step."""
         self.memory.clean()

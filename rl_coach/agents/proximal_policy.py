@@ -1,4 +1,4 @@
-"""Base of the agents that learn as proximal policy optimisation does (Schulman et al. 2017, algorithm 1)."""
+"""Base of the agents with proximal policy optimisation (Schulman et al. 2017, algorithm 1)."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from rl_coach.core_types import Batch
 
 
 class ProximalPolicyAgent(AdvantageAgent):
-    """Plays for a while with one policy, then makes several epochs of minibatch updates on what it played.
+    """Plays for a period with one policy, then makes several epochs of minibatch updates on the steps of this period.
 
-    A subclass says what its rule needs to know of the policy that played (``behaviour_columns``) and which epochs there
-    are (``learn_from_played``).
+    A subclass defines the rule's columns about the policy that played (``behaviour_columns``) and the epochs
+    (``learn_from_played``).
 
-    :cvar value_network: the network that has the critic
+    :cvar value_network: the network with the critic
     """
 
     memory_requirement = MemoryRequirement.EPISODES
@@ -48,7 +48,7 @@ class ProximalPolicyAgent(AdvantageAgent):
         return EpisodeColumns(self)
 
     def fill_advantages(self, batch: Batch) -> dict[str, np.ndarray]:
-        """The columns to learn from: advantages, the critic's targets and the log probability of what was done.
+        """The columns to learn from: advantages, the critic's targets and the log probabilities of the actions taken.
 
         :param batch: whole episodes, one after the other
         """
@@ -57,20 +57,20 @@ class ProximalPolicyAgent(AdvantageAgent):
     def behaviour_columns(
         self, values: np.ndarray, log_probs: np.ndarray, policy: list[np.ndarray]
     ) -> dict[str, np.ndarray]:
-        """The columns of the rule that tell of the policy that played.
+        """The rule's columns about the policy that played.
 
-        :param values: [B], the critic's
-        :param log_probs: [B], of the actions that were taken
+        :param values: [B], the critic's values
+        :param log_probs: [B], the log probabilities of the actions taken
         :param policy: the network's outputs: probabilities [B, A], or mean and standard deviation [B, D]
         """
         raise NotImplementedError(f"{type(self).__name__} does not say what its rule needs")
 
     def learn_from_played(self, columns: dict[str, np.ndarray]) -> float:
-        """Make the updates on what was played. :return: the mean loss"""
+        """Make the updates on the steps of a phase. :return: the mean loss"""
         raise NotImplementedError(f"{type(self).__name__} does not say which updates it makes")
 
     def post_training_commands(self) -> None:
-        """Forget what was played with the old policy: it is of no more use."""
+        """Clear the memory, because the rule cannot learn from steps of an old policy."""
         self.memory.clean()
 
 
@@ -78,8 +78,8 @@ ACTOR_AND_CRITIC = {"actor": NetworkRequirement((PPO_POLICY,)), "critic": Networ
 
 
 class SeparateNetworksAgent(ProximalPolicyAgent):
-    """Has its policy and its critic in two networks, ``actor`` and ``critic``. Its rule needs to know the whole policy
-    that played: ``extra/behaviour_probabilities``, or ``extra/behaviour_mean`` and
+    """Has its policy and its critic in two networks, ``actor`` and ``critic``. Its rule needs the whole distribution of
+    the policy that played: ``extra/behaviour_probabilities``, or ``extra/behaviour_mean`` and
     ``extra/behaviour_standard_deviation``.
     """
 

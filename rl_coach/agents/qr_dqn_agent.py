@@ -40,7 +40,7 @@ class QuantileRegressionDQNAlgorithmParameters(DQNAlgorithmParameters):
     """Hyperparameters of quantile regression DQN.
 
     :ivar atoms: number of quantiles; 1 learns a median
-    :ivar huber_loss_interval: kappa, within which errors are squared; 0 is plain quantile regression
+    :ivar huber_loss_interval: kappa; smaller errors are squared; 0 is plain quantile regression
     """
 
     constraints = {"atoms": whole(1), "huber_loss_interval": number(0)}
@@ -107,7 +107,7 @@ class QuantileRegressionDQNAgent(ValueOptimizationAgent):
 
     def create_networks(self) -> dict[str, NetworkWrapper]:
         for head in self.ap.network_wrappers["main"].heads_parameters:
-            if hasattr(head, "atoms"):  # otherwise it is no such head, or one that somebody wrote
+            if hasattr(head, "atoms"):  # other heads, or a user's head, do not have it
                 head.atoms = self.ap.algorithm.atoms
         return super().create_networks()
 

@@ -1,4 +1,4 @@
-"""Steps that somebody recorded, for an agent's memory or for one update."""
+"""Recorded steps for an agent's memory or for one update."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _rows(
 ) -> list[dict[str, Any]]:
     """Columns, or a dict for each step, as a list of dicts.
 
-    :raises CoachError: one that is needed is missing, one is not known, or they differ in length
+    :raises CoachError: a necessary column is missing, a column is unknown, or the columns differ in length
     """
     if isinstance(data, Mapping):
         if np.ndim(data.get("rewards", [])) == 0:
@@ -55,7 +55,7 @@ def store(core: Any, environment: FedEnvironment, data: Mapping[str, Any] | Iter
             f"recorded"
         )
     steps = _rows(data, _COLUMNS, _OPTIONAL)
-    # each is looked at before the first is stored
+    # all steps are checked before the first one is stored, so that an error leaves the memory unchanged
     played = [_played(core, environment, steps, episode) for episode in _episodes(steps)]
     histories = core.input_filter.episode_state()
     try:
@@ -97,10 +97,10 @@ def _episodes(steps: list[dict[str, Any]]) -> Iterator[range]:
 
 
 def _after(steps: list[dict[str, Any]], episode: range) -> list[Any]:
-    """The observation after each step of an episode: its own ``next_states``, or the next step's state. After the last
-    one its own state stands where no value depends on it.
+    """The observation after each step of an episode: its ``next_states``, or the state of the next step. A terminated
+    episode may lack the last one. Its own state then fills the place, because no value depends on it.
 
-    :raises CoachError: that of an episode that was truncated is missing
+    :raises CoachError: the last observation of a truncated episode is missing
     """
     found = []
     for number in episode:
@@ -117,7 +117,7 @@ def _after(steps: list[dict[str, Any]], episode: range) -> list[Any]:
 
 
 def _played(core: Any, environment: FedEnvironment, steps: list[dict[str, Any]], episode: range) -> list[Transition]:
-    """The transitions of an episode as they were given, before the agent's filters."""
+    """The transitions of an episode, unfiltered."""
     found = []
     for number, observation in zip(episode, _after(steps, episode)):
         step = steps[number]
@@ -140,7 +140,7 @@ def _reward(reward: Any, number: int) -> float:
 
 
 def batch(core: Any, environment: FedEnvironment, data: Mapping[str, Any]) -> Batch:
-    """Recorded steps as a batch for one update, which the agent's filters have passed.
+    """Recorded steps, after the agent's filters, as a batch for one update.
 
     ``importance_weights`` [B] weigh the losses of the rows; without them each row weighs 1.
 
@@ -207,7 +207,7 @@ class Loss(float):
 
 
 def warn_of_targets(core: Any, updates_before: int) -> None:
-    """Say once that target networks stay as they are, if nothing is played and their period counts steps.
+    """Warn once that target networks are not updated, because nothing is played and their period counts steps.
 
     :param updates_before: updates before the last call
     """

@@ -1,4 +1,4 @@
-"""Self-play: an agent learns against past policies of its own (Silver et al. 2017; Bansal et al. 2018, section 4.2)."""
+"""Self-play: an agent learns against its own past policies (Silver et al. 2017; Bansal et al. 2018, section 4.2)."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class SelfPlayParameters(Parameters):
 
     :param learner: the name of the agent that learns; past policies of it play the other players that it could play
     :param every: how often its policy joins the pool, in the learner's own steps, episodes or updates
-    :param pool_size: number of policies in the pool, from which the oldest goes; while it is empty, opponents act at
-        random
+    :param pool_size: number of policies in the pool; a new policy replaces the oldest one. While the pool is empty,
+        opponents act at random
     :param newest_share: the share of games against the newest policy, 0 to 1; the opponents of the others are drawn
         from the whole pool
     """
@@ -64,10 +64,10 @@ class SelfPlayParameters(Parameters):
 
 @dataclass
 class FrozenPlayer:
-    """A player of one episode that acts by a past policy.
+    """A player of one episode that acts with a past policy.
 
-    :param member: the number of the policy in the order in which policies were frozen; None acts at random
-    :param state: the state in which it acts next
+    :param member: the number of the policy, counted from the first frozen one; None acts at random
+    :param state: the state for its next action
     """
 
     member: int | None
@@ -81,8 +81,8 @@ plain_data.register(FrozenPlayer)
 class PastPolicy:
     """A member of the pool.
 
-    :param number: its number in the order in which policies were frozen
-    :param rating: the learner's Elo rating when it was frozen, which stays its own
+    :param number: the number of the policy, counted from the first frozen one
+    :param rating: the learner's Elo rating at the time of freezing; it does not change later
     :param files: the policy's files, by name
     """
 
@@ -92,12 +92,11 @@ class PastPolicy:
 
 
 class SelfPlay:
-    """The past policies of a learner, and who plays against it.
+    """The past policies of a learner, and the choice of its opponents.
 
-    In each episode the learner plays one of its players, drawn at random; an opponent for each of the others is drawn
-    between episodes. Opponents explore as a deployed policy that is not deterministic does, and do not learn. In
-    evaluation they act at random, so that evaluations of a run can be compared. Ratings are Elo's, in which a player
-    that acts at random has 0.
+    In each episode the learner plays one of its players, drawn at random. Opponents for the other players are drawn
+    between episodes. Opponents act as a deployed policy that is not deterministic, and do not learn. In evaluation they
+    act at random, so that evaluations of a run can be compared. Ratings are Elo ratings. Random play has the rating 0.
 
     :param parameters: its settings
     :param seed: starts its random stream
@@ -123,13 +122,13 @@ class SelfPlay:
         self._elo = self._agent.register_signal("Elo")
 
     def seed_evaluation(self, seed: np.random.SeedSequence) -> None:
-        """Let the evaluation that has begun draw from a stream of its own."""
+        """Seed a separate random stream for the evaluation in progress."""
         self._evaluation_rng = np.random.default_rng(seed)
 
     # games
 
     def opponents(self, players: Sequence[str], phase: RunPhase) -> dict[str, FrozenPlayer]:
-        """Opponents for an episode: one for each player but that of the learner.
+        """Opponents for an episode, one for each player except the learner's player.
 
         :param players: the players that the learner could play
         """
@@ -186,9 +185,9 @@ class SelfPlay:
     # the pool
 
     def freeze_if_due(self) -> None:
-        """Add the learner's present policy to the pool, if the time has come for it.
+        """Add the learner's present policy to the pool, if this is due.
 
-        :raises CoachError: the agent does not say how it acts
+        :raises CoachError: the agent has no description of its policy
         """
         counts: dict[type[StepMethod], Callable[[], int]] = {
             TrainingSteps: lambda: self._agent.training_iteration,
@@ -206,7 +205,8 @@ class SelfPlay:
         self._num_frozen += 1
 
     def forget_oldest(self) -> None:
-        """Remove the oldest policies from a pool that is too large; between episodes, when nobody plays by them."""
+        """Remove the oldest policies from a pool that is too large. Call it between episodes, when no opponent uses
+        them."""
         for member in self._pool[: -self._parameters.pool_size]:
             self._loaded.pop(member.number, None)
         del self._pool[: -self._parameters.pool_size]
@@ -234,7 +234,7 @@ class SelfPlay:
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Go on from ``get_state``."""
+        """Continue from a state that ``get_state`` returned."""
         self._loaded = {}
         self._pool = [
             PastPolicy(

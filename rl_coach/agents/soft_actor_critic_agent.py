@@ -274,7 +274,7 @@ class SoftActorCriticAgent(Agent):
         return columns
 
     def _random_critics(self, rows: int) -> np.ndarray:
-        """[rows, critics] float32, 1 for those that make the target; the same in all rows of an update."""
+        """[rows, critics] float32, 1 for a critic that is used for the target; equal in all rows of an update."""
         critics = self.ap.network_wrappers["q"].heads_parameters[0].num_critics
         updates, rest = divmod(rows, self.update_loop.batch_size)
         ranks = self.rng.random((updates + (rest > 0), critics)).argsort(axis=1)
@@ -326,7 +326,7 @@ class SoftActorCriticAgent(Agent):
         return CompiledReplay(self, random, num_copies, self._compiled_exploration(random), columns)
 
     def _compiled_columns(self, random: Any, key: Any, drawn: dict[str, Any]) -> dict[str, Any]:
-        """As ``learning_columns``, of the columns [K, B, ...] that a compiled loop draws."""
+        """The changes and additions of ``learning_columns``, for the drawn columns [K, B, ...] of a compiled loop."""
         ops, in_target = self.update_loop.learner.ops, self.ap.algorithm.num_critics_in_target
         keys = random.split(key, 3)
         columns = {**drawn, "actions": (drawn["actions"] - self._choice.centre) / self._choice.radius}

@@ -29,7 +29,7 @@ from rl_coach.utilities.requirements import number, whole
 
 
 class TD3CriticNetworkParameters(DeterministicPolicyNetworkParameters):
-    """Several Q(s, a) on common embedders, each with a middleware of its own.
+    """Several Q(s, a) on common embedders, each with a separate middleware.
 
     :param num_q_networks: number of critics, ``num_q_networks`` of the algorithm
     """
@@ -137,7 +137,8 @@ class TD3Agent(DDPGAgent):
 
     def init_environment_dependent_modules(self) -> None:
         self.learning_periods = {"actor": self.ap.algorithm.update_policy_every_x_episode_steps}
-        if self.ap.algorithm.act_for_full_episodes:  # whose length differs: calls are compiled once
+        # episodes differ in length, but a call is compiled for one number of updates
+        if self.ap.algorithm.act_for_full_episodes:
             self.most_updates_per_call = UPDATES_OF_A_CALL
         super().init_environment_dependent_modules()
 

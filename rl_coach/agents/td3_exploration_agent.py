@@ -19,9 +19,9 @@ PICTURES_IN_A_ROW = 10
 
 
 class TD3ExplorationAgent(TD3Agent):
-    """Learns the environment's reward as TD3 does, and how novel observations are beside it.
+    """Learns from the environment's reward as TD3 does, and also learns the novelty of observations.
 
-    :ivar rnd_stats: statistics of the discounted novelty, whose deviation novelty is divided by
+    :ivar rnd_stats: statistics of the discounted novelty; novelty is divided by its deviation
     :ivar rnd_obs_stats: statistics of observations, which both networks see normalized
     """
 

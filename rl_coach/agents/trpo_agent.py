@@ -43,11 +43,11 @@ class TRPOAlgorithmParameters(AdvantageAlgorithmParameters):
 
     :ivar num_consecutive_playing_steps: steps or episodes played with one policy
     :ivar max_kl_divergence: the largest mean divergence, in nats, of the new policy from the one that played
-    :ivar conjugate_gradient_iterations: of the solution of F x = g; 0 keeps the policy as it is, as many as the actor
+    :ivar conjugate_gradient_iterations: of the solution of F x = g; 0 keeps the policy unchanged, as many as the actor
         has weights solve it exactly
     :ivar conjugate_gradient_damping: is added to the diagonal of F; the larger, the closer x is to the gradient
     :ivar line_search_shortening: each step that is tried is so many times the one before; near 0 the second one is none
-    :ivar line_search_attempts: the most steps that are tried; if none is good, the policy stays as it is
+    :ivar line_search_attempts: the most steps that are tried; if all fail, the policy does not change
     :ivar value_epochs: number of times that the critic learns from each transition
     """
 

@@ -127,7 +127,7 @@ class ValueOptimizationAgent(Agent):
 
     def get_reward_model_loss(self, batch: Batch) -> float:
         """Teach the network ``reward_model`` the rewards of a batch, for off-policy evaluation: an output for each
-        action, of which that of the action taken learns.
+        action; only the output of the action taken learns.
 
         :return: the loss before the update
         """

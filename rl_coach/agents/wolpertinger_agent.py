@@ -85,7 +85,7 @@ class WolpertingerAgentParameters(AgentParameters):
 class WolpertingerAgent(DDPGAgent):
     """See the module. Learns as DDPG does, with the embeddings of the actions that were taken."""
 
-    network_requirements = DDPGAgent.network_requirements  # of its own update, too
+    network_requirements = DDPGAgent.network_requirements  # the agent's other update reads the same parts
     acting_networks = ("actor", "critic")
     needs_bounded_actions = False  # the policy's actions are points among the embeddings
 
@@ -102,11 +102,11 @@ class WolpertingerAgent(DDPGAgent):
 
     @cached_property
     def embedding(self) -> ActionEmbedding:
-        """The actions as points, those of ``get_initialized_knn``."""
+        """The actions as points, from ``get_initialized_knn``."""
         return self.get_initialized_knn()
 
     def get_initialized_knn(self) -> ActionEmbedding:
-        """The actions as points among which the nearest are found; for a subclass to embed them in a way of its own."""
+        """The actions as points for the search of nearest neighbours. A subclass may embed them otherwise."""
         space = self.spaces.action
         maps = [one for one in self.output_filter.action_filters.values() if one.input_action_space is space]
         targets = [one.target_actions for one in maps if isinstance(one, PartialDiscreteActionSpaceMap)]
@@ -122,7 +122,7 @@ class WolpertingerAgent(DDPGAgent):
 
     @property
     def learns_one_by_one(self) -> bool:  # type: ignore[override]
-        """True if each update needs the neighbours of what the target actor gives."""
+        """True if each update needs the neighbours of the target actor's proto-actions."""
         return self.ap.algorithm.use_full_policy_in_target
 
     @property
@@ -136,7 +136,7 @@ class WolpertingerAgent(DDPGAgent):
 
     def columns_of_networks(self, batch: Batch) -> dict[str, np.ndarray]:
         """[B, k, width], the actions nearest to the target actor's proto-actions for the next states."""
-        # searched on the host: a compiled step would compare each row with all actions, of which there are many
+        # the search runs on the host, because a compiled step would compare each row with all of many actions
         actor = self.networks["actor"]
         inputs = {name: batch.next_state_columns[name] for name in actor.input_names}
         proto_actions = actor.target_network.predict(inputs, squeeze_output=False)[0]

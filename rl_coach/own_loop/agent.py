@@ -103,12 +103,12 @@ class Agent:
     @property
     def environment_seed(self) -> int:
         """The seed for the first ``reset`` of your environment; with it, a loop of yours is equal to a preset's run.
-        Of several environments, number i takes it plus i."""
+        With several environments, number i uses this seed plus i."""
         return int(self.graph_manager.env_params.seed)
 
     @property
     def total_steps(self) -> int:
-        """Steps acted in your environments, those of the heatup and of training."""
+        """Steps in your environments, in heatup and in training."""
         counters = self.graph_manager.total_steps_counters
         return sum(counters[phase][EnvironmentSteps] for phase in (RunPhase.HEATUP, RunPhase.TRAIN))
 
@@ -119,11 +119,11 @@ class Agent:
 
     @property
     def autoreset_mode(self) -> str | None:
-        """The time at which your vector environment begins an episode: ``"disabled"`` (when your loop resets it),
-        ``"next_step"`` or ``"same_step"``, as Gymnasium's ``AutoresetMode``. With None, the default, ``act`` refuses a
-        state that shows an environment which resets itself.
+        """Gymnasium's ``AutoresetMode`` of your vector environment: ``"disabled"`` if your loop resets it,
+        ``"next_step"`` or ``"same_step"``. With None, the default, ``act`` refuses a state if it shows that the
+        environment resets itself.
 
-        :raises CoachError: there is no such mode
+        :raises CoachError: the mode does not exist
         """
         return self._autoreset_mode
 
@@ -152,7 +152,7 @@ class Agent:
     ) -> Any:
         """Choose an action for the present state of your environment, or of several of them.
 
-        :param states: with one environment its state, as it gives it; with several [N, ...], a dict of such, or a list
+        :param states: the state of one environment; with several environments [N, ...], a dict of arrays, or a list
         :param env_ids: the environments that the states are of; None for all; a single one has a single state
         :param deterministic: the policy's best action, without exploration
         :param infos: your environment's info, a dict; with several a list of them, or the dict of a vector environment
@@ -184,7 +184,7 @@ class Agent:
     def _without_waiting(
         self, indices: list[int], given: Mapping[int, Any], about: Mapping[int, Any], is_batch: bool
     ) -> list[int]:
-        """The environments that act. Of those that begin an episode in the next step, the action is lost.
+        """The environments that act. An environment that begins an episode in its next step ignores the action.
 
         :raises CoachError: an environment resets itself, and ``autoreset_mode`` does not say when
         """
@@ -290,10 +290,10 @@ class Agent:
         env_ids: Any = None,
         infos: Any = None,
     ) -> None:
-        """Take in what your environment answered to the last action; then learn, if it is time.
+        """Observe your environment's answer to the last action, and learn if an update is due.
 
-        Without ``next_states`` the step waits for the next ``act``, which brings them; that of an episode's end ends
-        at once, and learns from the state before it, which no value depends on.
+        Without ``next_states``, the step waits for the states of the next ``act``. A step that terminates its episode
+        does not wait. Its own state then stands for the next state, because no value depends on it.
 
         :param reward: a number; with several environments [N], as all others
         :param terminated: the episode has come to its end
@@ -341,7 +341,7 @@ class Agent:
         return state, info
 
     def _answer(self, index: int, values: dict[str, Any], info: dict[str, Any]) -> tuple[Any, ...]:
-        """An answer whose form is right: next state, reward, terminated, truncated, info."""
+        """A checked answer: next state, reward, terminated, truncated, info."""
         environment, name = self._environments[index], self._places.name(index)
         reward, next_state = values["reward"], values["next_states"]
         terminated, truncated = bool(values["terminated"]), bool(values["truncated"])
@@ -368,7 +368,7 @@ class Agent:
             self._take(answers)
 
     def _take(self, answers: dict[int, tuple[Any, ...]]) -> None:
-        """Take in answers, those that lack their next state later."""
+        """Process answers. An answer without its next state waits, unless its episode has terminated."""
         environments, level = self._environments, self._level
         responses = {}
         for index, (next_state, reward, terminated, truncated, info) in answers.items():
@@ -446,7 +446,7 @@ class Agent:
     ) -> Agent:
         """Act and learn in the environment that the agent was made with, as ``GraphManager.improve`` does.
 
-        :param total_steps: steps of training, besides those of the heatup
+        :param total_steps: steps of training, without the steps of the heatup
         :param evaluate_every: steps between evaluations of five episodes; None for no evaluation
         :param callback: a ``Callback``; or a function that is called with the agent after each evaluation, and that
             ends the training if it returns False; or a list of these
@@ -472,8 +472,8 @@ class Agent:
     def import_observations(self, data: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> int:
         """Store recorded steps, in order, as if the agent had played them; neither steps nor updates are counted.
 
-        Where a step does not begin in the next state of the step before, another episode begins, and a warning says
-        how often. An unfinished last episode counts as truncated. Filters with statistics see all steps before the
+        If a step does not begin in the next state of the last step, a new episode begins. A warning has the number of
+        these cases. An unfinished last episode counts as truncated. Filters with statistics see all steps before the
         first of them is stored.
 
         :param data: columns ``states``, ``actions``, ``rewards``, ``terminals`` and, if they are known, ``truncated``
@@ -489,11 +489,11 @@ class Agent:
     def predict(self, states: Any, deterministic: bool = True, infos: Any = None) -> Any:
         """The policy's action, without acting: nothing is stored or counted, no random stream of the agent's moves.
 
-        A policy that remembers its episode (stacked frames, a recurrent network) goes on with that of earlier calls,
-        until ``reset`` or the next update.
+        A policy that remembers its episode (stacked frames, a recurrent network) continues the episode of earlier
+        calls, until ``reset`` or the next update.
 
         :param states: one state, or a batch [B, ...] of them
-        :param deterministic: the best action; otherwise a draw of a stream of its own
+        :param deterministic: the best action; otherwise a draw from a separate random stream
         :param infos: your environment's info, a dict, or a list of them; needed where they have an ``action_mask``
         :return: an action as your environment takes it, or [B, ...]
         """
@@ -518,8 +518,8 @@ class Agent:
 
     @contextlib.contextmanager
     def evaluation(self) -> Iterator[list[float]]:
-        """Evaluate: inside, ``act`` and ``observe`` play episodes of one environment from which nothing is learned.
-        Training goes on afterwards as if there had been none, bit for bit, in the middle of its episodes.
+        """Evaluate: inside, ``act`` and ``observe`` play episodes of one environment without learning. Training then
+        continues in the middle of its episodes, bit for bit as without the evaluation.
 
         :return: the list of the total rewards of the episodes that ended
         """
@@ -578,9 +578,9 @@ class Agent:
     # files
 
     def save(self, path: str | pathlib.Path) -> str:
-        """Write all that is needed to go on exactly, the memory and episodes in progress included.
+        """Write a checkpoint to continue exactly, with the memory and the episodes in progress.
 
-        :param path: a directory; what was saved there before is replaced
+        :param path: a directory; a checkpoint that was saved there before is replaced
         :return: the path of the checkpoint in it
         """
         graph, directory = self.graph_manager, pathlib.Path(path)
@@ -597,9 +597,9 @@ class Agent:
         """An agent that ``save`` wrote, which goes on exactly.
 
         :param path: the directory
-        :param arguments: arguments of ``make_agent`` that were saved, to change them; those that cannot be saved, such
-            as an environment that is an object, have to be given again
-        :raises CoachError: there is none, it is damaged, or an argument is missing
+        :param arguments: saved arguments of ``make_agent`` to change; arguments that cannot be saved, such as an
+            environment that is an object, must be given again
+        :raises CoachError: the directory has no checkpoint, it is damaged, or an argument is missing
         """
         definition = saved.read_definition(pathlib.Path(path) / DEFINITION_FILE)
         if "spec" in definition:
@@ -619,7 +619,7 @@ class Agent:
         return export_acting(self._core, self._about(), path)
 
     def close(self) -> None:
-        """Write what is left, and close the environments."""
+        """Write all remaining records, and close the environments."""
         self.graph_manager.close()
 
 

@@ -120,7 +120,7 @@ def _box(part: Part) -> Any:
 
 
 def with_bounds(parts: Parts) -> Parts:
-    """Parts whose numbers have bounds: -1 and 1 where there are none, and a line says so."""
+    """Parts with bounds for all numbers. Missing bounds become -1 and 1, with a warning."""
     found = {}
     for name, part in parts.items():
         low, high = (np.where(np.isfinite(one), one, end) for one, end in ((part.lows, -1.0), (part.highs, 1.0)))

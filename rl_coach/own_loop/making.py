@@ -72,7 +72,7 @@ def _imported(path: str) -> Any:
 
 def make_task(framework: str, seed: int | None, experiment_path: str | None) -> TaskParameters:
     """
-    :raises CoachError: there is no such framework
+    :raises CoachError: the framework does not exist
     """
     if framework not in Frameworks.__members__:
         suggestion = did_you_mean(framework, Frameworks.__members__)

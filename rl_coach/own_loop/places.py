@@ -24,14 +24,14 @@ class Places:
         return "the environment" if len(self._names) == 1 else f"environment {self._names[index]!r}"
 
     def is_batch(self, env_ids: Any) -> bool:
-        """True if what is given for these environments has a row for each."""
+        """True if the arguments for these environments have a row for each environment."""
         return (env_ids is None and len(self._names) > 1) or isinstance(env_ids, (list, tuple, range, np.ndarray))
 
     def indices(self, env_ids: Any) -> list[int]:
         """The numbers of environments.
 
         :param env_ids: their names, or one; None for all
-        :raises CoachError: there is no such environment, or it is named twice
+        :raises CoachError: an environment does not exist, or is named twice
         """
         if env_ids is None:
             return list(range(len(self._names)))

@@ -14,10 +14,10 @@ TRUNCATED = "TimeLimit.truncated"
 
 
 def gymnasium_environment(level: str, visualize: bool) -> Any:
-    """A level of Gymnasium's, as presets make it: older names are those of today's with the same meaning.
+    """A level of Gymnasium, as presets make it. Old names stand for today's levels with the same meaning.
 
     :param visualize: show it in a window
-    :raises CoachError: there is none, or a package is missing
+    :raises CoachError: the level does not exist, or a package is missing
     """
     from rl_coach.environments.vector_levels import make_simulator
 

@@ -95,7 +95,7 @@ class Exploration(Component):
 
 
 class SyncSpecification(Component):
-    """The times and the share by which a target network is updated.
+    """The period and the rate of updates of a target network.
 
     :param sync_interval: updates between two of the target
     :param sync_tau: the newest weights' share
@@ -359,7 +359,7 @@ class ValueFunction(NeuralNetwork):
 
 
 class SACAgentComponent(Component):
-    """Soft actor-critic whose batches come from outside.
+    """Soft actor-critic with batches from the caller.
 
     :param agent: none
     :param policy: the policy, which is a squashed Gaussian

@@ -140,7 +140,7 @@ class Family:
     def algorithm(self, document: Mapping[str, Any]) -> Algorithm:
         """The algorithm of a specification: one of the system's, or any other one of Coach's.
 
-        :raises CoachError: Coach has no such algorithm; the error names the nearest
+        :raises CoachError: Coach does not have the algorithm; the error names the nearest
         """
         kind, given = self.kind(document), document.get("type")
         if kind is not None:
@@ -340,7 +340,7 @@ class SpecAgent(Agent):
         return super().update(None if batch is None else self._chosen(renamed(batch)))
 
     def get_td_loss(self, batch: Mapping[str, Any]) -> recorded_steps.Loss:
-        """The loss of a batch and of each of its rows, as ``update`` has it, without an update."""
+        """The loss of a batch and of each of its rows, as ``update`` computes it, without an update."""
         columns, core = self.columns_of(batch), self._core
         _, result = core.update_loop.learner.gradients(columns, core.learning_scalars())
         loss = sum(float(one[0]) for one in result.losses.values())

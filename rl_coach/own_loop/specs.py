@@ -26,7 +26,7 @@ def agent_from_spec(given: Any, additions: Mapping[str, Any]) -> SpecAgent:
 def agent_of_saved_spec(saved: Any, given: Mapping[str, Any]) -> SpecAgent:
     """The agent of a specification that ``Agent.save`` wrote.
 
-    :param given: arguments of ``make_agent`` that count instead of those that were saved
+    :param given: arguments of ``make_agent`` that replace the saved arguments
     :raises CoachError: it is damaged
     """
     name = saved.get("family") if isinstance(saved, dict) else None

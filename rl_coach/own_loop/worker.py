@@ -86,10 +86,10 @@ class SingleThreadedWorker:
 
         :param num_timesteps: the number
         :param max_timesteps_per_episode: actions after which an episode is truncated; None or 0 for no limit
-        :param update_spec: ``{"do_updates": False}`` to play without learning; None for what the agent's says
+        :param update_spec: ``{"do_updates": False}`` to play without learning; None for the agent's ``update_spec``
         :param use_exploration: False for the policy's best actions
         :param frameskip: None for the worker's
-        :param reset: begin new episodes; False goes on with the running ones
+        :param reset: begin new episodes; False continues the running ones
         :return: ``timesteps_executed``, ``episodes_executed``, ``env_frames`` (with repetitions), ``runtime`` in
             seconds, ``ops_per_second``, ``env_frames_per_second``, ``episodes_per_minute``, ``mean_episode_runtime``,
             and ``mean_episode_reward``, ``max_episode_reward`` and ``final_episode_reward`` of the episodes that ended,
@@ -204,7 +204,7 @@ def gymnasium_arguments(spec: Mapping[str, Any]) -> tuple[str, bool]:
 
 
 def _environments_of(given: Any, count: int) -> list[Any]:
-    """Environments of what a worker is given for them."""
+    """Environments from the arguments of a worker."""
     if isinstance(given, Mapping):
         arguments = gymnasium_arguments(given)
         return [gymnasium_environment(*arguments) for _ in range(count)]

@@ -1,4 +1,5 @@
-"""The reward of an episode so far as a measurement, by ``algorithm.use_accumulated_reward_as_measurement``."""
+"""The accumulated reward of an episode as an extra measurement, if the agent's setting
+``algorithm.use_accumulated_reward_as_measurement`` is True."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ _NAME, _ELEMENT = "measurements", "accumulated_reward"
 
 
 def with_accumulated_reward_space(spaces: StateSpace) -> StateSpace:
-    """The observations with one more measurement, or with the first one, called ``accumulated_reward``."""
+    """The observation spaces with the measurement ``accumulated_reward``, which has no bounds. It is the last element
+    of the observation ``measurements``, which is added if the environment has none."""
     added = VectorObservationSpace(1, measurements_names=[_ELEMENT])
     if _NAME in spaces:
         before = spaces[_NAME]
@@ -25,6 +27,9 @@ def with_accumulated_reward_space(spaces: StateSpace) -> StateSpace:
 
 
 def with_accumulated_reward(state: StateType, reward: float) -> StateType:
-    """The observations with the filtered rewards of the episode so far as the last measurement."""
+    """The observations of a state with one more measurement, the last one.
+
+    :param reward: the sum of the filtered rewards of the episode so far
+    """
     measurements = np.append(np.asarray(state.get(_NAME, ()), np.float32), np.float32(reward))
     return {**state, _NAME: measurements}

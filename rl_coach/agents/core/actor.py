@@ -32,8 +32,9 @@ class Actor:
     :param output_filter: the output filter with its state of this episode
     :param exploration_policy: the exploration policy with its state of this episode; None until it is built
 
-    :ivar recurrent_states: by network, the recurrent state; known while another actor acts
-    :ivar attributes: the attributes of a user's agent that ``episode_attributes`` names; known while another actor acts
+    :ivar recurrent_states: by network, the recurrent state; only valid while another actor acts
+    :ivar attributes: the attributes of a user's agent that ``episode_attributes`` names; only valid while another actor
+        acts
     """
 
     def __init__(
@@ -51,7 +52,7 @@ class Actor:
         self.recurrent_states: dict[str, Any] = {}
         self.attributes: dict[str, Any] = {}
         self._suspended: list[tuple[Any, Any]] = []
-        # decided once an episode, because each step asks
+        # decided once in each episode, because each step reads them
         self._filters_responses = self._filters_actions = True
 
     def for_another_episode(self) -> Actor:
@@ -64,7 +65,7 @@ class Actor:
         return Actor(self._agent, episode, *(part.for_another_actor() for part in parts))
 
     def for_evaluation(self) -> Actor:
-        """An actor for an evaluation, which leaves no trace in the parts of this one.
+        """An actor for an evaluation. It does not change the filters and the exploration policy of this actor.
 
         :raises CoachError: a filter or the exploration policy cannot be copied
         """
@@ -74,7 +75,7 @@ class Actor:
     # changing the actor
 
     def enter(self) -> None:
-        """Let the agent act as this actor."""
+        """Let the agent act as this actor: restore the state that ``leave`` has saved."""
         agent = self._agent
         agent.actor = self
         for name, state in self.recurrent_states.items():
@@ -85,12 +86,12 @@ class Actor:
             part.resume(state)
 
     def leave(self) -> None:
-        """Store the state of the episode that is not in this object while the actor acts."""
+        """Save the episode's state that the networks, the agent and a user's own parts hold while the actor acts."""
         if self._agent.is_recurrent:
             self.recurrent_states = self._present_recurrent_states()
         self.attributes = self._present_attributes()
         parts = (*self.input_filter.members, *self.output_filter.members, self.exploration_policy)
-        # parts of a user that exchange episodes themselves
+        # a user's filter or policy that saves and restores its own state
         self._suspended = [(part, part.suspend()) for part in parts if exchanges_episodes(part)]
 
     def _present_recurrent_states(self) -> dict[str, Any]:
@@ -103,7 +104,7 @@ class Actor:
     # an episode
 
     def begin(self) -> None:
-        """Begin an episode."""
+        """Begin an episode. The goal of the level above stays."""
         agent, before = self._agent, self.episode
         agent.signals.begin_episode(agent.clock.episodes, agent.writes_steps)
         self.episode = agent.episode_class(agent.ap.algorithm)
@@ -117,10 +118,11 @@ class Actor:
             network.online_network.reset_internal_memory()
 
     def observe(self, env_response: EnvResponse) -> bool:
-        """Take the answer of the environment: the first state of an episode, or the outcome of the last action.
+        """Observe the environment's answer: the first state of an episode, or the result of the last action. From the
+        first action on, each answer becomes a transition.
 
         :return: True if the episode is over
-        :raises CoachError: the reward is several numbers, also after the filters
+        :raises CoachError: the reward is an array of numbers, also after the filters
         """
         agent, episode = self._agent, self.episode
         filtered = self._filtered(env_response)
@@ -153,6 +155,7 @@ class Actor:
     def _filtered(self, env_response: EnvResponse) -> EnvResponse:
         agent, filtered = self._agent, env_response
         if agent.is_in_evaluation:
+            # states of an evaluation do not enter the statistics of the filters
             filtered = self.input_filter.filter_evaluated(env_response)
         else:
             if self._filters_responses:
@@ -168,7 +171,7 @@ class Actor:
         return filtered
 
     def _with_more_observations(self, filtered: EnvResponse) -> EnvResponse:
-        """The answer with the goal of the level above and the accumulated reward among its observations."""
+        """The answer with the observations in use: the goal of the level above, and the accumulated reward."""
         episode, extended = self.episode, copy.copy(filtered)
         if episode.incoming_goal is not None:
             extended.next_state = {**extended.next_state, "desired_goal": episode.incoming_goal}
@@ -178,10 +181,10 @@ class Actor:
         return extended
 
     def act(self, action: ActionType | None = None) -> ActionInfo | None:
-        """Choose an action for the current state.
+        """Choose an action for the current state, and count the environment step.
 
-        :param action: the choice, if it was made elsewhere
-        :return: the action as the environment understands it; None if the agent learns without acting
+        :param action: an action that the caller has chosen already
+        :return: the action in the environment's action space; None if the agent learns without acting
         """
         agent, episode = self._agent, self.episode
         if agent.ap.algorithm.num_consecutive_playing_steps.num_steps == 0 and agent.phase is RunPhase.TRAIN:
@@ -190,6 +193,7 @@ class Actor:
         if not agent.is_in_evaluation or agent.evaluates_only:
             agent.count_played(1)
         if agent.stores_recurrent_states:
+            # before the choice, which advances the recurrent state
             episode.acted_from = agent.recurrent_state
         chosen = self._choose() if action is None else ActionInfo(action)
         if episode.acted_from:
@@ -210,7 +214,8 @@ class Actor:
         return chosen
 
     def _remember_present_state(self) -> None:
-        """Show the present state to a recurrent network that was not asked, as for a random action."""
+        """Feed the present state to the recurrent network if the choice did not, as for a random action. Without this,
+        the network's memory would miss the step."""
         agent, name = self._agent, self._agent.recurrent_network
         network = agent.networks[name].online_network
         if network.recurrent_state is self.episode.acted_from:
@@ -218,16 +223,19 @@ class Actor:
             network.predict(agent.prepare_batch_for_inference(state, name))
 
     def replace_last_action(self, action_info: ActionInfo) -> None:
-        """Remember the action that the environment gets in place of the choice, as one of the agent's own space."""
+        """Record the action that was sent to the environment instead of the chosen one.
+
+        :param action_info: in the environment's action space; it is stored in the agent's
+        """
         self.episode.last_action_info = self.output_filter.reverse_filter(action_info)
 
     def set_directive(self, directive: Directive) -> None:
-        """Take a goal from the level above. Until the next goal it is the ``desired_goal`` of the agent's states."""
-        # always: a resumed run enters its phase after it has continued the episode of the directive before
+        """Pursue a goal of the level above. Until the next goal, it is the ``desired_goal`` of the agent's states."""
+        # set with each goal: a resumed run first continues the episode and its goal, and only then enters its phase
         self.exploration_policy.change_phase(RunPhase.TEST if directive.is_tested else self._agent.phase)
         episode = self.episode
         episode.incoming_goal, episode.is_tested = np.asarray(directive.goal), directive.is_tested
-        # a new dict: others see the environment's own state, too
+        # a new dict, because other agents use the environment's state too
         episode.curr_state = {**episode.curr_state, "desired_goal": episode.incoming_goal}
 
     def end(self) -> None:
@@ -249,7 +257,7 @@ class Actor:
     # checkpoints and evaluations
 
     def put_aside(self) -> EpisodeInProgress:
-        """The episode with all its state, for ``take_up``."""
+        """The episode with the state of filters, exploration, networks and attributes; ``take_up`` continues it."""
         episode = self.episode
         episode.filter_histories = self.input_filter.episode_state() if self._filters_responses else []
         episode.exploration = self.exploration_policy.episode_state()
@@ -260,7 +268,7 @@ class Actor:
         return episode
 
     def take_up(self, episode: EpisodeInProgress) -> None:
-        """Continue an episode of ``put_aside``."""
+        """Continue an episode that ``put_aside`` returned."""
         agent, self.episode = self._agent, episode
         if episode.filter_histories:
             self.input_filter.set_episode_state(episode.filter_histories)

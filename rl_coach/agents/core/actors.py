@@ -15,12 +15,13 @@ from rl_coach.exploration_policies.exploration_policy import ExplorationPolicy
 class Actors:
     """The actors of an agent that acts in several episodes at once: copies of its environment, or players.
 
-    The agent acts as one of them at a time; ``enter`` changes it. Its networks are asked for all of them at once.
+    The agent acts as one actor at a time, and ``enter`` changes to another. Networks predict for all actors in one
+    call.
 
-    :param agent: the agent, which acts as the first of them
+    :param agent: the agent; it acts as the first actor at the beginning
     :param count: the number of actors
 
-    :ivar index: the actor that the agent acts as
+    :ivar index: the number of the present actor, from 0
     """
 
     def __init__(self, agent: Any, count: int):
@@ -28,6 +29,7 @@ class Actors:
         self._agent = agent
         first: Actor = agent.actor
         self._actors = [first, *(first.for_another_episode() for _ in range(count - 1))]
+        # each actor needs a copy: lists and arrays of the episode must not be shared
         own = {name: vars(agent)[name] for name in agent.episode_state.names if name in vars(agent)}
         for actor in self._actors[1:]:
             actor.attributes = copy.deepcopy(own)
@@ -37,10 +39,11 @@ class Actors:
         self._predictions: dict[int, Any] | None = None
         self._columns: ColumnActors | None = None
 
-    # The episodes are objects, or columns if the agent acts in all of them in one pass. Who asks for an object gets it.
+    # The episodes are either objects, or columns if the agent acts in all of them in one pass. Access to one episode
+    # turns the columns into objects first.
 
     def in_columns(self) -> ColumnActors:
-        """All actors as columns, until one of them is entered or its episode is asked for."""
+        """All actors as columns. They become objects again when an actor is entered or ``episodes`` is read."""
         if self._columns is None:
             episodes = self.episodes
             for actor, episode in zip(self._actors, episodes):
@@ -67,7 +70,7 @@ class Actors:
         return len(self._actors)
 
     def enter(self, index: int) -> None:
-        """Let the agent act as one of the actors."""
+        """Let the agent act as the actor with this number."""
         self._leave_columns()
         if index != self.index:
             self._require_declared()
@@ -76,7 +79,8 @@ class Actors:
             self._actors[index].enter()
 
     def _require_declared(self) -> None:
-        """Refuse a user's agent that made undeclared attributes while it acted."""
+        """Refuse a user's agent that has made undeclared attributes while it acted."""
+        # the number of attributes rarely changes, and this runs at each change of the actor
         if len(vars(self._agent)) == self._num_attributes:
             return
         self._num_attributes = len(vars(self._agent))
@@ -85,38 +89,43 @@ class Actors:
             self._agent.episode_state.require_declared(made)
 
     def __iter__(self) -> Iterator[int]:
-        """The indices of the actors in order, each entered."""
+        """Enter each actor in order, and yield its number."""
         for index in range(self.count):
             self.enter(index)
             yield index
 
     @property
     def exploration_policies(self) -> list[ExplorationPolicy]:
-        """The exploration policies, each once."""
+        """The exploration policies of the actors. A policy that actors share is listed once."""
         return list({id(actor.exploration_policy): actor.exploration_policy for actor in self._actors}.values())
 
     @property
     def episodes(self) -> list[EpisodeInProgress]:
-        """The episodes in progress, by actor."""
+        """The episodes in progress, in the order of the actors."""
         self._leave_columns()
         return [actor.episode for actor in self._actors]
 
     def put_aside(self) -> list[EpisodeInProgress]:
-        """All episodes with their states, by actor, for a checkpoint or during an evaluation."""
+        """All episodes with their states, in the order of the actors, for a checkpoint or during an evaluation."""
         return [self._agent.put_episode_aside() for _ in self]
 
     def take_up(self, episodes: list[EpisodeInProgress], is_restored: bool = False) -> None:
-        """Continue episodes of ``put_aside``.
+        """Continue episodes that ``put_aside`` returned.
 
         :param is_restored: they come from a checkpoint
         """
         self._columns = None
+        # in reverse order, so that the agent acts as the first actor at the end
         for index, episode in reversed(list(enumerate(episodes))):
             self.enter(index)
             self._agent.take_up_episode(episode, is_restored)
 
     def act(self, indices: Iterable[int]) -> dict[int, ActionInfo | None]:
-        """An action of some of the actors, by index. Networks are asked once for all of them."""
+        """Choose actions for some actors. Feed-forward networks predict for all of them in one call.
+
+        :param indices: the numbers of the actors
+        :return: the actions by actor; None for an agent that learns without acting
+        """
         agent, indices = self._agent, list(indices)
         if agent.acts_by_networks and not agent.is_recurrent:
             episodes, seen = self.episodes, agent.run_pre_network_filter_for_inference
@@ -129,12 +138,15 @@ class Actors:
         return actions
 
     def ask_together(self, states: dict[int, StateType]) -> None:
-        """From now on predict for all of these states in one call, by actor."""
+        """Predict for all of these states in one call when the next prediction is needed.
+
+        :param states: by actor, as networks see them; an empty dict ends this
+        """
         self._states, self._predictions = states, None
 
     @property
     def are_asked_together(self) -> bool:
-        """True while the states to act in are known, so that networks can be asked for all of them."""
+        """True between ``ask_together`` with states and without: ``prediction`` then covers all of these states."""
         return bool(self._states)
 
     @property
@@ -144,7 +156,8 @@ class Actors:
 
     @property
     def prediction(self) -> Any:
-        """The prediction of the networks for the state of the present actor."""
+        """The prediction of the networks for the state of the present actor. The first reading predicts for all."""
         if self._predictions is None:
+            # at the first reading, so that random actions of all actors cost no prediction
             self._predictions = dict(zip(self._states, self._agent.predict_states(list(self._states.values()))))
         return self._predictions[self.index]

@@ -1,4 +1,4 @@
-"""State of an agent for checkpoints."""
+"""The state of an agent in a checkpoint."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 def state_of(agent: Any) -> dict[str, Any]:
     """Networks, optimizers, memory, filters, exploration, counters and random streams of an agent."""
+    # with shared weights, other workers may have newer weights and optimizer states than this process
     agent.update_loop.take_all()
     _act_as_first(agent)
     task = agent.ap.task_parameters
@@ -28,7 +29,8 @@ def state_of(agent: Any) -> dict[str, Any]:
 
 
 def restore(agent: Any, state: dict[str, Any]) -> None:
-    """Continue from ``state_of`` with a new episode. A run that only evaluates needs no memory and no open row."""
+    """Continue from a state that ``state_of`` returned, with a new episode. A run that only evaluates restores neither
+    the memory nor unwritten rows."""
     _act_as_first(agent)
     for name, network in agent.networks.items():
         network.set_state(state["networks"][name])
@@ -47,11 +49,12 @@ def restore(agent: Any, state: dict[str, Any]) -> None:
     agent.training_has_begun = state.get("training_has_begun", agent.clock.updates > 0)
     if "batches" in state:
         agent.batches.set_state(state["batches"])
+    # after the clock and the batches, because the number of the last row comes from their counts
     agent.recorder.skip_written_rows()
     agent.learning.set_state(state)
 
 
 def _act_as_first(agent: Any) -> None:
-    """Let states be the states of the first actor, whichever actor acted last."""
+    """Let the agent act as its first actor. A checkpoint must not depend on the actor that acted last."""
     if agent.parallel is not None and agent.parallel.index:
         agent.parallel.enter(0)

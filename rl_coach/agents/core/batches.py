@@ -1,4 +1,4 @@
-"""Sources of batches: where an agent's updates get what they learn from."""
+"""Sources of batches: they give the transitions that an agent's updates learn from."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ _SOURCE = "batch_source"
 
 
 class BatchSource:
-    """Base of all sources. It gives batches, and may arrange their columns for a rule in a form of its own.
+    """Base of all sources. A source gives batches. It may also change the columns of a batch and the update rule that
+    reads them, for example from single steps to sequences.
 
-    :ivar gives_many_at_once: True if the batches of several updates can be drawn before the first of them is made
-    :ivar wants_errors: True if what is drawn next depends on the errors of the networks
+    :ivar gives_many_at_once: True if the batches of several updates can be drawn before the first update
+    :ivar wants_errors: True if the next batch depends on the errors of the networks, as with prioritized replay
     """
 
     gives_many_at_once: bool = True
@@ -26,7 +27,7 @@ class BatchSource:
 
     @property
     def has_rows(self) -> bool:
-        """True if there is anything to draw."""
+        """True if there is at least one row to draw."""
         return True
 
     @property
@@ -35,25 +36,25 @@ class BatchSource:
         return None
 
     def sample(self, updates: int, batch_size: int) -> Batch:
-        """Draw the transitions of the next updates, one update after the other."""
+        """Draw the transitions of the next updates: [updates * batch_size], one update after the other."""
         raise NotImplementedError(f"{type(self).__name__} gives no batches")
 
     def columns(self, batch: Batch, columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """The columns for the learner.
+        """The columns of a batch for the learner.
 
-        :param batch: what ``sample`` returned
-        :param columns: those that the algorithm made of it
+        :param batch: a batch from ``sample``
+        :param columns: the columns that the algorithm made from this batch
         """
         return columns
 
     def rule(self, rule: UpdateRule) -> UpdateRule:
-        """An algorithm's rule, changed to take what ``columns`` returns."""
+        """The algorithm's rule, changed to read the result of ``columns``."""
         return rule
 
     def take_errors(self, batch: Batch, errors: np.ndarray) -> None:
-        """Take the errors of the networks, if the source ``wants_errors``.
+        """Receive the errors of the networks on a batch. Only a source that ``wants_errors`` receives them.
 
-        :param batch: what ``sample`` returned
+        :param batch: a batch from ``sample``
         :param errors: [len(batch)] the absolute errors
         """
 
@@ -61,15 +62,15 @@ class BatchSource:
         """Restart the source's own random stream, if it has one, from an int or a ``SeedSequence``."""
 
     def get_state(self) -> dict[str, Any]:
-        """State that an exact continuation needs besides the memory, as plain data; empty if there is none."""
+        """State without the memory that a checkpoint needs to continue exactly, as plain data. It may be empty."""
         return {}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Go on from ``get_state``."""
+        """Continue from a state that ``get_state`` returned."""
 
 
 class MemoryBatches(BatchSource):
-    """Batches from a memory, as it samples them.
+    """Batches that an agent's memory samples.
 
     :param memory: an agent's memory
     """
@@ -88,19 +89,19 @@ class MemoryBatches(BatchSource):
         return sampled if isinstance(sampled, Batch) else Batch(sampled)  # a user's memory may give transitions
 
     def take_errors(self, batch: Batch, errors: np.ndarray) -> None:
-        """Change the transitions' priorities, if the batch is of the memory: a user may have given one."""
+        """Update the priorities of the transitions. Ignore a user's batch that did not come from the memory."""
         if "idx" in batch.info_columns:
             self._memory.update_priorities(batch.info("idx"), errors)
 
 
 class DataSetPass(BatchSource):
-    """Passes over a data set in random order. One epoch has each row exactly once, and a new order.
+    """Passes over a data set in random order. An epoch has each row exactly once. Each epoch has a new order.
 
-    All batches have the same size. Where an epoch ends within a batch, the batch goes on with the first rows of the
-    next epoch, so no row is left out and none is repeated.
+    All batches have the same size. If an epoch ends within a batch, the first rows of the next epoch fill the batch, so
+    no row is lost or repeated.
 
-    :param data: a memory, or columns. Of a memory that is split into training and evaluation, only the training rows.
-        What is stored during an epoch is part of the next one
+    :param data: a memory, or columns. If a memory is split into training and evaluation rows, only the training rows
+        are used. Rows that are stored during an epoch belong to the next epoch
     """
 
     def __init__(self, data: Memory | Batch):
@@ -128,7 +129,7 @@ class DataSetPass(BatchSource):
     def sample(self, updates: int, batch_size: int) -> Batch:
         """The next rows.
 
-        :raises CoachError: there are none, or fewer than when the epoch began
+        :raises CoachError: the data set is empty, or has fewer rows than at the beginning of the epoch
         """
         missing, taken = updates * batch_size, []
         while missing:
@@ -143,7 +144,7 @@ class DataSetPass(BatchSource):
         return self._rows(np.concatenate(taken))
 
     def updates_left_in_epoch(self, batch_size: int) -> int:
-        """The number of updates up to the one that completes the present epoch, that one included; at least 1."""
+        """The number of updates that complete the present epoch, at least 1. The last one may begin the next epoch."""
         left = len(self._order) - self._position or self._num_rows()
         return max(1, -(-left // batch_size))
 
@@ -155,12 +156,12 @@ class DataSetPass(BatchSource):
         self._order, self._position = self._rng.permutation(rows), 0
 
     def seed(self, seed: Any) -> None:
-        """Restart the random stream of the orders; the order of an epoch in progress stays."""
+        """Restart the random stream of the orders. The order of an epoch in progress does not change."""
         self._rng = np.random.default_rng(seed)
         self._stream_before = self._rng.bit_generator.state
 
     def get_state(self) -> dict[str, Any]:
-        # the order itself may have millions of rows: the stream from which it was drawn gives it again
+        # the order may have millions of rows, so the checkpoint holds the random stream that drew it
         return {
             "epoch": self._epoch,
             "position": self._position,
@@ -178,11 +179,11 @@ class MixedBatches(BatchSource):
     """Batches with a share of rows from each of several sources, such as a quarter of demonstrations.
 
     A batch has the rows of the first source first. Shares are rounded to whole rows, to the same numbers in each batch.
-    Errors go back to the source that a row comes from. If only some sources have an info column, the rows of the others
-    are without a value there (NaN, 0 or None); their importance ``weight`` is 1. The epoch is that of the first source.
+    Each source receives the errors of its rows. If only some sources have an info column, the rows of the others have
+    no value there (NaN, 0 or None); their importance ``weight`` is 1. ``epoch`` counts the first source's epochs.
 
     :param sources: pairs of a source and its share; the shares add up to 1
-    :raises CoachError: they do not, or one is not positive
+    :raises CoachError: the shares do not add up to 1, or a share is not positive
     """
 
     def __init__(self, sources: Sequence[tuple[BatchSource, float]]):
@@ -207,12 +208,13 @@ class MixedBatches(BatchSource):
 
         :raises CoachError: a share is less than a row, or the sources have different observations
         """
+        # the ends are rounded and not the shares, so that the counts always add up to the batch size
         ends = np.rint(np.cumsum(self._shares) * batch_size).astype(int)
         counts = np.diff(ends, prepend=0)
         if not counts.all():
             raise CoachError(f"a share of {self._shares} is less than one row of a batch of {batch_size}")
         parts = [source.sample(updates, int(count)) for source, count in zip(self._sources, counts)]
-        # rows come source by source, and are to come update by update
+        # sort the rows from source by source to update by update
         first = np.cumsum([0, *counts * updates])
         rows = [
             first[number] + np.arange(count * updates).reshape(updates, count) for number, count in enumerate(counts)
@@ -220,16 +222,16 @@ class MixedBatches(BatchSource):
         return _joined(parts)[np.concatenate(rows, axis=1).ravel()]
 
     def rule(self, rule: UpdateRule) -> UpdateRule:
-        """The rule itself.
+        """The rule, unchanged.
 
-        :raises CoachError: a source has rows of a form of its own, such as sequences
+        :raises CoachError: a source needs a changed rule, as sources of sequences do
         """
         if any(source.rule(rule) is not rule for source in self._sources):
             raise CoachError("a mixture takes sources of single transitions, not of sequences")
         return rule
 
     def take_errors(self, batch: Batch, errors: np.ndarray) -> None:
-        """Give each source the errors of its own rows; none to a batch that a user has given."""
+        """Give each source the errors of its rows. Ignore a user's batch that did not come from ``sample``."""
         if _SOURCE not in batch.info_columns:
             return
         numbers = batch.info(_SOURCE)
@@ -252,7 +254,7 @@ class MixedBatches(BatchSource):
 
 
 def _joined(parts: Sequence[Batch]) -> Batch:
-    """A batch of all rows, with the number of the part that each comes from in info column ``batch_source``."""
+    """A batch of all rows, part by part. The info column ``batch_source`` has the number of each row's part."""
     if any(part.state_columns.keys() != parts[0].state_columns.keys() for part in parts):
         found = [sorted(part.state_columns) for part in parts]
         raise CoachError(f"the sources of a mixture have different observations: {found}")

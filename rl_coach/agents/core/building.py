@@ -1,4 +1,4 @@
-"""Building of the parts of an agent that need its networks."""
+"""Construction of the parts of an agent that need its networks, and checks of its settings."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def make_update_loop(agent: Any) -> UpdateLoop:
 
 
 def unmet_by_acting_beside_learning(agent: Any) -> Iterator[str]:
-    """The reason why an agent cannot act while its updates are computed, if its settings ask for that."""
+    """The reason why an agent cannot act while its updates are computed, if ``act_beside_learning`` asks for this."""
     if not agent.ap.algorithm.act_beside_learning:
         return
     needs_newest = agent.is_on_policy or agent.trains_asynchronously or agent.learns_one_by_one
@@ -55,7 +55,7 @@ def unmet_by_acting_beside_learning(agent: Any) -> Iterator[str]:
 
 
 def unmet_by_networks(agent: Any) -> Iterator[str]:
-    """Requirements on the networks and the exploration policy of an agent that are not met."""
+    """Unmet requirements on the networks and the exploration policy of an agent."""
     recurrent = [name for name, network in agent.networks.items() if network.is_recurrent]
     yield from unmet_by_recurrent_networks(
         agent.name, recurrent, agent.recurrent_network, agent.learns_from_sequences, agent.learns_from_stored_states
@@ -66,7 +66,7 @@ def unmet_by_networks(agent: Any) -> Iterator[str]:
 def require_passes(agent: Any) -> None:
     """Make sure that an agent that counts epochs learns in passes over its data.
 
-    :raises CoachError: it does not
+    :raises CoachError: the agent counts epochs, and its source of batches makes no passes
     """
     if agent.batches.epoch is not None:
         return
@@ -84,7 +84,7 @@ def require_passes(agent: Any) -> None:
 
 
 def warn_of_batch_sizes(agent: Any) -> None:
-    """Print a line about batch sizes without effect: all networks of an agent learn from the same batches."""
+    """Warn of a ``batch_size`` without effect: all networks of an agent learn from the same batches."""
     read = [name for name in requirements_of(agent).network_requirements if name in agent.networks]
     if not read or any(agent.networks[name].head_outputs is None for name in read):
         return

@@ -1,7 +1,7 @@
-"""Requirements of what another process says it has played. They are checked before an agent changes anything.
+"""Requirements on experience that another process sends. They are checked before an agent changes anything.
 
-A trainer takes messages from whoever can write to its Redis. A message that is wrong must never end the run, nor may
-one enlarge what the agent keeps beyond what it needs.
+Any process that can write to a trainer's Redis can send it a message. A wrong message must not end the run, and must
+not make the agent store more than it needs.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from rl_coach.utilities.sound_values import is_count, is_finite
 from rl_coach.utils import CoachError
 
 _LEARNED_FROM = ("all_action_probabilities", "action_value", "state_value", "max_action_value", STORED_STATE)
+# limits on info, so that a message cannot fill the memory
 _MOST_INFO_COLUMNS, _MOST_INFO_BYTES = 256, 1 << 16
 
 
@@ -31,19 +32,20 @@ def require_sound(
     most_steps_ahead: int,
     has_priorities: bool = False,
 ) -> None:
-    """Compare what was played with itself and with the agent's spaces.
+    """Check that received experience is consistent in itself and fits the agent's spaces.
 
-    :param spaces: those of stored transitions
-    :param stores_episodes: it has whole episodes
-    :param most_steps_ahead: steps whose transitions may come later
-    :param has_priorities: it has the first priority of each transition
-    :raises CoachError: it does not fit
+    :param spaces: the spaces of stored transitions
+    :param stores_episodes: the memory stores whole episodes, so each row must belong to one
+    :param most_steps_ahead: the number of counted steps that may arrive before their transitions
+    :param has_priorities: each transition must have a first priority; otherwise none may have one
+    :raises CoachError: the experience is not readable or does not fit
     """
     try:
         refuse(_unmet(played, spaces, stores_episodes, most_steps_ahead, has_priorities))
     except UNREADABLE as error:
         if isinstance(error, CoachError):
             raise
+        # the wrong types of a message fail in many ways, and each of them must become one error that callers know
         raise CoachError(f"what was played is not readable: {type(error).__name__} {error}") from error
 
 
@@ -120,6 +122,7 @@ def _unmet_by_info(info: dict[str, Any]) -> Iterator[str]:
         yield f"{len(info)} columns of info"
     for name, column in info.items():
         values = np.ma.compressed(column) if isinstance(column, np.ma.MaskedArray) else column
+        # updates read these columns, and one NaN would spoil the weights
         if name.startswith(_LEARNED_FROM) and not is_finite(values):
             yield f"info '{name}' is not finite"
         if column.nbytes // len(column) > _MOST_INFO_BYTES:

@@ -1,4 +1,4 @@
-"""Timing of an agent's training: it counts, and says what is due."""
+"""Timing of an agent's training: counts of steps, episodes and updates, and the times of phases and target updates."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ LONGEST_PERIOD_WITHIN_CALLS = 10
 class TrainingClock:
     """Counts steps, episodes and updates, and says when training phases and updates of target networks are due.
 
-    A training phase follows ``num_consecutive_playing_steps`` and makes ``num_consecutive_training_steps`` updates;
-    targets are updated every ``num_steps_between_copying_online_weights_to_target``. Its number counts updates, in
-    place of environment steps or episodes, if nothing is played while the agent learns.
+    A training phase follows ``num_consecutive_playing_steps`` and makes ``num_consecutive_training_steps`` updates.
+    Target networks are updated every ``num_steps_between_copying_online_weights_to_target`` environment steps, episodes
+    or updates. If nothing is played while the agent learns, this number always counts updates.
 
-    :param algorithm: the settings; they are read at each question, so that they may change while a run goes on
+    :param algorithm: the settings; they are read at each call, so that they may change during a run
 
     :ivar plays: False if nothing is played while the agent learns
     :ivar steps: environment steps of heatup and training so far
     :ivar episodes: episodes so far
     :ivar updates: updates of the networks so far
-    :ivar minibatches: updates on minibatches, of phases that count as one update each
-    :ivar steps_at_once: environment steps that are counted together, because that many copies of the environment are
-        stepped at once or steps arrive in chunks
+    :ivar minibatches: updates on minibatches by an agent that learns in epochs; there, ``updates`` counts a phase as 1
+    :ivar steps_at_once: environment steps that are counted together: the copies of the environment that step at once,
+        or the steps of the largest chunk
     :ivar last_phase: the count of steps, or of episodes, at the last training phase
-    :ivar last_target_update: the count, of the kind of the targets' period, at the last update of the targets
+    :ivar last_target_update: the count at the last update of the targets, in the unit of the targets' period
     """
 
     def __init__(self, algorithm: AlgorithmParameters):
@@ -43,9 +43,9 @@ class TrainingClock:
         self.last_target_update = 0
 
     def is_due(self, in_episode: Callable[[], bool] = lambda: False) -> bool:
-        """True if the playing steps since the last training phase are over.
+        """True if enough steps or episodes were played since the last training phase.
 
-        :param in_episode: True while an episode is in progress that a phase has to wait for; asked only if the
+        :param in_episode: True while an episode is in progress that a phase must wait for; called only if the
             algorithm acts for full episodes
         """
         period = self._algorithm.num_consecutive_playing_steps
@@ -55,11 +55,11 @@ class TrainingClock:
         return self.episodes - self.last_phase >= period.num_steps
 
     def start_phases(self, updates_left: int | None = None) -> int:
-        """Begin the training phases that are due, of which there can be several where several steps are counted at
-        once, and count anew from here.
+        """Begin the training phases that are due, and measure the next period from here. If several steps are counted
+        at once, several phases can be due.
 
-        :param updates_left: the most updates that are wanted, None for no limit
-        :return: number of updates that they make
+        :param updates_left: the most updates that the run still wants, None for no limit
+        :return: the number of updates of all these phases
         """
         period, phases = self._algorithm.num_consecutive_playing_steps, 1
         if isinstance(period, EnvironmentEpisodes):
@@ -69,19 +69,19 @@ class TrainingClock:
         else:
             phases, rest = divmod(self.steps - self.last_phase, max(1, period.num_steps))
             if phases > self.most_phases:
-                phases, rest = 1, 0  # the steps before training began are not caught up with
+                phases, rest = 1, 0  # the steps before training began cause a single phase
             self.last_phase = int(self.steps - rest)
         updates = phases * self._algorithm.num_consecutive_training_steps
-        # a setting may be a number of NumPy, which JSON does not take
+        # a setting may be a NumPy number, which JSON cannot store
         return int(updates if updates_left is None else min(updates, updates_left))
 
     def take_phases(self, planned: TrainingClock) -> None:
-        """Take the times of the last phase and of the last update of the targets from a clock that went ahead."""
+        """Copy the times of the last phase and of the last target update from a clock that planned ahead."""
         self.last_phase, self.last_target_update = planned.last_phase, planned.last_target_update
 
     @property
     def most_phases(self) -> int:
-        """Number of training phases that can be due at once."""
+        """The largest number of training phases that can be due at once."""
         period = self._algorithm.num_consecutive_playing_steps
         if self.steps_at_once == 1 or isinstance(period, EnvironmentEpisodes):
             return 1
@@ -89,18 +89,19 @@ class TrainingClock:
 
     @property
     def target_period(self) -> StepMethod:
-        """The steps between two updates of the targets."""
+        """The time between two updates of the targets: environment steps, episodes, or updates of the networks."""
         period = self._algorithm.num_steps_between_copying_online_weights_to_target
         return period if self.plays or isinstance(period, TrainingSteps) else TrainingSteps(period.num_steps)
 
     @property
     def _updates_targets_within_calls(self) -> bool:
-        """True if targets are updated after every few updates: a call makes those of targets too then."""
+        """True if targets are updated after every 2 to 10 updates. Then a compiled call of many updates also updates
+        the targets, because calls of so few updates would be slow."""
         period = self.target_period
         return isinstance(period, TrainingSteps) and period.num_steps in range(2, LONGEST_PERIOD_WITHIN_CALLS + 1)
 
     def target_updates(self, updates: int) -> list[bool] | None:
-        """For each of the next updates, True if targets are updated after it; None: after each of them."""
+        """For each of the next updates, True if targets are updated after it. None if they are updated after each."""
         if not self._updates_targets_within_calls:
             return None
         period = self.target_period.num_steps
@@ -108,9 +109,10 @@ class TrainingClock:
         return [number % period == 0 for number in range(first, first + updates)]
 
     def updates_before_targets(self, updates: int) -> tuple[int, bool]:
-        """Number of updates that one call can make before targets are due, and True if the call updates them too.
+        """The number of updates that one compiled call can make, and True if the call updates the targets too. If it is
+        False, the call ends where targets are due.
 
-        :param updates: number of updates wanted
+        :param updates: the number of updates wanted
         """
         period = self.target_period
         if isinstance(period, EnvironmentSteps):
@@ -123,7 +125,7 @@ class TrainingClock:
         return min(updates, max(1, due_in)), False
 
     def targets_due(self) -> bool:
-        """True if the targets are to be updated now; if so, the time counts anew."""
+        """True if the targets must be updated now. True also starts the next period."""
         period = self.target_period
         if isinstance(period, TrainingSteps):
             now = self.updates
@@ -131,17 +133,18 @@ class TrainingClock:
             now = self.episodes if isinstance(period, EnvironmentEpisodes) else self.steps
         if now - self.last_target_update < period.num_steps:
             return False
+        # a call may have made some updates after the one that was followed by an update of the targets
         passed = (now - self.last_target_update) % period.num_steps if self._updates_targets_within_calls else 0
         self.last_target_update = now - passed
         return True
 
     @property
     def optimizer_steps(self) -> int:
-        """Updates of the networks so far, each minibatch counted."""
+        """Steps of the optimizers so far: each minibatch counts."""
         return self.minibatches or self.updates
 
     def get_state(self) -> dict[str, int]:
-        """The counts at the last phase and the last update of the targets, and the minibatches."""
+        """The counts at the last phase and at the last target update, and the number of minibatches."""
         return {
             "last_phase": self.last_phase,
             "last_target_update": self.last_target_update,
@@ -149,6 +152,6 @@ class TrainingClock:
         }
 
     def set_state(self, state: dict[str, int]) -> None:
-        """Go on from ``get_state``."""
+        """Continue from a state that ``get_state`` returned."""
         self.last_phase, self.last_target_update = state["last_phase"], state["last_target_update"]
         self.minibatches = state.get("minibatches", 0)

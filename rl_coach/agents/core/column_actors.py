@@ -1,4 +1,4 @@
-"""Acting in many copies of an environment at once: the states of all episodes are columns."""
+"""Acting in many copies of an environment at once, with the states of all episodes as columns."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def _rows(states: StateColumns, indices: np.ndarray) -> StateColumns:
 
 
 class ColumnActors:
-    """All actors of one agent, one for each copy of its environment. Their states are columns, and one step of all of
-    them is one pass: there is no object per transition, and no call per copy.
+    """All actors of one agent, one for each copy of its environment. Their states are columns, so one step of all
+    actors is one pass of array operations, without an object for each transition or a call for each copy.
 
-    ``why_not_in_columns`` decides whether an agent may act in this way.
+    ``why_not_in_columns`` returns the reason why an agent cannot act in this way.
 
     :param agent: the agent
     :param episodes: the episodes in progress, one for each actor
@@ -56,8 +56,8 @@ class ColumnActors:
         self._take(episodes)
 
     def _take(self, episodes: list[EpisodeInProgress]) -> None:
-        """Continue episodes that were played one by one. The steps in their buffers go into the memory. The next update
-        learns from them together with the steps that follow."""
+        """Continue episodes that were played one by one. The steps in their buffers move to the memory. The next update
+        learns from them together with later steps."""
         for episode in episodes:
             self._agent.experience.cut(episode, {})
         self.steps = np.array([episode.steps for episode in episodes])
@@ -65,6 +65,7 @@ class ColumnActors:
         self.total_shaped_rewards = np.array([episode.total_shaped_reward for episode in episodes], np.float64)
         self._returns = np.array([episode.return_before for episode in episodes], np.float64)
         self._discounts = np.array([episode.discount_before for episode in episodes], np.float64)
+        # an episode that has not begun has no state, so another one gives names and shapes
         known = next((episode.curr_state for episode in episodes if episode.curr_state), {})
         for place, stacks in self._stacks.items():
             stacks.take([episode.filter_histories[place] if episode.filter_histories else [] for episode in episodes])
@@ -73,8 +74,8 @@ class ColumnActors:
             self.states[name] = np.stack(rows)
 
     def episodes(self) -> list[EpisodeInProgress]:
-        """The episodes in progress as objects, for checkpoints and for a path that plays them one by one. Their buffers
-        are empty: the steps are in the memory, or wait in the rollout."""
+        """The episodes in progress as objects, for checkpoints and to play on one by one. Their buffers are empty,
+        because the steps are in the memory or in the rollout."""
         episodes = [self._episode(index) for index in range(self._num_actors)]
         for place, stacks in self._stacks.items():
             for episode, frames in zip(episodes, stacks.histories()):
@@ -87,7 +88,7 @@ class ColumnActors:
         episode.curr_state = {name: column[index].copy() for name, column in self.states.items()}
         episode.steps = int(self.steps[index])
         is_answer_due = self._is_answer_due and (self._acting is None or index in self._acting)
-        if is_answer_due:  # the ordinary path counts a step when the agent acts
+        if is_answer_due:  # an Actor counts a step when the agent acts, and columns when the answer arrives
             episode.steps += 1
         if len(self._actions):
             episode.last_action_info = ActionInfo(self._actions[index])
@@ -112,7 +113,7 @@ class ColumnActors:
         else:
             self.states = StateColumns(self.states)
             for name, column in filtered.items():
-                # the step before refers to the old array
+                # the transitions of the last step still use the old array
                 self.states[name] = self.states[name].copy()
                 self.states[name][indices] = column
         self.steps[indices] = 0
@@ -122,9 +123,9 @@ class ColumnActors:
     def act(self, acting: np.ndarray | None = None) -> np.ndarray:
         """Choose an action for each actor.
 
-        :param acting: [K] the actors that act; None for all. The simulator ignores the actions of the others, and their
-            answers do not count
-        :return: [N, ...], as the environment understands them
+        :param acting: [K] the actors that act; None for all. The others get zeros, which the environment ignores, and
+            their answers do not count
+        :return: [N, ...] in the environment's action space
         """
         agent, self._acting, self._is_answer_due = self._agent, acting, True
         states = self.states if acting is None else _rows(self.states, acting)
@@ -135,6 +136,7 @@ class ColumnActors:
             actions = self._random_actions(states)
         self._actions = actions
         if acting is not None:
+            # a vector environment needs an action for each copy, also for copies that do not act
             self._actions = np.zeros((self._num_actors, *actions.shape[1:]), actions.dtype)
             self._actions[acting] = actions
         if not self._filters_actions:
@@ -159,10 +161,10 @@ class ColumnActors:
         return self._num_actors if self._acting is None else len(self._acting)
 
     def take_in(self, step: StepColumns) -> list[int]:
-        """Take the answers of all copies: filter them, store the transitions, and close the episodes that ended.
+        """Process the answers of all copies: filter them, store the transitions, and close the episodes that ended.
 
         :return: [E] the actors with an episode that ended
-        :raises CoachError: a reward is several numbers
+        :raises CoachError: a reward is an array of numbers
         """
         agent, rewards = self._agent, step.rewards
         if rewards.ndim != 1:
@@ -173,9 +175,11 @@ class ColumnActors:
         next_states, shaped = self._filtered(step.states), rewards
         for reward_filter in agent.input_filter.reward_filters.values():
             shaped = reward_filter.filter(shaped, True)
+        # one test for all copies; only a failure pays for the search copy by copy
         if not agent.watch.is_finite(next_states, shaped):
             self._look_closer(step, next_states, shaped)
         over = step.terminated | step.truncated
+        # the arrays are not copied: no later step may write into them
         infos = dict(step.infos) if agent.experience.stores_infos else {}
         transitions = Batch.from_columns(
             self.states, self._actions, shaped, over, next_states, step.terminated, info=infos
@@ -186,6 +190,7 @@ class ColumnActors:
         self.steps[rows] += 1
         self.total_rewards[rows] += rewards[rows]
         self.total_shaped_rewards[rows] += shaped[rows]
+        # the reward of this step has the discount before this step, so the order matters
         self._returns[rows] += self._discounts[rows] * shaped[rows]
         self._discounts[rows] *= agent.ap.algorithm.discount
         ended: list[int] = (np.flatnonzero(over) if self._acting is None else self._acting[over[self._acting]]).tolist()
@@ -197,7 +202,7 @@ class ColumnActors:
         """Filter observations.
 
         :param states: [K, ...] by name
-        :param beginning: [K] the actors that begin an episode with them; None if the episodes of all actors continue
+        :param beginning: [K] the actors that begin an episode; None if the episodes of all actors continue
         """
         filtered = StateColumns(states)
         if not self._filters:
@@ -217,7 +222,7 @@ class ColumnActors:
         return stacks.add(column) if beginning is None else stacks.begin(beginning, column)
 
     def _look_closer(self, step: StepColumns, next_states: Columns, shaped: np.ndarray) -> None:
-        """Find the copy with a number that is not finite."""
+        """Find the copy of the environment that gave the first number that is not finite."""
         agent = self._agent
         for index in range(self._num_actors):
             before, after = (
@@ -237,8 +242,7 @@ class ColumnActors:
 
 
 def override_that_keeps_off(agent: Any) -> str | None:
-    """The first override by a user that one pass over all actors would skip, ``Class.method``; None if no override
-    is skipped."""
+    """The first of a user's overrides that acting in columns would skip, as ``Class.method``; None if it skips none."""
     if (override := why_not_on_fast_path(agent, ALLOWED["columns"])) is not None:
         return override
     chains = (agent.input_filter, agent.output_filter, agent.pre_network_filter)
@@ -248,7 +252,8 @@ def override_that_keeps_off(agent: Any) -> str | None:
 
 
 def why_not_in_columns(agent: Any) -> str | None:
-    """The reason why an agent without overrides acts in its copies one after the other; None if it acts in columns."""
+    """The reason why an agent acts in its copies one after the other; None if it acts in columns. Call
+    ``override_that_keeps_off`` for a user's overrides."""
     algorithm, exploration = agent.ap.algorithm, agent.exploration_policy
     if algorithm.num_consecutive_playing_steps.num_steps == 0:
         return "the agent learns without acting"

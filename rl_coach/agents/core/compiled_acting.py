@@ -1,4 +1,4 @@
-"""Acting in a compiled loop, as pure functions which agents share."""
+"""Acting in a compiled loop. Agents share these pure functions."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from rl_coach.schedules import Schedule
 from rl_coach.spaces import ActionSpace, BoxActionSpace
 
 Act = Callable[[Any, Networks, Arrays, Any], Any]
-"""As ``CompiledAgent.act``, of an agent that remembers nothing: ``act(key, networks, states, level)`` gives the
-actions."""
+"""``act(key, networks, states, level)`` returns the actions [N, ...]. It is ``CompiledAgent.act`` for an agent without
+a recurrent state."""
 Evaluate = Callable[[Any, Networks, Arrays], Any]
-"""As ``CompiledAgent.evaluate``, of an agent that remembers nothing: ``evaluate(key, networks, states)`` gives the
-actions."""
+"""``evaluate(key, networks, states)`` returns the actions [N, ...]. It is ``CompiledAgent.evaluate`` for an agent
+without a recurrent state."""
 Levels = Callable[[int, int], np.ndarray]
 """See ``CompiledAgent.levels``."""
 
 
 class Exploration(NamedTuple):
-    """Exploration in a compiled loop, of an agent that remembers nothing.
+    """Exploration in a compiled loop, for an agent without a recurrent state.
 
-    :param act: in heatup and training
-    :param levels: what ``act`` needs
-    :param evaluate: in evaluations
+    :param act: chooses actions in heatup and training
+    :param levels: gives the levels of exploration for ``act``
+    :param evaluate: chooses actions in evaluations
     """
 
     act: Act
@@ -37,7 +37,7 @@ class Exploration(NamedTuple):
 
 
 class ActsWithoutState:
-    """``CompiledActing`` of an agent that remembers nothing: the recurrent state stays as it is."""
+    """``CompiledActing`` for an agent without a recurrent network: it returns the (empty) recurrent state unchanged."""
 
     def __init__(self, exploration: Exploration):
         self._exploration, self.levels = exploration, exploration.levels
@@ -50,25 +50,29 @@ class ActsWithoutState:
 
 
 def at_level(act: Act, level: float) -> Evaluate:
-    """Actions in evaluations, as ``act`` chooses them in one copy at a level that stays."""
+    """The actions of ``act`` at a constant level, for evaluations in one copy of the environment."""
     levels = np.asarray([level], np.float32)
     return lambda key, networks, states: act(key, networks, states, levels)
 
 
 def epsilon_greedy(ops: Any, random: Any, values: Callable[[Networks, Arrays], Any], mask_name: str | None) -> Act:
-    """Actions as ``EGreedy`` chooses them: the best, ties at random, or with probability epsilon any that is possible.
+    """Epsilon-greedy actions, with the same probabilities as in ``EGreedy``: with probability epsilon a random possible
+    action, otherwise one of the best actions.
 
     :param values: the values [N, A] in states as networks see them
-    :param mask_name: the observation that says which actions are possible, None for none
+    :param mask_name: the observation that masks impossible actions; None if all are possible
     """
 
     def act(key: Any, networks: Networks, states: Arrays, level: Any) -> Any:
         q = values(networks, states)
         possible = ops.ones_like(q) if mask_name is None else ops.cast(allows(ops, states[mask_name]), "float32")
+        # an impossible action must not be the best one
         best = ops.max(ops.where(possible > 0, q, -np.inf), axis=-1, keepdims=True)
         greedy = possible * ops.cast(q == best, "float32")
         uniform, greedy = (one / ops.sum(one, axis=-1, keepdims=True) for one in (possible, greedy))
+        # one draw from the mixture of both distributions instead of a draw for each decision
         epsilon = level[:, None]
+        # log 0 is -inf, so impossible actions are never drawn
         return random.categorical(key, ops.log(epsilon * uniform + (1.0 - epsilon) * greedy))
 
     return act
@@ -81,12 +85,12 @@ def additive_noise(
     space: BoxActionSpace,
     is_share_of_range: bool,
 ) -> Act:
-    """A policy's actions with the noise of ``AdditiveNoise``, within the bounds of the space.
+    """A policy's actions with the normal noise of ``AdditiveNoise``, clipped to the bounds of the space.
 
-    The level has the standard deviation in each copy of the environment.
+    The level is the standard deviation of the noise in each copy of the environment.
 
     :param policy: the actions [N, D] in states as networks see them
-    :param is_share_of_range: deviations are shares of the space's range
+    :param is_share_of_range: the level is a share of the range of the space, not absolute
     """
     low, high = (np.asarray(bound, np.float32) for bound in (space.low, space.high))
     unit = high - low if is_share_of_range else np.ones_like(low)
@@ -102,15 +106,18 @@ def additive_noise(
 def uniform_at_first(
     ops: Any, random: Any, exploration: Exploration, space: BoxActionSpace, acts_by_networks: Callable[[], bool]
 ) -> Exploration:
-    """The exploration of an agent whose actions are drawn uniformly as long as its networks do not act.
+    """The exploration of an agent that draws uniform actions until its networks act, as in heatup.
 
-    :param exploration: how it acts by its networks
-    :param space: a box with bounds
-    :param acts_by_networks: False as long as its networks do not act
+    The level has one more element, the last: 1 for uniform actions, 0 for actions of the networks.
+
+    :param exploration: chooses the actions once networks act
+    :param space: a box with finite bounds
+    :param acts_by_networks: False until the networks act
     """
     low, high = (np.asarray(bound, np.float32) for bound in (space.low, space.high))
 
     def either(key: Any, networks: Networks, states: Arrays, level: Any) -> Any:
+        # both actions are computed, because a compiled step has no branch that depends on a value
         own, uniform = random.split(key)
         actions = exploration.act(own, networks, states, level[:-1])
         drawn = random.uniform(uniform, actions.shape, minval=low, maxval=high)
@@ -124,10 +131,11 @@ def uniform_at_first(
 
 
 def schedule_ahead(schedule: Schedule, ahead: int, steps: int, num_copies: int, advances: bool) -> np.ndarray:
-    """[steps, num_copies] float32, a schedule's values in the next steps, each of which advances it in each copy.
+    """[steps, num_copies] float32, the values of a schedule in the next steps. Each step of each copy advances the
+    schedule by one.
 
-    :param ahead: environment steps before them that are not counted yet
-    :param advances: False if the schedule stands still
+    :param ahead: environment steps that are planned already but not yet counted by the schedule
+    :param advances: False if the schedule does not advance, as in heatup
     """
     if not advances:
         return np.full((steps, num_copies), schedule.current_value, np.float32)
@@ -140,7 +148,7 @@ def why_exploration_is_not_compiled(parameters: AgentParameters, actions: Action
 
     :param parameters: the agent's
     :param actions: the environment's
-    :param kinds: the parameters of the explorations that can; those of subclasses cannot
+    :param kinds: the parameter classes of explorations that can; subclasses cannot, because they may override anything
     """
     exploration = fitting_exploration(parameters.exploration, actions)
     return None if type(exploration) in kinds else f"{type(exploration).__name__} has no compiled form"

@@ -10,18 +10,18 @@ from rl_coach.base_parameters import AgentParameters
 from rl_coach.filters.pure import PureFilters
 
 Columns = dict[str, Any]
-"""By the name of a ``PlayedStep``'s field, [T, ...] each; those of states by the names of observations, those of the
-recurrent state by the names of its parts."""
+"""Columns [T, ...] by the name of a field of ``PlayedStep``. States are dicts of columns by the observation's name. The
+recurrent state is a dict by the name of its part."""
 _OF_OBSERVATIONS = ("states", "next_states")
 
 
 class CompiledPart:
     """Base of the parts of agents in compiled loops.
 
-    :param agent: the agent, which has its networks
-    :param random: the framework's random numbers, with the names of ``jax.random``
-    :param num_copies: N, of the environment
-    :param acting: how the agent acts
+    :param agent: the agent; its networks exist already
+    :param random: the framework's random functions, with the names of ``jax.random``
+    :param num_copies: N, the number of copies of the environment
+    :param acting: chooses the actions
     """
 
     def __init__(self, agent: Any, random: Any, num_copies: int, acting: CompiledActing):
@@ -36,13 +36,13 @@ class CompiledPart:
 
 
 def empty_columns(ops: Any, example: PlayedStep, length: int, fields: Iterable[str], inputs: Iterable[str]) -> Columns:
-    """Columns of zeros.
+    """Columns of zeros. They are allocated once, because a compiled loop cannot change the shape of an array.
 
     :param ops: array operations with the names of ``keras.ops``
     :param example: a step, for shapes and dtypes
     :param length: T, steps of each copy of the environment
-    :param fields: those that are kept
-    :param inputs: the observations that are kept of states
+    :param fields: the fields of ``PlayedStep`` to keep
+    :param inputs: the observations to keep from each state
     """
 
     def column(array: Any) -> Any:
@@ -57,7 +57,10 @@ def empty_columns(ops: Any, example: PlayedStep, length: int, fields: Iterable[s
 
 
 def with_step(ops: Any, columns: Columns, step: PlayedStep, position: Any) -> Columns:
-    """The columns with a step written over their rows at ``position``. :param columns: others are left out"""
+    """The columns with a step written to their rows at ``position``.
+
+    :param columns: ``with_step`` only writes and returns the fields of ``PlayedStep`` among them
+    """
 
     def written(column: Any, row: Any) -> Any:
         return ops.slice_update(column, (position, *[0] * len(row.shape)), row[None])
@@ -71,7 +74,7 @@ def with_step(ops: Any, columns: Columns, step: PlayedStep, position: Any) -> Co
 
 
 def why_recurrent_networks_are_not_compiled(parameters: AgentParameters) -> str | None:
-    """The reason why an agent that learns from single steps has no compiled loop, if a network of it is recurrent."""
+    """The reason why an agent that learns from single steps has no compiled loop: a recurrent network; or None."""
     parts = [network.middleware_parameters for network in parameters.network_wrappers.values()]
     is_recurrent = any(make_middleware(part).recurrent_sizes for part in parts if part is not None)
     return "its network is recurrent, which only ClippedPPO's can be" if is_recurrent else None

@@ -1,5 +1,5 @@
-"""The part of PPO, A2C and PQN in a compiled loop: play with the same networks, then make epochs of minibatches. See
-``EpochLearning``."""
+"""The part of PPO, A2C and PQN in a compiled loop. Each phase plays with fixed networks and then learns in epochs of
+minibatches, as ``EpochLearning`` does."""
 
 from __future__ import annotations
 
@@ -34,19 +34,21 @@ from rl_coach.core_types import EnvironmentSteps
 from rl_coach.utils import Signal
 
 Estimate = Callable[[Any, Any, Any, Any, Any], tuple[Any, Any]]
-"""Advantages and returns [T, N] of rewards, values, the values of next states, terminated and ended, each [T, N]."""
+"""Advantages and returns [T, N]. The arguments are rewards, values, values of the next states, terminated and ended,
+[T, N] each."""
 
 
 class PlayedPhase(NamedTuple):
     """The T steps of N copies of an environment that a phase learns from.
 
     :param states: [T N, ...] by name, as networks see them
-    :param next_states: [T N, ...] by name, likewise
+    :param next_states: [T N, ...] by name, as networks see them
     :param actions: [T N, ...]
     :param rewards: [T, N], filtered
     :param terminated: [T, N] bool
-    :param ended: [T, N] bool
-    :param recurrent: [T N, size] for each part of the recurrent network's state before the action; empty for none
+    :param ended: [T, N] bool, terminated, truncated, or cut at the end of the phase
+    :param recurrent: [T N, size] for each part of the recurrent state before the action; empty if no network is
+        recurrent
     """
 
     states: Arrays
@@ -59,11 +61,11 @@ class PlayedPhase(NamedTuple):
 
 
 class Minibatches(NamedTuple):
-    """The minibatches of a phase.
+    """The minibatches of a phase. Each of them is one update.
 
-    :param count: [] int32, number of them
-    :param scalars: [K, S], each update's numbers
-    :param rows: gives the rows [B] of update k, and float32 [B], 0 for those that only fill it up
+    :param count: [] int32, number of minibatches
+    :param scalars: [K, S], the scalars of each update
+    :param rows: returns the rows [B] of update k, and float32 [B], 1 for a real row and 0 for padding
     """
 
     count: Any
@@ -72,10 +74,10 @@ class Minibatches(NamedTuple):
 
 
 class EpochAlgorithm(CompiledActing, Protocol):
-    """An algorithm that plays with the same networks for a while, and then learns in epochs."""
+    """An algorithm that plays a phase with fixed networks and then learns from it in epochs."""
 
     def columns(self, networks: Networks, played: PlayedPhase) -> tuple[Arrays, Arrays]:
-        """The columns [T N, ...] of the update rule that are no states, actions or weights, and arrays to log."""
+        """The rule's columns [T N, ...] besides states, actions and weights; and the arrays to log."""
 
 
 @dataclass(frozen=True)
@@ -83,10 +85,10 @@ class EpochSettings:
     """The settings of phases in epochs.
 
     :param steps: T, steps of each copy between two phases
-    :param epochs: passes over what was played
+    :param epochs: passes over the steps of a phase
     :param batch_size: rows of a minibatch
     :param weight: of each row
-    :param has_minibatches: False if a phase is one update, on all that was played
+    :param has_minibatches: False if a phase makes one update on all its steps
     """
 
     steps: int
@@ -97,16 +99,16 @@ class EpochSettings:
 
 
 class PolicyInEpochs:
-    """PPO, and A2C, as an ``EpochAlgorithm``.
+    """PPO and A2C as an ``EpochAlgorithm``.
 
     :param ops: array operations with the names of ``keras.ops``
-    :param random: the framework's random numbers, with the names of ``jax.random``
-    :param mask_name: the observation that says which actions are possible, None for none
-    :param evaluation_deviation: of the noise of continuous actions in evaluations, [D] or a number; None for discrete
-        ones
-    :param estimate: the advantages
-    :param behaviour: the columns of the rule that tell of the policy that played, from the critic's values [B] and the
-        log probabilities of the actions [B]; None for a rule that asks for none, and takes advantages as they are
+    :param random: the framework's random functions, with the names of ``jax.random``
+    :param mask_name: the observation that masks impossible actions; None if all are possible
+    :param evaluation_deviation: standard deviation of the noise of continuous actions in evaluations, [D] or a number;
+        None for discrete actions
+    :param estimate: estimates advantages and returns
+    :param behaviour: makes the rule's columns about the policy that played from the critic's values [B] and the log
+        probabilities of the actions [B]. With it, advantages are normalized. None for a rule without such columns
     """
 
     def __init__(
@@ -123,7 +125,7 @@ class PolicyInEpochs:
         self._estimate, self._behaviour = estimate, behaviour
 
     def levels(self, ahead: int, steps: int) -> np.ndarray:
-        """Nothing but the policy says how it explores."""
+        """No levels: the policy's own distribution is the only exploration."""
         return np.zeros((steps, 0), np.float32)
 
     def act(self, key: Any, networks: Networks, states: Arrays, recurrent: Arrays, level: Any) -> tuple[Any, Arrays]:
@@ -141,13 +143,13 @@ class PolicyInEpochs:
         return mean + self._evaluation_deviation * self._random.normal(key, mean.shape), after
 
     def _outputs(self, networks: Networks, states: Arrays, recurrent: Arrays) -> tuple[Any, Arrays, Arrays]:
-        """The critic's values [B], the policy among the actions that are possible, and the recurrent state after."""
+        """The critic's values [B], the policy over the possible actions, and the recurrent state after the states."""
         (value, policy), after = networks["main"].step(states, recurrent)
         mask = None if self._mask_name is None else states[self._mask_name]
         return value["v"], masked(self._ops, policy, mask), after
 
     def _evaluated(self, networks: Networks, played: PlayedPhase) -> tuple[Any, Arrays, Any]:
-        """The critic's values [T N], the policy, and the values [T N] of next states."""
+        """The critic's values [T N] of the states, the policy, and the critic's values [T N] of the next states."""
         values, policy, _ = self._outputs(networks, played.states, {})
         return values, policy, self._outputs(networks, played.next_states, {})[0]
 
@@ -162,6 +164,7 @@ class PolicyInEpochs:
         columns, shown = {"extra/returns": returns}, {"values": values, "advantages": advantages, "targets": returns}
         if self._behaviour is None:
             return {**columns, "extra/advantages": advantages}, shown
+        # over the whole phase and not in each minibatch, as EpisodeColumns does
         columns["extra/advantages"] = (advantages - ops.mean(advantages)) / (ops.std(advantages) + 1e-8)
         columns |= self._behaviour(values, log_probability(ops, policy, played.actions))
         return columns, shown
@@ -173,7 +176,7 @@ class ValuesInEpochs(ActsWithoutState):
     :param ops: array operations with the names of ``keras.ops``
     :param exploration: chooses actions
     :param values: the values [B] of the best actions in states as networks see them
-    :param estimate: of the returns
+    :param estimate: estimates the returns
     """
 
     def __init__(
@@ -197,14 +200,15 @@ class ValuesInEpochs(ActsWithoutState):
 
 
 class CompiledEpochs(CompiledPart):
-    """See the module, and ``CompiledAgent``.
+    """A ``CompiledAgent`` that learns in epochs; see the module.
 
-    :param agent: the agent, which has its networks
-    :param random: the framework's random numbers, with the names of ``jax.random``
-    :param num_copies: N, of the environment
-    :param algorithm: how the agent acts, and what it learns from
-    :param signals: by name, what takes the arrays that the algorithm logs
-    :param scalars: the rule's numbers after some more environment steps
+    :param agent: the agent; its networks exist already
+    :param random: the framework's random functions, with the names of ``jax.random``
+    :param num_copies: N, the number of copies of the environment
+    :param algorithm: chooses actions, and makes the columns of the update rule
+    :param signals: the signals that record the algorithm's logged arrays, by the name of the array
+    :param scalars: returns the scalars of the rule for a phase, from the number of environment steps that are planned
+        but not yet counted
     """
 
     def __init__(
@@ -235,15 +239,18 @@ class CompiledEpochs(CompiledPart):
         return {**memory, **with_step(self._ops, memory, step, position), "position": position + 1}
 
     def cut(self, memory: Any) -> Any:
+        # ended but not terminated: the return bootstraps from the value of the next state
         is_last = self._ops.arange(self._settings.steps) == memory["position"] - 1
         return {**memory, "ended": self._ops.logical_or(memory["ended"], is_last[:, None])}
 
     def learn(self, key: Any, state: State, memory: Any, statistics: Any, phase: Phase) -> Learned:
+        # columns first, because they need the networks that played
         columns, shown, statistics = self.columns(self._learner.views(state), memory, statistics)
         state = self._with_moved_targets(state, phase)
         count, scalars, rows_of = self._minibatches(key, memory, phase)
 
         def batch(k: Any) -> Arrays:
+            # gathered in each update: all minibatches at once would take the memory of the phase once for each epoch
             rows, weights = rows_of(k)
             taken = {name: self._ops.take(column, rows, axis=0) for name, column in columns.items()}
             return {**taken, "weights": self._settings.weight * weights}
@@ -252,13 +259,13 @@ class CompiledEpochs(CompiledPart):
         return Learned(state, self._emptied(memory, count), statistics, count, outputs, shown)
 
     def _emptied(self, memory: Any, count: Any) -> Any:
-        """The memory after a phase of so many updates."""
+        """The memory after ``count`` updates. Only the position is reset: the next phase overwrites the rows."""
         return {**memory, "position": self._ops.zeros_like(memory["position"])}
 
     def columns(self, networks: Networks, memory: Any, statistics: Any) -> tuple[Arrays, Arrays, Any]:
-        """The columns [T N, ...] of what was played, as the agent's ``learning_columns`` makes them, without weights.
+        """The columns [T N, ...] of the steps of a phase without weights. They equal the columns of the ordinary path.
 
-        :return: the columns; what is to be logged; the statistics of the pre-network filters
+        :return: the columns; the arrays to log; the updated statistics of the pre-network filters
         """
         ops = self._ops
 
@@ -266,6 +273,7 @@ class CompiledEpochs(CompiledPart):
             return ops.reshape(column, (self._rows, *column.shape[2:]))
 
         states = {name: flat(column) for name, column in memory["states"].items()}
+        # only states enter the statistics, as on the ordinary path
         states, statistics = self._filters.update_and_apply(statistics, states)
         following = {name: flat(column) for name, column in memory["next_states"].items()}
         following, actions = self._filters.apply(statistics, following), flat(memory["actions"])
@@ -292,7 +300,7 @@ class CompiledEpochs(CompiledPart):
         return Minibatches(phase.count, phase.scalars, rows)
 
     def _indices(self, key: Any) -> Any:
-        """[K, B] int32, the rows of each update; -1 fills up the last one of an epoch."""
+        """[K, B] int32, the rows of each update. -1 pads the last update of an epoch."""
         settings, ops = self._settings, self._ops
         if not settings.has_minibatches:
             return ops.reshape(ops.arange(self._rows, dtype="int32"), (1, self._rows))
@@ -301,13 +309,14 @@ class CompiledEpochs(CompiledPart):
         return ops.reshape(full, (self.updates_per_phase, settings.batch_size))
 
     def _orders(self, key: Any) -> Any:
-        """[E, T N] int32, an order of all rows for each epoch."""
+        """[E, T N] int32, a random order of all rows for each epoch."""
         keys = self._random.split(key, self._settings.epochs)
         orders = [self._random.permutation(keys[epoch], self._rows) for epoch in range(len(keys))]
         return self._ops.cast(self._ops.stack(orders), "int32")
 
     def plan(self, clock: TrainingClock, steps: int, updates_before: int, most: int | None) -> PlannedPhase:
         clock.last_phase = clock.steps
+        # targets first: the plan must have the count of updates before this phase, as in EpochLearning.learn
         planned = PlannedPhase(self.updates_per_phase, clock.targets_due(), steps, updates_before, clock.updates)
         clock.updates += 1
         return planned
@@ -327,6 +336,7 @@ class CompiledEpochs(CompiledPart):
                 self._update_loop.note_target_update()
             clock.minibatches += count if self._settings.has_minibatches else 0
             result = self._learner.result_of(self._stages, outputs[m], count)
+            # raises an error here if a loss is not finite
             result.wait()
             self._update_loop.record(result)
             if DIVERGENCE in result.signal_names:
@@ -340,10 +350,10 @@ def why_epochs_are_not_compiled(
 ) -> str | None:
     """The reason why an agent's phases cannot be part of a compiled loop, None if they can.
 
-    :param parameters: the agent's
-    :param num_copies: of the environment
+    :param parameters: the agent's parameters
+    :param num_copies: the number of copies of the environment
     :param heats_up: the run begins with a heatup
-    :param learns_sequences: its network may be recurrent
+    :param learns_sequences: the agent can learn from sequences, so its network may be recurrent
     """
     if (why_not := why_phases_are_not_compiled(parameters, heats_up, learns_sequences)) is not None:
         return why_not
@@ -363,7 +373,8 @@ def why_epochs_are_not_compiled(
 def why_phases_are_not_compiled(
     parameters: AgentParameters, heats_up: bool, learns_sequences: bool = False
 ) -> str | None:
-    """As ``why_epochs_are_not_compiled``, for any agent that learns from all that it played since the last phase."""
+    """The reason why an agent cannot learn in a compiled loop from all steps since the last phase; None if it can. The
+    arguments are those of ``why_epochs_are_not_compiled``."""
     if heats_up:
         return "there is a heatup"
     return None if learns_sequences else why_recurrent_networks_are_not_compiled(parameters)

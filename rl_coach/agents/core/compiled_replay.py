@@ -1,5 +1,5 @@
-"""The part of agents that learn from uniform replay in a compiled loop: the memory is a ring of columns on the device.
-See ``BatchLearning`` and ``ExperienceReplay``."""
+"""The part of agents with uniform replay in a compiled loop. The memory is a ring buffer of columns on the device. The
+ordinary path has the same in ``BatchLearning`` and ``ExperienceReplay``."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from rl_coach.core_types import EnvironmentSteps, TrainingSteps
 from rl_coach.memories.non_episodic.experience_replay import ExperienceReplayParameters
 
 OwnColumns = Callable[[Any, dict[str, Any]], dict[str, Any]]
-"""The columns [K, B, ...] that an agent's update rule needs, of a key of the framework's random numbers and of the
-columns that are drawn: what ``Agent.learning_columns`` changes and adds."""
+"""The columns [K, B, ...] that an agent's update rule needs. The arguments are a random key and the drawn columns. The
+result has the same changes and additions as ``Agent.learning_columns``."""
 
 _KEPT = ("states", "next_states", "actions", "rewards", "terminated")
 
 
 class CompiledReplay(CompiledPart):
-    """See the module, and ``CompiledAgent``.
+    """A ``CompiledAgent`` with uniform replay; see the module.
 
-    :param agent: the agent, which has its networks
-    :param random: the framework's random numbers, with the names of ``jax.random``
-    :param num_copies: N, of the environment
+    :param agent: the agent; its networks exist already
+    :param random: the framework's random functions, with the names of ``jax.random``
+    :param num_copies: N, the number of copies of the environment
     :param exploration: chooses actions
     :param own_columns: changes and adds columns; None if the rule needs only the columns of the memory
 
     :ivar period: environment steps between two phases
-    :ivar updates_per_phase: K, the most updates of a training phase
+    :ivar updates_per_phase: K, the largest number of updates in a training phase
     """
 
     def __init__(
@@ -54,6 +54,7 @@ class CompiledReplay(CompiledPart):
         self._own_columns, self._discount = own_columns, algorithm.discount
         self._targets_period = algorithm.num_steps_between_copying_online_weights_to_target
         self.period = algorithm.num_consecutive_playing_steps.num_steps
+        # one step of all copies may make several phases due
         phases = max(1, num_copies // max(1, self.period))
         self.updates_per_phase = phases * algorithm.num_consecutive_training_steps
         self._capacity = max(1, agent.ap.memory.max_size[1] // num_copies)  # steps of each copy
@@ -78,7 +79,7 @@ class CompiledReplay(CompiledPart):
         }
 
     def cut(self, memory: Any) -> Any:
-        """A transition has its own next state: nothing reaches into the episode after it."""
+        """The memory, unchanged: each transition holds its next state, so no row refers to the next episode."""
         return memory
 
     def learn(self, key: Any, state: State, memory: Any, statistics: Any, phase: Phase) -> Learned:
@@ -91,9 +92,9 @@ class CompiledReplay(CompiledPart):
         return Learned(state, memory, statistics, phase.count, outputs, {})
 
     def columns(self, key: Any, memory: Any, statistics: Any) -> tuple[dict[str, Any], Any]:
-        """Columns [K, B, ...] of rows that are drawn uniformly, as ``Agent.learning_columns`` makes them.
+        """Columns [K, B, ...] of uniformly drawn rows, with the same columns as ``Agent.learning_columns``.
 
-        :return: the columns, and the statistics of the pre-network filters
+        :return: the columns, and the updated statistics of the pre-network filters
         """
         if self._own_columns is None:
             return self._drawn_columns(key, memory, statistics)
@@ -105,7 +106,8 @@ class CompiledReplay(CompiledPart):
         ops = self._ops
         size = (self.updates_per_phase, self._update_loop.batch_size)
         stored = ops.cast(memory["stored"] * self._num_copies, "uint32")
-        # not randint, whose three draws cost as much as an update; a remainder of 32 bits prefers no row by 1 in 1,000
+        # not randint: its three draws cost as much as an update. The remainder of 32 bits prefers no row by more than
+        # 1 in 1,000
         rows = ops.cast(self._random.bits(key, (size[0] * size[1],), "uint32") % stored, "int32")
 
         def drawn(column: Any) -> Any:
@@ -119,6 +121,7 @@ class CompiledReplay(CompiledPart):
         columns |= {f"next_states/{name}": column for name, column in following.items()}
         columns["actions"] = drawn(memory["actions"])
         columns["rewards"] = self._filters.rewards(drawn(memory["rewards"]))
+        # only termination ends the return: a truncated episode bootstraps from its next state
         columns["discounts"] = ops.where(drawn(memory["terminated"]), 0.0, self._discount)
         columns["weights"] = ops.ones_like(columns["rewards"])
         return {name: ops.reshape(column, (*size, *column.shape[1:])) for name, column in columns.items()}, statistics
@@ -131,7 +134,7 @@ class CompiledReplay(CompiledPart):
     def phases(self, planned: Sequence[PlannedPhase]) -> Phase:
         counts, moves, _, before, first = zip(*planned)
         counted = np.subtract(first, before)[:, None]
-        numbers = np.asarray(first)[:, None] + np.arange(1, self.updates_per_phase + 1)  # of the updates of the run
+        numbers = np.asarray(first)[:, None] + np.arange(1, self.updates_per_phase + 1)  # updates of the run, from 1
         taught = {name: np.maximum(numbers // period - counted // period, 1) for name, period in self._periods.items()}
         rows = self._learner.scalar_rows({}, self.updates_per_phase, before, taught=taught)
         masks = [numbers % period == 0 for period in self._periods.values()] + [np.array(moves)] * self._num_targets
@@ -141,7 +144,7 @@ class CompiledReplay(CompiledPart):
         )
 
     def _moves(self, clock: TrainingClock, count: int) -> np.ndarray:
-        """[count] bool, the updates after which targets move, as ``UpdateLoop.learn`` moves them."""
+        """[count] bool, True for updates that are followed by a target update, as in ``UpdateLoop.learn``."""
         moves = np.zeros(count, bool)
         if clock.updates_before_targets(count)[1]:
             moves[:] = True if (due := clock.target_updates(count)) is None else due
@@ -156,6 +159,7 @@ class CompiledReplay(CompiledPart):
 
     def record(self, phases: Phase, outputs: np.ndarray, shown: dict[str, np.ndarray]) -> None:
         is_made = np.arange(self.updates_per_phase) < phases.count[:, None]
+        # outputs have a row for each possible update, and a phase may make fewer
         made = outputs[is_made]
         masks = phases.scalars[is_made][:, phases.scalars.shape[2] - self._num_targets - len(self._periods) :] > 0
         learning = {name: masks[:, i].tolist() for i, name in enumerate(self._periods)}
@@ -172,8 +176,8 @@ class CompiledReplay(CompiledPart):
 def why_replay_is_not_compiled(parameters: AgentParameters, num_copies: int, learns_one_by_one: bool) -> str | None:
     """The reason why an agent cannot learn from replay in a compiled loop, None if it can.
 
-    :param num_copies: of the environment
-    :param learns_one_by_one: the agent's; see ``Agent``
+    :param num_copies: the number of copies of the environment
+    :param learns_one_by_one: the agent's attribute; see ``Agent``
     """
     if learns_one_by_one:
         return "the agent asks its networks for the data of each update"

@@ -1,4 +1,4 @@
-"""The part of PPO with a recurrent network in a compiled loop: it learns from sequences of steps. See ``Sequences``."""
+"""The part of PPO with a recurrent network in a compiled loop. It learns from sequences; see ``Sequences``."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from rl_coach.architectures.compiled_loop import Arrays, Networks, Phase, Played
 
 
 class PlayedSequences(NamedTuple):
-    """The sequences of a phase of T steps in N copies of an environment. The steps of a copy lie next to each other in
-    the N T rows.
+    """The sequences of a phase of T steps in N copies of an environment. The N T rows are in the order of the copies:
+    all steps of the first copy, then all steps of the second.
 
-    :param begins: [T, N] bool, the first step of each sequence
-    :param is_last: [T, N] bool, the last step of each episode, or of what was played of it
-    :param starts: [N T] int32, the first row of each sequence; N T after the last of them
-    :param lasts: [N T] int32, for each row the last one of its episode
+    :param begins: [T, N] bool, True for the first step of each sequence
+    :param is_last: [T, N] bool, True for the last step of each episode, and for the last step of the phase
+    :param starts: [N T] int32, the first row of each sequence, padded with N T
+    :param lasts: [N T] int32, for each row the last row of its episode
     :param count: [] int32, number of sequences
     """
 
@@ -29,7 +29,7 @@ class PlayedSequences(NamedTuple):
 
 
 def played_sequences(ops: Any, ended: Any, length: int) -> PlayedSequences:
-    """The sequences of ``length`` steps of what was played.
+    """The sequences of up to ``length`` steps in a phase. A sequence ends early where its episode ends.
 
     :param ops: array operations with the names of ``keras.ops``
     :param ended: [T, N] bool, terminated or truncated
@@ -37,20 +37,22 @@ def played_sequences(ops: Any, ended: Any, length: int) -> PlayedSequences:
     steps, rows = ended.shape[0], ended.shape[0] * ended.shape[1]
     is_last = ops.logical_or(ended, ops.arange(steps)[:, None] == steps - 1)
     begins, lasts = sequence_places(ops, by_copies(ops, is_last), length)
+    # the number of sequences is not known at compilation, so the array has room for one at each row
     starts = ops.sort(ops.where(begins, ops.arange(rows), rows))
     begins_of_copies = ops.transpose(ops.reshape(begins, (-1, steps)))
     return PlayedSequences(begins_of_copies, is_last, starts, lasts, ops.sum(ops.cast(begins, "int32")))
 
 
 def by_copies(ops: Any, column: Any) -> Any:
-    """[N T, ...] of a column [T, N, ...]: the steps of a copy next to each other."""
+    """[N T, ...] from a column [T, N, ...]: all steps of the first copy, then all steps of the second."""
     return ops.reshape(ops.swapaxes(column, 0, 1), (-1, *column.shape[2:]))
 
 
 class RecurrentPolicyInEpochs(PolicyInEpochs):
-    """As ``PolicyInEpochs``, with a recurrent network.
+    """``PolicyInEpochs`` with a recurrent network.
 
-    :param sequence_length: L, steps that are learned from together; the others as for ``PolicyInEpochs``
+    :param sequence_length: L, steps of a sequence
+    :param settings: the arguments of ``PolicyInEpochs``
     """
 
     def __init__(self, sequence_length: int, *settings: Any):
@@ -58,7 +60,7 @@ class RecurrentPolicyInEpochs(PolicyInEpochs):
         self._length = sequence_length
 
     def _evaluated(self, networks: Networks, played: PlayedPhase) -> tuple[Any, Arrays, Any]:
-        """The network is unrolled as learning does it: from the state before each sequence's first step."""
+        """Evaluate with the network unrolled as in learning: each sequence starts from its stored recurrent state."""
         ops, shape = self._ops, played.rewards.shape
         sequences = played_sequences(ops, played.ended, self._length)
 
@@ -72,10 +74,11 @@ class RecurrentPolicyInEpochs(PolicyInEpochs):
             return after, (values, policy, after)
 
         rows = by_steps(played.states), by_steps(played.recurrent), sequences.begins
+        # the first row begins a sequence, so no step uses these zeros
         none = {name: ops.zeros_like(column[0]) for name, column in rows[1].items()}
         _, (values, policy, after) = ops.scan(step, none, rows)
         values_after, _, _ = self._outputs(networks, played.next_states, self._flat(after))
-        # where the episode goes on, the value is that of the next row, which may begin a sequence
+        # within an episode, the next state is the next row's state, which is evaluated from its own stored state
         following = ops.where(sequences.is_last, ops.reshape(values_after, shape), ops.roll(values, -1, axis=0))
         return ops.reshape(values, (-1,)), self._flat(policy), ops.reshape(following, (-1,))
 
@@ -84,17 +87,18 @@ class RecurrentPolicyInEpochs(PolicyInEpochs):
 
 
 class CompiledSequences(CompiledEpochs):
-    """As ``CompiledEpochs``, in minibatches of whole sequences, which ``EpochLearning`` makes likewise.
+    """``CompiledEpochs`` in minibatches of whole sequences, as ``EpochLearning`` makes them.
 
-    How many sequences there are depends on where episodes end, so the loop itself counts the updates.
+    The number of sequences depends on the ends of episodes, so the compiled loop itself counts the updates.
 
-    :param sequence_length: L, steps of a sequence; the others as for ``CompiledEpochs``
+    :param sequence_length: L, steps of a sequence
+    :param settings: the arguments of ``CompiledEpochs``
     """
 
     def __init__(self, sequence_length: int, *settings: Any):
         super().__init__(*settings)
         self._length, self._per_batch = sequence_length, max(1, self._settings.batch_size // sequence_length)
-        self._planned_updates = 1  # the others of a phase differ from it in what the loop computes
+        self._planned_updates = 1  # only the first update's scalars are planned; the loop numbers the others
         self.updates_per_phase = self._settings.epochs * -(-self._rows // self._per_batch)
         self._layout = replace(self._layout, sequence_length=sequence_length)
         self.recurrent_sizes = dict(self._learner.step.networks["main"].recurrent_sizes)
@@ -107,7 +111,7 @@ class CompiledSequences(CompiledEpochs):
         return {**super()._emptied(memory, count), "updates": memory["updates"] + count}
 
     def columns(self, networks: Networks, memory: Any, statistics: Any) -> tuple[Arrays, Arrays, Any]:
-        """As ``CompiledEpochs.columns``, [N T, ...], copy by copy, with the recurrent state before each step."""
+        """The columns of ``CompiledEpochs``, [N T, ...] copy by copy, and the recurrent state before each step."""
         columns, shown, statistics = super().columns(networks, memory, statistics)
         steps = self._settings.steps
         found = {name: self._ops.reshape(one, (steps, -1, *one.shape[1:])) for name, one in columns.items()}
@@ -130,15 +134,20 @@ class CompiledSequences(CompiledEpochs):
         return Minibatches(self._settings.epochs * per_epoch, scalars, rows)
 
     def _orders_of(self, key: Any, count: Any) -> Any:
-        """[E, N T] int32, for each epoch an order of ``count`` sequences, and numbers of none after them."""
+        """[E, N T] int32, for each epoch a random order of the numbers below ``count``, followed by the other numbers
+        up to N T, which stand for no sequence."""
         ops, orders = self._ops, self._orders(key)
-        # in an order of all numbers, the order of the first ones is as random
+        # a uniform order of all numbers also gives a uniform order of the numbers below count
         places = ops.arange(self._rows)
         first = ops.argsort(ops.where(orders < count, places, places + self._rows), axis=-1)
         return ops.take_along_axis(orders, first, axis=-1)
 
     def _rows_of(self, sequences: PlayedSequences, chosen: Any, is_there: Any) -> tuple[Any, Any]:
-        """See ``Minibatches.rows``. :param chosen: [S], the numbers of sequences; :param is_there: [S] bool"""
+        """The rows and weights of a minibatch; see ``Minibatches.rows``.
+
+        :param chosen: [S], the numbers of its sequences
+        :param is_there: [S] bool, False for padding
+        """
         ops = self._ops
         starts = ops.take(sequences.starts, chosen, axis=0)
         rows, is_present = sequence_rows(ops, starts, ops.take(sequences.lasts, starts, axis=0), self._length)

@@ -1,4 +1,4 @@
-"""Statistics of a whole data set, for an agent that learns from it without acting."""
+"""Normalization by the statistics of a whole data set, for an agent that learns from it without acting."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _ROWS_AT_ONCE = 1024
 
 
 def learn_statistics_of(memory: Memory, filters: InputFilter) -> bool:
-    """Let the filters before the networks take the statistics of all stored states and rewards. A normalised
-    observation is (s - mean) / (deviation + 0.001) then (Fujimoto and Gu 2021, "A Minimalist Approach to Offline
-    Reinforcement Learning", section 4).
+    """Compute the statistics of filters from all stored states and rewards. A normalized observation is then
+    (s - mean) / (deviation + 0.001) (Fujimoto and Gu 2021, "A Minimalist Approach to Offline Reinforcement Learning",
+    section 4).
 
     :return: True if there are filters with statistics
     """

@@ -1,4 +1,4 @@
-"""An episode in progress: everything that belongs to one episode of one agent, and nothing that outlives it."""
+"""An episode in progress: the state that belongs to one episode of one agent and ends with it."""
 
 from __future__ import annotations
 
@@ -16,14 +16,13 @@ from rl_coach.utilities.dynamic_import import class_path
 
 @dataclass
 class EpisodeReport:
-    """An episode that has ended, as the process that played it reports it to the one that records it.
+    """The results of an episode that has ended. The process that played it sends them to the process that records them.
 
-    :param phase: the phase that it was played in
-    :param length: actions taken
+    :param phase: the phase in which the episode was played
+    :param length: number of actions
     :param reward: the sum of the environment's rewards
     :param shaped_reward: the sum of the rewards after filtering
-    :param signals: samples that were gathered while acting, by the signal's name; empty where it was played in the
-        process that records it, which has them
+    :param signals: samples from acting, by the signal's name; empty if one process plays and records
     """
 
     phase: RunPhase
@@ -36,31 +35,32 @@ class EpisodeReport:
 class EpisodeInProgress:
     """State of the episode that an agent is in.
 
-    An agent has one at a time. Others are put aside whole: those in the other copies of its environment, the training
-    episode during an evaluation, and the one that a checkpoint holds. An agent that keeps more for an episode names a
-    subclass as its ``episode_class`` and adds fields in ``__init__``: none can be forgotten, for all of them are
-    fields of this object.
+    An agent acts in one episode at a time. Its other episodes are saved as whole objects: the episodes of the other
+    copies of its environment, the training episode during an evaluation, and the episode in a checkpoint. An agent that
+    needs more state sets ``episode_class`` to a subclass and adds fields in ``__init__``. No field can be forgotten,
+    because the whole object is saved.
 
-    :param algorithm: the agent's, which says how returns are summed
+    :param algorithm: the agent's algorithm parameters; they say how returns are summed
 
     :ivar curr_state: the observations to act on, filtered
     :ivar incoming_goal: the goal that the level above set, if there is one
-    :ivar is_tested: the agent pursues it without exploring; see ``Directive``
+    :ivar is_tested: the agent pursues this goal without exploration; see ``Directive``
     :ivar last_action_info: the last action, as the agent chose it
-    :ivar acted_from: the recurrent network's state before the last action, where it is stored with each step
-    :ivar buffer: the transitions so far, or since the episode was last cut
-    :ivar num_stored: number of them that a memory of single transitions has
-    :ivar steps: actions taken
-    :ivar total_reward: the rewards of the environment so far
-    :ivar total_shaped_reward: the rewards after filtering so far
-    :ivar return_before: the discounted return of what was cut off the buffer
-    :ivar discount_before: the discount of what follows it
-    :ivar filter_histories: state of the input filters in the episode; set while it is put aside, as are
-        ``exploration`` (the exploration policy's part), ``recurrent_states`` (by network) and ``attributes`` (those
-        of the agent that its ``reset_internal_state`` changes)
+    :ivar acted_from: the recurrent network's state before the last action, if it is stored with each step
+    :ivar buffer: the transitions so far, or since the last cut
+    :ivar num_stored: number of transitions of ``buffer`` that a memory of single transitions holds already
+    :ivar steps: number of actions
+    :ivar total_reward: the sum of the environment's rewards so far
+    :ivar total_shaped_reward: the sum of the rewards after filtering so far
+    :ivar return_before: the discounted return of the steps before ``buffer``, which were cut off
+    :ivar discount_before: the discount of the first reward in ``buffer``
+    :ivar filter_histories: the input filters' state of the episode; only set while the episode is saved
+    :ivar exploration: the exploration policy's state of the episode; only set while the episode is saved
+    :ivar recurrent_states: recurrent states by network; only set while the episode is saved
+    :ivar attributes: the agent's attributes of the episode; only set while the episode is saved
     """
 
-    is_tested = False  # of the class: checkpoints of earlier releases have episodes without it
+    is_tested = False  # a class attribute, because episodes in checkpoints of earlier releases do not have it
 
     def __init__(self, algorithm: AlgorithmParameters):
         self.curr_state: StateType = {}
@@ -79,28 +79,28 @@ class EpisodeInProgress:
         self.attributes: dict[str, Any] = {}
 
     def about_buffer(self) -> dict[str, Any]:
-        """Plain data that another process needs to learn from the buffer, beside its transitions."""
+        """Plain data, in addition to the transitions, that another process needs to learn from the buffer."""
         return {}
 
     def begin_buffer(self, algorithm: AlgorithmParameters, recurrent_state: Mapping[str, np.ndarray]) -> None:
-        """Cut off what has been played: what follows is for a buffer of its own.
+        """Continue the episode with an empty buffer. The caller has stored the steps so far.
 
-        :param recurrent_state: that of the agent's recurrent network; empty where there is none
+        :param recurrent_state: the present state of the agent's recurrent network; empty without such a network
         """
         self.buffer = new_buffer(algorithm)
 
     def report(self, phase: RunPhase) -> EpisodeReport:
-        """The episode in figures. :param phase: the phase that it was played in"""
+        """The results of the episode. :param phase: the phase in which it was played"""
         return EpisodeReport(phase, self.steps, self.total_reward, self.total_shaped_reward)
 
 
 class SegmentedEpisode(EpisodeInProgress):
-    """An episode that is learned from in segments while it is played.
+    """An episode for an agent that learns from segments of it while it is in progress.
 
-    :ivar num_before: number of steps that were cut off the buffer
-    :ivar num_learned: number of steps of the buffer that have been learned from
-    :ivar state_before_segment: the state of a recurrent network before the first step of the segment that is played
-        now; empty in an episode's first, which starts at zero
+    :ivar num_before: number of steps before ``buffer``, which were cut off
+    :ivar num_learned: number of steps of ``buffer`` that the agent has learned from
+    :ivar state_before_segment: the recurrent state before the first step of the present segment; empty in the first
+        segment of an episode, which starts at zero
     """
 
     def __init__(self, algorithm: AlgorithmParameters):
@@ -120,16 +120,16 @@ class SegmentedEpisode(EpisodeInProgress):
 
 
 def new_buffer(algorithm: AlgorithmParameters) -> Episode:
-    """An empty buffer that sums returns as the algorithm wants them."""
+    """An empty buffer with the algorithm's discount, n-step and bootstrap settings."""
     bootstraps = getattr(algorithm, "bootstrap_total_return_from_old_policy", False)
     return Episode(algorithm.discount, bootstraps, algorithm.n_step)
 
 
-# The second name is where the class stood when checkpoints of it were first written.
+# A checkpoint names the class, so the second name stays at the place of the class in the first release with it.
 _NAMES = {EpisodeInProgress: "EpisodeInProgress", SegmentedEpisode: "rl_coach.agents.episode:SegmentedEpisode"}
 
 
 def let_checkpoints_hold(episode_class: type[EpisodeInProgress]) -> None:
-    """Let episodes of a class be part of what checkpoints hold."""
+    """Register a class of episodes for checkpoints."""
     name = _NAMES.get(episode_class, class_path(episode_class))
     plain_data.register(episode_class, name=name)

@@ -15,8 +15,8 @@ _IN_AN_EPISODE = (
 
 
 class EpisodeAttributes:
-    """Knows which attributes of an agent belong to the episode: the declared ones (``episode_attributes`` of its
-    class), or all that an undeclared ``reset_internal_state`` has changed.
+    """Knows which attributes of an agent belong to the episode: the attributes that its class declares in
+    ``episode_attributes``. Without a declaration, they are the attributes that ``reset_internal_state`` has changed.
 
     :param agent: the agent
     """
@@ -32,18 +32,18 @@ class EpisodeAttributes:
 
     @property
     def are_declared(self) -> bool:
-        """True if the agent says which attributes belong to an episode."""
+        """True if the agent declares which attributes belong to an episode."""
         agent = self._agent
         is_declared = agent.episode_attributes is not None and not is_replaced(agent, "episode_attributes")
         return is_declared or not is_replaced(agent, "episode_class")
 
     def begin_episode(self) -> None:
-        """Call ``reset_internal_state`` of the agent. If it is undeclared, find the attributes that it changes."""
+        """Call the agent's ``reset_internal_state``. Without a declaration, find the attributes that it changes."""
         agent = self._agent
         if self.are_declared:
             agent.reset_internal_state()
             return
-        if agent.parallel is not None:  # the override came to the instance when the copies were there
+        if agent.parallel is not None:  # a user has set the override on the instance, after the copies were made
             raise self._unknown()
         before = dict(vars(agent))
         agent.reset_internal_state()
@@ -51,13 +51,13 @@ class EpisodeAttributes:
         self._found |= changed - set(agent.counters)
 
     def restore(self, names: Iterable[str]) -> None:
-        """Take the names that a checkpoint holds."""
+        """Add the names from a checkpoint."""
         self._found |= set(names)
 
     def require_for_copies(self) -> None:
         """Make sure that the agent can act in several episodes at once.
 
-        :raises CoachError: nobody says which attributes belong to an episode
+        :raises CoachError: the agent does not declare its attributes of the episode
         """
         if not self.are_declared or (self._agent.episode_attributes is None and self._may_keep_attributes()):
             raise self._unknown()
@@ -65,7 +65,7 @@ class EpisodeAttributes:
     def require_declared(self, made: Iterable[str]) -> None:
         """Make sure that attributes which a user's agent made while it acted in several copies are declared.
 
-        :raises CoachError: they are not
+        :raises CoachError: an attribute is not declared
         """
         agent = self._agent
         if users_classes(type(agent)) and agent.episode_attributes is None and not set(made) <= set(agent.counters):

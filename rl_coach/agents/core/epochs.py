@@ -1,4 +1,4 @@
-"""Learning in epochs of minibatches from all that was played with one policy (Schulman et al. 2017, algorithm 1)."""
+"""Learning in epochs of minibatches from all steps that one policy has played (Schulman et al. 2017, algorithm 1)."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ Columns = dict[str, np.ndarray]
 
 
 class EpochLearning(PhaseLearning):
-    """Plays for a while with one policy, then makes several epochs of minibatch updates on what it played.
+    """Plays for a period with one policy, then makes several epochs of minibatch updates on the steps of this period.
 
-    A phase is one training step, however many minibatches it has.
+    A phase counts as one training step, whatever its number of minibatches.
 
-    :param phases: when it learns
-    :param update_loop: makes the updates; its rule gives the signals that ``_NAMES_IN_LINES`` lists
-    :param policy: the network that learns
+    :param phases: the beginnings of phases
+    :param update_loop: makes the updates; its rule has the signals that ``_NAMES_IN_LINES`` lists
+    :param policy: the network of the policy
     :param rng: draws the order of rows
-    :param columns: makes the columns of whole episodes that the update rule needs
-    :param make_updates: makes the updates of a phase on columns by ``make_epochs``, and gives the mean loss
+    :param columns: makes the columns for the update rule from whole episodes
+    :param make_updates: makes the updates of a phase on columns with ``make_epochs``, and returns the mean loss
 
     :ivar sequence_length: the number of rows in a sequence of a recurrent network, otherwise 1
-    :ivar divergence: mean divergence from the policy that played, in the minibatches of the last epoch
+    :ivar divergence: mean KL divergence from the policy that played, over the minibatches of the last epoch
     """
 
     def __init__(
@@ -66,6 +66,7 @@ class EpochLearning(PhaseLearning):
         batch = self._update_loop.filtered(self._played())
         for _ in range(updates):
             columns = self._columns(batch)
+            # targets are updated before the updates of the phase; the compiled loop keeps the same order
             self._update_loop.update_targets_if_due()
             loss += self._make_updates(columns)
             self._phases.clock.updates += 1
@@ -73,13 +74,13 @@ class EpochLearning(PhaseLearning):
         return loss
 
     def _played(self) -> Batch:
-        """All that was played: whole episodes out of the memory, and the steps of several actors."""
+        """All steps since the last phase: whole episodes from the memory, then the steps of several actors."""
         memory: Any = self._phases.memory
         if not len(self.rollout):
             return Batch(memory.get_all_complete_episodes_transitions())
         if not memory.length():
             return self.rollout.take()
-        # steps of before the actors were played together, for example of a checkpoint
+        # the memory has steps that were played one by one before the actors acted in columns, as from a checkpoint
         return Batch.joined([Batch(memory.get_all_complete_episodes_transitions()), self.rollout.take()])
 
     def get_state(self) -> dict[str, Any]:
@@ -91,12 +92,15 @@ class EpochLearning(PhaseLearning):
     def make_epochs(
         self, columns: Columns, epochs: int, most: int | None = None, size: int | None = None, **alone: Any
     ) -> float:
-        """All minibatches of some epochs in one compiled call. A recurrent network's are of whole sequences.
+        """Make all minibatch updates of some epochs in one compiled call. A recurrent network learns from minibatches
+        of whole sequences.
 
         :param columns: [N, ...] by name
-        :param most: the epochs for which the call is compiled; as many as are made if not given
-        :param size: rows of a minibatch; those of the settings if not given
-        :param alone: the network that learns and its signals, if others do not learn; see ``UpdateLoop.update_alone``
+        :param epochs: number of epochs to make
+        :param most: number of epochs that the call is compiled for; ``epochs`` by default
+        :param size: rows of a minibatch; the ``batch_size`` of the settings by default
+        :param alone: the one network that learns and its signals, as for ``UpdateLoop.update_alone``; by default all
+            networks learn
         :return: the mean loss
         """
         how = self.minibatches(columns, epochs, most or epochs, size or self._update_loop.batch_size)
@@ -105,23 +109,27 @@ class EpochLearning(PhaseLearning):
         result = self._update_loop.update_alone(**alone, **how) if alone else self._update_loop.update(**how)
         if DIVERGENCE in result.signal_names:
             divergences = result.signals[DIVERGENCE]
+            # the minibatches of the last epoch come last
             self.divergence = float(divergences[-(len(divergences) // epochs) :].mean())
             log_minibatches(result, epochs, self._policy.optimizer.learning_rate(self._phases.clock.updates))
         return float(result.losses[alone.get("name", self._policy.name)].mean())
 
     def minibatches(self, columns: Columns, epochs: int, most: int, size: int) -> dict[str, Any]:
-        """The columns and the rows of each update, as ``UpdateLoop.update`` takes them.
+        """The padded columns and the rows of each update, as arguments of ``UpdateLoop.update``.
 
+        :param most: number of epochs that the call is compiled for
         :param size: rows of a minibatch
         """
         length = self.sequence_length
+        # sequences in a minibatch, so that it has about as many rows as without sequences
         size, sequences = max(1, size // length), len(columns["weights"]) // length
         per_epoch = -(-sequences // size)
         indices = np.full((epochs, per_epoch * size), -1, np.int32)
         for epoch in range(epochs):
             indices[epoch, :sequences] = self._rng.permutation(sequences)
         columns = padded(columns)
-        # a step is compiled for as many rows as the columns are padded to, of which -1 fills up the last minibatches
+        # the shape depends only on the padded number of rows, so that phases of other lengths use the same compiled
+        # step; -1 pads the last minibatch of an epoch and the updates that this call does not make
         compiled = np.full((most * -(-len(columns["weights"]) // (length * size)), size), -1, np.int32)
         compiled[: epochs * per_epoch] = indices.reshape(-1, size)
         return {
@@ -134,23 +142,26 @@ class EpochLearning(PhaseLearning):
 
 
 def log_minibatches(result: LearningResult, epochs: int, learning_rate: float) -> None:
-    """Print the lines of a phase's epochs for programs, if one reads them. :param result: of all minibatches"""
+    """Print the lines of a phase's epochs, if a program reads the screen.
+
+    :param result: the result of all minibatches
+    """
     if screen.is_read_by_programs:
         signals = {line_name: result.signals[name] for line_name, name in _NAMES_IN_LINES.items()}
         log_epochs(epochs, signals, learning_rate)
 
 
 def sequence_length_of(network: NetworkWrapper) -> int:
-    """Rows that a network learns from together: those of a recurrent network's sequences, otherwise 1."""
+    """The number of rows in a sequence of a recurrent network, 1 for other networks."""
     return network.network_parameters.middleware_parameters.sequence_length if network.is_recurrent else 1
 
 
 Estimate = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
-"""Advantages and returns [T] of rewards [T] and values [T + 1]."""
+"""Advantages and returns [T], from rewards [T] and values [T + 1]."""
 
 
 def last_rows(batch: Batch) -> np.ndarray:
-    """[E] the last row of each episode, also of a last one that has no end yet."""
+    """[E] the last row of each episode. The last episode may still be open."""
     ends = np.flatnonzero(batch.game_over_column)
     return ends if ends.size and ends[-1] == len(batch) - 1 else np.append(ends, len(batch) - 1)
 
@@ -161,9 +172,9 @@ def estimates(
     """Advantages and returns [N], estimated episode by episode.
 
     :param rewards: [N]
-    :param values: [N], of the states
+    :param values: [N], the values of the states
     :param ends: [E] the last row of each episode
-    :param following: [E] the value of what follows each, 0 where it terminated
+    :param following: [E] the value of the state after each of these rows, 0 if the episode terminated
     """
     starts = np.append(0, ends[:-1] + 1)
     found = [
@@ -175,9 +186,9 @@ def estimates(
 
 
 class EpisodeColumns:
-    """Makes columns for PPO's rules of whole episodes: advantages, returns, and the policy that played.
+    """Makes the columns for PPO's rules from whole episodes: advantages, returns, and the policy that played.
 
-    :param agent: a ``ProximalPolicyAgent``. Its network of the policy may be the critic's too
+    :param agent: a ``ProximalPolicyAgent``; one network may be both policy and critic
     """
 
     def __init__(self, agent: Any):
@@ -191,8 +202,8 @@ class EpisodeColumns:
         self._estimate_of_copies = agent.estimates_of_copies(ArrayOperations)
 
     def of(self, batch: Batch) -> Columns:
-        """The columns of whole episodes, one after the other. A last episode that has no end goes on, so its returns
-        bootstrap from the critic's value of its last next state.
+        """The columns [N, ...] of whole episodes, one after the other. The last episode may still be open. Its returns
+        then bootstrap from the critic's value of its last next state.
         """
         agent, mask_name = self._agent, self._agent.spaces.action_mask_name
         ends = last_rows(batch)
@@ -212,6 +223,7 @@ class EpisodeColumns:
         agent.value_targets.add_sample(returns)
         states = batch.state_columns
         mask = None if mask_name is None else states[mask_name] > 0
+        # over the whole phase, and not in each minibatch
         normalized = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
         columns = {f"states/{name}": states[name] for name in agent.update_loop.input_names}
         columns["actions"] = batch.action_column
@@ -225,8 +237,11 @@ class EpisodeColumns:
         return sequences.learning_columns(columns | {f"states/{name}": state for name, state in before.items()})
 
     def _outputs(self, network: NetworkWrapper, batch: Batch, sequences: Sequences | None) -> Columns:
-        """[N, ...] by name, the outputs of a network; the state after each row is among those of a recurrent one, which
-        is unrolled as learning does it: from the state before each sequence's first step."""
+        """[N, ...] by name, the outputs of a network for the states.
+
+        A recurrent network is unrolled as in learning: each sequence starts from its stored recurrent state. The
+        outputs then include the recurrent state after each row.
+        """
         online = network.online_network
         inputs = {name: batch.state_columns[name] for name in network.input_names}
         if sequences is None or not network.is_recurrent:
@@ -236,11 +251,16 @@ class EpisodeColumns:
         return {name: sequences.joined(column) for name, column in online.unroll(sequences.cut(inputs), first).items()}
 
     def _values_after(self, batch: Batch, rows: np.ndarray, outputs: Columns) -> np.ndarray:
-        """The critic's values of the states that some rows led to. :param outputs: its outputs for all rows"""
+        """The critic's values [E] of the next states of some rows.
+
+        :param rows: [E]
+        :param outputs: the critic's outputs for all rows, with the recurrent states from which it continues
+        """
         network = self._critic.online_network
         inputs = {name: batch.next_state_columns[name][rows] for name in self._critic.input_names}
         if not self._is_recurrent or self._critic is not self._policy:
             return network.predict(inputs, outputs=[self._value_output])
         state = {name: outputs[output][rows] for name, output in network.recurrent_outputs.items()}
+        # the network continues from the recurrent state after each of the rows
         one_step = {name: column[:, None] for name, column in inputs.items()}
         return network.unroll(one_step, state)[self._value_output][:, 0]

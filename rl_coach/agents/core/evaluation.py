@@ -1,4 +1,4 @@
-"""An evaluation in progress, which leaves no trace in its agent."""
+"""An evaluation in progress. It does not change the state of its agent."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import numpy as np
 
 
 class EvaluationInProgress:
-    """Lets an agent act as an actor of the evaluation until ``end``.
+    """Lets an agent act as an actor for the evaluation, from the construction of this object to ``end``.
 
-    The random streams, the statistics of the filters, the exploration and the signals continue afterwards as if there
-    had been no evaluation. The open row of the signals is closed.
+    ``end`` restores the random streams, the statistics of the filters, the exploration and the signals, so training
+    continues as if there had been no evaluation. Only the open row of the signals is closed.
 
     :param agent: the agent
     """
@@ -26,17 +26,18 @@ class EvaluationInProgress:
         self._attributes = dict(vars(agent))
         self._training_actor = agent.actor
         evaluating = agent.actor.for_evaluation()
+        # the order matters: leave saves the training episode's state before the new actor replaces it
         self._training_actor.leave()
         evaluating.enter()
 
     def seed(self, seed: np.random.SeedSequence) -> None:
-        """Start the random streams of the evaluation."""
+        """Seed the random streams for the evaluation, so that its episodes do not depend on the training so far."""
         for (stream, _), own in zip(self._streams, seed.spawn(len(self._streams))):
             stream.bit_generator.state = np.random.default_rng(own).bit_generator.state
         self._agent.exploration_policy.seed(seed.spawn(1)[0])
 
     def end(self) -> None:
-        """Continue training as if there had been no evaluation."""
+        """End the evaluation, and restore the state of training."""
         agent = self._agent
         self._training_actor.enter()
         for one, state in self._filters:
@@ -45,6 +46,6 @@ class EvaluationInProgress:
             stream.bit_generator.state = state
         agent.signals.take_up_samples(self._samples)
         agent.exploration_policy.set_state(self._exploration)
-        # an attribute of the episode may have come up while the evaluation ran
+        # the evaluation may have created or found attributes of the episode that the training actor did not save
         before = self._attributes
         vars(agent).update({name: before[name] for name in agent.episode_state.names if name in before})

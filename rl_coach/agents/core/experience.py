@@ -1,4 +1,4 @@
-"""The way of an agent's transitions into its memory: one by one, as n-step transitions, or as whole episodes."""
+"""Storage of an agent's transitions in its memory: one by one, as n-step transitions, or as whole episodes."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _MOST_STEPS_AHEAD = 256
 
 @dataclass
 class EnvironmentProgress:
-    """Steps and episodes of an environment since an agent was told of it the last time.
+    """Steps and episodes of an environment since the last report to the trainer.
 
-    :param steps: of the environment, whichever agent acted
-    :param rewards: the run's reward of each episode that ended in them
+    :param steps: steps of the environment, of all agents together
+    :param rewards: the run's reward of each episode that ended in these steps
     """
 
     steps: int = 0
@@ -39,16 +39,18 @@ class EnvironmentProgress:
 
 @dataclass
 class ExperienceChunk:
-    """Steps that another process has played for an agent, as they arrive.
+    """Steps that another process has played for an agent, in one message.
 
-    :param steps: environment steps, in order
-    :param episode_lengths: the number of those in each episode; the last one may go on in what arrives next
-    :param columns: the transitions [N, ...], None where the episodes are of no use to learning
+    :param steps: number of environment steps
+    :param episode_lengths: number of these steps in each episode, in order; the last episode may continue in the next
+        message
+    :param columns: the transitions [N, ...]; None if the steps are only counted
     :param reports: the episodes that ended
-    :param filters: by the agent's attribute, what its filters' statistics have gathered since the last time
-    :param segment_starts: what the agent needs to learn from each episode beside its transitions, if it needs anything
-    :param priorities: [N] the transitions' first priorities, from the process that played; None if it gives none
-    :param environment: what was played in the environment meanwhile, by whichever agent
+    :param filters: statistics that the agent's filters have gathered since the last message, by the agent's attribute
+    :param segment_starts: for each episode, the data besides transitions that the agent needs to learn from it; empty
+        if the agent needs none
+    :param priorities: [N] the first priorities of the transitions; None if the playing process sends none
+    :param environment: progress of the environment since the last message, of all agents together
     """
 
     steps: int
@@ -62,19 +64,20 @@ class ExperienceChunk:
 
 
 class Experience:
-    """Turns the steps of an episode into what a memory keeps.
+    """Stores the steps of episodes in a memory, in the form that the algorithm needs.
 
-    :param memory: keeps the transitions
-    :param algorithm: says in which form they are stored
+    :param memory: stores the transitions
+    :param algorithm: the settings for the form: single transitions, n-step transitions or whole episodes
 
-    :ivar most_steps_ahead: steps of another process whose transitions may come later than the steps are counted: the
-        most that it collects for one message
-    :ivar remembers_action_info: what the agent knew when it acted is stored with each transition
-    :ivar segment_starts: what another process needs to learn from each stored episode beside its transitions; None
-        where this one learns
-    :ivar prioritize: the first priorities [N] of transitions, in place of those that the memory gives them; None where
-        the memory's count, or where a process gives them to whole chunks
-    :ivar rollout: takes the steps of all actors that the agent learns from once; None if the memory takes them
+    :ivar most_steps_ahead: the largest number of steps of another process that may be counted before their transitions
+        arrive; it is the number of steps that the other process collects for one message
+    :ivar remembers_action_info: the action's probabilities and the values at that time are stored with each transition
+    :ivar segment_starts: for each stored episode, the data besides transitions that the trainer needs to learn from it;
+        None if this process learns
+    :ivar prioritize: computes the first priorities [N] of transitions; None if the memory sets them, or if the process
+        computes them for whole chunks
+    :ivar rollout: receives the steps of all actors, for an agent that learns once from each step; None if the memory
+        receives them
     """
 
     def __init__(self, memory: Memory, algorithm: AlgorithmParameters):
@@ -88,7 +91,7 @@ class Experience:
 
     @cached_property
     def _receives_episodes(self) -> bool:
-        """Decided once, for steps ask it."""
+        """True if the memory stores whole episodes. Decided once, because each step reads it."""
         return receives_episodes(self._memory)
 
     @property
@@ -101,11 +104,11 @@ class Experience:
         """Fill the memory with recorded transitions.
 
         :param recorded: a ``CsvDataset``, a ``PickledReplayBuffer``, ``minari:ID``, or the path of a CSV file
-            (``.csv``), of a pickled buffer (``.p``, ``.pkl``) or of what a memory's ``save`` wrote
+            (``.csv``), of a pickled buffer (``.p``, ``.pkl``) or of a file from a memory's ``save``
         :param input_filter: applied to values that are recorded raw
-        :param output_filter: makes the agent's actions of the environment's, of which Minari's data sets consist
-        :param spaces: those of stored transitions
-        :raises CoachError: there are no such data, or a value is not one of the spaces
+        :param output_filter: turns the environment's actions, which Minari's data sets hold, into the agent's actions
+        :param spaces: the spaces of stored transitions
+        :raises CoachError: the data do not exist, or a value does not belong to its space
         """
         memory, recorded = self._memory, data_set_files.named(recorded)
         if isinstance(recorded, CsvDataset):
@@ -125,9 +128,9 @@ class Experience:
         require_recorded(memory, spaces, getattr(recorded, "filepath", recorded))
 
     def add_episodes(self, episodes: Sequence[Episode], input_filter: InputFilter | None) -> None:
-        """Store complete episodes that another agent has played, with the returns of this one.
+        """Store complete episodes that another agent has played. The returns use this agent's discount and settings.
 
-        :param input_filter: applied to raw episodes, with statistics of all of them; None for none
+        :param input_filter: applied to raw episodes, with statistics from all of them; None if they are filtered
         """
         played = [episode.transitions for episode in episodes]
         for transitions in played if input_filter is None else filter_recorded(played, input_filter):
@@ -139,7 +142,7 @@ class Experience:
             self._memory.store_episode(buffer)
 
     def add(self, transition: Transition, episode: EpisodeInProgress) -> None:
-        """Take in one step."""
+        """Add one step to the episode. A memory of single transitions also stores the transition that is complete."""
         if self.remembers_action_info:
             self._add_action_info(transition, episode)
         for name, state in episode.acted_from.items():
@@ -150,6 +153,7 @@ class Experience:
         if self._receives_episodes or algorithm.store_transitions_only_when_episodes_are_terminated:
             return
         if algorithm.n_step > 1:
+            # the oldest transition waits until the rewards of the next n - 1 steps are known
             if len(buffer.transitions) - episode.num_stored < algorithm.n_step:
                 return
             transition = buffer.n_step_transition(episode.num_stored)
@@ -159,7 +163,7 @@ class Experience:
             self._memory.set_first_priorities(self.prioritize(Batch([transition])))
 
     def why_not_in_columns(self) -> str | None:
-        """The reason why ``add_columns`` cannot take what several actors do at once; None if it can."""
+        """The reason why ``add_columns`` cannot store the steps of several actors at once; None if it can."""
         if self.remembers_action_info or self.prioritize is not None or self.segment_starts is not None:
             return "more is stored than the transitions"
         if self._memory.memory_backend is not None:
@@ -202,7 +206,7 @@ class Experience:
 
     @staticmethod
     def _add_action_info(transition: Transition, episode: EpisodeInProgress) -> None:
-        """Put what the agent knew when it acted beside the transition; what it did not know takes no room."""
+        """Add the action's probabilities and values to the transition's info. Missing values get no entry."""
         action_info = episode.last_action_info
         assert action_info is not None
         if np.ndim(action_info.all_action_probabilities):
@@ -212,9 +216,10 @@ class Experience:
                 transition.info[name] = value
 
     def finish(self, episode: EpisodeInProgress) -> float | None:
-        """Store what is left of an episode that has ended. If a level above ended it, it counts as truncated.
+        """Store the remaining steps of an episode that has ended. If a level above has ended it, the episode counts as
+        truncated.
 
-        :return: its discounted return; None if nothing was played since it was last cut
+        :return: the discounted return of the whole episode; None if there was no step since the last cut
         """
         buffer = episode.buffer
         self._end(buffer)
@@ -227,10 +232,10 @@ class Experience:
         return None if is_empty else total
 
     def cut(self, episode: EpisodeInProgress, recurrent_state: Mapping[str, np.ndarray]) -> None:
-        """Store what there is of an episode as an episode of its own, which was truncated; the rest becomes another
-        one. For agents that learn before the episodes in all copies of the environment end.
+        """Store the steps so far as a truncated episode; later steps become a separate episode. Agents use this if they
+        learn before the episodes in all copies of the environment have ended.
 
-        :param recurrent_state: that of the agent's recurrent network; empty where there is none
+        :param recurrent_state: the present state of the agent's recurrent network; empty without such a network
         """
         buffer = episode.buffer
         if buffer.is_empty() or buffer.is_complete:
@@ -244,20 +249,21 @@ class Experience:
     @staticmethod
     def _end(buffer: Episode) -> None:
         if not buffer.is_empty() and not buffer.transitions[-1].game_over:
+            # a copy, because a memory of single transitions may hold the same object
             last = copy.copy(buffer.transitions[-1])
             last.game_over = True
             buffer.transitions[-1] = last
 
     def _compute_returns(self, buffer: Episode) -> float:
-        """Give the transitions what they are stored with.
+        """Set the returns and the n-step rewards of the transitions.
 
-        :return: the discounted rewards up to the episode's end, of however few ``n_step`` sums
+        :return: the discounted sum of all rewards in the buffer, whatever ``n_step`` is
         """
         if self._algorithm.override_episode_rewards_with_the_last_transition_reward and not buffer.is_empty():
             last = buffer.transitions[-1].reward
             for transition in buffer.transitions:
                 transition.reward = last
-        # returns first: once rewards are n-step sums they would be summed a second time
+        # the order matters: returns need single rewards, and the last lines replace rewards by n-step sums
         buffer.update_discounted_rewards()
         rewards = np.asarray([transition.reward for transition in buffer.transitions], dtype=np.float64)
         total = float(n_step_returns(rewards, buffer.discount)[0]) if rewards.size else 0.0
@@ -275,17 +281,18 @@ class Experience:
             self._store(buffer.transitions)
 
     def go_on_with(self, episode: EpisodeInProgress) -> None:
-        """Go on with an episode of a checkpoint."""
+        """Continue an episode of a checkpoint."""
         if not self._stores_whole_episodes:
-            # the frames that it will stack are those of the present state, and the memory knows them as such
+            # the next stacks share frames with the present state; the memory must store each frame only once
             self._memory.intern_frames(episode.curr_state)
 
     def store_played(self, played: ExperienceChunk, filters: Mapping[str, Any]) -> None:
-        """Store what another process has played and add to the filters' statistics: both or neither.
+        """Store experience from another process and add its statistics to the filters: both or neither.
 
-        :param filters: those that gather statistics, by name
-        :raises CoachError: its columns are not those that the memory holds; nothing has been changed then
+        :param filters: the filters that gather statistics, by name
+        :raises CoachError: its columns differ from the memory's columns; nothing has been changed then
         """
+        # if the memory refuses the columns, the filters return to this state
         before = {name: filters[name].get_state() for name in played.filters}
         try:
             for name, gathered in played.filters.items():

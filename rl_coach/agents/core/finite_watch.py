@@ -1,4 +1,4 @@
-"""A watch for numbers that are not finite, so that a loss that becomes NaN can be traced to where they came from."""
+"""A watch for numbers that are not finite. It finds the source of the number that makes a loss NaN."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ ADVICE = "try a smaller learning_rate, clip_gradients, or rescaled rewards"
 
 
 class FiniteWatch:
-    """Remembers where the first number came from that is not finite. The run goes on: what nobody learns from is no
-    fault.
+    """Remembers the source of the first number that is not finite. The run continues, because such a number does no
+    harm if no update learns from it.
 
-    :ivar source: who gave it, and when, as text; None while all numbers are finite
+    :ivar source: the source and the time of the number, as text; None while all numbers are finite
     """
 
     def __init__(self) -> None:
         self.source: str | None = None
 
     def is_finite(self, states: Mapping[str, np.ndarray], rewards: np.ndarray) -> bool:
-        """True if there is nothing to ``look`` for: the source is known, or all numbers are finite.
+        """True if no call of ``look`` is needed: all numbers are finite, or the source is known already.
 
         :param states: [N, ...] by name, of several actors
         :param rewards: [N]
@@ -34,17 +34,18 @@ class FiniteWatch:
         return math.isfinite(sum([np.vdot(value, value) for value in (rewards, *floats)]))
 
     def look(self, response: EnvResponse, filtered: EnvResponse, step: int, episode: int, action: Any = None) -> None:
-        """Look at a step of an episode.
+        """Check a step of an episode.
 
         :param response: the environment's answer
-        :param filtered: what the agent's input filter made of it
+        :param filtered: the answer after the agent's input filter
         :param step: the number of the step within the episode
         :param episode: the number of the episode
-        :param action: what the environment answers; None at the start of an episode
+        :param action: the action before this answer; None at the start of an episode
         """
         if self.source is not None:
             return
-        # a sum of squares is finite only if each number is, and takes a third of a microsecond, a third of np.isfinite
+        # A sum of squares is finite only if each number is. It takes 0.3 us, a third of the time of np.isfinite. Each
+        # step pays for it.
         squares = [
             np.vdot(value, value)
             for value in filtered.next_state.values()
@@ -62,7 +63,11 @@ class FiniteWatch:
             self.source = f"the reward that the {gave} {when} is {_first_of(reward)}"
 
     def compare(self, before: Mapping[str, Any], after: Mapping[str, Any], filter_name: str, when: str) -> None:
-        """Look at observations before and after a filter, [...] by name."""
+        """Check observations [...] by name, before and after a filter.
+
+        :param filter_name: the name of the filter in the message
+        :param when: the time in the message
+        """
         if self.source is not None:
             return
         for name, value in after.items():
@@ -72,9 +77,9 @@ class FiniteWatch:
                 return
 
     def explain(self, columns: Mapping[str, np.ndarray]) -> str:
-        """The reason why a loss is not finite, as far as it is known.
+        """The most probable reason why a loss is not finite, as text.
 
-        :param columns: [N, ...] by name, what the update learned from; see ``Learner.train``
+        :param columns: [N, ...] by name, the columns of the update; see ``Learner.train``
         """
         if self.source is not None:
             return self.source

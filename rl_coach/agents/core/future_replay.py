@@ -1,4 +1,4 @@
-"""Replay of single steps together with what was measured later in their episodes."""
+"""Replay of single steps together with later measurements of their episodes."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperi
 
 
 class FutureReplay(BatchSource):
-    """A source of steps of complete episodes, all equally likely, with two columns of info:
+    """A source of steps from complete episodes, drawn uniformly, with two info columns:
 
-    - ``future_measurements`` [B, K, M], how much each measurement will have changed at each of K offsets, scaled
-    - ``is_known`` [B, K], True where the episode does not end before the offset
+    - ``future_measurements`` [B, K, M], the change of each measurement after each of K offsets, divided by its scale
+    - ``is_known`` [B, K], True if the episode does not end before the offset
 
-    After the end of an episode a measurement stays what it was in the last state.
+    After the end of an episode, a measurement keeps its value of the last state.
 
     :param memory: keeps complete episodes in order
-    :param name: the observation [M] that is predicted
+    :param name: the name of the observation [M] with the measurements
     :param num_offsets: K
-    :param scales: [M] the change of each measurement that a target of 1 stands for
+    :param scales: [M] the change of each measurement that gives a target of 1
     """
 
     def __init__(self, memory: EpisodicExperienceReplay, name: str, num_offsets: int, scales: np.ndarray):
@@ -39,6 +39,7 @@ class FutureReplay(BatchSource):
         memory = self._memory
         ends = np.cumsum(memory.episode_lengths())
         steps = uniform_rows(memory.rng, memory.num_transitions_in_complete_episodes(), updates * batch_size)
+        # the first end after a step is the end of its episode
         last_steps = ends[ends.searchsorted(steps, "right")] - 1
         ahead, is_known = steps_ahead(steps, last_steps, self._num_offsets)
         batch = memory.transitions_at(steps)

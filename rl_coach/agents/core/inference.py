@@ -1,4 +1,4 @@
-"""States of an agent as its networks see them."""
+"""States of an agent in the form that its networks read: filtered, as arrays by name."""
 
 from __future__ import annotations
 
@@ -10,21 +10,20 @@ from rl_coach.core_types import StateType
 
 
 class StateColumns(dict[str, np.ndarray]):
-    """Observations of several actors by name, [N, ...] each. The networks' predictions take it like a list of N
-    states."""
+    """Observations of several actors by name, [N, ...] each. Prediction accepts it instead of a list of N states."""
 
 
 def filtered(agent: Any, state: StateType, update: bool) -> StateType:
     """A state after the pre-network filters of an agent.
 
-    :param update: the filters may add the state to their statistics, if the agent's settings let them
+    :param update: add the state to the filters' statistics, if the agent's settings allow it
     """
     columns = {name: np.asarray(observation)[None] for name, observation in state.items()}
     return {name: column[0] for name, column in filtered_columns(agent, columns, update).items()}
 
 
 def filtered_columns(agent: Any, columns: dict[str, np.ndarray], update: bool) -> dict[str, np.ndarray]:
-    """As ``filtered``, for states [N, ...] by name."""
+    """States [N, ...] by name after the pre-network filters of an agent; see ``filtered``."""
     may_update = update and agent.ap.algorithm.update_pre_network_filters_state_on_inference
     after: dict[str, np.ndarray] = agent.pre_network_filter.filter_columns(columns, may_update)
     agent.watch.compare(columns, after, "pre-network filter", f"at step {agent.clock.steps}")
@@ -35,7 +34,7 @@ def inputs(states: Any, names: Sequence[str]) -> dict[str, np.ndarray]:
     """The inputs of a network, [B, ...] by name.
 
     :param states: one state, a list of them, or ``StateColumns``
-    :param names: the inputs of the network; states need not have all of them
+    :param names: the inputs of the network; inputs that the states do not have are left out
     """
     if isinstance(states, StateColumns):
         return {name: states[name] for name in names if name in states}

@@ -1,4 +1,4 @@
-"""Learning, as a part that an agent holds: when it learns, and from what."""
+"""The part of an agent that chooses the time and the experience of its updates."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 
 class Learning:
-    """Decides when an agent learns, from what, and in how many updates.
+    """Decides when an agent learns, from which experience, and in how many updates.
 
-    :ivar segment_steps: the longest segment of an episode that it learns from at once; None if it learns out of the
-        memory
-    :ivar rollout: where the steps of several actors wait until they are learned from once; None if it learns out of the
-        memory, or from each actor alone
-    :ivar num_players: the number of other processes that play; 1 where this process plays
+    :ivar segment_steps: the largest number of steps in a segment, for an agent that learns from segments of episodes;
+        None if it learns from the memory
+    :ivar rollout: holds the steps of several actors until the agent learns from them, once; None if it learns from the
+        memory, or from each actor separately
+    :ivar num_players: the number of other processes that play; 1 if this process plays
     """
 
     segment_steps: int | None = None
@@ -31,55 +31,56 @@ class Learning:
 
     @property
     def needs_newest_policy(self) -> bool:
-        """True if it learns only from steps of the newest policy."""
+        """True if it can only learn from steps of the newest policy."""
         raise NotImplementedError(f"{type(self).__name__} does not say which policies it learns from")
 
     def is_due(self) -> bool:
-        """True if ``learn`` would find something to do. Asking changes nothing."""
+        """True if ``learn`` would make an update now. The call changes no state."""
         raise NotImplementedError(f"{type(self).__name__} does not say when it learns")
 
     def learn(self, updates_left: int | None = None) -> SupportsFloat:
         """Make the updates that are due.
 
         :param updates_left: the most updates that the run still wants, None for no limit
-        :return: the loss; reading it may wait for the updates
+        :return: the loss; its conversion to float may wait for the updates
         """
         raise NotImplementedError(f"{type(self).__name__} makes no updates")
 
     def left_to_play(self) -> tuple[int, PlayUnit]:
-        """Steps, episodes or segments that other processes are still to play before it learns."""
+        """The number of steps, episodes or segments that other processes must still play for the next update."""
         raise NotImplementedError(f"{type(self).__name__} does not learn from other processes")
 
     def require_fitting(self, played: ExperienceChunk) -> None:
-        """
-        :raises CoachError: what another process has played does not say what is needed to learn from it
+        """Make sure that experience of another process has the data that learning needs.
+
+        :raises CoachError: it does not have them
         """
 
     def take_in(self, played: ExperienceChunk) -> None:
-        """Learn from what another process has played, which the memory has already, when its time comes."""
+        """Keep experience of another process for a later update. The memory holds the transitions already."""
 
     def get_state(self) -> dict[str, Any]:
-        """Everything that waits to be learned from outside of the memory, as plain data."""
+        """Experience that waits for an update outside of the memory, as plain data."""
         return {}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Go on from ``get_state``. :param state: the whole state of the agent"""
+        """Continue from a state that ``get_state`` returned. :param state: the whole state of the agent"""
 
 
 @dataclass(frozen=True)
 class Phases:
-    """Beginnings of training phases, and the memory that they learn from.
+    """The times of an agent's training phases, and the memory that they learn from.
 
     :param clock: says when a phase is due
-    :param algorithm: the settings; they are read at each question, so that they may change while a run goes on
+    :param algorithm: the settings; they are read at each call, so that they may change during a run
     :param memory: the memory that updates learn from
-    :param start: begins the phase that is due, and gives the number of its updates: at most as many as the run still
-        wants, None for no limit
-    :param is_in_episode: True while an episode is in progress that a phase would have to wait for, if the algorithm
-        acts for full episodes
-    :param is_on_policy: True if only steps of the newest policy are of use
-    :param can_cut: True if episodes in progress can be cut off, so that steps count before any episode has ended
-    :param cut_episodes: brings the steps of episodes in progress into the memory
+    :param start: begins the phase that is due, and returns the number of its updates; the argument is the largest
+        number that the run still wants, None for no limit
+    :param is_in_episode: True while an episode is in progress that a phase must wait for, if the algorithm acts for
+        full episodes
+    :param is_on_policy: True if the agent can only learn from steps of the newest policy
+    :param can_cut: True if episodes in progress can be cut, so that a phase need not wait for the end of an episode
+    :param cut_episodes: stores the steps of the episodes in progress in the memory
     """
 
     clock: TrainingClock
@@ -93,10 +94,10 @@ class Phases:
 
 
 def phases_of(agent: Any) -> Phases:
-    """Beginnings of the training phases of an agent."""
+    """The times of the training phases of an agent."""
 
     def is_in_episode() -> bool:
-        # With several copies, or with other processes that play, an agent learns from the steps that have arrived.
+        # the episodes of several copies or processes do not end together, so the agent does not wait for their ends
         is_cut = agent.is_played_elsewhere or (agent.parallel is not None and agent.is_on_policy)
         return not is_cut and not agent.episode.buffer.is_complete
 
@@ -120,9 +121,9 @@ def phases_of(agent: Any) -> Phases:
 class PhaseLearning(Learning):
     """Learns from the memory in phases. A phase follows a number of steps or episodes.
 
-    A subclass makes the updates of a phase (``learn``).
+    A subclass makes the updates of a phase in ``learn``.
 
-    :param phases: when they begin
+    :param phases: the times of the phases
     """
 
     def __init__(self, phases: Phases):
@@ -143,7 +144,7 @@ class PhaseLearning(Learning):
 
 
 class NoLearning(PhaseLearning):
-    """Learns nothing, and so is never due."""
+    """Makes no updates, and is never due."""
 
     def is_due(self) -> bool:
         return False

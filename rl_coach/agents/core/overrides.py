@@ -1,5 +1,5 @@
-"""Table of what an override in a user's agent replaces: a class with a ``learn_from_batch`` of its own learns by that,
-whatever update rule it inherits."""
+"""The table of overrides that replace other parts of an agent. For example, a user's class that overrides
+``learn_from_batch`` learns by this method, and ignores the update rule that it inherits."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from typing import Any, Mapping
 from rl_coach.utilities.overrides import OverrideTable, overrides_after, why_not_on_fast_path
 
 REPLACED_BY: Mapping[str, tuple[str, ...]] = {
-    # an update rule, by updates that the agent makes itself
+    # the agent's own update replaces the update rule
     "make_update_rule": ("learn_from_batch",),
-    # the times of training phases and of updates of target networks, by those of Coach's methods
+    # the methods of Coach 1 that decide on training phases and target updates replace their successors
     "should_train": ("_should_train", "_should_update"),
     "decides_on_targets": ("targets_due", "_should_update_online_weights_to_target"),
-    # the actions that DQN's rule bootstraps from, by actions that are selected before the rule is called
+    # actions that are selected before the call of DQN's rule replace the actions that the rule bootstraps from
     "bootstrap_actions": ("select_actions",),
-    # learning from stored recurrent states, by updates without the rule. Another rule is checked when it is called
+    # an update without the rule cannot use stored recurrent states. Another rule is checked when it is called
     "learns_from_stored_states": ("learn_from_batch",),
-    # the class that holds what belongs to an episode, by attributes of the agent that are set when one begins
+    # attributes that are set at the beginning of an episode replace the fields of the episode's class
     "episode_class": ("reset_internal_state",),
     "episode_attributes": ("reset_internal_state",),
-    # requirements, by whatever replaces the code that has them
+    # requirements end with the code that has them
     "network_requirements": ("make_update_rule", "learn_from_batch"),
     "memory_requirement": ("learn_from_batch", "train"),
     "rescalers": ("learn_from_batch", "learning_columns", "fill_advantages", "_advantages_and_returns", "rescaled"),
-    # the description of the policy that is exported, by the methods in which one of Coach's agents acts in another way
+    # the exported description of the policy is wrong once one of these methods acts in another way
     "policy_description": (
         "act",
         "choose_action",
@@ -34,7 +34,7 @@ REPLACED_BY: Mapping[str, tuple[str, ...]] = {
         "run_pre_network_filter_for_inference",
         "get_all_q_values_for_states",
     ),
-    # one pass over many actors, by another way of acting or observing in a single episode
+    # acting in columns is wrong once one of these methods acts or observes in another way
     "choose_actions": (
         "act",
         "acting_prediction",
@@ -54,9 +54,9 @@ REPLACED_BY: Mapping[str, tuple[str, ...]] = {
     ),
     "predicts_values": ("choose_action", "predict_states", "get_all_q_values_for_states"),
 }
-"""By the name of a declaration: the methods whose later override makes it void."""
+"""For each declaration, the methods that make it void if a later class overrides them."""
 
-# a learn_from_batch may make use of the update rule beside it, and not the other way round
+# a class with both learns by its learn_from_batch, which may use the rule; a rule never calls learn_from_batch
 is_replaced = OverrideTable(REPLACED_BY, replaced_beside={"make_update_rule"}).is_replaced
 
 _CALLED_ON_ALL_PATHS = frozenset({
@@ -67,14 +67,14 @@ _CALLED_ON_ALL_PATHS = frozenset({
 })  # fmt: skip
 
 ALLOWED: Mapping[str, frozenset[str]] = {
-    # acting in columns changes how an agent acts and stores; it learns as on the ordinary path
+    # acting in columns changes how an agent acts and stores, but learning is the same
     "columns": _CALLED_ON_ALL_PATHS | {
         "before_training", "behaviour_columns", "choose_actions", "fill_advantages", "learn_from_batch",
         "learn_from_played", "learning_columns", "learning_scalars", "make_batches", "post_training_commands",
         "should_train", "train", "train_network",
     },
     "make_compiled": _CALLED_ON_ALL_PATHS,
-    # learning and bookkeeping do not change which action the networks' outputs lead to
+    # learning and bookkeeping do not change the choice of an action from the networks' outputs
     "policy_description": _CALLED_ON_ALL_PATHS | {
         "_advantages_and_returns", "_should_train", "_should_update", "_should_update_online_weights_to_target",
         "before_training", "behaviour_columns", "columns_of_networks", "count_played", "cut_episode", "discount",
@@ -87,12 +87,12 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "update_transition_before_adding_to_replay_buffer",
     },
 }  # fmt: skip
-"""By the declaration of a fast path: the methods of an agent that a user may override and still take the path."""
+"""For each fast path, the methods that a user's agent may override and still use the path."""
 
 
 def override_that_excludes(agent: Any, declaration: str) -> str | None:
-    """The override that keeps an agent off a fast path, ``Class.method``; the class alone if it is one of Coach's,
-    which acts or learns in a way of its own. None if the agent may take the path.
+    """The override that keeps an agent off a fast path, as ``Class.method``. It is only the class if one of Coach's
+    classes acts or learns otherwise. None if the agent may use the path.
 
     :param declaration: a key of ``ALLOWED``
     """
@@ -103,7 +103,7 @@ def override_that_excludes(agent: Any, declaration: str) -> str | None:
 
 
 def acts_or_learns_otherwise(kind: type) -> bool:
-    """True if a class of an agent changes how it acts or learns after the class that has ``make_compiled``."""
-    # a compiled loop calls neither of these two, and no compiled rule needs their columns
+    """True if a subclass of the class with ``make_compiled`` changes how the agent acts or learns."""
+    # a compiled loop does not call these two, and no compiled rule needs their columns
     allowed = ALLOWED["make_compiled"] | {"columns_of_networks", "select_actions"}
     return overrides_after(kind, "make_compiled", allowed)

@@ -1,4 +1,4 @@
-"""Recorded transitions compared with an agent's spaces, wherever they came from."""
+"""Checks of recorded transitions against an agent's spaces, for data from files and from other programs."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _ROWS_AT_ONCE = 1024  # observations that share frames take many times the memor
 
 
 def require_recorded(memory: Memory, spaces: SpacesDefinition, place: Any) -> None:
-    """Check what a memory has loaded from a file.
+    """Check the transitions that a memory has loaded from a file.
 
-    :param spaces: those of stored transitions
+    :param spaces: the spaces of stored transitions
     :param place: the file, for the message
-    :raises CoachError: a value is not one of its space; the first step is named, as the file has them by episode
+    :raises CoachError: a value does not belong to its space; the message has the first such step
     """
     count = memory.num_transitions()
     for first in range(0, count, _ROWS_AT_ONCE):
@@ -31,9 +31,9 @@ def require_recorded(memory: Memory, spaces: SpacesDefinition, place: Any) -> No
 def require_batch(batch: Batch, spaces: SpacesDefinition, place: str, first: int = 0) -> None:
     """Check rows of recorded steps.
 
-    :param place: where they are, for the message
-    :param first: the number of the first row
-    :raises CoachError: a value is not one of its space
+    :param place: the file or the other origin of the rows, for the message
+    :param first: the number of the first row, for the message
+    :raises CoachError: a value does not belong to its space
     """
     require_values(spaces.action, batch.action_column, "action", place, first)
     require_values(spaces.reward, np.reshape(batch.reward_column, (len(batch), -1)), "reward", place, first)

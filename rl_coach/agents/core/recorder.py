@@ -1,4 +1,4 @@
-"""Records of an agent: rows of its CSVs, and lines on the screen for programs."""
+"""Records of an agent: the rows of its CSVs, and the lines on the screen that programs read."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from rl_coach.runs.event_lines import log_episode
 
 
 class Recorder:
-    """Writes the rows of an agent into its ``signals``, and prints its episodes.
+    """Writes the rows of an agent with its ``signals``, and prints the lines of its episodes.
 
-    :param agent: the agent, which knows the counts
+    :param agent: the agent; it has the counts of steps, episodes and updates
     """
 
     def __init__(self, agent: Any):
@@ -24,7 +24,7 @@ class Recorder:
         self._last_row = 0
 
     def open_files(self) -> None:
-        """Choose the files of the rows."""
+        """Choose the files for the rows. An agent without task parameters writes none."""
         agent = self._agent
         task = agent.ap.task_parameters
         if task is not None:
@@ -37,13 +37,13 @@ class Recorder:
         agent.signals.write_episode(report, self._counts(report.phase), agent.clock.episodes)
 
     def report(self, report: EpisodeReport) -> None:
-        """Write the row of an episode that was not played step by step here, and print its line."""
+        """Write the row of an episode that another process or ``ColumnActors`` played, and print its line."""
         self.write_episode(report)
         if screen.is_read_by_programs and self._agent.ap.is_a_highest_level_agent:
             self.print_episode(report)
 
     def print_episode(self, report: EpisodeReport) -> None:
-        """Print the line of an episode, for programs that read it."""
+        """Print the line of an episode for the program that reads the screen."""
         agent = self._agent
         task = agent.ap.task_parameters
         log_episode(
@@ -81,7 +81,7 @@ class Recorder:
 
     @property
     def row_number(self) -> int:
-        """The number of the newest row that is complete: of episodes, epochs or updates so far."""
+        """The number of the newest complete row: the number of episodes, epochs or updates so far."""
         agent = self._agent
         if agent.row_unit is RowUnit.EPISODE:
             return int(agent.clock.episodes)
@@ -90,14 +90,14 @@ class Recorder:
         return int(agent.clock.updates // agent.updates_per_row * agent.updates_per_row)
 
     def write_row_if_due(self) -> None:
-        """Write the row of the epoch or of the updates that are complete."""
+        """Write the row of an epoch, or of a number of updates, once it is complete."""
         agent = self._agent
         if (number := self.row_number) > self._last_row:
             self._last_row = number
             agent.signals.write_row(number, self._counts(RunPhase.TRAIN), agent.batches.epoch)
 
     def skip_written_rows(self) -> None:
-        """Go on after the rows of the run that a checkpoint comes from."""
+        """Continue after the last row of the run that has written the checkpoint."""
         self._last_row = self.row_number
 
     def _counts(self, phase: RunPhase) -> dict[str, Any]:
@@ -112,5 +112,5 @@ class Recorder:
 
 
 def _mean(numbers: Any) -> float:
-    # each row needs it, and np.mean takes 10 us for one number
+    # each row calls this, and np.mean takes 10 us for one number
     return float(numbers) if isinstance(numbers, (int, float)) else float(np.mean(numbers))

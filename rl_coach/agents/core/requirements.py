@@ -20,8 +20,8 @@ from rl_coach.utilities.requirements import shown
 
 
 class MemoryRequirement(Enum):
-    """Knowledge that the memory must have of what it holds: none, each transition's return up to its episode's end, or
-    the complete episodes in order."""
+    """Data that an agent needs from its memory: only transitions, also each transition's return up to the end of its
+    episode, or complete episodes in order."""
 
     NOTHING = 0
     RETURNS = 1
@@ -29,10 +29,10 @@ class MemoryRequirement(Enum):
 
 
 class HeadRequirement:
-    """A head that an update rule reads, whatever its class.
+    """A head that an update rule reads. Any class of head with these outputs will do.
 
-    :param settings: a class of settings whose head suits, for messages
-    :param outputs: the outputs that are read; of several groups the head gives one
+    :param settings: the parameter class of such a head, for messages
+    :param outputs: groups of names of outputs; the head must give all outputs of at least one group
     """
 
     def __init__(self, settings: str, *outputs: tuple[str, ...]):
@@ -42,12 +42,12 @@ class HeadRequirement:
 
 @dataclass(frozen=True)
 class NetworkRequirement:
-    """Parts of a network that an update rule reads. It takes several heads apart one by one, so that there must be just
-    as many; where it reads the first one, others may follow.
+    """Parts of a network that an update rule reads. A rule that reads several heads needs exactly these heads. A rule
+    that reads one head reads the first one, and the network may have more.
 
-    :param heads: its heads, in order
-    :param has_target: it reads the target network too
-    :param is_optional: an agent without this network learns by another rule
+    :param heads: the heads that the rule reads, in order
+    :param has_target: the rule reads the target network too
+    :param is_optional: the agent may do without this network, and then learns by another rule
     """
 
     heads: tuple[HeadRequirement, ...]
@@ -55,10 +55,11 @@ class NetworkRequirement:
     is_optional: bool = False
 
     def unmet_by(self, network: str, heads: Sequence[Sequence[str]], has_target: bool) -> Iterator[str]:
-        """
+        """The reasons why a network does not fit.
+
         :param network: the network, for messages
-        :param heads: the outputs of each of its heads
-        :param has_target: it has a target network
+        :param heads: the names of the outputs of each of its heads
+        :param has_target: the network has a target network
         """
         wanted = ", ".join(f"{head.settings}()" for head in self.heads)
         advice = f"set heads_parameters to [{wanted}] or heads like these"
@@ -75,16 +76,17 @@ class NetworkRequirement:
 
 @dataclass(frozen=True)
 class AgentRequirements:
-    """Requirements of an agent. It declares each of these as a class attribute of the same name, or does without.
+    """Requirements of an agent. An agent's class declares a requirement as a class attribute of the same name. All are
+    optional.
 
-    :param network_requirements: what the update rule reads of the networks that the agent has, by name
-    :param memory_requirement: what it must find in its memory
-    :param max_n_step: the most rewards (``algorithm.n_step``) that its rule can learn as one; 0 where it learns returns
-        of whole episodes besides
-    :param rescalers: the values of ``policy_gradient_rescaler`` that it knows; empty: it has no such parameter
-    :param predicts_values: it shows the exploration policy values of actions, not probabilities
-    :param needs_bounded_actions: its actions are points between finite bounds
-    :param acts_in_parts: it takes actions of many parts, ``MultiDiscreteActionSpace``
+    :param network_requirements: the parts of each network that the update rule reads, by the name of the network
+    :param memory_requirement: the data that the agent needs from its memory
+    :param max_n_step: the largest ``algorithm.n_step`` for which the rule is right; 0 if the rule also learns from the
+        returns of whole episodes, so that only -1 is right
+    :param rescalers: the supported values of ``policy_gradient_rescaler``; empty if the agent has no such parameter
+    :param predicts_values: the agent gives the exploration policy values of actions, not probabilities
+    :param needs_bounded_actions: the agent only supports continuous actions with finite bounds
+    :param acts_in_parts: the agent supports ``MultiDiscreteActionSpace``, with actions of several choices
     """
 
     network_requirements: Mapping[str, NetworkRequirement] = field(default_factory=dict)
@@ -98,7 +100,10 @@ class AgentRequirements:
     def unmet_by_settings(
         self, agent: str, parameters: AgentParameters, memory: Memory, actions: ActionSpace
     ) -> Iterator[str]:
-        """Requirements that are not met, known before the networks are built. :param agent: its name, for messages"""
+        """Unmet requirements that are known before the networks are built.
+
+        :param agent: the agent's name, for messages
+        """
         given = list(parameters.network_wrappers)
         for name, requirement in self.network_requirements.items():
             if not requirement.is_optional and name not in given:
@@ -146,10 +151,10 @@ class AgentRequirements:
                 )
 
     def unmet_by_networks(self, agent: str, networks: Mapping[str, NetworkWrapper], exploration: Any) -> Iterator[str]:
-        """Requirements that are not met, known once networks and exploration policy are built. Networks that only act
-        were checked by the process that teaches them.
+        """Unmet requirements that are known once the networks and the exploration policy are built. Networks that only
+        act are skipped, because the process that trains them has checked them.
 
-        :param agent: its name, for messages
+        :param agent: the agent's name, for messages
         """
         if self.predicts_values and draws_by_probabilities(exploration):
             yield (
@@ -164,7 +169,7 @@ class AgentRequirements:
 
 
 def requirements_of(declarer: Any) -> AgentRequirements:
-    """The requirements that an agent declares, or inherits together with the methods that have them."""
+    """The requirements of an agent. An inherited one ends if the agent overrides the method behind it."""
     declared = [one.name for one in fields(AgentRequirements) if hasattr(declarer, one.name)]
     found = {
         name: getattr(declarer, name) for name in declared if name not in REPLACED_BY or not is_replaced(declarer, name)
@@ -177,11 +182,11 @@ def unmet_by_recurrent_networks(
 ) -> Iterator[str]:
     """Reasons why an agent cannot learn with recurrent networks.
 
-    :param agent: its name, for messages
-    :param recurrent: the networks that are recurrent
-    :param asked: the network that is asked when acting
+    :param agent: the agent's name, for messages
+    :param recurrent: the names of the recurrent networks
+    :param asked: the name of the network that chooses actions
     :param learns_from_sequences: batches are segments of episodes
-    :param learns_from_stored_states: the state of the network ``asked`` is stored with each step
+    :param learns_from_stored_states: the recurrent state of the network ``asked`` is stored with each step
     """
     advice = "set middleware_parameters to FCMiddlewareParameters"
     for name in recurrent:
@@ -198,7 +203,7 @@ def unmet_by_recurrent_networks(
 
 
 def unknown_rescaler(agent: str, rescaler: Any, known: Sequence[PolicyGradientRescaler]) -> str:
-    """The message for an agent that does not know its ``policy_gradient_rescaler``."""
+    """The message for an agent that does not support its ``policy_gradient_rescaler``."""
     advice = f"one of {', '.join(map(str, known))}" if known else "another one"
     return (
         f"algorithm.policy_gradient_rescaler of agent '{agent}' is {rescaler}, which it cannot use: set it to {advice}"

@@ -1,4 +1,4 @@
-"""Steps of several actors side by side, kept until they are learned from once."""
+"""Steps of several actors side by side. They are kept until an update learns from them, once."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Columns = dict[str, np.ndarray]
 class Rollout:
     """The steps that all actors have taken since the last update, in order of time.
 
-    One step of all actors is one row of arrays ``[N, ...]``, and there is no object per transition. The arrays are kept
-    as they come and are joined once, when they are learned from.
+    One step of all actors is a set of arrays ``[N, ...]``, without an object for each transition. The arrays are joined
+    only once, when an update learns from them.
 
-    :ivar num_episodes: the number of episodes that ended in it
+    :ivar num_episodes: the number of episodes that ended in these steps
     """
 
     def __init__(self) -> None:
@@ -41,6 +41,7 @@ class Rollout:
         :param step: [N, ...], always of the same actors in the same order
         :param acting: [K] the actors that acted, None for all; the other rows are ignored
         """
+        # rows of actors that did not act stay in the arrays, so that each step has the same shape
         acted = np.ones(len(step), np.bool_)
         if acting is not None:
             acted[:] = False
@@ -51,11 +52,11 @@ class Rollout:
         self.num_episodes += int(np.count_nonzero(step.game_over_column & acted))
 
     def take(self) -> Batch:
-        """Return all transitions and forget them. The episodes stand in the order of their ends, as whole blocks of
-        rows. The open episodes follow, actor by actor.
+        """Return all transitions and forget them. Each episode is one block of rows. The episodes that ended come
+        first, in the order of their ends. The open episodes follow, in the order of the actors.
 
-        An episode that goes on after an actor's last step counts as truncated there: ``game_over`` is True and
-        ``terminated`` False, so returns bootstrap from the critic.
+        An open episode counts as truncated at its last step: ``game_over`` is True and ``terminated`` is False, so
+        returns bootstrap from the critic.
 
         :return: [B, ...]
         """
@@ -63,6 +64,7 @@ class Rollout:
         self.clear()
         over = np.stack([step.game_over_column for step in steps]) & acted
         order, last = _episode_by_episode(over, acted)
+        # the last step of an open episode: game_over without terminated is a truncation
         over.ravel()[last] = True
 
         def rows(columns: list[np.ndarray]) -> np.ndarray:
@@ -91,12 +93,12 @@ class Rollout:
         self._steps, self._acted, self.num_episodes, self._length = [], [], 0, 0
 
     def get_state(self) -> dict[str, Any]:
-        """The steps as plain data; an empty dict if there is no step."""
+        """The steps as plain data; an empty dict without steps."""
         steps = zip(self._steps, self._acted)
         return {f"{number:06d}": {**_plain(step), "acted": acted} for number, (step, acted) in enumerate(steps)}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Continue from ``get_state``."""
+        """Continue from a state that ``get_state`` returned."""
         self.clear()
         for number in sorted(state):
             step = dict(state[number])
@@ -105,9 +107,9 @@ class Rollout:
 
 
 class RolloutBatch(Batch):
-    """The result of ``Rollout.take``.
+    """The transitions that ``Rollout.take`` returns.
 
-    :ivar order: [B], for each row ``t * N + n`` of its step and actor
+    :ivar order: [B], for each row ``t * N + n``, with its step t and its actor n
     :ivar shape: (T, N)
     """
 
@@ -115,14 +117,14 @@ class RolloutBatch(Batch):
     shape: tuple[int, ...]
 
     def by_time(self, column: np.ndarray) -> np.ndarray:
-        """[T, N] of one number for each row [B]; 0 if an actor did not act in a step."""
+        """A column [T, N] from one number for each row [B]; 0 if an actor did not act in a step."""
         found = np.zeros(math.prod(self.shape), column.dtype)
         found[self.order] = column
         return found.reshape(self.shape)
 
 
 def _episode_by_episode(over: np.ndarray, acted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The order of rows that ``Rollout.take`` describes.
+    """The order of rows in the result of ``Rollout.take``.
 
     :param over: [T, N] True where an episode ended
     :param acted: [T, N] False for rows that do not count
@@ -153,8 +155,8 @@ def _plain(step: Batch) -> dict[str, Any]:
 
 
 class ArrayOperations:
-    """The operations of ``keras.ops`` that estimates of copies need, on NumPy's arrays. They round as
-    ``n_step_returns`` does: sums are float32 if the rewards are, and the result is float64."""
+    """The operations of ``keras.ops`` that the estimates of several copies need, on NumPy arrays. They round as
+    ``n_step_returns`` does: with float32 rewards, the sums are float32, and the result is float64."""
 
     zeros_like, logical_and = np.zeros_like, np.logical_and
 
@@ -183,10 +185,11 @@ def estimates_of_rollout(
     """Advantages and returns [B] of a rollout, in one backward pass over all actors.
 
     :param estimate: one of the estimates of copies in ``rules/advantages.py``
-    :param values: [B], of the states
+    :param values: [B], the values of the states
     :param ends: [E] the last row of each episode
     :param following: [E] the value of the state after each of these rows, 0 if the episode terminated
     """
+    # within an episode, the next row's value is the value of the next state
     next_values = np.append(values[1:], values[:1])
     next_values[ends] = following
     columns = (batch.reward_column, values, next_values, batch.terminated_column, batch.game_over_column)

@@ -1,4 +1,4 @@
-"""Learning from segments of episodes: each is learned from once, in the order in which they were played."""
+"""Learning from segments of episodes. An agent learns once from each segment, in the order of play."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 
 Columns = dict[str, np.ndarray]
 
-_MOST_STEPS = 10_000_000  # of an episode
+_MOST_STEPS = 10_000_000  # in an episode; a larger place in a message is an error
 
 
 @dataclass
 class SegmentStart:
-    """Place of a segment in its episode.
+    """The place of a segment in its episode.
 
-    :param first: number of steps of the episode before it
-    :param is_complete: the episode ended with it, and was not only cut off for a while
-    :param states: the state of a recurrent network before its first step; empty for zeros
+    :param first: number of steps of the episode before the segment
+    :param is_complete: True if the episode ended with the segment, False if it continues
+    :param states: the recurrent state before the first step of the segment; empty for zeros
     """
 
     first: int = 0
@@ -47,9 +47,9 @@ class SegmentStart:
 
     @classmethod
     def of(cls, plain: dict[str, Any]) -> SegmentStart:
-        """The place that ``plain`` gave.
+        """The place from the result of ``plain``.
 
-        :raises CoachError: it is none
+        :raises CoachError: the data are not a place
         """
         try:
             states = {str(name): np.asarray(array, np.float32) for name, array in plain["states"].items()}
@@ -67,11 +67,11 @@ class Segment(Batch):
     """Steps of one episode in order, and their place in it.
 
     :param batch: the steps
-    :param start: their place; by default they are a whole episode
-    :param copy: the copy of the environment that they were played in; None if another process played them
+    :param start: the place of the steps in the episode; by default they are a whole episode
+    :param copy: the number of the copy of the environment; None if another process played the steps
 
-    :ivar outputs: a network's outputs for each state and for what follows the last step, [T + 1, ...] by name; None
-        if no network has been asked yet
+    :ivar outputs: a network's outputs for each state and for the last next state, [T + 1, ...] by name; None until a
+        network has predicted them
     """
 
     def __init__(self, batch: Batch, start: SegmentStart | None = None, copy: int | None = None):
@@ -82,46 +82,47 @@ class Segment(Batch):
 
     @classmethod
     def of(cls, batch: Batch) -> Segment:
-        """The batch, as a whole episode if it does not know its place."""
+        """The batch as a segment. A batch that has no place counts as a whole episode."""
         return batch if isinstance(batch, cls) else cls(batch)
 
     def states_and_following(self, names: Iterable[str]) -> Columns:
-        """[T + 1, ...] by name, the observations of each step and those that the last step led to."""
+        """[T + 1, ...] by name, the observations before each step and after the last one."""
         states, following = self.state_columns, self.next_state_columns
         return {name: np.concatenate([states[name], following[name][-1:]]) for name in names}
 
     def state_before(self, recurrent_state: Mapping[str, np.ndarray]) -> Columns:
         """[1, size] by name, the state of a recurrent network before the first step.
 
-        :param recurrent_state: one of that network
+        :param recurrent_state: any state of this network, for names and shapes
         """
         return {name: self.start.states.get(name, np.zeros_like(state)) for name, state in recurrent_state.items()}
 
     def columns(self, input_names: Iterable[str], recurrent_state: Mapping[str, np.ndarray]) -> Columns:
-        """The columns that rules need of segments. Each row weighs 1 / T, so that a segment's rows give its mean.
+        """The columns that rules for segments need. Each row has the weight 1 / T, so the loss is a mean over the rows.
 
-        :param input_names: the observations that networks or the rule look at
-        :param recurrent_state: a state of the recurrent network by the names of its parts; empty where there is none
+        :param input_names: the observations that networks or the rule read
+        :param recurrent_state: any recurrent state by the names of its parts; empty without a recurrent network
         """
         found = {f"states/{name}": self.state_columns[name] for name in input_names}
         found["actions"] = self.action_column
         found["weights"] = np.full(len(self), 1.0 / len(self), np.float32)
         for name, state in self.state_before(recurrent_state).items():
-            # every row has it, for columns have equal lengths; the first one's is where the network starts
+            # columns must have equal lengths, so each row repeats the state; only the first row's value is used
             found[f"states/{name}"] = np.repeat(state, len(self), axis=0)
         return found
 
 
 def outputs_of(asked: NetworkWrapper, segments: Sequence[Segment]) -> list[Columns]:
-    """A network's outputs for the states of each segment and for what follows it, [T + 1, ...] by name.
+    """A network's outputs for the states of each segment and for its last next state, [T + 1, ...] by name.
 
-    All segments are asked about in one call; a recurrent network unrolls them side by side.
+    One call predicts for all segments. A recurrent network unrolls them side by side.
     """
     network = asked.online_network
     rows = [segment.states_and_following(asked.input_names) for segment in segments]
     lengths = [len(segment) + 1 for segment in segments]
     if network.recurrent_state:
         longest = max(lengths)
+        # padded at the end, so the padding cannot change the outputs of earlier steps
         steps = {name: np.stack([_lengthened(one[name], longest) for one in rows]) for name in rows[0]}
         before = [segment.state_before(network.recurrent_state) for segment in segments]
         states = {name: np.concatenate([one[name] for one in before]) for name in network.recurrent_state}
@@ -136,12 +137,12 @@ def outputs_of(asked: NetworkWrapper, segments: Sequence[Segment]) -> list[Colum
 
 
 def _lengthened(column: np.ndarray, length: int) -> np.ndarray:
-    """The column with its last row repeated up to a length."""
+    """The column with its last row repeated up to ``length`` rows."""
     return column[np.minimum(np.arange(length), len(column) - 1)]
 
 
 class ReceivedSegments:
-    """Segments in the order in which they arrived, until they are learned from."""
+    """Segments from other processes in the order of arrival. They are kept until an update learns from them."""
 
     def __init__(self) -> None:
         self._store = TransitionStore(capacity=None)
@@ -153,14 +154,15 @@ class ReceivedSegments:
 
     @property
     def num_complete(self) -> int:
-        """The number of episodes that ended with one of them."""
+        """The number of segments that end their episode."""
         return sum(start.is_complete for start in self._starts)
 
     def starts_of(self, played: ExperienceChunk, recurrent: Mapping[str, np.ndarray]) -> list[SegmentStart]:
-        """The places of the segments in what arrives.
+        """The places of the segments in received experience.
 
-        :param recurrent: a state of the network, which those that arrive must be like
-        :raises CoachError: they are not given for each segment, do not cover the columns, or are none of that network
+        :param recurrent: a state of the agent's network; received states must have its names and shapes
+        :raises CoachError: a segment has no place, the segments do not cover the columns, or a recurrent state does not
+            fit the network
         """
         rows = 0 if played.columns is None else len(played.columns)
         if len(played.segment_starts) != len(played.episode_lengths) or sum(played.episode_lengths) != rows:
@@ -177,14 +179,14 @@ class ReceivedSegments:
         return starts
 
     def add(self, played: ExperienceChunk, starts: list[SegmentStart]) -> None:
-        """Keep what has arrived. :param starts: what ``starts_of`` gave for it"""
+        """Keep received experience. :param starts: the places of its segments, from ``starts_of``"""
         if played.columns is not None:
             self._store.extend(played.columns)
             self._lengths += played.episode_lengths
             self._starts += starts
 
     def take(self, count: int | None = None) -> list[Segment]:
-        """The oldest segments, which are here no longer. :param count: their number, None for all"""
+        """Remove and return the oldest segments. :param count: their number, None for all"""
         ends = np.cumsum(self._lengths, dtype=int).tolist()
         rows = list(zip([0, *ends], ends))[:count]
         taken = [Segment(self._store.batch_at(np.arange(*span)), start) for span, start in zip(rows, self._starts)]
@@ -206,7 +208,7 @@ class ReceivedSegments:
         return {"store": self._store.get_state(), "lengths": list(self._lengths), "starts": starts}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Go on from ``get_state``."""
+        """Continue from a state that ``get_state`` returned."""
         self.clear()
         self._store.set_state(state["store"])
         self._lengths = [int(length) for length in state["lengths"]]
@@ -214,10 +216,11 @@ class ReceivedSegments:
 
 
 class SegmentReplay:
-    """Draws segments from a memory, some after each new one (Wang et al. 2017, algorithm 1).
+    """Draws old segments from a memory after each new one. Their number has a Poisson distribution (Wang et al. 2017,
+    algorithm 1).
 
     :param memory: keeps whole episodes
-    :param rng: draws how many
+    :param rng: draws the number of segments
     :param algorithm: ACER's settings, which may change between updates
     """
 
@@ -227,7 +230,7 @@ class SegmentReplay:
         self._algorithm = algorithm
 
     def draw(self) -> Iterator[Batch]:
-        """Segments to learn from once more, one after the other."""
+        """Yield segments to learn from again. There are none before the memory has enough transitions."""
         algorithm = self._algorithm
         if self._memory.num_transitions_in_complete_episodes() > algorithm.num_transitions_to_start_replay:
             for _ in range(self._rng.poisson(algorithm.ratio_of_replay)):
@@ -238,18 +241,21 @@ class SegmentReplay:
 class SegmentSettings:
     """Settings of updates on segments.
 
-    :param steps: the longest segment
-    :param per_update: number of segments, the oldest first, that make one update. With 1 each segment makes one. With
-        more, the parts of an episode that is longer than ``steps`` count as one, and the update's gradient is the sum
-        of all. None is one segment of each copy of the environment or each process that plays: what all of them have
-        played since the last update makes one, whose gradient is the mean over all steps. With 1 it is so too for what
-        other processes play, unless segments are replayed: an update on one would make the others of the same round
-        segments of an older policy, which only rules that replay correct for
-    :param received_per_update: number of segments that other processes have sent, the oldest first, that make one
-        update, whichever policy has played them: for rules that correct for older ones. None if only what the newest
-        policy has played is of use
+    ``per_update`` has three cases:
+
+    - 1: each segment of this process makes an update. From other processes, one segment of each makes an update
+      together, unless segments are replayed. An update on one segment would make the policy of the other segments of
+      the round an older one, and only rules with replay correct for this.
+    - More than 1: so many complete episodes make an update. The gradient is the sum over all their segments.
+    - None: all steps since the last update make the next one, with a segment of each copy of the environment or of
+      each process. The gradient is the mean over all steps.
+
+    :param steps: the largest number of steps in a segment
+    :param per_update: the number of segments of an update; see above
+    :param received_per_update: number of segments from other processes, the oldest first, that make an update. They may
+        come from older policies, for which the rule corrects. None if the rule needs steps of the newest policy
     :param updates_targets: target networks are updated when the clock says so
-    :param target_rates: after each update these networks' targets move towards them at these rates
+    :param target_rates: the rates at which target networks move after each update, by network
     """
 
     steps: int
@@ -262,16 +268,16 @@ class SegmentSettings:
 class SegmentLearning(Learning):
     """Learns from the newest segment of each episode in progress, or from segments of other processes.
 
-    Weights do not change before an update's last segment is there, so the columns of the others are kept, and the
-    update is made on all of them. Segments that have ended together belong to the same update, even if it becomes
-    larger than it should. Otherwise the next update would learn from steps of an older policy.
+    The columns of segments are kept until the last segment of an update is there. Then one update learns from all of
+    them. Segments that end at the same time belong to the same update, even if it becomes larger than the settings say.
+    Otherwise the next update would learn from steps of an older policy.
 
-    :param agent: the agent: its settings (``segment_settings``), which may change while a run goes on, its episodes and
-        its columns (``learning_columns``) are asked for each time
-    :param asked: the network that is asked about segments before they become columns, if there is one
-    :param replay: draws segments that are learned from once more after each new one
-    :param needed_info: the columns of information, a number for each step, that segments of other processes must have
-    :param rollout_columns: makes the columns of the steps of several actors; None if segments are learned from alone
+    :param agent: the agent; its ``segment_settings``, episodes and ``learning_columns`` are read at each use, because
+        settings may change during a run
+    :param asked: the network that predicts for received segments before they become columns; None if none does
+    :param replay: draws old segments to learn from after each new one; None without replay
+    :param needed_info: the info columns, a finite number for each step, that received segments must have
+    :param rollout_columns: makes the columns of the steps of several actors; None if each segment is a separate batch
     """
 
     def __init__(
@@ -314,7 +320,7 @@ class SegmentLearning(Learning):
     def needs_newest_policy(self) -> bool:
         return self._settings.received_per_update is None
 
-    # what is learned from
+    # the segments of an update
 
     def is_due(self) -> bool:
         if len(self._rollout):
@@ -325,7 +331,7 @@ class SegmentLearning(Learning):
         return len(self._received) > 0 and self.left_to_play()[0] == 0
 
     def left_to_play(self) -> tuple[int, PlayUnit]:
-        """A segment by each process, or the segments or episodes that make one update."""
+        """The missing segments or episodes of the next update. By default it needs one segment of each process."""
         if (segments := self._settings.received_per_update) is not None:
             return max(0, segments - len(self._received)), PlayUnit.SEGMENTS
         episodes = self._settings.per_update or 1
@@ -345,7 +351,8 @@ class SegmentLearning(Learning):
         self._received.add(played, self._received.starts_of(played, self._agent.recurrent_state))
 
     def _ended(self) -> list[int]:
-        """The copies of the environment whose newest segment is to be learned from."""
+        """The copies of the environment with a segment that has ended: it has enough steps, its episode is over, or
+        all copies together have enough steps for an update."""
         episodes, settings = self._episodes, self._settings
         steps = settings.steps
         new = [episode.buffer.length() - episode.num_learned for episode in episodes]
@@ -373,9 +380,9 @@ class SegmentLearning(Learning):
         return found
 
     def _arrived(self) -> list[Segment]:
-        """The segments that other processes have played. The network is asked about all that make one update at once.
+        """The received segments of one update. The network predicts for all of them in one call.
 
-        That is not done with ``_played``: networks may round otherwise for another number of rows.
+        ``_played`` does not do this, because a network may round differently for another number of rows.
         """
         segments = [
             Segment(self._update_loop.filtered(one), one.start)
@@ -392,19 +399,19 @@ class SegmentLearning(Learning):
         if self._settings.updates_targets:
             self._update_loop.update_targets_if_due()
         last = math.inf if updates_left is None else self._clock.updates + updates_left
-        if self._clock.updates >= last:
+        if self._clock.updates >= last:  # the run has made all its updates
             return 0.0
         if self._rollout_columns is not None and len(self._rollout):
             batch = self._update_loop.filtered(self._rollout.take())
             return self._update_on(padded(self._rollout_columns(batch)))
         loss = self._learn_once(updates_left)
-        # segments for several updates may have arrived together
+        # a message may hold the segments of several updates
         while not self.needs_newest_policy and self._has_arrived() and self._clock.updates < last:
             loss += self._learn_once(updates_left)
         return loss
 
     def _learn_once(self, updates_left: int | None) -> float:
-        """Learn from what has ended here, or from what has arrived for one update."""
+        """Learn from the received segments of one update, or from the segments that have ended in this process."""
         has_arrived = self._has_arrived()
         segments = self._arrived() if has_arrived else self._played()
         if has_arrived and self._is_update(segments[0]):
@@ -413,7 +420,7 @@ class SegmentLearning(Learning):
         return loss + self._update() if self._waiting and (has_arrived or self._is_update_full()) else loss
 
     def _is_update(self, segment: Segment) -> bool:
-        """True if the segment makes an update by itself."""
+        """True if the segment alone makes an update."""
         is_of_round = segment.copy is None and self._replay is None
         return not self._agent.learns_by_rule or (self._settings.per_update == 1 and not is_of_round)
 
@@ -423,12 +430,12 @@ class SegmentLearning(Learning):
         return self._num_episodes_waiting >= self._settings.per_update
 
     def _learn_from(self, segment: Segment) -> float:
-        """Learn from a segment in its episode, or keep it for an update that it is a part of."""
+        """Learn from a segment, or keep it for an update on several segments."""
         copy = segment.copy or 0
         episode = self._episodes[copy]
         if self._agent.parallel is not None:
             self._agent.parallel.enter(copy)
-        if segment.copy is None:  # updates without a rule look at the present episode
+        if segment.copy is None:  # an update without a rule reads its place from the present episode
             episode.num_learned, episode.state_before_segment = segment.start.first, segment.start.states
         if segment.start.is_complete:
             self._num_episodes_waiting += 1
@@ -449,13 +456,15 @@ class SegmentLearning(Learning):
         return self._update() if self._is_update(segment) else 0.0
 
     def _update(self) -> float:
-        """Make an update on all segments that wait. :return: the loss"""
+        """Make one update on all waiting segments. :return: the loss"""
         segments, self._waiting, self._num_episodes_waiting = self._waiting, [], 0
         if self._settings.per_update in (None, 1):
+            # a mean over all steps of the update, instead of a sum of the means of its segments
             rows = sum(len(columns["weights"]) for columns in segments)
             segments = [{**one, "weights": np.full_like(one["weights"], 1.0 / rows)} for one in segments]
         how: dict[str, Any] = {}
         if self._agent.recurrent_state and len(segments) > 1:
+            # the network unrolls the segments side by side, so all need one length
             columns, how["sequence_length"] = padded_sequences(segments)
         else:
             columns = padded({name: np.concatenate([one[name] for one in segments]) for name in segments[0]})

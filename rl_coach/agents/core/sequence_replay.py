@@ -1,4 +1,4 @@
-"""Replay of sequences for recurrent Q-networks, from the stored state and with a burn-in (Kapturowski et al. 2019,
+"""Replay of sequences for recurrent Q-networks, with stored recurrent states and a burn-in (Kapturowski et al. 2019,
 "Recurrent Experience Replay in Distributed Reinforcement Learning", section 3; Hausknecht & Stone 2015)."""
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _BEGINS = "begins_episode"
 
 
 class SequenceReplay(BatchSource):
-    """Batches of sequences of L steps, each after b steps of burn-in, or without where it begins an episode.
+    """Batches of sequences of L steps. Each sequence follows b steps of burn-in, unless it begins an episode.
 
-    A sequence's columns have b + L + 1 rows, for its last step leads to one more state.
+    The columns of a sequence have b + L + 1 rows, because the last step has one more state, its next state.
 
-    :param memory: where they come from
-    :param parameters: the network's middleware
+    :param memory: the memory with the steps
+    :param parameters: the middleware parameters of the recurrent network; they have L and b
     :param parts: the names of the parts of the recurrent state
     """
 
@@ -39,28 +39,29 @@ class SequenceReplay(BatchSource):
         return self._memory.length() > 0
 
     def sample(self, updates: int, batch_size: int) -> Batch:
-        """The steps of the sequences of so many updates.
+        """The steps of the sequences for the next updates, b + L rows for each sequence.
 
-        :param batch_size: steps that an update learns from
+        :param batch_size: number of steps that an update learns from
         """
         sequences = max(1, batch_size // self.length)
         return self._memory.sample_sequences(updates * sequences, self.length, self.burn_in)
 
     def columns(self, batch: Batch, columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """The columns of ``rule``.
+        """The columns that the result of ``rule`` reads, [N * (b + L + 1), ...] for N sequences.
 
-        :param batch: what ``sample`` gave
-        :param columns: [N * (b + L), ...], those of the algorithm for it
+        :param batch: a batch from ``sample``
+        :param columns: [N * (b + L), ...], the algorithm's columns for this batch
         """
         own = {name: column for name, column in columns.items() if not name.startswith(("states/", "next_states/"))}
         own["weights"] = own["weights"] * batch.info("is_learned")
         own[f"extra/{_BEGINS}"] = batch.info(_BEGINS).astype(np.float32)
         own |= {f"states/{name}": state for name, state in stored_states(batch, self._parts).items()}
+        # the last row of these columns is a copy, and no rule reads it
         found = {name: self._flat(steps := self._steps(column), steps[:, -1:]) for name, column in own.items()}
         names = [name.partition("/")[2] for name in columns if name.startswith("states/")]
         for name in names:
             states, following = (self._steps(columns[f"{group}/{name}"]) for group in ("states", "next_states"))
-            # where an episode is over, its last step leads to a state that no step begins in
+            # rows after the burn-in hold next states: the next state of an episode's last step is no step's state
             found[f"states/{name}"] = self._flat(states[:, : self.burn_in + 1], following[:, self.burn_in :])
         return found
 
@@ -70,12 +71,12 @@ class SequenceReplay(BatchSource):
 
     @staticmethod
     def _flat(*parts: np.ndarray) -> np.ndarray:
-        """[N * T, ...], of parts [N, T, ...] that follow each other."""
+        """[N * T, ...], from parts [N, t, ...] that are joined along the steps."""
         joined = np.concatenate(parts, axis=1)
         return joined.reshape(-1, *joined.shape[2:])
 
     def rule(self, rule: UpdateRule) -> UpdateRule:
-        """An algorithm's rule for single steps on the steps of sequences, unrolled by online and target network."""
+        """The algorithm's rule for single steps, applied to sequences. Online and target network are unrolled."""
         burn_in, rows = self.burn_in, self.burn_in + self.length + 1
 
         def rule_on_sequences(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
@@ -97,17 +98,19 @@ class SequenceReplay(BatchSource):
                 name: _UnrolledView(ops, network, batch, learned, burn_in, rows) for name, network in networks.items()
             }
             found = rule(ops, views, learned)  # type: ignore[arg-type]
-            return replace(found, errors=None)  # there are no priorities, and not as many errors as rows
+            return replace(found, errors=None)  # sequences have no priorities, and errors do not match the rows
 
         return rule_on_sequences
 
 
 class _UnrolledView:
-    """A network as a rule for single steps sees it, which is asked for the states of sequences or for the next ones.
-    Both are parts of one unrolling, so the rule cannot ask for other states.
+    """An unrolled network with the interface that a rule for single steps expects. It has outputs for the states and
+    the next states of the sequences. Both are parts of one unrolling, so other states have no outputs.
 
-    :param batch: the sequences with their burn-in; ``learned`` the steps that the rule gets
-    :param rows: those of each sequence
+    :param batch: the sequences with their burn-in
+    :param learned: the batch of the rule, with the steps after the burn-in
+    :param burn_in: b, the steps of burn-in
+    :param rows: b + L + 1, the rows of each sequence
     """
 
     def __init__(
@@ -118,11 +121,11 @@ class _UnrolledView:
         self._unrolled: dict[bool, list[dict[str, Any]]] = {}
 
     def online(self, states: dict[str, Any]) -> list[dict[str, Any]]:
-        """The outputs of the network that learns, for the states of the steps or the next ones."""
+        """The outputs of the online network, for the states or the next states of the rule's batch."""
         return self._outputs(states, of_target=False)
 
     def target(self, states: dict[str, Any]) -> list[dict[str, Any]]:
-        """Likewise, of the target network."""
+        """The outputs of the target network, for the states or the next states of the rule's batch."""
         return self._outputs(states, of_target=True)
 
     def _outputs(self, states: dict[str, Any], of_target: bool) -> list[dict[str, Any]]:
@@ -138,9 +141,9 @@ class _UnrolledView:
         return [{name: chosen(output) for name, output in head.items()} for head in self._unrolled[of_target]]
 
     def _first_row(self, states: dict[str, Any]) -> int:
-        """The row of the unrolled sequences in which some states begin.
+        """The first row of the unrolled sequences for some states: 0 for the states and 1 for the next states.
 
-        :raises CoachError: they are neither the states of the steps nor the next ones
+        :raises CoachError: they are neither the states nor the next states of the rule's batch
         """
         for row, known in enumerate((self._learned.states, self._learned.next_states)):
             if all(known.get(name) is column for name, column in states.items()):
@@ -162,8 +165,10 @@ class _UnrolledView:
         start = {name: state[:, burn_in] for name, state in stored.items()}
         if burn_in:
             before = {name: state[:, 0] for name, state in stored.items()}
+            # the burn-in only refreshes the recurrent state, so no gradient flows through it
             burned = unroll(self._flat(inputs, 0, burn_in), before)[1]
             begins = sequences(self._batch.extra[_BEGINS])[:, burn_in][:, None] > 0
+            # a sequence that begins an episode has no burn-in, and starts from its stored state
             start = {name: ops.where(begins, start[name], ops.stop_gradient(burned[name])) for name in parts}
         return unroll(self._flat(inputs, burn_in, rows), start)[0]
 

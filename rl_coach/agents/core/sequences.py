@@ -1,4 +1,4 @@
-"""Sequences of steps for recurrent networks: cut out of what a memory holds, with the state that acted."""
+"""Sequences of steps for recurrent networks. They start from the recurrent state that was stored while acting."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from rl_coach.core_types import Batch
 from rl_coach.utils import CoachError
 
 STORED_STATE = "recurrent_state_"
-"""Beginning of the names of a transition's info that hold the recurrent state before its action."""
+"""Prefix of the info keys that hold the recurrent state before a transition's action."""
 
 
 def stored_state(name: str) -> str:
-    """The key of a transition's info that holds a part of the recurrent state before its action."""
+    """The info key of a part of the recurrent state before a transition's action."""
     return f"{STORED_STATE}{name}"
 
 
 def stored_states(batch: Batch, names: Iterable[str]) -> dict[str, np.ndarray]:
     """The recurrent state before each row's action, [B, size] for each of its parts.
 
-    :raises CoachError: a transition has none
+    :raises CoachError: a transition has no stored state
     """
     found = {}
     for name in names:
@@ -36,22 +36,27 @@ def stored_states(batch: Batch, names: Iterable[str]) -> dict[str, np.ndarray]:
 
 
 def rows_of(sequences: np.ndarray, length: int) -> np.ndarray:
-    """[K, S * L], the rows of each update's sequences [K, S], of which -1 is none."""
+    """[K, S * L], the rows of the sequences of each update.
+
+    :param sequences: [K, S], the numbers of the sequences; -1 pads an update and gives rows of -1
+    :param length: L, the rows of a sequence
+    """
     rows = sequences[..., None] * np.int32(length) + np.arange(length, dtype=np.int32)
     return np.where(sequences[..., None] < 0, np.int32(-1), rows).reshape(len(sequences), -1)
 
 
 def sequence_places(ops: Any, is_last: Any, length: int) -> tuple[Any, Any]:
-    """The cut of episodes, which lie one after the other, into sequences that begin anew with each of them.
+    """The places where episodes are cut into sequences. The episodes follow each other in the rows. Each episode begins
+    a new sequence.
 
     :param ops: NumPy, or array operations with the names of ``keras.ops``
     :param is_last: [N] bool, the last row of each episode
     :param length: L, the rows of a sequence
-    :return: [N] bool, the first row of each sequence; and for each row the last one of its episode, [N]
+    :return: [N] bool, the first row of each sequence; and [N], for each row the last row of its episode
     """
     rows, counted = ops.arange(len(is_last)), ops.where(is_last, 1, 0)
     episodes = ops.cumsum(counted) - counted
-    # the last rows come first, and there is one at least for each episode
+    # the array keeps N elements, because a compiled function needs fixed shapes: the last rows come first, then N
     ends = ops.sort(ops.where(is_last, rows, len(is_last)))
     before = ops.take(ends, ops.maximum(episodes - 1, 0), axis=0)
     firsts = ops.where(episodes > 0, before + 1, 0)
@@ -59,8 +64,8 @@ def sequence_places(ops: Any, is_last: Any, length: int) -> tuple[Any, Any]:
 
 
 def sequence_rows(ops: Any, starts: Any, lasts: Any, length: int) -> tuple[Any, Any]:
-    """[S, L], the rows of sequences, of which the last row of its episode fills up a shorter one; and [S, L] bool, True
-    where a row does not fill up.
+    """[S, L], the rows of sequences; and [S, L] bool, False for padding. A shorter sequence is padded with the last row
+    of its episode.
 
     :param ops: as for ``sequence_places``
     :param starts: [S], the first row of each sequence
@@ -71,11 +76,11 @@ def sequence_rows(ops: Any, starts: Any, lasts: Any, length: int) -> tuple[Any, 
 
 
 class Sequences:
-    """The rows of whole episodes cut into sequences of one length, which begin anew with each episode.
+    """The rows of whole episodes, cut into sequences of one length. Each episode begins a new sequence.
 
-    The last sequence of an episode may be shorter; its last row fills it up, with a weight of 0.
+    The last sequence of an episode may be shorter. It is padded with its last row, with a weight of 0.
 
-    :param ends: [E] the last row of each episode; the episodes lie one after the other
+    :param ends: [E] the last row of each episode; the episodes follow each other
     :param length: L, the rows of a sequence
 
     :ivar starts: [S] the first row of each sequence
@@ -89,14 +94,14 @@ class Sequences:
         self._rows, self._is_present = sequence_rows(np, self.starts, lasts[begins], length)
 
     def cut(self, columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """[S, L, ...] each, of columns [N, ...]."""
+        """[S, L, ...] each, from columns [N, ...]."""
         return {name: column[self._rows] for name, column in columns.items()}
 
     def joined(self, column: np.ndarray) -> np.ndarray:
-        """[N, ...], of a column [S, L, ...]."""
+        """[N, ...], from a column [S, L, ...]. The inverse of ``cut``."""
         return column[self._is_present]
 
     def learning_columns(self, columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """[S * L, ...] each, sequence after sequence, with weights of 0 where a sequence is filled up."""
+        """[S * L, ...] each, sequence after sequence. The padding has weights of 0."""
         flat = {name: column[self._rows.ravel()] for name, column in columns.items()}
         return {**flat, "weights": flat["weights"] * self._is_present.ravel()}

@@ -18,7 +18,7 @@ from rl_coach.utilities import plain_data
 from rl_coach.utils import LazyArray, Signal
 
 _EVALUATION_COLUMNS = ("Evaluation Reward", "Shaped Evaluation Reward", "Success Rate")
-# written by what learns from recorded data; Coach's CSV has them always
+# only runs on recorded data have values here, but Coach's CSV always has these columns
 _OFFLINE_COLUMNS = (
     "Epoch", "Inverse Propensity Score", "Direct Method Reward", "Doubly Robust", "Weighted Importance Sampling",
     "Sequential Doubly Robust",
@@ -44,7 +44,7 @@ class Evaluation:
     shaped_reward: float = 0.0
 
     def add(self, report: EpisodeReport, success_threshold: float | None) -> None:
-        """Count an episode. :param success_threshold: the reward of a success, None if there is none"""
+        """Count an episode. :param success_threshold: the smallest reward of a success; None if no episode is one"""
         reward = float(np.sum(report.reward))
         self.episodes += 1
         self.reward += reward
@@ -54,21 +54,21 @@ class Evaluation:
 
 
 class Signals:
-    """Records what an agent does.
+    """Records the signals of an agent, and writes their statistics into the rows of its CSV.
 
-    A signal is a list of samples. A row has the statistics of the samples since the row before. That of an episode is
-    opened when the episode ends and closed when the next one begins, an evaluation starts or the run stops: what is
-    learned after an episode belongs to its row, and each statistic is computed once. Where rows are not of episodes but
-    of epochs or of updates, ``write_row`` writes each, and episodes write none.
+    A signal is a list of samples. A row has the statistics of the samples since the last row. The row of an episode is
+    opened when the episode ends. It is closed when the next episode begins, an evaluation starts or the run stops. So
+    updates after an episode belong to its row, and each statistic is computed once. If rows stand for epochs or updates
+    instead, ``write_row`` writes them, and episodes write no rows.
 
     :param writes_steps: write a row for each step too
-    :param period: write rows to the file after so many of them
-    :param row_unit: what a row is about
+    :param period: write to the file after this number of rows
+    :param row_unit: a row stands for an episode, an epoch or a number of updates
 
-    :ivar reports: episodes that another process will record; None where this one does
-    :ivar logger: the CSV with a row for each episode
-    :ivar step_logger: the CSVs with a row for each step, one for each episode
-    :ivar is_row_open: an episode has ended, and the next has not begun
+    :ivar reports: episodes that another process will record; None if this process records them
+    :ivar logger: the CSV with the rows
+    :ivar step_logger: the CSVs with a row for each step, one file for each episode
+    :ivar is_row_open: a row is open: an episode has ended, and the next one has not begun
     :ivar evaluation: the evaluation in progress
     :ivar last_success_rate: the share of successes in the last evaluation
     """
@@ -98,7 +98,11 @@ class Signals:
         self.discounted_return = self.register("Discounted Return")
 
     def register(self, name: str, per_episode: bool = True, per_step: bool = False) -> Signal:
-        """A new signal: with statistics over each episode, with its value at each step, or both."""
+        """Create a signal.
+
+        :param per_episode: rows have its statistics
+        :param per_step: rows of steps have its last value
+        """
         signal = Signal(name)
         if per_episode:
             self.episode_signals.append(signal)
@@ -107,11 +111,11 @@ class Signals:
         return signal
 
     def use_for_rule(self, name: str, signal: Signal) -> None:
-        """Let a signal that is there take the samples of the update rule's signal of that name."""
+        """Record the update rule's signal ``name`` in an existing signal."""
         self._rule_signals[name] = signal
 
     def add_learning(self, result: LearningResult) -> None:
-        """Record the signals of an update rule; nothing is computed yet."""
+        """Record the signals of an update rule. The values are not read here, so that nothing waits for the update."""
         for name in result.signal_names:
             self._rule_signal(name).add_sample(LazyArray(partial(_signal_of, result, name)))
 
@@ -121,17 +125,16 @@ class Signals:
         return self._rule_signals[name]
 
     def note_target_update(self) -> None:
-        """Record that target networks were updated, in the row of the episode in which it happens, and in that of the
-        next step."""
+        """Record an update of the target networks, in the present episode's row and in the next step's row."""
         self._are_targets_updated = self._are_targets_updated_since_step = True
 
     # rows
 
     def write_episode(self, report: EpisodeReport, counts: Mapping[str, Any], episode: int) -> None:
-        """Open the row of an episode that has ended, and write those before it to the file.
+        """Open the row of an episode that has ended, and write the rows before it to the file.
 
         :param counts: the first columns of the row
-        :param episode: its number, which is the row's
+        :param episode: the number of the episode and of its row
         """
         if self.reports is not None:
             samples: dict[str, list] = {
@@ -154,10 +157,10 @@ class Signals:
             signal.values.extend(report.signals.get(signal.name, ()))
 
     def write_row(self, number: int, counts: Mapping[str, Any], epoch: int | None) -> None:
-        """Write the whole row of an epoch, or of a number of updates. It has the statistics of what was sampled since
-        the row before, and the results of an evaluation that follows. Its columns are those of an episode's row.
+        """Write the whole row of an epoch, or of a number of updates. It has the statistics of the samples since the
+        last row. The results of a later evaluation are added to it. It has the same columns as an episode's row.
 
-        :param number: of the epoch, or of the updates so far; the numbers of rows increase
+        :param number: the number of the epoch, or of the updates so far; it increases from row to row
         :param counts: the first columns of the row
         :param epoch: the number of complete passes over a data set; None if there are no passes
         """
@@ -169,9 +172,9 @@ class Signals:
             signal.reset()
 
     def open_row(self, number: int, columns: Mapping[str, Any]) -> None:
-        """Begin a row, which takes in what is sampled until it is closed; the row before it is closed.
+        """Open a row, and close the row before it. Samples belong to the new row until it is closed.
 
-        :param number: of the episode, the epoch or the updates that the row is of
+        :param number: the number of the row: of the episode or the epoch, or of the updates so far
         """
         self.close_row()
         self.logger.set_current_time(number)
@@ -204,17 +207,17 @@ class Signals:
         self.logger.create_signal_values(statistics)
 
     def note_updates(self, updates: int) -> None:
-        """Record all updates so far in the row that is open: a training phase belongs to the episode before it."""
+        """Set the number of updates in the open row, because a training phase belongs to the episode before it."""
         self.logger.create_signal_value("Training Iter", updates)
 
     def begin_episode(self, episode: int, writes_steps: bool = False) -> None:
-        """Forget the samples of the episode before.
+        """Close the open row, and forget the samples of the last episode.
 
-        :param episode: the number of those that have ended
-        :param writes_steps: the steps of this one get rows
+        :param episode: the number of episodes that have ended
+        :param writes_steps: write rows for the steps of the new episode
         """
         self.close_row()
-        # samples of an epoch are of all its episodes; those of steps are the last one's
+        # the samples of an epoch's row come from all its episodes, so they are kept
         for signal in self.episode_signals if self._rows_are_episodes else ():
             signal.reset()
         for signal in self.step_signals:
@@ -225,7 +228,7 @@ class Signals:
     def write_step(self, step: int, counts: Mapping[str, Any]) -> None:
         """Write the row of one step.
 
-        :param step: its number within the episode
+        :param step: the number of the step within the episode
         :param counts: the first columns of the row
         """
         self.step_logger.set_current_time(step)
@@ -241,13 +244,13 @@ class Signals:
     # evaluations
 
     def begin_evaluation(self) -> None:
-        """Forget the episodes of an evaluation so far."""
+        """Begin to count the episodes of an evaluation."""
         self.evaluation = Evaluation()
 
     def end_evaluation(self, row: int) -> float | None:
-        """Write the means of the evaluation, if there was one, and count anew.
+        """Write the mean results of the evaluation, if it had an episode.
 
-        :param row: the number of the row that they belong to
+        :param row: the number of the row to which the results belong
         :return: the mean reward; None if no episode has ended
         """
         done, self.evaluation = self.evaluation, Evaluation()
@@ -260,7 +263,7 @@ class Signals:
         return values[0]
 
     def put_samples_aside(self) -> list[list]:
-        """The samples of all signals, for ``take_up_samples`` after an evaluation. The open row is closed."""
+        """Remove and return all samples, and close the open row. ``take_up_samples`` restores them."""
         self.close_row()
         samples = [signal.values for signal in self.episode_signals + self.step_signals]
         for signal in self.episode_signals + self.step_signals:
@@ -268,14 +271,14 @@ class Signals:
         return samples
 
     def take_up_samples(self, samples: list[list]) -> None:
-        """Go on with samples that were put aside."""
+        """Restore the samples that ``put_samples_aside`` returned."""
         for signal, values in zip(self.episode_signals + self.step_signals, samples):
             signal.values = values
 
     # state
 
     def get_state(self) -> dict[str, Any]:
-        """The rows that are not yet written and the samples that are not yet read."""
+        """The rows that are not written yet, and the samples that no row has yet."""
         return {
             "logger": self.logger.get_state(),
             "step_logger": self.step_logger.get_state(),
@@ -287,9 +290,9 @@ class Signals:
         }
 
     def set_state(self, state: dict[str, Any], with_unwritten: bool = True) -> None:
-        """Go on from ``get_state``.
+        """Continue from a state that ``get_state`` returned.
 
-        :param with_unwritten: also with the rows that were not yet written and the samples for the next
+        :param with_unwritten: also restore the unwritten rows and the samples for the next row
         """
         self.logger.set_state(state["logger"])
         for name in state["rule_signals"]:
@@ -314,7 +317,7 @@ class Signals:
         """Choose the files.
 
         :param stem: the common part of their names: graph, level and agent
-        :param run_parameters: gives the parameters that TensorBoard shows beside the signals
+        :param run_parameters: returns the parameters that TensorBoard shows with the signals
         """
         place, number = task.experiment_path, task.task_index
         if visualization.dump_csv:
@@ -327,9 +330,9 @@ class Signals:
             self.step_logger.set_logger_filenames(place, stem, number)
 
     def resume_steps(self, episode: int) -> None:
-        """Go on with the rows of steps of the episode that was in progress; ``set_state`` came before.
+        """Continue the rows of steps of the episode in progress. Call ``set_state`` before.
 
-        :param episode: the number of those that have ended
+        :param episode: the number of episodes that have ended
         """
         self.step_logger.set_episode_idx(episode)
         self.step_logger.set_state(self._saved_steps)
@@ -338,7 +341,7 @@ class Signals:
         return list(dict.fromkeys(self.episode_signals + self.step_signals))
 
     def close(self) -> None:
-        """Write everything."""
+        """Complete the open row, write all rows to the files, and close the files."""
         self.close_row()
         self.logger.close()
         self.step_logger.close()

@@ -1,4 +1,4 @@
-"""Experience of an agent on its way from the process that plays to the one that learns."""
+"""Transport of an agent's experience from a process that plays to the trainer, and of policies in return."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rl_coach.memories.memory import receives_episodes
 from rl_coach.utilities.sound_values import is_count, is_finite
 
 FILTERS = ("input_filter", "output_filter", "pre_network_filter")
-"""The filters of an agent, by the names of its attributes."""
+"""The names of the attributes that hold an agent's filters."""
 _ABOUT = {"reports", "segment_starts", "filters", "priorities", "waited", "environment"}
 
 
@@ -27,13 +27,13 @@ def about_played(
     priorities: np.ndarray | None = None,
     environment: EnvironmentProgress | None = None,
 ) -> dict[str, Any]:
-    """Reports and statistics that go with a chunk beside its transitions, as plain data.
+    """Reports and statistics that accompany the transitions of a chunk, as plain data.
 
     :param reports: the episodes that ended
-    :param segment_starts: what the agent needs to know of each episode that is sent; see ``ExperienceChunk``
-    :param filters: statistics that were gathered, by the agent's attribute
-    :param priorities: [N] of the transitions; None leaves them to the trainer's memory
-    :param environment: what was played in the environment, by whichever agent; None for nothing
+    :param segment_starts: data about each episode that the agent needs to learn from it; see ``ExperienceChunk``
+    :param filters: statistics that filters have gathered, by the agent's attribute
+    :param priorities: [N] the first priorities of the transitions; None if the trainer's memory sets them
+    :param environment: progress of the environment, of all agents together; None if there is no progress
     """
     environment = environment or EnvironmentProgress()
     given = {} if priorities is None else {"priorities": np.asarray(priorities, np.float32)}
@@ -54,9 +54,9 @@ def _number(reward: Any) -> Any:
 
 
 def played_in(chunk: Chunk) -> ExperienceChunk:
-    """Steps, episodes and statistics that a chunk holds.
+    """The experience in a chunk. The types of its data are checked here, and its values in ``take_in``.
 
-    :raises ChunkError: it says something else
+    :raises ChunkError: the chunk has unknown entries, or an entry of a wrong type
     """
     try:
         about = chunk.about
@@ -103,7 +103,7 @@ def _samples(column: Any) -> np.ndarray:
 
 
 def _priorities(values: Any) -> np.ndarray:
-    # One that is too large would be all that is sampled, and one that is not a number would spoil the sum of all.
+    # One priority that is too large would always be sampled, and NaN would spoil the sum over all priorities.
     if np.ndim(_of_kind(np.ndarray, values)) != 1 or not is_finite(values) or values.min(initial=0) < 0:
         raise ChunkError("garbage", f"priorities of {str(values)[:40]}")
     return values.astype(np.float64)
@@ -116,18 +116,20 @@ def _of_kind(kind: type, value: Any) -> Any:
 
 
 def take_in(agent: Any, played: ExperienceChunk) -> None:
-    """Take what another process has played for an agent, as if the agent had played it here.
+    """Store and count experience of another process as if the agent had played it in this process.
 
-    :raises CoachError: it does not fit itself, the agent's spaces or the memory; nothing has been changed then
+    :raises CoachError: it is inconsistent, or does not fit the agent's spaces or memory; nothing has been changed then
     """
+    # all checks come first, so that a message is either used completely or not at all
     experience, clock = agent.experience, agent.clock
     require_sound(
         played, agent.memory_spaces, receives_episodes(agent.memory), experience.most_steps_ahead,
         has_priorities=experience.prioritize is not None,
     )  # fmt: skip
     agent.learning.require_fitting(played)
+    # before any count changes, because the memory may still refuse the columns
     experience.store_played(played, agent.filters)
-    clock.steps_at_once = max(clock.steps_at_once, played.steps)  # a step is compiled for the most
+    clock.steps_at_once = max(clock.steps_at_once, played.steps)  # never smaller, as the compiled step depends on it
     agent.count_played(played.steps)
     agent.exploration_policy.advance(played.steps)
     for report in played.reports:
@@ -141,11 +143,12 @@ def take_in(agent: Any, played: ExperienceChunk) -> None:
 def policy_of(
     networks: Mapping[str, NetworkWrapper], filters: Mapping[str, Any], exploration_policy: Any, updates: int
 ) -> dict[str, Any]:
-    """Policy by which another process acts as this one does: newest weights, filters' statistics, schedules.
+    """The policy that another process needs to act as this one: the newest weights, the statistics of filters, and the
+    schedules of exploration.
 
-    :param networks: those that choose actions, by name
-    :param filters: the agent's, by name
-    :param updates: the number of updates that made the weights
+    :param networks: the networks that choose actions, by name
+    :param filters: the agent's filters, by name
+    :param updates: the number of updates behind the weights
     """
     return {
         "networks": {name: _weights(network.state) for name, network in networks.items()},
@@ -156,6 +159,7 @@ def policy_of(
 
 
 def _weights(state: Any) -> dict[str, list[np.ndarray]]:
+    # other buffers hold the state of random generators, which only learning uses
     buffers = [array for array in state.arrays("buffers") if array.dtype == np.float32]
     return {"weights": list(state.arrays("weights")), "buffers": buffers}
 
@@ -166,7 +170,7 @@ def take_policy(
     filters: Mapping[str, Any],
     exploration_policy: Any,
 ) -> None:
-    """Act from now on as ``policy_of`` says. :param networks: networks that only act"""
+    """Act with the policy that ``policy_of`` returned. :param networks: networks that only act"""
     for name, groups in policy["networks"].items():
         for group, arrays in groups.items():
             networks[name].state.set_arrays(group, arrays)

@@ -1,4 +1,4 @@
-"""Learning of an agent: a batch becomes columns, the learner updates the networks, and the results are recorded."""
+"""Updates of an agent: batches become columns, the learner updates the networks, and the results are recorded."""
 
 from __future__ import annotations
 
@@ -29,31 +29,31 @@ Outcome = tuple[float, list[float], float]
 
 
 class Algorithm(Protocol):
-    """An algorithm, as far as updates need it. An agent is one by its methods."""
+    """The methods of an algorithm that updates need. Agents have them."""
 
     @property
     def learns_by_rule(self) -> bool:
-        """True if it learns by its update rule, False if by its ``learn_from_batch``."""
+        """True if it learns with its update rule, False if with its ``learn_from_batch``."""
 
     @property
     def learns_one_by_one(self) -> bool:
-        """True if the data of an update depends on the networks, so that each is a call of its own."""
+        """True if the data of an update depends on the networks, so each update needs a separate call."""
 
     @property
     def decides_on_targets(self) -> bool:
-        """True if it says itself after each update whether target networks are updated, not the clock."""
+        """True if ``targets_due`` decides after each update about the target networks, and not the clock."""
 
     def targets_due(self) -> bool:
-        """True if the target networks are to be updated now; asked only if it ``decides_on_targets``."""
+        """True if the target networks must be updated now. Only called if it ``decides_on_targets``."""
 
     def make_update_rule(self) -> UpdateRule | Stages:
-        """The update as a pure function, or as one for each of its stages; see ``rl_coach.architectures.update``."""
+        """The update as a pure function, or a pure function for each stage; see ``rl_coach.architectures.update``."""
 
     def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
         """The columns of a batch that the update rule needs; see ``Learner.train``."""
 
     def learning_scalars(self) -> dict[str, float]:
-        """Numbers that change between updates and that the rule needs."""
+        """Scalars of the rule that change between updates, by name."""
 
     def learn_from_batch(self, batch: Batch) -> Any:
         """Make an update without the rule. :return: an ``Outcome``"""
@@ -63,13 +63,13 @@ class Algorithm(Protocol):
 class UpdateSettings:
     """Settings of an algorithm's updates.
 
-    :param parameters: of each network by name
+    :param parameters: the parameters of each network by name
     :param algorithm: hyperparameters, read at each use
     :param acting: the networks that choose actions; None for all
-    :param mask_name: the observation that says which actions are possible, None for none
-    :param batch_network: the network whose ``batch_size`` counts; None for the first
-    :param most_per_call: a phase of more updates makes several compiled calls; None for no bound
-    :param periods: by network, the number of updates of which one teaches it; 1 for those that it leaves out
+    :param mask_name: the observation that masks impossible actions; None if all are possible
+    :param batch_network: the network with the ``batch_size`` of all updates; None for the first network
+    :param most_per_call: the largest number of updates in a compiled call; None for a whole phase
+    :param periods: by network, a period p: only every p-th update changes the network; networks without an entry have 1
     """
 
     parameters: dict[str, NetworkParameters]
@@ -85,12 +85,13 @@ def transition_columns(batch: Batch, names: Sequence[str], discount: float) -> d
     """The columns of transitions that update rules need, [B, ...] by name; see ``Learner.train``.
 
     :param names: the observations that the networks see
-    :param discount: of one step; a transition of n steps has its power
+    :param discount: of one step; a transition of n steps has the discount to the power of n
     """
     columns = {f"states/{name}": batch.state_columns[name] for name in names}
     columns |= {f"next_states/{name}": batch.next_state_columns[name] for name in names}
     columns["actions"] = batch.action_column
     columns["rewards"] = batch.reward_column
+    # only termination ends the return: a truncated episode bootstraps from its next state
     over_steps = discount if batch.n_step_column is None else discount**batch.n_step_column
     columns["discounts"] = (over_steps * (1.0 - batch.terminated_column)).astype(np.float32)
     weights = batch.info_columns.get("weight")
@@ -101,19 +102,20 @@ def transition_columns(batch: Batch, names: Sequence[str], discount: float) -> d
 class UpdateLoop:
     """Updates networks.
 
-    Batches come from a source (``learn``), or the caller brings columns (``update``). The numbers that updates give are
-    not read here, so that the environment can step while they are computed.
+    ``learn`` takes batches from a source, ``update`` takes columns from the caller. Neither reads the results of an
+    update, so the environment can step while the device computes.
 
     :param rules: the algorithm
-    :param networks: by name
-    :param batches: where batches come from
+    :param networks: the networks by name
+    :param batches: the source of batches
     :param clock: counts the updates, and says when targets are updated
-    :param signals: where results are recorded
-    :param filters: what a batch passes before the networks see it
+    :param signals: records the results
+    :param filters: the pre-network filters, applied to each batch
     :param watch: explains a loss that is not finite
+    :param settings: the settings of updates
 
-    :ivar batch_network: the network whose ``batch_size`` counts, for all of them
-    :ivar latest: the result of the last single update; None before it, and for a ``learn_from_batch`` of the user's
+    :ivar batch_network: the network with the ``batch_size`` of all updates
+    :ivar latest: the result of the last ``update_once``; None if there was none, as with a user's ``learn_from_batch``
     """
 
     def __init__(
@@ -136,30 +138,30 @@ class UpdateLoop:
         self._watch = watch
         self._settings = settings
         self.batch_network = settings.batch_network or next(iter(settings.parameters), "")
-        # where there are no networks nothing is learned
+        # None for an agent without networks, which learns nothing
         self._batch_parameters: Any = settings.parameters.get(self.batch_network)
         self._targets = [name for name, network in networks.items() if network.has_target]
         self._shared_learner: SharedLearner | None = None
         self.latest: LearningResult | None = None
 
     def share(self, shared: SharedNetworks) -> None:
-        """Learn together with other processes from now on."""
+        """Share weights and updates with other processes from now on."""
         self._shared_learner = SharedLearner(self.learner, shared)
         self._shared_learner.take_newest(GROUPS)
 
     def take_newest(self) -> None:
-        """Take the newest weights, where they are shared."""
+        """Copy the newest shared weights, if weights are shared."""
         if self._shared_learner is not None:
             self._shared_learner.take_newest()
 
     def take_all(self) -> None:
-        """Take the newest weights and all that a checkpoint holds besides, where they are shared."""
+        """Copy the newest shared weights, optimizer slots and buffers, if they are shared. A checkpoint needs all."""
         if self._shared_learner is not None:
             self._shared_learner.take_newest(GROUPS)
 
     @cached_property
     def learner(self) -> Learner:
-        """Trains the networks by the update rule."""
+        """The learner that trains the networks with the update rule."""
         networks, settings = self._networks, self._settings
         functions = {name: network.state.function for name, network in networks.items()}
         stages = stages_of(self._rules.make_update_rule(), networks)
@@ -173,13 +175,14 @@ class UpdateLoop:
 
     @cached_property
     def learning_periods(self) -> dict[str, int]:
-        """For each network that not all updates teach, the number of updates of which the last one does."""
+        """By network, its period p > 1: only every p-th update changes the network."""
         return {name: period for name, period in self._settings.periods.items() if period > 1}
 
     @cached_property
     def input_names(self) -> list[str]:
-        """The observations that the networks or the rule look at, the action mask among them."""
+        """The observations that the networks or the rule read, including the action mask."""
         names = dict.fromkeys(name for network in self._networks.values() for name in network.input_names)
+        # some critics have the action as an input, but it is not an observation
         names.pop("action", None)
         if self._settings.mask_name is not None:
             names[self._settings.mask_name] = None
@@ -187,12 +190,12 @@ class UpdateLoop:
 
     @property
     def batch_size(self) -> int:
-        """Transitions in one update."""
+        """The number of transitions in one update."""
         return self._batch_parameters.batch_size
 
     @cached_property
     def _learns_by_rule(self) -> bool:
-        """Decided once, at the first update: the compiled step is made for one of both ways."""
+        """True if updates use the rule. Decided once at the first update, because the compiled step depends on it."""
         return self._rules.learns_by_rule
 
     @cached_property
@@ -205,26 +208,28 @@ class UpdateLoop:
 
     @cached_property
     def optimizer(self) -> Any:
-        """That of the first network, whose learning rate is recorded."""
+        """The optimizer of the first network. Its learning rate is recorded."""
         return next(iter(self._networks.values())).optimizer
 
     def learn(self, updates: int) -> SupportsFloat:
-        """Make updates on batches from the source, in calls of as many as can be made together.
+        """Make updates on batches from the source, with as many updates in a compiled call as possible.
 
-        :return: the sum of the losses; reading it waits for the updates
+        :return: the sum of the losses; its conversion to float waits for the updates
         """
         losses: list[SupportsFloat] = []
         left, most = updates, 1 if updates == 1 else self._most_per_call
         while left:
             count, with_targets = 1, False
             if not self._learns_by_rule:
+                # one update at a time: each may predict with the networks that the last one has changed
                 losses.append(self.learn_from_batch(self.filtered(self._batches.sample(1, self.batch_size))))
             else:
                 if self._draws_together:
                     count = min(left, most)
                     if self._targets and self._decides_on_targets:
+                        # the agent decides after each update
                         count = 1
-                    elif self._targets:  # which may have to be updated in between
+                    elif self._targets:  # a call must end where targets are due, unless it updates them too
                         count, with_targets = self._clock.updates_before_targets(count)
                 losses.append(self._update_on_sample(count, with_targets))
             left -= count
@@ -233,12 +238,12 @@ class UpdateLoop:
 
     @property
     def _most_per_call(self) -> int:
-        """Updates that the learner's step is compiled for: those of a phase. More of them make several calls."""
+        """The number of updates that the step is compiled for: a phase's. More updates need several calls."""
         phase = self._settings.algorithm.num_consecutive_training_steps * self._clock.most_phases
         return self._settings.most_per_call or max(1, phase)
 
     def learn_from_batch(self, batch: Batch) -> float:
-        """Let the algorithm make an update without its rule. :return: the loss"""
+        """Make an update with the algorithm's ``learn_from_batch`` instead of its rule. :return: the loss"""
         self._clock.updates += 1
         loss, _, gradient_norm = self._rules.learn_from_batch(batch)[:3]
         self._signals.loss.add_sample(loss)
@@ -251,10 +256,10 @@ class UpdateLoop:
         return self._batches.columns(batch, self._rules.learning_columns(batch))
 
     def filtered(self, batch: Batch, may_update: bool = True) -> Batch:
-        """The batch as networks see it, whatever learns from it afterwards.
+        """A copy of the batch after the pre-network filters.
 
-        :param may_update: the filters' statistics take in its states, if ``update_pre_network_filters_state_on_train``
-            says so
+        :param may_update: add its states to the filters' statistics, if ``update_pre_network_filters_state_on_train``
+            is True
         """
         filters = self._filters
         if not (filters.observation_filters or filters.reward_filters):
@@ -263,18 +268,19 @@ class UpdateLoop:
         filtered = copy.copy(batch)
         filtered.state_columns = filters.filter_columns(batch.state_columns, update)
         self._watch.compare(batch.state_columns, filtered.state_columns, "pre-network filter", "of a batch")
+        # only states enter the statistics, because nearly each next state is also the state of another step
         filtered.next_state_columns = filters.filter_columns(batch.next_state_columns, False)
         filtered.reward_column = filters.filter_rewards(batch.reward_column, update)
         return filtered
 
     def _update_on_sample(self, count: int, with_targets: bool) -> SupportsFloat:
-        """Make ``count`` updates in one call on what the source gives, and the targets' if they are due.
+        """Make ``count`` updates in one call on batches from the source, and update the targets if they are due.
 
-        The learner's step is compiled for as many updates as a phase makes; a phase that is cut, by targets or by the
-        end of the run, makes fewer of them with the same step, so that nothing is compiled again.
+        The step is compiled for the updates of a whole phase. A phase that is cut, by targets or by the end of the run,
+        pads the columns and makes fewer updates with the same step, so nothing is compiled again.
 
-        :param with_targets: the call updates the targets too, after each update or after those that the clock says
-        :return: the sum of the losses, which is not read yet
+        :param with_targets: the call also updates the targets, after the updates that the clock names
+        :return: the sum of the losses, which is not computed yet
         """
         clock, algorithm = self._clock, self._settings.algorithm
         compiled = 1
@@ -283,6 +289,7 @@ class UpdateLoop:
         batch = self.filtered(self._batches.sample(count, self._batch_parameters.batch_size))
         columns = self._batches.columns(batch, self._rules.learning_columns(batch))
         if compiled != count:
+            # the compiled shape holds all updates of a phase; the padding is never read, because count ends the loop
             columns = pad(columns, len(columns["weights"]) // count * compiled)
         how: dict[str, Any] = {}
         if with_targets:
@@ -297,11 +304,12 @@ class UpdateLoop:
     def update(
         self, columns: dict[str, np.ndarray], batch: Batch | None = None, is_counted: bool = False, **how: Any
     ) -> LearningResult:
-        """Call the learner and record losses, gradients, and what the rule wants logged.
+        """Call the learner, and record losses, gradients and the signals of the rule.
 
-        :param columns: [N, ...] by name; see ``Learner.train``, which ``how`` is for
-        :param batch: the batch of the source that they were made of, which is told the errors
+        :param columns: [N, ...] by name; see ``Learner.train``
+        :param batch: the batch of the source behind the columns; the source receives its errors. None for other columns
         :param is_counted: the caller has counted the update and records its loss and gradients
+        :param how: more arguments for ``Learner.train``
         """
         if self.learning_periods:
             first = self._clock.updates + (not is_counted)
@@ -313,13 +321,14 @@ class UpdateLoop:
         result = learner.train(columns, self._rules.learning_scalars(), **how)
         self.record(result, is_counted)
         if batch is not None and self._batches.wants_errors and result.errors is not None:
+            # a padded call has more errors than the batch has rows
             self._batches.take_errors(batch, np.abs(result.errors).ravel()[: len(batch)])
         return result
 
     def record(self, result: LearningResult, is_counted: bool = False) -> None:
-        """Record losses, gradients, and what the rule wants logged.
+        """Record losses, gradients and the signals of the rule.
 
-        :param is_counted: the loss and gradients are recorded by others
+        :param is_counted: the caller records the loss and the gradients
         """
         if result.signal_names:
             self._signals.add_learning(result)
@@ -328,18 +337,20 @@ class UpdateLoop:
             self._signals.gradients.add_sample(LazyArray(lambda: self._gradient_norms(result)))
 
     def _gradient_norms(self, result: LearningResult) -> np.ndarray:
-        """[K], of the network that the most updates teach; of several such, the first."""
+        """[K], the gradient norms of the network that learns in the most updates; the first one if several do."""
         periods = self._settings.periods
         return result.gradient_norms[min(result.gradient_norms, key=lambda name: periods.get(name, 1))]
 
     def update_alone(
         self, name: str, columns: dict[str, np.ndarray], signal_names: Sequence[str], **how: Any
     ) -> LearningResult:
-        """As ``update``, with one network learning. The compiled call is the same for each network of a stage.
+        """Make updates of one network. The compiled call is the same for each network of a stage.
 
-        :param name: the network that learns; the others stay bit for bit as they are
-        :param signal_names: the signals of the rule that tell of it, which alone are logged
-        :return: its losses, gradients and signals
+        :param name: the network that learns; the other networks do not change by a single bit
+        :param columns: [N, ...] by name; see ``Learner.train``
+        :param signal_names: the signals of the rule about this network; only these are recorded
+        :param how: more arguments for ``Learner.train``
+        :return: the losses, gradients and signals of the network
         """
         stages = tuple(stage for stage in self.learner.step.stages if name in stage.networks)
         taught = [one for stage in stages for one in stage.networks]
@@ -353,15 +364,15 @@ class UpdateLoop:
         return result
 
     def update_once(self, columns: dict[str, np.ndarray], batch: Batch | None = None) -> Outcome:
-        """Make a single update, for a ``learn_from_batch`` whose caller records the loss and the gradients."""
+        """Make a single update within a ``learn_from_batch``. Its caller records the loss and the gradients."""
         self.latest = result = self.update(padded(columns), batch, is_counted=True)
         losses = [float(loss[0]) for loss in result.losses.values()]
         return sum(losses), losses, float(next(iter(result.gradient_norms.values()))[0])
 
     def update_targets_if_due(self, are_updated: bool = False) -> None:
-        """Update the target networks, if there are any and it is time.
+        """Update the target networks, if they are due, and record it.
 
-        :param are_updated: the last update of the networks has updated them already, if it was time
+        :param are_updated: the last call has updated them already, so only record it
         """
         is_time = self._rules.targets_due if self._decides_on_targets else self._clock.targets_due
         if self._targets and is_time():
@@ -375,12 +386,12 @@ class UpdateLoop:
             self._signals.note_target_update()
 
     def update_targets(self) -> None:
-        """Move each target network towards its online network: Polyak averaging, or a copy at a rate of 1."""
+        """Move each target network towards its online network by Polyak averaging. A rate of 1 copies the weights."""
         for name in self._targets:
             self._networks[name].update_target_network(self._settings.algorithm.rate_for_copying_weights_to_target)
 
     def close_phase(self) -> None:
-        """Record the learning rate; and the updates so far, if the phase follows an episode that has just ended."""
+        """Record the learning rate, and the updates so far if the row of an episode is open."""
         updates = self._clock.updates
         self._signals.learning_rate.add_sample(self.optimizer.learning_rate(updates))
         if self._signals.is_row_open:
@@ -388,10 +399,11 @@ class UpdateLoop:
 
 
 class BatchLearning(PhaseLearning):
-    """Learns from batches.
+    """Learns from batches in phases.
 
+    :param phases: the times of the phases
     :param update_loop: makes the updates
-    :param batches: where they get their batches
+    :param batches: the source of batches
     """
 
     def __init__(self, phases: Phases, update_loop: UpdateLoop, batches: BatchSource):
@@ -406,13 +418,15 @@ class BatchLearning(PhaseLearning):
 
 
 class DataSetLearning(PhaseLearning):
-    """Learns from passes over a data set, however much is played: a call makes ``UPDATES`` updates, or fewer where an
-    epoch is completed.
+    """Learns from passes over a data set, independent of the steps played. A call makes ``UPDATES`` updates, or fewer
+    at the end of an epoch.
 
-    :param data_set: where updates get their batches
+    :param phases: see ``PhaseLearning``; updates do not wait for a phase
+    :param update_loop: makes the updates
+    :param data_set: the source of batches
     """
 
-    UPDATES = 32  # enough to make a call cheap beside them, few enough for a display that moves
+    UPDATES = 32  # enough that the cost of a call is small, few enough that the display moves
 
     def __init__(self, phases: Phases, update_loop: UpdateLoop, data_set: DataSetPass):
         super().__init__(phases)

@@ -19,7 +19,7 @@ def retrace_targets(
     """Q^ret_t = r_t + discount (min(1, rho_{t+1}) (Q^ret_{t+1} - Q_{t+1}) + V_{t+1}) [T] (equation 5).
 
     :param rewards: [T]
-    :param values: [T + 1], the last one what follows the segment: 0 if it terminated
+    :param values: [T + 1], the last one is the value after the segment: 0 if the episode terminated
     :param q_values: [T], of the actions taken
     :param ratios: [T], pi(a_t|s_t) / mu(a_t|s_t)
     """
@@ -45,7 +45,7 @@ def acer_rule(
 
     ``extra`` holds ``retrace`` [B] and ``behaviour`` [B, A], the probabilities of the policy that acted.
 
-    :param truncation: c, the largest importance weight of what was done
+    :param truncation: c, the largest importance weight of the action taken
     :param reach: how far from the average policy, in nats, the trust region goes; None for no trust region
     :param beta_entropy: the weight of the policy's entropy
     :param q_weight: of the critic's loss

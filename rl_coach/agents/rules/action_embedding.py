@@ -40,7 +40,7 @@ class ActionEmbedding:
 def embedding_of(space: DiscreteActionSpace, targets: np.ndarray | None, width: int) -> ActionEmbedding:
     """The embedding of actions: of the points of the environment's box that they stand for, otherwise by their number.
 
-    :param targets: [actions, dimensions], those points; None if there are none
+    :param targets: [actions, dimensions], these points; None without targets
     :param width: number of coordinates wanted
     :raises CoachError: there are others
     """

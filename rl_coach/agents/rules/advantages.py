@@ -30,7 +30,7 @@ def generalized_advantages(
     """A_t = sum_k (discount lambda)^k delta_{t+k} and the lambda-returns A_t + V(s_t) (Schulman et al. 2016, eq. 16).
 
     :param rewards: [T]
-    :param values: [T + 1], the last one what follows the segment: 0 if it terminated
+    :param values: [T + 1], the last one is the value after the segment: 0 if the episode terminated
     :return: advantages [T] and targets of the critic [T]
     """
     assert len(values) == len(rewards) + 1

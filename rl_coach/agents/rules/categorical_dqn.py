@@ -35,13 +35,13 @@ def categorical_rule(
     needs_online: bool,
     loss_weight: float = 1.0,
 ) -> UpdateRule:
-    """The cross-entropy of the distribution of r + discount_t Z_target(s', a') and that of Z(s, a) (algorithm 1).
+    """The cross-entropy between the distributions of r + discount_t Z_target(s', a') and of Z(s, a) (algorithm 1).
 
-    Errors are the Kullback-Leibler divergence of the two, by which Rainbow replays (Hessel et al. 2018, section 4).
+    Errors are the Kullback-Leibler divergence of the two, Rainbow's priorities (Hessel et al. 2018, section 4).
 
     :param support: [N], the returns that distributions are over, evenly spaced
     :param mask_name: the observation that masks actions, if there is one
-    :param select_actions: as for ``q_learning_rule``, of the distributions' means; ``needs_online`` likewise
+    :param select_actions: as for ``q_learning_rule``, of the distributions' means; ``needs_online`` too
     :param loss_weight: the head's
     """
     support = support.astype(np.float32)

@@ -28,7 +28,7 @@ def demonstration_rule(
     """J = J_1 + n_step_weight * J_n + supervised_weight * J_E (equation 2; its regularisation is the network's own).
 
     J_1 and J_n are the losses of a rule of Q-learning, with one reward and with several. The large margin loss J_E is
-    that of demonstrations alone (equation 1).
+    only for demonstrations (equation 1).
 
     ``extra['rewards_ahead']`` [B] are discounted sums of rewards, ``extra['discounts_ahead']`` [B] the weights of the
     values after them, of the states ``extra['state_ahead/NAME']``; ``extra['is_demonstration']`` [B] is 0 or 1.
@@ -36,7 +36,7 @@ def demonstration_rule(
     :param rule: gives the loss of network ``main``
     :param n_step_weight: lambda_1
     :param supervised_weight: lambda_2
-    :param margin: by how much the demonstrated action's value is to exceed those of all others
+    :param margin: the demonstrated action's value should exceed all other values by this number
     :param mask_name: the observation that masks actions, if there is one
     :param loss_weight: the head's
     """

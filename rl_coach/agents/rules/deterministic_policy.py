@@ -1,6 +1,6 @@
 """Updates of deterministic policies: DDPG's (Lillicrap et al. 2016) and TD3's (Fujimoto et al. 2018).
 
-The actor climbs the critic that has just learned from the same batch, as both papers' algorithms have it.
+The actor climbs the critic after the critic's update on the same batch, as in the algorithms of both papers.
 """
 
 from __future__ import annotations

@@ -20,9 +20,9 @@ from rl_coach.spaces import BoxActionSpace
 
 
 def shifted(ops: Any, images: Any, shifts: Any) -> Any:
-    """[B, height, width, channels], each image moved by its shift; what comes in from outside repeats the border.
+    """[B, height, width, channels], each image moved by its shift. New pixels repeat the border.
 
-    A border of p pixels and a random crop of the old size, as the paper has it, is a shift of -p to p.
+    The paper adds a border of p pixels and crops at random to the old size. This equals a shift of -p to p.
 
     :param images: [B, height, width, channels]
     :param shifts: [B, 2] whole numbers: pixels down and to the right that the crop's corner moves

@@ -11,7 +11,7 @@ from rl_coach.architectures.update import LearningBatch
 
 
 def greedy_among_familiar(ops: Any, q_online: Any, q_target: Any, batch: LearningBatch) -> Any:
-    """argmax of the online network's Q [B, A] over the actions of which ``extra['familiar']`` [B, A] is 1."""
+    """argmax of the online network's Q [B, A] over the actions with a 1 in ``extra['familiar']`` [B, A]."""
     return ops.argmax(ops.where(batch.extra["familiar"] > 0, q_online, MASKED_LOGIT), axis=-1)
 
 

@@ -23,9 +23,9 @@ def offsets(count: int) -> np.ndarray:
 
 
 def steps_ahead(steps: np.ndarray, last_steps: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """The steps whose outcomes are the measurements K offsets ahead.
+    """The steps with the measurements of K offsets ahead as their outcomes.
 
-    The outcome of step t is the state at t + 1, so the measurement one step ahead of t is that of step t itself.
+    The outcome of step t is the state at t + 1, so the measurement one step ahead of t is the outcome of step t.
 
     :param steps: [B] positions in a memory
     :param last_steps: [B] the last position of the episode that each is in
@@ -39,7 +39,7 @@ def steps_ahead(steps: np.ndarray, last_steps: np.ndarray, count: int) -> tuple[
 def values_for_goal(predictions: np.ndarray, goal: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """[B, A] the objective u(f; g) of each action, equation 1 with section 4's weights of the offsets.
 
-    :param predictions: [B, A, K * M] changes of M measurements at K offsets, those of one offset next to each other
+    :param predictions: [B, A, K * M] changes of M measurements at K offsets, offset by offset
     :param goal: [M] weights of the measurements
     :param weights: [W] weights of the last W of the K offsets; those before count for nothing
     """

@@ -42,7 +42,7 @@ def implicit_q_learning_stages(expectile: float, inverse_temperature: float) -> 
         importance = ops.stop_gradient(ops.minimum(ops.exp(inverse_temperature * advantages), LARGEST_WEIGHT))
         policy = networks["policy"].online(batch.states)[0]
         log_deviation = ops.maximum(policy["log_deviation"], SMALLEST_LOG_DEVIATION)
-        # the mean is squashed, not what is drawn: recorded actions at their bounds would be infinitely far out
+        # the mean is squashed, not the sample: before squashing, recorded actions at the bounds are infinitely far out
         log_density = gaussian_log_probability(ops, batch.actions, ops.tanh(policy["mean"]), log_deviation)
 
         v_t = networks["v"].online(batch.next_states)[0]["v"]

@@ -77,7 +77,7 @@ def advantage_weighted_stages(temperature: float, settings: MaximumEntropySettin
     [B, A], standard normal.
 
     :param temperature: lambda
-    :param settings: of the critics, whose temperature is 0
+    :param settings: the critics' settings, with a temperature of 0
     """
 
     def policy_rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
@@ -106,9 +106,9 @@ def advantage_weighted_stages(temperature: float, settings: MaximumEntropySettin
 
 
 def squashed_mean_sample(ops: Any, policy: dict[str, Any], noise: Any) -> tuple[Any, Any]:
-    """An action within -1 and 1 of a Gaussian whose mean is squashed, and its log density before it is cut off.
+    """An action between -1 and 1 from a Gaussian with a squashed mean, and its log density before clipping.
 
-    What is drawn is not squashed: recorded actions at their bounds would be infinitely far out.
+    The sample is not squashed: before squashing, recorded actions at the bounds would be infinitely far out.
 
     :param policy: ``mean`` and ``log_deviation`` [B, A]
     :param noise: [B, A], standard normal

@@ -78,7 +78,7 @@ def clipped_ppo_rule(
 
 
 def adapted_coefficient(coefficient: float, divergence: float, target: float) -> float:
-    """The penalty's next weight, after a phase in which the policy moved by ``divergence``."""
+    """The penalty's next weight, after a phase that moved the policy by ``divergence``."""
     if divergence > _TOO_FAR * target:
         return coefficient * _CHANGE
     return coefficient / _CHANGE if divergence < _TOO_NEAR * target else coefficient

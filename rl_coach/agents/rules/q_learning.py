@@ -1,4 +1,4 @@
-"""Updates of DQN and what is built on it: Q-learning with a target network."""
+"""Updates of DQN and of its variants: Q-learning with a target network."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Updates of soft actor-critic: with a value network, and without one (Haarnoja et al. 2018b) and what followed.
+"""Updates of soft actor-critic: with a value network, and without one (Haarnoja et al. 2018b, and later variants).
 
-The second update is that of SAC with a learned temperature, and by its settings that of TQC, REDQ, DroQ, CrossQ and
+The second update is SAC with a learned temperature. Its settings also make it the update of TQC, REDQ, DroQ, CrossQ and
 SimbaV2.
 """
 
@@ -161,7 +161,8 @@ def maximum_entropy_critic_rule(
 
 def categorical_critic_rule(settings: MaximumEntropySettings) -> UpdateRule:
     """The cross-entropy of the distribution of r + discount (Z - temperature log pi), projected onto the support, and
-    that of each critic, added up. Z is the target critic's that has the smallest mean (Lee et al. 2025)."""
+    each critic's distribution, summed over critics. Z comes from the target critic with the smallest mean (Lee et al.
+    2025)."""
     assert settings.support is not None
     support = np.linspace(*settings.support).astype(np.float32)
 
@@ -222,7 +223,7 @@ def _temperature(ops: Any, networks: dict[str, NetworkView], settings: MaximumEn
 def _quantiles(
     ops: Any, critic: NetworkView, batch: LearningBatch, next_actions: Any, has_target: bool
 ) -> tuple[Any, Any]:
-    """[B, N, M] each: the critics' quantiles of what was done, and of what the policy would do next."""
+    """[B, N, M] each: the critics' quantiles for the actions taken, and for the policy's next actions."""
     now, following = {**batch.states, "action": batch.actions}, {**batch.next_states, "action": next_actions}
     if has_target:
         return critic.online(now)[0]["quantiles"], critic.target(following)[0]["quantiles"]

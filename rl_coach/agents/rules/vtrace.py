@@ -22,10 +22,10 @@ def vtrace(
     those of ``n_step_advantages``, bit for bit.
 
     :param rewards: [T]
-    :param values: [T + 1], the last one what follows the segment: 0 if it terminated
+    :param values: [T + 1], the last one is the value after the segment: 0 if the episode terminated
     :param ratios: [T], pi(a_t|s_t) / mu(a_t|s_t), of the policy that learns and the one that acted
-    :param rho_bar: the largest rho_t = min(rho_bar, ratio_t), by which temporal differences are weighed
-    :param c_bar: the largest c_t = lambda min(c_bar, ratio_t), by which later ones count for earlier steps
+    :param rho_bar: the largest rho_t = min(rho_bar, ratio_t), the weight of temporal differences
+    :param c_bar: the largest c_t = lambda min(c_bar, ratio_t), the weight of later differences for earlier steps
     :param trace_lambda: lambda of remark 2; 0 is one-step targets
     :return: advantages [T] and targets of the critic [T], float64
     """
