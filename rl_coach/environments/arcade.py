@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-FRAMES_PER_SECOND = 60  # of the console
+FRAMES_PER_SECOND = 60  # frame rate of the console
 
 
 class ArcadeRules:
@@ -45,7 +45,7 @@ class ArcadeRules:
         return int(self.rng.integers(self.random_initialization_steps + 1))
 
     def get_state(self) -> dict[str, Any]:
-        """The random state and that of the console, its own randomness included."""
+        """The random state here and the state of the console with its random numbers."""
         console = self._ale.cloneState(include_rng=True).serialize()
         return {
             "rng": self.rng.bit_generator.state,

@@ -91,7 +91,7 @@ class CameraTypes(Enum):
     LIDAR = "lidar"
 
 
-# What each observation is taken with: CARLA's sensor, its turn to the right and up in degrees, and the conversion.
+# The sensor of each observation: CARLA's name, its turn to the right and up in degrees, and the conversion.
 _SENSORS = {
     "forward_camera": ("sensor.camera.rgb", 0, 0, None),
     "left_camera": ("sensor.camera.rgb", -30, 0, None),
@@ -107,23 +107,23 @@ _SENSOR_POSITION = (2.0, 0.0, 1.4)  # meters to the front, the right and above o
 class CarlaEnvironmentParameters(EnvironmentParameters):
     """Settings of a town of CARLA.
 
-    Each environment, that of the evaluation too, needs a server of its own. It is started from the directory that the
-    environment variable ``CARLA_ROOT`` names. Without it, ``CARLA_SERVER`` names the servers that run already:
-    ``host:port``, with commas between several; ``localhost:2000`` unless it is set.
+    Each environment needs its own server; the evaluation's environment too. If the environment variable ``CARLA_ROOT``
+    is set, Coach starts the server from that directory. Otherwise ``CARLA_SERVER`` lists the running servers as
+    ``host:port``, separated by commas; the default is ``localhost:2000``.
 
     :param level: a name of ``CarlaLevel``, in any case, or the name of one of the server's maps
-    :ivar frame_skip: frames for which an action holds; there are 30 in a second
-    :ivar server_height: height in pixels of the window of a server that is started
-    :ivar server_width: its width
+    :ivar frame_skip: number of frames that an action lasts; a second has 30 frames
+    :ivar server_height: height in pixels of the window of a server that Coach starts
+    :ivar server_width: width of that window in pixels
     :ivar camera_height: height of the cameras' images in pixels
-    :ivar camera_width: their width
+    :ivar camera_width: width of the cameras' images in pixels
     :ivar experiment_suite: ``CoRL2017(town)`` of ``carla_routes``: an episode drives to a destination in that town,
         with the observation ``high_level_command``; None has no destination
     :ivar config: a file of settings of CARLA 0.8; CARLA 0.9 reads none, so it must be None
     :ivar quality: how much is drawn
     :ivar cameras: what to observe, ``CameraTypes`` or their values; each is an observation
-    :ivar weather_id: numbers of weathers, from 0 to 14, of which one is drawn for each episode; 1 is a clear noon
-    :ivar verbose: print what the server says, and a line about each connection
+    :ivar weather_id: numbers of weathers, from 0 to 14; one is drawn for each episode. 1 is a clear noon
+    :ivar verbose: print the server's output, and a line about each connection
     :ivar episode_max_time: milliseconds after which an episode is truncated
     :ivar allow_braking: without it the brake has no effect
     :ivar separate_actions_for_throttle_and_brake: an action is (steer, gas, brake) instead of (steer, gas or brake)
@@ -187,12 +187,12 @@ class CarlaEnvironment(Environment):
     ``experiment_suite`` adds ``high_level_command`` [1], a ``Command`` of ``carla_routes``, and a destination, which
     terminates the episode.
 
-    A step's reward is the speed in m/s less 1, 30 at most, less 5 on the other lane, 5 off the road, 10 times how far
-    the wheels are turned (0 to 1), and 100 for a collision, which ends the episode.
+    A step's reward is the speed in m/s less 1, but at most 30. These are subtracted: 5 on the other lane, 5 off the
+    road, 10 times the steering (0 to 1), and 100 for a collision, which ends the episode.
 
-    :param cameras: see ``CarlaEnvironmentParameters``, as for the other settings
-    :param settings: as for ``Environment``
-    :raises CoachError: the client is not installed, no server answers, or it has no such map or camera
+    :param cameras: this and the other settings are described in ``CarlaEnvironmentParameters``
+    :param settings: settings of ``Environment``
+    :raises CoachError: the client is not installed, no server answers, or a map or camera does not exist
     """
 
     def __init__(
@@ -254,7 +254,7 @@ class CarlaEnvironment(Environment):
         self.reset_internal_state(True)
 
     def _connect(self) -> None:
-        """Take the server that was started, or the first of those that run and nobody drives in."""
+        """Connect to the server that Coach started, or to the first running server without another client's car."""
         addresses = running_servers() if self._server is None else [self._server.address]
         try:
             for host, port in addresses:
@@ -341,7 +341,7 @@ class CarlaEnvironment(Environment):
         self.car = self._spawn(blueprints.find(_CAR), start)
         self._add_sensors(blueprints)
         self._collisions, self._frames = [], 0
-        self.world.tick()  # in which what was spawned appears; sensors may see nothing yet
+        self.world.tick()  # the car appears in this tick; sensors may not answer yet
         self._tick()
         for _ in range(self.num_speedup_steps):
             self._drive(0.0, 1.0, 0.0)
@@ -413,7 +413,7 @@ class CarlaEnvironment(Environment):
         self._seen = {name: self._answer(name, frame) for name in self.cameras}
 
     def _answer(self, name: str, frame: int) -> Any:
-        """The data of a sensor for a frame; it may still have those of earlier ones."""
+        """The data of a sensor for a frame. Data of earlier frames may still wait and are dropped."""
         while True:
             try:
                 data = self._answers[name].get(timeout=_SECONDS_TO_ANSWER)
@@ -463,7 +463,7 @@ class CarlaEnvironment(Environment):
         return blue_first[..., 2::-1].copy()
 
     def _update_state(self) -> None:
-        """Nothing depends on the state."""
+        """Do nothing: nothing depends on the state."""
 
     def get_rendered_image(self) -> np.ndarray:
         """[camera_height, width of all cameras, 3] uint8, the images of the cameras side by side."""
@@ -478,7 +478,7 @@ class CarlaEnvironment(Environment):
         self._rng.bit_generator.state = state["rng"]
 
     def _remove_actors(self) -> None:
-        """Take the car and its sensors away, the sensors first."""
+        """Remove the sensors, then the car."""
         for actor in reversed(self._actors):
             if hasattr(actor, "stop"):
                 actor.stop()
@@ -510,7 +510,7 @@ def town(level: str) -> str:
 def camera_name(camera: Union[CameraTypes, str]) -> str:
     """The name of a camera's observation.
 
-    :raises CoachError: there is no such camera
+    :raises CoachError: the camera does not exist
     """
     name = camera.value if isinstance(camera, CameraTypes) else camera
     if name not in _SENSORS:
@@ -519,9 +519,9 @@ def camera_name(camera: Union[CameraTypes, str]) -> str:
 
 
 def weather_name(number: int) -> str:
-    """The name that CARLA 0.9 has for a weather of CARLA 0.8.
+    """CARLA 0.9's name for a weather number of CARLA 0.8.
 
-    :raises CoachError: there is no such weather
+    :raises CoachError: the number does not exist
     """
     if not 0 <= number < len(_WEATHERS):
         raise CoachError(f"CARLA has no weather {number}; weather_id has numbers from 0 to {len(_WEATHERS) - 1}")
@@ -546,8 +546,8 @@ def view_from_above(points: np.ndarray, size: tuple[int, int]) -> np.ndarray:
 class Server:
     """A server that this process has started.
 
-    :param process: the process, which leads a session of its own
-    :param port: the port at which it listens on this machine
+    :param process: the process; it leads its own session
+    :param port: the server's port on this machine
     """
 
     def __init__(self, process: subprocess.Popen, port: int):
@@ -564,7 +564,7 @@ class Server:
 def start_server(quality: str, width: int, height: int, has_window: bool, verbose: bool) -> Server | None:
     """Start the server of the directory ``$CARLA_ROOT``; None if the variable is not set.
 
-    It has a session of its own, so that a Ctrl-C does not end it before the run is saved.
+    The server has its own session, so a Ctrl-C does not end it before the run is saved.
 
     :raises CoachError: the directory has no server, or the server ended while it started
     """

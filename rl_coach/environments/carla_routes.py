@@ -57,8 +57,8 @@ class Segment:
 class Route:
     """The way to a destination, and the command at each place of it.
 
-    :param segments: in the order in which they are driven
-    :param destination: where it ends
+    :param segments: the segments in driving order
+    :param destination: the end of the route
     """
 
     def __init__(self, segments: Iterable[Segment], destination: Any):
@@ -77,7 +77,7 @@ class Route:
 
 
 def plan(town: Any, start: Any, destination: Any) -> Route | None:
-    """The shortest route between two places of a map, None if there is none.
+    """The shortest route between two places of a map; None if the places are not connected.
 
     :param town: CARLA's map
     """
@@ -114,7 +114,7 @@ def _is_before(segment: Segment, place: Any, other: Any) -> bool:
 
 
 def _key(waypoint: Any) -> tuple[int, int]:
-    """Equal where one segment ends and another begins: CARLA gives them waypoints of their own."""
+    """Key of a place. It is equal at the end of a segment and the start of the next; CARLA has two waypoints there."""
     return round(waypoint.transform.location.x), round(waypoint.transform.location.y)
 
 

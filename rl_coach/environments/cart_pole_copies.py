@@ -14,12 +14,12 @@ from rl_coach.environments.native_copies import RestorableVectorEnv
 
 
 class CartPoleCopies(CartPoleVectorEnv, RestorableVectorEnv):
-    """Gymnasium's vectorised CartPole. Each pole has a random stream of its own, and begins an episode only when told:
-    Gymnasium's begin theirs in a step whose action is lost.
+    """Gymnasium's vectorised CartPole with a random stream for each pole. An episode begins only in ``reset``. In
+    Gymnasium's class, it begins in a step, and the action of this step is lost.
 
     :param settings: see ``CartPoleVectorEnv``
 
-    :ivar streams: the random streams, one for each pole; with the seeds of ordinary CartPoles their episodes are equal
+    :ivar streams: the random streams, one for each pole; with the same seeds, ordinary CartPoles play equal episodes
     """
 
     state: Any  # [4, N] float64
@@ -33,9 +33,9 @@ class CartPoleCopies(CartPoleVectorEnv, RestorableVectorEnv):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
-        """Begin episodes, all of them or those of ``options["reset_mask"]``, [N].
+        """Begin an episode in all poles, or in the poles of ``options["reset_mask"]``, [N].
 
-        :param seed: of the first pole; the others take the numbers that follow
+        :param seed: seed of the first pole; the other poles use the following numbers
         """
         if seed is not None:
             self.streams = [seeding.np_random(seed + index)[0] for index in range(self.num_envs)]

@@ -56,7 +56,7 @@ class ControlSuiteEnvironmentParameters(EnvironmentParameters):
     """Settings of a task of the DeepMind Control Suite.
 
     :param level: ``domain:task``, such as ``cartpole:swingup``
-    :ivar frame_skip: control steps for which an action holds, 4 unless it is set; their rewards are added
+    :ivar frame_skip: number of control steps that an action lasts, by default 4; their rewards are added
     :ivar observation_type: the observations. Images need OpenGL: ``MUJOCO_GL=egl`` or ``osmesa`` need no display
     """
 
@@ -73,14 +73,14 @@ class ControlSuiteEnvironmentParameters(EnvironmentParameters):
 class ControlSuiteEnvironment(Environment):
     """A task of the DeepMind Control Suite.
 
-    An episode has a seed of its own, drawn from a stream that ``seed`` starts, so that it can be repeated.
+    Each episode has its own seed from a random stream that starts with ``seed``, so an episode can be repeated.
 
-    Observations are ``measurements``, all that the task observes one after the other, and ``pixels`` [84, 84, 3]. The
+    Observations are ``measurements``, all numbers that the task observes in one vector, and ``pixels`` [84, 84, 3]. The
     time limit truncates an episode.
 
     :param observation_type: see ``ControlSuiteEnvironmentParameters``
-    :param settings: as for ``Environment``
-    :raises CoachError: dm_control is not installed, or there is no such task
+    :param settings: settings of ``Environment``
+    :raises CoachError: dm_control is not installed, or the task does not exist
     """
 
     repeats_episodes = True
@@ -138,7 +138,7 @@ class ControlSuiteEnvironment(Environment):
         self._read(answer)
 
     def _read(self, answer: Any) -> None:
-        """Take an answer. The discount of a last step is 0 if the task ended the episode, and 1 if time did."""
+        """Read an answer. The discount of the last step is 0 if the task ended the episode, and 1 at the time limit."""
         self.done = answer.last()
         self.truncated = self.done and answer.discount > 0
         self.state = {}
@@ -149,7 +149,7 @@ class ControlSuiteEnvironment(Environment):
             self.state["pixels"] = self.env.physics.render(_IMAGE_SIZE, _IMAGE_SIZE, camera_id=0)
 
     def _update_state(self) -> None:
-        """Nothing depends on the state."""
+        """Do nothing: nothing depends on the state."""
 
     def get_rendered_image(self) -> np.ndarray:
         """[240, 320, 3] uint8."""

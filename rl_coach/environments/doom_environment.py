@@ -48,7 +48,7 @@ key_map = {
 
 
 class DoomLevel(Enum):
-    """Scenarios by Coach's names. Those of ``COACH_LOCAL`` are not part of ViZDoom."""
+    """Scenarios by Coach's names. ViZDoom does not contain the scenarios of ``COACH_LOCAL``."""
 
     BASIC = "basic.cfg"
     DEFEND = "defend_the_center.cfg"
@@ -81,9 +81,9 @@ class DoomEnvironmentParameters(EnvironmentParameters):
     """Settings of a scenario of ViZDoom.
 
     :param level: a name of ``DoomLevel``, in any case, or the path of a scenario's ``.cfg`` file
-    :ivar frame_skip: tics for which the buttons are held; there are 35 in a second
-    :ivar cameras: the images to observe, ``DoomEnvironment.CameraTypes``; each is an observation of its own
-    :ivar max_simultaneous_buttons: number of buttons that an action holds at most
+    :ivar frame_skip: number of tics that the buttons are held; a second has 35 tics
+    :ivar cameras: the images to observe, ``DoomEnvironment.CameraTypes``; each is a separate observation
+    :ivar max_simultaneous_buttons: largest number of buttons in one action
     """
 
     constraints = {"cameras": instance((list, tuple), "a list of cameras"), "max_simultaneous_buttons": whole(1)}
@@ -103,11 +103,11 @@ class DoomEnvironment(Environment):
     Observations are an image [120, 160, 3] of each camera, and ``measurements``, the game variables that the scenario
     makes available, if it does. An action switches each button on or off.
 
-    An episode has a seed of its own, drawn from a stream that ``seed`` starts, so that it can be repeated.
+    Each episode has its own seed from a random stream that starts with ``seed``, so an episode can be repeated.
 
-    :param cameras: see ``DoomEnvironmentParameters``, as for ``max_simultaneous_buttons``
-    :param settings: as for ``Environment``
-    :raises CoachError: ViZDoom is not installed, or there is no such scenario
+    :param cameras: see ``DoomEnvironmentParameters``, also for ``max_simultaneous_buttons``
+    :param settings: settings of ``Environment``
+    :raises CoachError: ViZDoom is not installed, or the scenario does not exist
     """
 
     class CameraTypes(Enum):
@@ -146,7 +146,7 @@ class DoomEnvironment(Environment):
         self.reset_internal_state(True)
 
     def _start(self, vizdoom: Any) -> Any:
-        """The game, loaded and running in a process of its own."""
+        """Load the game and start it in its own process."""
         game = vizdoom.DoomGame()
         config = scenario_file(self.env_id, pathlib.Path(vizdoom.scenarios_path))
         try:
@@ -169,7 +169,7 @@ class DoomEnvironment(Environment):
         return game
 
     def _give_a_session(self, game: Any, program: pathlib.Path) -> None:
-        """Start the program by another one; see ``own_session``. The files that it writes go where the latter is."""
+        """Let ``own_session`` start the game's program. The game writes its files next to that starter."""
         game.set_doom_config_path(os.path.join(self._directory.name, "vizdoom.ini"))
         if os.name != "posix":
             return
@@ -212,7 +212,7 @@ class DoomEnvironment(Environment):
         self._read_state()
 
     def _read_state(self) -> None:
-        """Take the observations; of a finished episode ViZDoom has none, and those before stay."""
+        """Read the observations. ViZDoom has none after the end of an episode; the last ones then stay."""
         state = self.game.get_state()
         if state is None:
             return
@@ -221,7 +221,7 @@ class DoomEnvironment(Environment):
             self.state["measurements"] = np.asarray(state.game_variables, np.float32)
 
     def _update_state(self) -> None:
-        """Nothing depends on the state."""
+        """Do nothing: nothing depends on the state."""
 
     def get_rendered_image(self) -> np.ndarray:
         """[height, width, 3] uint8, the images of all cameras, one below the other."""
@@ -249,7 +249,7 @@ def _import_vizdoom() -> Any:
 
 
 def _as_image(pixels: np.ndarray) -> np.ndarray:
-    """[height, width, 3] of its own; a map of one number for each pixel is grey."""
+    """A copy of an image as [height, width, 3]. A map with one number per pixel becomes grey."""
     return np.repeat(pixels[:, :, None], 3, axis=2) if pixels.ndim == 2 else pixels.copy()
 
 
@@ -258,7 +258,7 @@ def scenario_file(level: str, scenarios: pathlib.Path) -> pathlib.Path:
     ``$VIZDOOM_ROOT/scenarios`` or in ViZDoom's own.
 
     :param scenarios: ViZDoom's directory of scenarios
-    :raises CoachError: there is none
+    :raises CoachError: the file does not exist
     """
     if level.endswith(".cfg"):
         if not os.path.isfile(level):

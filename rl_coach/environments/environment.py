@@ -48,7 +48,7 @@ class LevelSelection:
     def __str__(self) -> str:
         """The chosen level's name.
 
-        :raises CoachError: none has been chosen
+        :raises CoachError: no level has been chosen
         """
         if self.selected_level is None:
             raise CoachError("no level is selected: choose one with -lvl, or set it in the preset")
@@ -74,7 +74,7 @@ class SingleLevelSelection(LevelSelection):
     def select(self, level: str) -> None:
         """Choose a level by its name.
 
-        :raises CoachError: there is no such level; the message suggests similar ones
+        :raises CoachError: the level does not exist; the message suggests similar ones
         """
         self._find(level)
         self.selected_level = level
@@ -96,7 +96,7 @@ class SingleLevelSelection(LevelSelection):
     def __str__(self) -> str:
         """The full name of the chosen level.
 
-        :raises CoachError: none has been chosen, or there is no such level
+        :raises CoachError: no level has been chosen, or the chosen one does not exist
         """
         if self.selected_level is None:
             raise CoachError(f"no level is selected: choose one with -lvl from {self._choices()}")
@@ -104,7 +104,7 @@ class SingleLevelSelection(LevelSelection):
 
 
 class CustomWrapper:
-    """Wraps an environment and passes on whatever it does not define itself."""
+    """Wrapper of an environment. It passes all attributes on that it does not define itself."""
 
     def __init__(self, environment: Any):
         self.environment = environment
@@ -119,13 +119,12 @@ class EnvironmentParameters(Parameters):
     """Settings of an environment.
 
     :param level: the level's name, or a ``LevelSelection``
-    :ivar frame_skip: simulator steps for which each action is repeated; 1 skips none
+    :ivar frame_skip: number of simulator steps that each action is repeated; 1 repeats nothing
     :ivar seed: makes the environment repeatable; None draws one
     :ivar human_control: a person acts with the keyboard
-    :ivar custom_reward_threshold: the smallest total reward with which an episode counts as a success; None uses the
-        simulator's own
-    :ivar default_input_filter: the filter of agents that have none
-    :ivar default_output_filter: the same for actions
+    :ivar custom_reward_threshold: smallest total reward of a successful episode; None uses the simulator's threshold
+    :ivar default_input_filter: the input filter for agents without one
+    :ivar default_output_filter: the output filter for agents without one
     :ivar experiment_path: the directory that videos are written to
     :ivar target_success_rate: the share of evaluation episodes that must succeed, 0 to 1, for
         ``--apply_stop_condition`` to stop the run
@@ -167,22 +166,22 @@ class Environment(EnvironmentInterface):
     A subclass sets ``state_space``, ``action_space`` and, if there are goals, ``goal_space``, and defines
 
     - ``_take_action(action)``: acts, and sets ``state``, ``reward``, ``done`` and ``info`` (and ``truncated``, if
-      a limit on its length ended the episode and not the environment itself);
+      a limit on the length ended the episode and not the environment itself);
     - ``_restart_environment_episode(force_environment_reset)``: begins an episode and sets ``state``;
     - ``_update_state()``: sets everything else that depends on the new state, such as ``goal``;
     - ``get_rendered_image()``: the picture, for windows and videos.
 
     :param level: the level's name, or a ``LevelSelection``
     :param seed: makes the environment repeatable; None draws one
-    :param frame_skip: simulator steps for which each action is repeated
+    :param frame_skip: number of simulator steps that each action is repeated
     :param human_control: a person acts with the keyboard
-    :param custom_reward_threshold: the smallest total reward with which an episode counts as a success
+    :param custom_reward_threshold: smallest total reward of a successful episode
     :param visualization_parameters: windows and videos
     :param target_success_rate: the share of evaluation episodes that must succeed to stop early, 0 to 1
     :param kwargs: ``experiment_path``, the directory of videos; other settings belong to subclasses
-    :cvar repeats_episodes: True if repeating the same actions after ``get_state`` can give the same episode; then only
-        episodes whose video is kept are rendered
-    :ivar training_steps: environment steps of heatup and training when the present evaluation began
+    :cvar repeats_episodes: True if repeating the same actions after ``get_state`` can give the same episode. Then an
+        episode is rendered only if its video is kept
+    :ivar training_steps: environment steps of heatup and training at the start of the present evaluation
     :raises CoachError: a requested window or video is not possible
     """
 
@@ -291,7 +290,7 @@ class Environment(EnvironmentInterface):
         return self._respond()
 
     def _play(self, action: Any) -> None:
-        """Have the simulator take an action, and read its answer."""
+        """Do an action in the simulator, and read its answer."""
         self._take_action(self._action_space.clip_action_to_space(action) if self._clips_actions else action)
         self._update_state()
         if type(self.reward) is np.ndarray and self.reward.size == 1:
@@ -300,15 +299,15 @@ class Environment(EnvironmentInterface):
 
     @property
     def shows_steps(self) -> bool:
-        """True if somebody wants a picture of each step."""
+        """True if a window or a video needs a picture of each step."""
         return self._uses_images
 
     def take_played(self, steps: int, reward: float, terminated: bool, truncated: bool) -> EnvResponse:
-        """Count steps of the present episode that were played elsewhere, all since its beginning.
+        """Count all steps of the present episode that another part played.
 
-        :param steps: of the episode
-        :param reward: its total reward so far
-        :return: an answer that tells whether the episode is over; its state is the first one
+        :param steps: number of steps since the beginning of the episode
+        :param reward: total reward since the beginning of the episode
+        :return: an answer with the end of the episode; its state is the episode's first state
         """
         if self._phase is not RunPhase.UNDEFINED:
             self.total_steps_counter += steps - self.current_episode_steps_counter
@@ -317,7 +316,7 @@ class Environment(EnvironmentInterface):
         return self._respond()
 
     def _failure(self, when: str, error: Exception) -> TrainingError:
-        """An error of the simulator's in one line: the environment, when it was, and the user's own line."""
+        """The simulator's error in one line: the environment, the time, and the line of the user's code."""
         return TrainingError(
             f"environment '{self.env_id}' failed {when} of episode {self.episode_idx}: {environment_error(error)}"
         )
@@ -364,11 +363,11 @@ class Environment(EnvironmentInterface):
         return self._action_space.sample_with_info(self.state[mask_name]).action
 
     def get_goal(self) -> GoalType:
-        """The current goal, None if there are no goals."""
+        """The current goal; None for an environment without goals."""
         return self.goal
 
     def set_goal(self, goal: GoalType) -> None:
-        """Set the goal that the next responses carry."""
+        """Set the goal of the next responses."""
         self.goal = goal
 
     def get_target_success_rate(self) -> float:
@@ -401,7 +400,7 @@ class Environment(EnvironmentInterface):
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Restore the state that ``get_state`` returned; call ``reset_internal_state`` next."""
+        """Restore the state from ``get_state``. Call ``reset_internal_state`` next."""
         self.episode_idx = state["episode_idx"]
         self.current_episode_steps_counter = state["current_episode_steps_counter"]
         self.total_steps_counter = state["total_steps_counter"]
@@ -409,7 +408,7 @@ class Environment(EnvironmentInterface):
         self._action_space.rng.bit_generator.state = state["action_space"]
 
     def get_episode_state(self) -> dict[str, Any] | None:
-        """The episode in progress: how it began, and its actions so far, which can be repeated.
+        """The episode in progress, in a form that can be repeated: the state at its start, and its actions so far.
 
         :return: None if the episode was not recorded from its beginning, its actions cannot be saved, or the first
             reset failed
@@ -421,10 +420,10 @@ class Environment(EnvironmentInterface):
         return {**state, "fingerprint": self._fingerprint(), "action_space": actions}
 
     def set_episode_state(self, state: dict[str, Any]) -> bool:
-        """Play an episode again up to the step at which ``get_episode_state`` was called. Replaces ``set_state``.
+        """Repeat an episode up to the call of ``get_episode_state``. Use this method instead of ``set_state``.
 
-        :return: True if the result is the same. It may differ if the simulator depends on the clock or its ``reset``
-            does not reset everything; then a new episode should begin
+        :return: True if the result is the same. It may differ if the simulator depends on the clock, or if its
+            ``reset`` does not reset everything. The caller should then begin a new episode
         """
         before = self._phase
         self.set_state(state["start"])
@@ -440,7 +439,7 @@ class Environment(EnvironmentInterface):
         return self._fingerprint() == state["fingerprint"]
 
     def _fingerprint(self) -> str:
-        """Equal where two environments stand at the same point of the same episode."""
+        """A text that is equal for two environments at the same point of the same episode."""
         response = self.last_env_response
         assert response is not None
         digest = hashlib.sha256(repr((self.current_episode_steps_counter, bool(response.game_over))).encode())
@@ -460,11 +459,11 @@ class Environment(EnvironmentInterface):
         return self._keyboard
 
     def get_action_from_user(self) -> ActionType | None:
-        """The action of the keys that are held down, or were for a moment since the last question, when the next step
-        is due; with no key the action that does nothing.
+        """Wait until the next step is due, and return the action of the keys that were pressed since the last call.
+        Without a key, return the action that does nothing.
 
-        :return: None if no key is held and every action does something, or the state does not allow the action: the
-            person has not decided yet
+        :return: None if the person has not decided yet: no key was pressed and all actions do something, or the state
+            does not allow the action
         :raises CoachError: the environment was not made with ``human_control``
         :raises KeyboardInterrupt: the window was closed
         """
@@ -479,8 +478,8 @@ class Environment(EnvironmentInterface):
         return action
 
     def _pace(self) -> float:
-        """Steps a second for a person, 0 for as many as can be. A level that is slow by nature, such as one of single
-        moves, still answers at once to the key that it waits for."""
+        """Steps per second for a person; 0 sets no limit. A level with single moves, which is slow by nature, answers
+        to a key at once."""
         highest = self.visualization_parameters.max_fps_for_human_control
         if self._steps_per_second is None or not self._user_acted:
             return highest
@@ -505,7 +504,7 @@ class Environment(EnvironmentInterface):
         raise NotImplementedError(f"{type(self).__name__} returns no images")
 
     def _use_image(self) -> None:
-        """Show, keep and record the present state's picture, drawing it once at most."""
+        """Show, store and record the picture of the present state. It is drawn at most once."""
         if self.native_rendering:
             self._render()
             return
@@ -554,7 +553,7 @@ class Environment(EnvironmentInterface):
 
     @contextlib.contextmanager
     def _videos_may_fail(self) -> Iterator[None]:
-        """Go on without videos where they cannot be written, on a full disk, say."""
+        """Continue without videos if they cannot be written, for example on a full disk."""
         try:
             yield
         except OSError as error:
@@ -592,9 +591,9 @@ class Environment(EnvironmentInterface):
         return f"{self._phase.value.lower()}_step-{step}_episode-{self.episode_idx}_score-{reward}"
 
     def _film_again(self) -> None:
-        """Go through the episode that has just ended again, and draw it: drawing every episode for the few that are
-        kept would cost several times what acting does. Where the simulator turns out not to repeat itself, episodes
-        are drawn while they are played from then on."""
+        """Repeat the episode that has just ended, and draw it. Few episodes are kept, and drawing costs several times
+        as much as acting, so episodes are not drawn while they are played. If the simulator does not repeat an episode
+        exactly, later episodes are drawn while they are played."""
         episode, end = self.get_episode_state(), self.get_state()
         if episode is None:
             self._may_film_afterwards = False
@@ -626,4 +625,4 @@ class Environment(EnvironmentInterface):
         raise NotImplementedError(f"{type(self).__name__} does not define _restart_environment_episode")
 
     def _render(self) -> None:
-        """Refresh the environment's own window; those of most simulators refresh themselves with each step."""
+        """Refresh the simulator's own window. Most simulators do this in each step."""

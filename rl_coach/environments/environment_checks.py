@@ -1,4 +1,4 @@
-"""Checks of what an environment answers: in the first steps of a run, and on their own by ``coach check-env``.
+"""Checks of an environment's answers, in the first steps of a run and in ``coach check-env``.
 
 Each finding is one line that names the environment and the step.
 """
@@ -21,10 +21,10 @@ from rl_coach.utils import CoachError
 logger = logging.getLogger("rl_coach")
 
 CHECKED_STEPS = 100
-"""So many steps of a run are checked; each takes some 20 us more, later ones nothing."""
+"""Number of checked steps in a run. Each takes about 20 us longer; later steps take no extra time."""
 
 NUM_STEPS, NUM_EPISODES = 10_000, 5
-"""``coach check-env`` plays so many steps, or so many episodes if they end before."""
+"""Limits of ``coach check-env``: it ends after this number of steps or this number of episodes."""
 
 OLD_STEP = (
     "answers step with four values, as the older gym did: they are translated; return observation, reward, terminated, "
@@ -37,15 +37,15 @@ READABLE = (gym.spaces.Box, gym.spaces.Discrete, gym.spaces.MultiBinary, gym.spa
 """The spaces of observations that become arrays."""
 
 _ENDS_A_RUN = ("reward type",)
-"""Kinds of findings with which a run cannot go on."""
+"""Kinds of findings that stop a run."""
 
 _said: set[tuple[str, str]] = set()
 
 
 class Finding(NamedTuple):
-    """Something that is wrong.
+    """A fault in an environment's answer.
 
-    :param kind: the same for the same mistake in different steps
+    :param kind: a text that is equal for the same mistake in different steps
     :param text: description of the mistake
     """
 
@@ -72,11 +72,11 @@ def observation_findings(space: gym.Space, observation: Any, name: str = "observ
 
 
 def form_finding(space: gym.Space, observation: Any, name: str) -> Finding | None:
-    """The fault for which an observation cannot be read: it is no array of numbers, has another shape than its space,
-    or is a number that its space does not have.
+    """The fault that makes an observation unreadable: it is not an array of numbers, its shape differs from its space,
+    or its number is not in the space. None for a readable observation.
 
     :param space: one of ``READABLE``
-    :param observation: an array, or what can be made one
+    :param observation: an array, or a value that converts to one
     :param name: the observation's name, for the text
     """
     try:
@@ -92,7 +92,7 @@ def form_finding(space: gym.Space, observation: Any, name: str) -> Finding | Non
 
 
 def missing(name: str) -> Finding:
-    """An observation without one of its parts."""
+    """The fault of an observation without one of its parts."""
     return Finding(f"missing {name}", f"'{name}' is missing, though its space names it")
 
 
@@ -130,11 +130,11 @@ def _number_findings(space: gym.spaces.Box, array: np.ndarray, name: str) -> Ite
 
 
 def step_findings(space: gym.Space, answer: tuple) -> Iterator[Finding]:
-    """Faults of the five values that a step answers with."""
+    """Faults of the five values of a step's answer."""
     observation, reward, terminated, truncated, info = answer
     yield from observation_findings(space, observation)
     if isinstance(reward, np.ndarray):
-        # several may be what a reward filter sums
+        # Several rewards are not a fault: a reward filter may sum them.
         yield Finding("reward array", f"the reward is {short(reward)}, an array: return a number")
     try:
         if not np.isfinite(reward).all():
@@ -149,26 +149,27 @@ def step_findings(space: gym.Space, answer: tuple) -> Iterator[Finding]:
 
 
 def mask_findings(observation: Any, info: dict[str, Any]) -> Iterator[Finding]:
-    """The mask of a state in which one must act, if it allows nothing."""
+    """The fault of an action mask that allows no action, in a state that needs one."""
     mask = action_mask_of(observation, info)
     if mask is not None and not np.any(mask):
         yield Finding("mask", "the action mask allows no action at all: it masks nothing")
 
 
 def short(value: Any) -> str:
-    """A value for a message, at most 60 letters long."""
+    """A value as text for a message, at most 60 letters long."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 class FirstSteps:
-    """Checks the first steps of an environment in a run and says each finding once; those with which nothing can go on
-    are errors.
+    """Check of the first steps of an environment in a run. Each finding is reported once. Findings that stop a run are
+    errors, others are warnings.
 
     :param level: the environment's name
-    :param step: the environment's own step
-    :param space: its observation space
-    :param replace: called after the last step that is checked, with the environment's own step to take this one's place
+    :param step: the environment's own ``step``
+    :param space: the observation space
+    :param replace: function that is called after the last checked step; it puts its argument, the environment's own
+        ``step``, in the place of this check
     """
 
     def __init__(self, level: str, step: Callable[[Any], tuple], space: gym.Space, replace: Callable[[Any], None]):
@@ -179,9 +180,9 @@ class FirstSteps:
         self._num_steps = 0
 
     def check_reset(self, observation: Any, info: dict[str, Any], is_of_old_gym: bool) -> None:
-        """Check what an episode begins with.
+        """Check the first answer of an episode.
 
-        :param is_of_old_gym: the environment answers a step with four values
+        :param is_of_old_gym: True if a step of the environment returns four values
         """
         if is_of_old_gym:
             say_once(self._level, Finding("old step", OLD_STEP), None)
@@ -189,9 +190,9 @@ class FirstSteps:
         self._say(mask_findings(observation, info))
 
     def __call__(self, action: Any) -> tuple:
-        """Step, and check the answer.
+        """Do a step, and check its answer.
 
-        :raises CoachError: the reward is no number
+        :raises CoachError: the reward is not a number
         """
         answer = self._own_step(action)
         self._num_steps += 1
@@ -208,24 +209,24 @@ class FirstSteps:
 
 
 def line(level: str, finding: Finding, step: int | None) -> str:
-    """A finding as it is shown. :param step: None where it is not of one step"""
+    """A finding as a line for the user. :param step: number of the step; None if the finding belongs to no step"""
     where = "" if step is None else ", reset" if step == 0 else f", step {step}"
     return f"level '{level}'{where}: {finding.text}"
 
 
 def say_once(level: str, finding: Finding, step: int | None) -> None:
-    """Warn of a finding, once for each kind in a process: copies of an environment all have it."""
+    """Warn of a finding, once for each kind in a process, because all copies of an environment have the same fault."""
     if (level, finding.kind) not in _said:
         _said.add((level, finding.kind))
         logger.warning("%s", line(level, finding, step))
 
 
 def check_level(level: str, num_steps: int = NUM_STEPS, seed: int = 0) -> LevelCheck:
-    """Play an environment at random and look at all that it answers; then let Gymnasium's own checker see it.
+    """Play random actions in an environment and check all its answers; then run Gymnasium's own checker.
 
     :param level: an id of Gymnasium, ``module:Class`` or ``path/to/file.py:Class``
-    :param num_steps: play at most so many steps; an episode must end within as many
-    :raises CoachError: there is no such level, or it cannot be made
+    :param num_steps: largest number of steps; an episode must end within this number
+    :raises CoachError: the level does not exist or cannot be made
     """
     from rl_coach.environments.vector_levels import make_simulator
 
@@ -249,7 +250,7 @@ def check_level(level: str, num_steps: int = NUM_STEPS, seed: int = 0) -> LevelC
 
 
 class LevelCheck:
-    """An environment that is played, and what was found.
+    """Check of an environment, with its findings.
 
     :ivar findings: a line for each kind of fault
     :ivar notes: advice of Gymnasium's checker
@@ -305,7 +306,7 @@ class LevelCheck:
 
 
 def _ask_gymnasium(simulator: Any) -> tuple[list[str], str | None]:
-    """Advice of Gymnasium's checker, and the error it fails with, None if it does not."""
+    """Advice of Gymnasium's checker, and the error with which the checker fails; None without an error."""
     from gymnasium.utils.env_checker import check_env
 
     failure = None

@@ -1,4 +1,4 @@
-"""Several copies of one environment, stepped together: in this process, or each in one of its own."""
+"""Several copies of one environment that are stepped together, in this process or in one process for each copy."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SECONDS_TO_DIE = 1.0
 class EnvironmentCopies(EnvironmentInterface):
     """Copies of one environment, one after the other in this process.
 
-    :param make: builds each copy. The first one tells the spaces, and is the only one that draws windows and videos.
+    :param make: functions that build the copies. Only the first copy draws windows and videos; its spaces hold for all
     """
 
     def __init__(self, make: Sequence[Callable[[], Any]]):
@@ -42,7 +42,7 @@ class EnvironmentCopies(EnvironmentInterface):
         self._target_success_rate = description.target_success_rate
 
     def _start(self, make: Sequence[Callable[[], Any]]) -> Description:
-        """Build the copies. :return: the first one's description of all"""
+        """Build the copies. :return: the description of the first copy, which holds for all"""
         self.copies = [build() for build in make]
         return Description.of(self.copies[0])
 
@@ -56,7 +56,7 @@ class EnvironmentCopies(EnvironmentInterface):
 
     @property
     def waiting(self) -> np.ndarray:
-        """[N] bool, see ``CopiedEnvironment``. These copies begin episodes when they are told."""
+        """[N] bool, all False: these copies begin episodes only in ``begin_episodes``; see ``CopiedEnvironment``."""
         return np.zeros(self.num_copies, np.bool_)
 
     @property
@@ -71,8 +71,8 @@ class EnvironmentCopies(EnvironmentInterface):
     def begin_episodes(self, forced: dict[int, bool]) -> dict[int, EnvResponse]:
         """Begin an episode in some of the copies.
 
-        :param forced: by the copy's number, whether to reset even if the simulator would continue (a game with lives
-            left)
+        :param forced: for each of these copies, by its number, True to reset even if the simulator would continue (a
+            game with lives left)
         :return: the first states
         """
         return {index: self.copies[index].reset_internal_state(is_forced) for index, is_forced in forced.items()}
@@ -80,42 +80,42 @@ class EnvironmentCopies(EnvironmentInterface):
     def step_all(self, actions: Sequence[ActionType]) -> list[EnvResponse]:
         """Act once in each copy.
 
-        :param actions: one for each
+        :param actions: one action for each copy
         """
         return [environment.step(action) for environment, action in zip(self.copies, actions)]
 
     def begin_columns(self, indices: np.ndarray, forced: np.ndarray) -> dict[str, np.ndarray]:
-        """As ``begin_episodes``, with columns.
+        """Begin an episode in some of the copies; the columns of ``begin_episodes``.
 
-        :param indices: [K] the copies
+        :param indices: [K], the copies
         :param forced: [K] bool
-        :return: [K, ...] each, the first states
+        :return: the first states by observation, [K, ...] each
         """
         responses = self.begin_episodes(dict(zip(indices.tolist(), forced.tolist())))
         return stack_states([response.next_state for response in responses.values()])
 
     def step_columns(self, actions: np.ndarray | Sequence[ActionType]) -> StepColumns:
-        """As ``step_all``, with columns.
+        """Act once in each copy; the columns of ``step_all``.
 
         :param actions: [N, ...]
         """
         return StepColumns.of(self.step_all(_one_by_one(actions)))
 
     def get_state(self) -> dict[str, Any]:
-        """The copies' counters and random states, for a checkpoint."""
+        """Counters and random states of the copies, for a checkpoint."""
         return self._by_copy(self._call("get_state"))
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Restore the state that ``get_state`` returned; call ``begin_episodes`` next."""
+        """Restore the state from ``get_state``. Call ``begin_episodes`` next."""
         self._call_each("set_state", self._in_order(state))
 
     def get_episode_state(self) -> dict[str, Any] | None:
-        """The episodes in progress, None if one of them cannot be saved."""
+        """The episodes in progress; None if one of them cannot be saved."""
         states = self._call("get_episode_state")
         return None if None in states else self._by_copy(states)
 
     def set_episode_state(self, state: dict[str, Any]) -> bool:
-        """Go through the episodes again. :return: True if all came out the same"""
+        """Repeat the episodes in progress. :return: True if the results are the same"""
         return all(self._call_each("set_episode_state", self._in_order(state)))
 
     def close(self) -> None:
@@ -147,15 +147,15 @@ class EnvironmentProcesses(EnvironmentCopies):
     """Copies of one environment, each in its own process, which act at the same time.
 
     Sending the actions and observations of a step costs 150 to 200 us for each copy. With eight copies on two cores,
-    this pays off if a step of the simulator costs more than about 400 us; with two copies, 700 us.
+    processes are faster if a step of the simulator takes more than about 400 us; with two copies, 700 us.
 
-    :param make: builds each copy, in its process
+    :param make: functions that build the copies, each in its process
     :raises TrainingError: in any call, if a copy has died
     """
 
     def _start(self, make: Sequence[Callable[[], Any]]) -> Description:
-        # neither threads nor locks of this process may be copied into the others, so they are not forked
-        resource_tracker.ensure_running()  # starting it lets through signals that are held back
+        # Not forked: a fork would copy threads and locks of this process into the others.
+        resource_tracker.ensure_running()  # started now, because its start lets held signals through
         try:
             with held_back():
                 self._processes = AsyncVectorEnv(
@@ -165,7 +165,7 @@ class EnvironmentProcesses(EnvironmentCopies):
                 )
         except (EOFError, ConnectionError) as error:
             raise CoachError("an environment copy died while it was starting") from error
-        # the copies leave a SIGTERM to this process, so one that ends without closing them has to kill them
+        # Copies ignore SIGTERM, so this process must kill them if it ends without closing them.
         self._failure: Exception | None = None
         self._kill = weakref.finalize(self, _kill_all, self._processes.processes)
         return self._ask(self._processes.get_attr, "description")[0]
@@ -173,7 +173,7 @@ class EnvironmentProcesses(EnvironmentCopies):
     def _ask(self, method: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
         """Call a method that all copies answer.
 
-        :raises TrainingError: a copy has died, or its environment failed; every later call says so again
+        :raises TrainingError: a copy has died, or its environment failed; all later calls raise it again
         """
         if self._failure is not None:
             raise self._failure
@@ -243,7 +243,7 @@ class EnvironmentProcesses(EnvironmentCopies):
         if self._failure is None:
             self._processes.close()
         else:
-            self._processes.closed = True  # of copies that are out of step none can be asked to close
+            self._processes.closed = True  # copies that are out of step cannot be asked to close
         self._kill()
 
 
@@ -266,23 +266,24 @@ class Description:
 
 
 class _CopyForGymnasium(gymnasium.Env):
-    """Copy as Gymnasium's processes want it: observations go through shared memory, the rest of an answer beside
-    them; what cannot be called with an argument of its own for each copy is set as an attribute.
+    """A copy in the form that Gymnasium's processes need. Observations are sent through shared memory, the rest of an
+    answer as info. Gymnasium calls a method of all copies with the same arguments. An argument that differs between
+    copies is therefore set as an attribute first.
 
-    :param make: builds the environment
+    :param make: function that builds the environment
     """
 
     def __init__(self, make: Callable[[], Any]):
         if multiprocessing.parent_process() is not None:
             drop_lost_output()
             ignore()  # a signal stops the run between two steps, and the run closes its copies
-        with let_through():  # the copy that Gymnasium makes in this process may start processes of its own
+        with let_through():  # Gymnasium makes one copy in this process, which may start further processes
             self._environment = make()
         boxes: dict[str, gymnasium.Space] = {
             name: _box_of(np.asarray(value)) for name, value in self._environment.state.items()
         }
         self.observation_space = gymnasium.spaces.Dict(boxes)
-        # actions are passed on as they are; Gymnasium only wants to know how many there are
+        # Actions are passed on unchanged. Gymnasium needs the space only for the number of actions.
         self.action_space = gymnasium.spaces.Discrete(1)
         self.is_forced = False
         self.argument: Any = None
@@ -325,7 +326,7 @@ class _CopyForGymnasium(gymnasium.Env):
 
 
 def _one_by_one(actions: np.ndarray | Sequence[ActionType]) -> Sequence[ActionType]:
-    """An action for each copy. They are copied, because an environment keeps the actions of its episode."""
+    """Actions of all copies, one for each. They are copied, because an environment stores its actions."""
     if not isinstance(actions, np.ndarray):
         return actions
     return actions.tolist() if actions.ndim == 1 else list(actions.copy())

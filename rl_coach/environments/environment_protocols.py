@@ -1,4 +1,4 @@
-"""Environments as a level uses them: one to step, or several copies to step together."""
+"""Interfaces of environments for a level: a single environment, or several copies that are stepped together."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from rl_coach.spaces import ActionSpace, ObservationSpace, RewardSpace, StateSpa
 class SteppedEnvironment(Protocol):
     """Interface of an environment, or of a lower level, for the level that acts in it.
 
-    :ivar env_id: its name
-    :ivar training_steps: environment steps of heatup and training when the present evaluation began
+    :ivar env_id: the name
+    :ivar training_steps: environment steps of heatup and training at the start of the present evaluation
     :ivar current_episode_steps_counter: steps of the episode in progress, if they are counted
     """
 
@@ -30,11 +30,11 @@ class SteppedEnvironment(Protocol):
 
     @property
     def last_env_response(self) -> EnvResponse | None:
-        """The last answer, that of a reset included; None before the first."""
+        """The last answer of a step or a reset; None before the first."""
 
     @property
     def total_reward_in_current_episode(self) -> Any:
-        """The rewards of the present episode, added up."""
+        """The sum of the rewards of the present episode."""
 
     def step(self, action: ActionType) -> EnvResponse:
         """Act once."""
@@ -65,13 +65,13 @@ class Simulator(Protocol):
         """The counters and random streams, for a checkpoint."""
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Restore the state that ``get_state`` returned; call a reset next."""
+        """Restore the state from ``get_state``. Call a reset next."""
 
     def get_episode_state(self) -> dict[str, Any] | None:
         """The episode in progress; None if it cannot be saved."""
 
     def set_episode_state(self, state: dict[str, Any]) -> bool:
-        """Go through the episode again. :return: False if it came out differently"""
+        """Repeat the episode. :return: True if the result is the same"""
 
     def close(self) -> None:
         """Release the simulator."""
@@ -91,32 +91,33 @@ class CopiedEnvironment(Simulator, Protocol):
 
     @property
     def waiting(self) -> np.ndarray:
-        """[N] bool, copies whose simulator begins their next episode in the next step, where their action is lost.
-        The caller begins no episode in them before that step, and takes no answer of theirs from it. Never all."""
+        """[N] bool, True for copies that wait for the next step: their simulator begins an episode in it, and their
+        action is lost. The caller begins no episode in them before that step, and ignores their answer to it. At least
+        one copy is not waiting."""
 
     def begin_episodes(self, forced: dict[int, bool]) -> dict[int, EnvResponse]:
         """Begin an episode in some of the copies.
 
-        :param forced: by the copy's index, whether to reset even if the simulator would continue
+        :param forced: for each of these copies, by its index, True to reset even if the simulator would continue
         :return: the first states, by the copy's index
         """
 
     def step_all(self, actions: Sequence[ActionType]) -> list[EnvResponse]:
         """Act once in each copy.
 
-        :param actions: one for each
+        :param actions: one action for each copy
         """
 
     def begin_columns(self, indices: np.ndarray, forced: np.ndarray) -> dict[str, np.ndarray]:
-        """As ``begin_episodes``, with columns.
+        """Begin an episode in some of the copies; the columns of ``begin_episodes``.
 
-        :param indices: [K] the copies
-        :param forced: [K] bool, for each whether to reset even if the simulator would continue
-        :return: [K, ...] each, the first states
+        :param indices: [K], the copies
+        :param forced: [K] bool, True to reset even if the simulator would continue
+        :return: the first states by observation, [K, ...] each
         """
 
     def step_columns(self, actions: np.ndarray | Sequence[ActionType]) -> StepColumns:
-        """As ``step_all``, with columns.
+        """Act once in each copy; the columns of ``step_all``.
 
         :param actions: [N, ...]
         """

@@ -50,7 +50,7 @@ class EnvPoolCopies(VectorEnv):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begin episodes in all copies, or in the copies of ``options["reset_mask"]``, [N].
 
-        :param seed: of the first copy; the others take the numbers that follow
+        :param seed: seed of the first copy; the other copies use the following numbers
         """
         if seed is not None:
             self._pool.close()

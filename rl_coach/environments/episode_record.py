@@ -1,4 +1,4 @@
-"""Record of an episode, to do it again: simulators cannot be saved, but they repeat."""
+"""Record of an episode, to repeat it. Most simulators cannot be saved, but the same actions repeat an episode."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class EpisodeRecord:
         self._start: dict[str, Any] | None = None
 
     def begin(self, start: dict[str, Any], is_forced: bool, phase: RunPhase) -> None:
-        """Note how the episode begins.
+        """Record the beginning of an episode.
 
         :param start: the environment's state before the reset
         :param is_forced: the reset's argument
@@ -26,8 +26,7 @@ class EpisodeRecord:
         self._start = {"start": start, "is_forced": bool(is_forced), "phase": phase.name}
 
     def get_state(self) -> dict[str, Any] | None:
-        """All of it as plain data; None if its beginning was not noted, or the actions are of a kind that is not
-        saved."""
+        """The record as plain data; None if the beginning was not recorded, or the actions cannot be saved."""
         actions = _plain_actions(self.actions)
         return None if self._start is None or actions is None else {**self._start, **actions}
 
@@ -48,9 +47,9 @@ def actions_of(state: dict[str, Any]) -> list[Any]:
 
 
 def _plain_actions(actions: list[Any]) -> dict[str, Any] | None:
-    """Integers as one array, arrays of one shape and kind as one of the widest type, so lists of numbers too (of a
-    discretization), dicts of these by player, anything else not. The first ones of an episode may be of another type:
-    heatup draws 64 bits, many a network acts in 32."""
+    """Actions as plain data; None if they cannot be saved. Integers become one array. Arrays and lists of numbers with
+    one shape and kind become one array of the widest type, because heatup draws 64 bits and many networks act in 32.
+    Actions of several players are dicts of such arrays."""
     if actions and all(isinstance(action, dict) for action in actions):
         return _plain_actions_of_players(actions)
     if all(isinstance(action, (int, np.integer)) for action in actions):
@@ -71,7 +70,7 @@ def _is_list_of_numbers(action: Any) -> bool:
 
 
 def _plain_actions_of_players(actions: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """:param actions: by player, at each step of those who acted"""
+    """:param actions: for each step, the actions of the players that acted, by player"""
     players = sorted({player for action in actions for player in action})
     own = {player: _plain_actions([action[player] for action in actions if player in action]) for player in players}
     return None if None in own.values() else {"players": own, "acting": [list(action) for action in actions]}

@@ -1,4 +1,4 @@
-"""An environment that a loop of the user's own steps: what it answers is fed to Coach."""
+"""An environment that the user's loop steps. The loop passes the environment's answers to Coach."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ class SharedObject:
 
 
 class FedEnvironmentParameters(GymEnvironmentParameters):
-    """Settings of an environment that a loop of the user's own steps.
+    """Settings of an environment that the user's loop steps.
 
-    :param level: its name in messages
-    :param observation_space: Gymnasium's space of the observations; with it there is no simulator
+    :param level: the environment's name in messages
+    :param observation_space: Gymnasium's space of the observations; with it, no simulator is made
     :param action_space: Gymnasium's space of the actions
-    :param action_mask: each info has an ``action_mask``, [A] of 0 and 1
-    :param simulator: returns a Gymnasium environment to act in where no answer is fed; None makes the level's, or none
-        where the spaces are given
+    :param action_mask: True if each info has an ``action_mask``, [A] of 0 and 1
+    :param simulator: function that returns a Gymnasium environment for episodes without the user's loop, such as
+        evaluations. None makes the level's environment, or no environment if the spaces are given
     """
 
     constraints = {
@@ -71,9 +71,9 @@ class FedEnvironmentParameters(GymEnvironmentParameters):
 
     @classmethod
     def like(cls, parameters: EnvironmentParameters) -> FedEnvironmentParameters:
-        """Settings of an environment of Gymnasium's, which can be fed, too.
+        """Settings of the same Gymnasium environment for the user's loop.
 
-        :raises CoachError: they are of another simulator
+        :raises CoachError: the settings belong to another simulator
         """
         if not isinstance(parameters, GymEnvironmentParameters):
             raise CoachError(
@@ -88,11 +88,11 @@ class FedEnvironmentParameters(GymEnvironmentParameters):
     def of(
         cls, env: Any, observation_space: Any, action_space: Any, action_mask: bool, num_envs: int
     ) -> FedEnvironmentParameters:
-        """Settings of an environment that a user gave, or of its spaces.
+        """Settings for a user's environment, or for its spaces.
 
-        :param env: an id of Gymnasium, an environment, a function that makes one, or parameters; None for the spaces
-        :param num_envs: number of environments that are stepped
-        :raises CoachError: an agent of a loop cannot have it
+        :param env: an id of Gymnasium, an environment, a function that makes one, or parameters; None uses the spaces
+        :param num_envs: number of environments that the loop steps
+        :raises CoachError: the user's loop cannot use this environment
         """
         import gymnasium
 
@@ -117,12 +117,12 @@ class FedEnvironmentParameters(GymEnvironmentParameters):
 
 @dataclass
 class Fed:
-    """Answers that were fed and not taken yet, in an episode that the user's loop plays.
+    """Answers from the user's loop that the environment has not used yet.
 
-    :param first: observation and info with which the next episode begins
-    :param answer: the answer to the action that was chosen
-    :param action: the action that was chosen and has no answer yet
-    :param deferred: reward and info of an answer whose observation comes with the next question
+    :param first: first observation and info of the next episode
+    :param answer: the answer to the chosen action
+    :param action: the chosen action that has no answer yet
+    :param deferred: reward and info of an answer; its observation arrives with the next request for an action
     """
 
     first: tuple[Any, dict[str, Any]] | None = None
@@ -133,10 +133,10 @@ class Fed:
 
 @dataclass
 class _Nothing:
-    """Simulator of spaces alone: it has spaces, and answers the same to everything while its environment is made.
+    """Simulator that has only spaces. Its answers are always the same; they serve the construction of an environment.
 
-    :param observation_space: of Gymnasium
-    :param action_space: of Gymnasium
+    :param observation_space: Gymnasium's space
+    :param action_space: Gymnasium's space
     :param info: the info of each answer
     """
 
@@ -172,17 +172,18 @@ def _example(space: Any) -> Any:
 
 
 class FedEnvironment(GymEnvironment):
-    """Gymnasium environment that answers what it was fed; with a simulator, and not fed, it answers as that does.
+    """Gymnasium environment with answers from the user's loop. In episodes without the loop, its simulator answers.
 
-    Filters, masks and the forms of actions and observations are those of ``GymEnvironment``. What is fed is copied.
+    Filters, masks and the forms of actions and observations are the same as in ``GymEnvironment``. Values from the
+    loop are copied.
 
     :param level: as for ``GymEnvironment``, or a name for messages
     :param settings: as for ``GymEnvironment``
-    :param observation_space: see ``FedEnvironmentParameters``, as for the others
-    :raises CoachError: as ``GymEnvironment``
+    :param observation_space: this and the other settings are described in ``FedEnvironmentParameters``
+    :raises CoachError: as in ``GymEnvironment``
 
-    :ivar fed: what was fed and waits to be taken
-    :ivar is_fed: the present episode is fed
+    :ivar fed: answers from the user's loop that have not been used yet
+    :ivar is_fed: True if the user's loop plays the present episode
     """
 
     copies_observations = True
@@ -211,7 +212,7 @@ class FedEnvironment(GymEnvironment):
 
     @property
     def has_simulator(self) -> bool:
-        """True if it can also be stepped without being fed."""
+        """True if the environment can also be stepped without the user's loop."""
         return self._spaces is None
 
     def _make_simulator(self) -> Any:
@@ -236,32 +237,32 @@ class FedEnvironment(GymEnvironment):
 
         self._step_simulator = answer
 
-    # what the user's loop tells
+    # Values from the user's loop
 
     def begin_with(self, observation: Any, info: Mapping[str, Any]) -> None:
         """Begin the next episode with this observation.
 
-        :param observation: a point of the observation space, which ``require_fitting`` has passed
+        :param observation: a point of the observation space, checked by ``require_fitting``
         """
         self.fed = Fed(first=(observation, dict(info)))
 
     def expect_answer(self, action: ActionType) -> Any:
-        """Wait for the answer to an action. :return: it as the user's environment takes it"""
+        """Record that an action waits for its answer. :return: the action in the form of the user's environment"""
         self.fed.action = action
         return self.simulator_action(self._action_space.clip_action_to_space(action))
 
     @property
     def lost_action(self) -> Any:
-        """An action for a step that begins an episode, as the user's environment takes it."""
+        """An action for a step that begins an episode, in the form of the user's environment."""
         return self.simulator_action(self._action_space.default_action)
 
     def take_answer(
         self, observation: Any, reward: Any, terminated: bool, truncated: bool, info: Mapping[str, Any]
     ) -> EnvResponse:
-        """Take the answer to the action that was chosen.
+        """Store the answer to the chosen action.
 
-        :param observation: one that ``require_fitting`` has passed; None, where the episode terminated, leaves the
-            state as it was
+        :param observation: an observation, checked by ``require_fitting``. None leaves the state unchanged; allowed
+            only if the episode terminated
         """
         action = self.fed.action
         assert action is not None
@@ -269,9 +270,9 @@ class FedEnvironment(GymEnvironment):
         return self.step(action)
 
     def read(self, observation: Any, info: Mapping[str, Any]) -> StateType:
-        """The state of an observation, of whatever episode.
+        """The state of an observation, from any episode.
 
-        :raises CoachError: it has another form
+        :raises CoachError: the observation does not fit its space
         """
         self.require_fitting(observation)
         return self._read_state(observation, dict(info))
@@ -334,7 +335,7 @@ class FedEnvironment(GymEnvironment):
             self.goal = self.state["desired_goal"]
 
     def get_episode_state(self) -> dict[str, Any] | None:
-        """The episode in progress. A fed one cannot be repeated, and need not: its present state is all there is."""
+        """The episode in progress. An episode of the user's loop cannot be repeated; its present state is enough."""
         if not self.is_fed:
             return super().get_episode_state()
         return {
@@ -359,7 +360,7 @@ class FedEnvironment(GymEnvironment):
 
 
 def _of_object(env: Any, action_mask: bool, num_envs: int) -> FedEnvironmentParameters:
-    """Settings of an environment that exists. Others like it, for evaluations, are made where its ``spec`` says how."""
+    """Settings of an existing environment. Further environments, for evaluations, are made from its ``spec`` if any."""
     import gymnasium
 
     name = type(env.unwrapped).__name__ if env.spec is None else env.spec.id

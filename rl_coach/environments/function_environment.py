@@ -1,7 +1,7 @@
 """Environments that are pure functions on JAX: gymnax, MuJoCo Playground, Brax, pgx, and a user's own.
 
-``FunctionEnvironment`` is what a compiled loop steps; ``FunctionSimulator`` is the same as a Gymnasium environment, in
-which evaluations are held, and in which agents act that no compiled loop knows.
+A compiled loop steps a ``FunctionEnvironment``. ``FunctionSimulator`` is the same environment in Gymnasium's form, for
+evaluations and for agents without a compiled loop.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rl_coach.installation import install_command
 from rl_coach.utilities.dynamic_import import imported_at_first_use
 from rl_coach.utils import CoachError, did_you_mean
 
-_EPISODE_LENGTH = 1000  # of levels of Brax, which has it in a wrapper that this takes the place of
+_EPISODE_LENGTH = 1000  # for Brax; it comes from Brax's wrapper, which is not used here
 
 
 class Outcome(NamedTuple):
@@ -30,8 +30,8 @@ class Outcome(NamedTuple):
     :param observation: an array, or a dict of them
     :param state: the state of the environment, any tree of arrays
     :param reward: [] float
-    :param terminated: [] bool, the episode has come to its end
-    :param truncated: [] bool, a limit ends it
+    :param terminated: [] bool, the environment itself ended the episode
+    :param truncated: [] bool, a limit on the length ended the episode
     """
 
     observation: Any
@@ -42,11 +42,11 @@ class Outcome(NamedTuple):
 
 
 class FunctionEnvironment:
-    """An environment as two pure functions, which do not begin a new episode by themselves.
+    """An environment as two pure functions. They never begin a new episode by themselves.
 
-    :param name: for messages
-    :param observation_space: of Gymnasium, a ``Box``, or a ``Dict`` of them
-    :param action_space: of Gymnasium
+    :param name: the environment's name, for messages
+    :param observation_space: Gymnasium's space, a ``Box`` or a ``Dict`` of them
+    :param action_space: Gymnasium's space
     """
 
     def __init__(self, name: str, observation_space: gymnasium.Space, action_space: gymnasium.Space):
@@ -55,26 +55,26 @@ class FunctionEnvironment:
         self.action_space = action_space
 
     def reset(self, key: Any) -> tuple[Any, Any]:
-        """The first observation and state of an episode. :param key: of ``jax.random``"""
+        """The first observation and state of an episode. :param key: a key of ``jax.random``"""
         raise NotImplementedError(f"{type(self).__name__} begins no episodes")
 
     def step(self, key: Any, state: Any, action: Any) -> Outcome:
-        """Act once. The observation is that of the state reached, also where the episode ends."""
+        """Act once. The observation belongs to the state after the action, also at the end of an episode."""
         raise NotImplementedError(f"{type(self).__name__} does not step")
 
     def step_number(self, number: Any, key: Any, state: Any, action: Any) -> Outcome:
-        """Act once, in step ``number`` of an episode, 1 for the first. :param key: the numbers of the episode's key"""
+        """Act once, in step ``number`` of an episode, from 1. :param key: the episode's key, as numbers"""
         return self.step(jax.random.fold_in(jax.random.wrap_key_data(key), number), state, action)
 
 
 class KeyedEnvironment(FunctionEnvironment):
-    """An environment with the signatures of gymnax: ``reset(key, params)`` gives observation and state,
-    ``step(key, state, action, params)`` observation, state, reward, terminated, truncated and info.
+    """An environment with the signatures of gymnax: ``reset(key, params)`` returns observation and state,
+    ``step(key, state, action, params)`` returns observation, state, reward, terminated, truncated and info.
 
-    A ``step`` may begin the next episode itself, if its info has the ``final_observation``, as that of gymnax does.
+    A ``step`` may begin the next episode itself, as in gymnax. Its info must then have the ``final_observation``.
 
-    :param environment: has ``reset``, ``step``, ``observation_space(params)`` and ``action_space(params)``, and may
-        have ``default_params``
+    :param environment: object with ``reset``, ``step``, ``observation_space(params)`` and ``action_space(params)``;
+        ``default_params`` is optional
     :raises CoachError: a space is of an unknown kind
     """
 
@@ -104,8 +104,8 @@ class KeyedEnvironment(FunctionEnvironment):
 
 
 class GymnaxEnvironment(KeyedEnvironment):
-    """An environment of gymnax. Its ``step`` begins episodes itself, which costs as much as a reset, so the parts of it
-    that do not are called."""
+    """An environment of gymnax. Its ``step`` begins episodes itself, and each step then costs as much as a reset. This
+    class calls only the parts of ``step`` without the reset."""
 
     def step(self, key: Any, state: Any, action: Any) -> Outcome:
         observation, state, reward, terminated, _ = self._environment.step_env(key, state, action, self._params)
@@ -115,9 +115,9 @@ class GymnaxEnvironment(KeyedEnvironment):
 class PhysicsEnvironment(FunctionEnvironment):
     """An environment of MuJoCo Playground or Brax, with a limit on the length of episodes.
 
-    :param environment: has ``reset(key)`` and ``step(state, action)``, which give a state with ``obs``, ``reward`` and
-        ``done``
-    :param episode_length: steps after which an episode is truncated
+    :param environment: object with ``reset(key)`` and ``step(state, action)``; both return a state with ``obs``,
+        ``reward`` and ``done``
+    :param episode_length: number of steps; longer episodes are truncated
     """
 
     def __init__(self, name: str, environment: Any, episode_length: int):
@@ -146,10 +146,10 @@ class PhysicsEnvironment(FunctionEnvironment):
 class BoardGame(FunctionEnvironment):
     """A game of pgx. The agent is player 0, and all other players make random legal moves.
 
-    Observations are ``observation`` and ``action_mask``. The reward is that of player 0, of its own move and of the
-    moves that follow it.
+    Observations are ``observation`` and ``action_mask``. The reward is the sum of player 0's rewards for its move and
+    for the following moves of the others.
 
-    :param game: of ``pgx.make``
+    :param game: a game from ``pgx.make``
     """
 
     def __init__(self, name: str, game: Any):
@@ -189,16 +189,16 @@ class BoardGame(FunctionEnvironment):
 
     def _observation(self, state: Any) -> dict[str, Any]:
         observation = jnp.asarray(self._game.observe(state, 0), jnp.float32)
-        # where a game is over, pgx allows all actions and so does this
+        # After the end of a game, all actions are allowed, as in pgx.
         return {"observation": observation, ACTION_MASK: state.legal_action_mask.astype(jnp.int8)}
 
 
 class Beginning(NamedTuple):
-    """An episode of a ``FunctionSimulator`` at its beginning.
+    """The beginning of an episode of a ``FunctionSimulator``.
 
-    :param observation: the first one
-    :param state: of the environment
-    :param key: the numbers of the key that its steps draw from; see ``FunctionEnvironment.step_number``
+    :param observation: the first observation
+    :param state: the first state of the environment
+    :param key: the key for the episode's steps, as numbers; see ``FunctionEnvironment.step_number``
     """
 
     observation: Any
@@ -207,16 +207,16 @@ class Beginning(NamedTuple):
 
 
 class FunctionSimulator(gymnasium.Env):
-    """A ``FunctionEnvironment`` as Gymnasium's environments are: it can be seeded, and holds its state.
+    """A ``FunctionEnvironment`` in Gymnasium's form: it can be seeded, and holds its state.
 
     :ivar functions: the environment as pure functions
-    :ivar beginning: that of the present episode; None before the first
+    :ivar beginning: the beginning of the present episode; None before the first episode
     """
 
     def __init__(self, functions: FunctionEnvironment):
         self.functions = functions
         self.observation_space, self.action_space = functions.observation_space, functions.action_space
-        # where gymnax has a level of Gymnasium's, the reward that solves it is the same
+        # A level of gymnax with a Gymnasium name has the same reward threshold.
         self.spec = gymnasium.registry.get(functions.name.partition(":")[2])
         self._begin, self._step = jax.jit(self._begin_once), jax.jit(self._step_once)
         self.beginning: Beginning | None = None
@@ -228,14 +228,14 @@ class FunctionSimulator(gymnasium.Env):
         return Beginning(*self.functions.reset(begin), jax.random.key_data(key))
 
     def _step_once(self, key: Any, number: Any, state: Any, action: Any) -> tuple[Any, Any, Any]:
-        """The state, the observation, and reward, terminated and truncated in one array: to read an array costs as much
-        as the step."""
+        """The state, the observation, and one array of reward, terminated and truncated. They share an array because
+        reading an array takes as long as the step."""
         outcome = self.functions.step_number(number, key, state, action)
         numbers = [jnp.asarray(one, jnp.float32) for one in (outcome.reward, outcome.terminated, outcome.truncated)]
         return outcome.state, outcome.observation, jnp.stack(numbers)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Begin an episode. Its random numbers come from ``np_random``, whose state is thus all that is random here."""
+        """Begin an episode. All its random numbers are derived from ``np_random``."""
         super().reset(seed=seed)
         self._steps = 0
         self.beginning = self._begin(int(self.np_random.integers(2**31)))
@@ -251,11 +251,11 @@ class FunctionSimulator(gymnasium.Env):
         return _as_numpy(observation), reward, bool(terminated), bool(truncated), {}
 
     def render(self) -> None:
-        """Nothing is drawn."""
+        """Do nothing: these environments have no pictures."""
 
 
 def _as_numpy(observation: Any) -> Any:
-    # a single array needs no tree of JAX, which takes a quarter of a step
+    # The tree functions of JAX take a quarter of a step; a single array does not need them.
     return np.asarray(observation) if isinstance(observation, jax.Array) else jax.tree.map(np.asarray, observation)
 
 
@@ -264,7 +264,7 @@ def _unbounded(shape: Any) -> gymnasium.spaces.Box:
 
 
 def _gymnasium_space(space: Any, level: str) -> gymnasium.Space:
-    """Gymnasium's space for one of gymnax, told by its class's name; one of Gymnasium's stays as it is."""
+    """Gymnasium's space for a space of gymnax, found by the name of its class. Gymnasium's spaces are not changed."""
     if isinstance(space, gymnasium.Space):
         return space
     kind = type(space).__name__
@@ -324,7 +324,7 @@ _LIBRARIES: dict[str, tuple[Make, str]] = {
     "brax": (_make_brax, "brax"),
     "pgx": (_make_pgx, "pgx"),
 }
-"""By the beginning of a level's name: what makes its environment, and the extra or package that installs it."""
+"""For each beginning of a level's name: function that makes the environment, and the extra or package to install."""
 
 
 def _require_known(level: str, name: str, known: Any) -> None:
@@ -336,9 +336,9 @@ def _require_known(level: str, name: str, known: Any) -> None:
 def make_function_environment(level: str, parameters: dict[str, Any]) -> FunctionEnvironment:
     """The environment of a level such as ``gymnax:CartPole-v1``.
 
-    :param parameters: keyword arguments for what makes it; for gymnax also fields of the environment's ``params``, for
-        Playground entries of its configuration, for Brax also ``episode_length``
-    :raises CoachError: there is no such level, or the library is not installed
+    :param parameters: keyword arguments for the library's function. For gymnax also fields of the environment's
+        ``params``, for Playground entries of its configuration, for Brax also ``episode_length``
+    :raises CoachError: the level does not exist, or the library is not installed
     """
     library, _, name = level.partition(":")
     make, extra = _LIBRARIES[library]
@@ -353,7 +353,7 @@ def make_function_environment(level: str, parameters: dict[str, Any]) -> Functio
 def environment_of_user(level: str, made: Any) -> FunctionEnvironment:
     """The environment of a user's object with the signatures of a ``KeyedEnvironment``.
 
-    :raises CoachError: it lacks its spaces
+    :raises CoachError: the object has no spaces
     """
     for name in ("observation_space", "action_space"):
         if not callable(getattr(made, name, None)):

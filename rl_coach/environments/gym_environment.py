@@ -1,4 +1,4 @@
-"""Every environment that speaks Gymnasium: classic control, MuJoCo, Atari, goal environments, and a user's own.
+"""Environments with Gymnasium's interface: classic control, MuJoCo, Atari, goal environments, and a user's own.
 
 Gymnasium and the simulators are imported when an environment is made, not with this module.
 """
@@ -62,8 +62,8 @@ __all__ = [
 class GymEnvironmentParameters(EnvironmentParameters):
     """Settings of a Gymnasium environment.
 
-    :ivar frame_skip: steps for which each action is repeated, with summed rewards; 1 does not change the level
-    :ivar random_initialization_steps: the largest number of no-ops at the start of an Atari game; 0 for none
+    :ivar frame_skip: number of steps that each action is repeated; rewards are summed. 1 does not change the level
+    :ivar random_initialization_steps: the largest number of no-ops at the start of an Atari game; 0 turns them off
     :ivar no_ops_last_single_frames: each no-op lasts a single frame, as in Gymnasium's ``AtariPreprocessing``;
         otherwise ``frame_skip`` frames like any action, as in Coach 1.0.1: 30 no-ops are then up to 120 frames
     :ivar max_over_num_frames: number of the skipped frames that are merged by their pixelwise maximum; 1 uses the last
@@ -107,8 +107,8 @@ class GymVectorEnvironment(GymEnvironmentParameters):
 
 
 class Atari(GymEnvironmentParameters):
-    """Settings of an Atari game as DQN was trained with (Mnih et al. 2015, Methods): an action lasts four frames, of
-    which the last two are merged; episodes begin with up to 30 no-ops; see ``AtariInputFilter`` for the images."""
+    """Settings of an Atari game as in DQN (Mnih et al. 2015, Methods): an action lasts four frames, and the last two of
+    them are merged. Episodes begin with up to 30 no-ops. ``AtariInputFilter`` describes the images."""
 
     def __init__(self, level: Union[str, LevelSelection, None] = None):
         super().__init__(level)
@@ -153,7 +153,7 @@ def _atari_schedule() -> ScheduleParameters:
 
 
 def __getattr__(name: str) -> Any:
-    """The names of this module that bring more than it needs itself; ``atari_schedule`` is a fresh one each time."""
+    """Names that need further imports. Each access to ``atari_schedule`` returns a new schedule."""
     if name == "AtariInputFilter":
         return _atari_input_filter()
     if name == "MaxOverFramesAndFrameskipEnvWrapper":
@@ -172,8 +172,8 @@ class GymEnvironment(Environment):
     episodes continue the environment's random stream.
 
     :param level: an id of Gymnasium (also an old one), ``module:Class`` or ``path/to/file.py:Class``
-    :param frame_skip: steps for which each action is repeated, with summed rewards. An environment with an attribute
-        ``frameskip`` repeats actions itself, and the attribute is set. 1 does not change the level.
+    :param frame_skip: number of steps that each action is repeated; rewards are summed. If the environment has an
+        attribute ``frameskip``, it repeats actions itself, and the attribute is set. 1 does not change the level.
     :param visualization_parameters: windows and videos
     :param target_success_rate: the share of evaluation episodes that must succeed to stop early, 0 to 1
     :param additional_simulator_parameters: keyword arguments for the simulator's constructor
@@ -187,8 +187,8 @@ class GymEnvironment(Environment):
     :param observations: the names of the observations to use; None uses all that networks can read
     :param life_loss_ends_training_episode: a lost life ends an Atari episode in training, though not in evaluation
     :param kwargs: ``experiment_path``, the directory of videos
-    :cvar copies_observations: copy each observation, whether or not the environment writes the next one over it
-    :raises CoachError: no such level, a package is missing, or its spaces have no counterpart here
+    :cvar copies_observations: True copies all observations; False copies them only if the environment reuses its arrays
+    :raises CoachError: the level does not exist, a package is missing, or Coach does not support its spaces
     """
 
     repeats_episodes = True
@@ -252,9 +252,9 @@ class GymEnvironment(Environment):
     def _connect(
         self, simulator: Any, observation_space_type: ObservationSpaceType | None, names: Sequence[str] | None
     ) -> Probe:
-        """Set the spaces, and the functions that lead to and from the simulator's own.
+        """Set the spaces, and the functions that convert values to and from the simulator's form.
 
-        :return: answers of the simulator when it was tried
+        :return: the simulator's answers to a first reset and step
         """
         from rl_coach.environments import gym_probe, gym_spaces, gym_wrappers
 
@@ -299,15 +299,15 @@ class GymEnvironment(Environment):
         self._steps_per_second = None if rate is None else rate / self.frame_skip
 
     def simulator_action(self, action: ActionType) -> Any:
-        """An action as the simulator understands it."""
+        """An action in the simulator's form."""
         return action if self._to_simulator_action is None else self._to_simulator_action(action)
 
     def state_of(self, observation: Any, info: dict[str, Any]) -> StateType:
-        """The state that one of the simulator's observations is, with its info."""
+        """The state for an observation and an info of the simulator."""
         return self._read_state(observation, info)
 
     def state_columns(self, observations: Any, infos: Mapping[str, np.ndarray], count: int) -> dict[str, np.ndarray]:
-        """The states of several of the simulator's observations, with their infos; see ``StateReader.columns``."""
+        """The states for several observations and infos of the simulator; see ``StateReader.columns``."""
         return self._read_state.columns(observations, infos, count)
 
     def _hold_actions(self, max_over_num_frames: int) -> None:
@@ -396,7 +396,7 @@ class GymEnvironment(Environment):
             self._press_fire(arcade)
 
     def _press_fire(self, arcade: ArcadeRules) -> None:
-        """Games such as Breakout stand still after each lost life until FIRE is pressed."""
+        """Press FIRE. Games such as Breakout stand still after each lost life until FIRE is pressed."""
         if arcade.fire_action is not None:
             self._take_action(arcade.fire_action)
         arcade.has_lost_life(self.info)
@@ -450,7 +450,7 @@ class GymEnvironment(Environment):
             wrapper._elapsed_steps = elapsed
 
     def _time_limits(self) -> list[Any]:
-        """The wrappers that count steps towards a limit: they go on counting from one life of a game to the next."""
+        """The wrappers that count steps towards a limit. They continue to count from one life of a game to the next."""
         found: list[Any] = []
         env: Any = self.env
         while env is not None:
@@ -465,8 +465,8 @@ class GymEnvironment(Environment):
 
 
 def _usual_frame_skip(level: str, frame_skip: int) -> int:
-    """3 instead of 4 for Space Invaders, whose laser beams blink at a multiple of four frames and would never be seen
-    (Mnih et al. 2013, section 5)."""
+    """The usual frame skip: 3 instead of 4 for Space Invaders. Its laser beams blink at a multiple of four frames, so
+    they would never be visible (Mnih et al. 2013, section 5)."""
     if level == "SpaceInvadersDeterministic-v4" and frame_skip == 4:
         logger.warning("level '%s': actions last 3 frames instead of 4, so that the lasers are visible", level)
         return 3

@@ -69,7 +69,7 @@ FUNCTION_LEVEL = re.compile(r"(gymnax|playground|brax|pgx):.+")
 ENVPOOL = "envpool"
 """The library of levels that begin with ``envpool:``."""
 
-# Which distribution registers the levels whose names begin so, and which extra of ours brings it.
+# For each beginning of a level's name: the distribution that registers the level, and our extra that installs it.
 _PLUGINS = {
     "ALE/": ("ale_py", "atari"),
     "Fetch": ("gymnasium_robotics", "mujoco"),
@@ -93,7 +93,7 @@ _WITHOUT_SUCCESSOR = {
 }
 
 
-# Of the MuJoCo levels in version 2, where today's observe fewer numbers.
+# MuJoCo levels of version 2 that had longer observations than today's levels.
 _OBSERVATION_LENGTHS = {
     "Ant": 111, "Humanoid": 376, "HumanoidStandup": 376, "InvertedDoublePendulum": 11, "Reacher": 11,
 }  # fmt: skip
@@ -118,7 +118,7 @@ def make_ordinary_simulator(level: str, parameters: dict[str, Any], frame_skip: 
     :param parameters: keyword arguments for its constructor
     :param frame_skip: above 1, an Atari game steps single frames, because the caller skips frames
     :param render_mode: ``'rgb_array'``, ``'human'`` or None
-    :raises CoachError: there is no such level, a package is missing, or the parameters do not fit
+    :raises CoachError: the level does not exist, a package is missing, or the parameters do not fit
     """
     if FUNCTION_LEVEL.fullmatch(level):
         return _make_of_functions(level, parameters)
@@ -139,8 +139,8 @@ def _make_of_functions(level: str, parameters: dict[str, Any]) -> Any:
 
 
 def draw_without_display() -> None:
-    """Let MuJoCo draw by EGL where there is no window system. It reads the variable when it is imported, and dies
-    of a change later."""
+    """Let MuJoCo draw with EGL if there is no window system. MuJoCo reads the variable when it is imported; a later
+    change crashes it."""
     if not has_display() and "mujoco" not in sys.modules:
         os.environ.setdefault("MUJOCO_GL", "egl")
 
@@ -177,10 +177,10 @@ def _make_from_class(level: str, parameters: dict[str, Any], render_mode: str | 
 
 
 def is_function_level(level: str) -> bool:
-    """True if a level's environment consists of pure functions, told without making it.
+    """True if a level's environment consists of pure functions. The environment is not made.
 
     :param level: see ``make_simulator``
-    :raises CoachError: it names a module or an attribute that does not exist
+    :raises CoachError: the level's module or attribute does not exist
     """
     if FUNCTION_LEVEL.fullmatch(level):
         return True
@@ -193,7 +193,7 @@ def is_function_level(level: str) -> bool:
 def import_level(level: str) -> Any:
     """The class or function of a level. :param level: ``module:name`` or ``path/to/file.py:name``
 
-    :raises CoachError: it imports something that is not installed
+    :raises CoachError: an import of the module is not installed
     """
     try:
         return short_dynamic_import(level)
@@ -208,7 +208,7 @@ def _is_function_environment(made: Any) -> bool:
 
 
 def _takes(made: Any, name: str, count: int) -> bool:
-    """True if a method can be called with so many values."""
+    """True if a method can be called with ``count`` values."""
     function = getattr(made, name, None)
     if not callable(function):
         return False
@@ -256,7 +256,7 @@ def _make_registered(name: str, parameters: dict[str, Any], frame_skip: int, ren
 
 
 def _difference(name: str, simulator: Any) -> str:
-    """Words on how observations of today's level are of another length; empty where that is not known."""
+    """A note that observations of today's level have another length; empty if this is not known."""
     if name not in _OBSERVATION_LENGTHS:
         return ""
     (length,) = simulator.observation_space.shape
@@ -264,10 +264,10 @@ def _difference(name: str, simulator: Any) -> str:
 
 
 def _make_with_old_gym(name: str, parameters: dict[str, Any], render_mode: str | None) -> Any:
-    """The environment that is registered with gym, which gymnasium took the place of; None if there is none."""
+    """The environment from the registry of gym, the predecessor of gymnasium; None if gym does not have the level."""
     if importlib.util.find_spec("gym") is None:
         return None
-    with contextlib.redirect_stderr(io.StringIO()):  # three lines on its age
+    with contextlib.redirect_stderr(io.StringIO()):  # gym prints three lines about its age
         import gym
     from gymnasium.wrappers import TimeLimit
 
@@ -279,7 +279,7 @@ def _make_with_old_gym(name: str, parameters: dict[str, Any], render_mode: str |
         return None
     if render_mode is not None:
         parameters = {"render_mode": render_mode, **parameters}
-    # the environment alone: gym's own wrappers want steps of one kind, and a NumPy of its days
+    # Without gym's wrappers: they support only one form of steps, and need an old NumPy.
     simulator: Any = OldApiEnvironment(gym.make(name, **parameters).unwrapped)
     simulator.spec = specification
     say_once(f"level '{name}' is registered with gym, which is no longer maintained")
@@ -324,7 +324,7 @@ def _refusing_unfit_parameters(specification: Any) -> Iterator[None]:
 
 
 def find_registered_specification(level: str) -> Any:
-    """As ``find_specification``, for the name of any level: None if it is not in Gymnasium's registry."""
+    """The specification of any level, as ``find_specification`` returns it; None if Gymnasium has no such entry."""
     module, _, name = level.rpartition(":")
     if FUNCTION_LEVEL.fullmatch(level) or module == ENVPOOL or (module and not _REGISTERED_LEVEL.search(name)):
         return None
@@ -370,7 +370,7 @@ def _how_to_install(specification: Any, reason: str) -> str:
 def find_specification(name: str) -> Any:
     """A copy of Gymnasium's ``EnvSpec`` for a level's name, an old name included.
 
-    :raises UnknownLevelError: there is no such level; the message suggests similar ones
+    :raises UnknownLevelError: the level does not exist; the message suggests similar ones
     :raises CoachError: the package that registers it is not installed
     """
     import gymnasium
@@ -422,7 +422,7 @@ def _import_plugin(name: str) -> None:
 
 
 def _newest_version(name: str) -> Any:
-    """The specification of the highest version above that of ``name``, None if there is none."""
+    """The specification with the highest version above the version in ``name``; None if there is no higher version."""
     import gymnasium
     from gymnasium.envs.registration import parse_env_id
 
@@ -450,8 +450,8 @@ def _cart_pole_v0() -> Any:
 
 
 def _arcade_specification(name: str, match: re.Match) -> Any:
-    """The game behind one of the older ids: version 0 repeats a quarter of the actions, version 4 none, and the
-    action is held for 4 frames (Deterministic), 1 (NoFrameskip), or 2 to 4 at random."""
+    """The game of an older id. Version 0 repeats a quarter of the actions, version 4 repeats no actions. An action is
+    held for 4 frames (Deterministic), 1 frame (NoFrameskip), or 2 to 4 frames at random."""
     import gymnasium
 
     current = f"ALE/{match['game']}-v5"

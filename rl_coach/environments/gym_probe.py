@@ -1,4 +1,4 @@
-"""Facts that only a running environment tells: its interface, whether it reuses arrays, and its keys."""
+"""Facts that are known only from a running environment: its interface, the reuse of arrays, and its keys."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def probe(simulator: Any, first_action: Callable[[Any], Any], seed: int | None) 
 
 
 def action_mask_of(observation: Any, info: dict[str, Any]) -> Any:
-    """The action mask that the environment gives for a state; None if it gives none."""
+    """The action mask for a state, from the observation or the info; None without a mask."""
     return info.get(ACTION_MASK, observation.get(ACTION_MASK) if isinstance(observation, dict) else None)
 
 
@@ -52,7 +52,7 @@ def _arrays(observation: Any) -> Iterable[np.ndarray]:
 
 
 def keys_to_actions(simulator: Any, space: ActionSpace) -> dict[tuple[int, ...], Any]:
-    """The environment's own keys, as sorted key codes, and our action for each; empty if it has none."""
+    """Our action for each group of the environment's own keys (sorted key codes); empty without own keys."""
     offered: dict[Any, Any] = getattr(simulator, "get_keys_to_action", dict)()
     return {_key_codes(keys): space.from_raw(action) for keys, action in offered.items()}
 

@@ -1,6 +1,6 @@
-"""From Gymnasium's spaces to ours: the space itself, and the function that turns each value over.
+"""Conversion of Gymnasium's spaces to ours: the space, and the function that converts its values.
 
-Functions that would change nothing are None, so that a plain vector observation costs nothing.
+A function that would change nothing is None, so a plain vector observation takes no extra time.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ Convert = Callable[[Any], Any]
 def action_space_of(space: gym.Space, level: str, names: list[str] | None = None) -> tuple[ActionSpace, Convert | None]:
     """Our action space for Gymnasium's, and the function from our actions to the environment's (None: no change).
 
-    Agents act in numbers: one number, a vector of choices, or a vector in a box. Choices beside numbers of a box become
-    numbers too, which are rounded down.
+    An agent's action is a number, a vector of choices, or a vector in a box. If a space has both choices and boxes, the
+    choices become numbers too, which are rounded down.
 
     :param level: the level's name, for the error message
     :param names: a name for each discrete action
@@ -71,8 +71,8 @@ def action_space_of(space: gym.Space, level: str, names: list[str] | None = None
 
 
 def _choices(leaves: Sequence[Any]) -> DiscreteActionSpace | MultiDiscreteActionSpace:
-    """Actions with a number for each combination, which all agents can take; with a choice for each part if there are
-    too many."""
+    """Actions with one number for each combination, which all agents support. With too many combinations, actions with
+    one choice for each part."""
     counts = [count for leaf in leaves for count in _counts(leaf)]
     if math.prod(counts) > MAX_NUM_COMBINED_ACTIONS:
         return MultiDiscreteActionSpace(counts)
@@ -117,10 +117,10 @@ def _form(space: Any, as_numbers: bool) -> dict[str, Any]:
 
 
 def simulator_columns(space: ActionSpace, actions: Any) -> np.ndarray:
-    """Several actions at once as the environment takes them, each clipped to its bounds.
+    """Several actions in the environment's form, each clipped to its bounds.
 
-    :param space: one that ``action_space_of`` made
-    :param actions: [N, ...], one of ours in each row
+    :param space: a space from ``action_space_of``
+    :param actions: [N, ...], an agent's action in each row
     :return: [N, ...]
     """
     actions = np.asarray(actions)
@@ -177,7 +177,7 @@ def _array_observations(
     is_bytes = space.dtype == np.uint8 and bool(np.all(space.high == 255))
     if rank == 2 and (kind is ObservationSpaceType.Image or is_bytes):
         return ImageObservationSpace((*shape, 1), float(space.high.max())), lambda value: np.asarray(value)[..., None]
-    if rank == 2:  # a table of features, which networks take as a vector
+    if rank == 2:  # a table of features; networks read it as a vector
         return _array_observations(space, ObservationSpaceType.Vector)
     if rank != 3:
         return TensorObservationSpace(np.asarray(shape), space.low, space.high), None
@@ -193,7 +193,7 @@ def _array_observations(
 
 
 def _flatten(shape: tuple[int, ...]) -> Convert:
-    """The function that makes a vector of a value, or of each of several values. :param shape: of one value"""
+    """The function that flattens a value, or each of several values, to a vector. :param shape: shape of one value"""
     size, rank = int(np.prod(shape)), len(shape)
     return lambda value: np.reshape(value, (*np.shape(value)[: np.ndim(value) - rank], size))
 
@@ -220,12 +220,12 @@ class StateReader:
     :param action_space: our action space
     :param kind: kind of the arrays; None decides by their shape and dtype
     :param level: the level's name, for error messages
-    :param observation: an observation of the environment, whose arrays may differ from the space
+    :param observation: an observation of the environment; its arrays may differ from the space
     :param info: an info of the environment
     :param copies: copy each observation, because the environment writes the next one into the same array
     :param names: the observations to read; None reads all that networks can take
-    :param player: whose observations these are, for error messages
-    :raises CoachError: an observation does not fit the space; Coach has no space for one that is named, or for any
+    :param player: the name of the player that gets these observations, for error messages
+    :raises CoachError: an observation does not fit the space, or Coach supports no observation or not a named one
 
     :ivar left_out: the spaces of the observations that no network can read, such as texts, by name
     """
@@ -303,7 +303,7 @@ class StateReader:
             )
 
     def unfit(self, observation: Any) -> Finding | None:
-        """The fault of the first part of an observation that cannot be read, or is missing; None if there is none."""
+        """The fault of the first missing or unreadable part of an observation; None for a correct observation."""
         if self._is_tuple and not isinstance(observation, tuple):
             return Finding("type", f"is of the type {type(observation).__name__}, its space says tuple")
         for (name, path, _), space in zip(self._parts, self._spaces):
@@ -316,7 +316,7 @@ class StateReader:
         return None
 
     def __call__(self, observation: Any, info: dict[str, Any]) -> StateType:
-        """The state of an observation; an info without its mask allows all actions."""
+        """The state for an observation. An info without a mask allows all actions."""
         if self._plain_name is not None:
             convert = self._plain_convert
             state = {self._plain_name: observation if convert is None else convert(observation)}
@@ -337,12 +337,12 @@ class StateReader:
         return self._mask_space.of_all()
 
     def columns(self, observations: Any, infos: Mapping[str, np.ndarray], count: int) -> dict[str, np.ndarray]:
-        """As a call, for several observations at once.
+        """The states for several observations.
 
-        :param observations: as a vector environment gives them, [N, ...] at the leaves
-        :param infos: [N, ...] each, masked where a copy gave no such key
+        :param observations: observations of a vector environment, [N, ...] at the leaves
+        :param infos: [N, ...] each, masked if a copy's info does not have the key
         :param count: N
-        :return: [N, ...] each
+        :return: the states by name, [N, ...] each
         """
         states = {}
         for name, path, convert in self._parts:
@@ -363,10 +363,10 @@ class StateReader:
 
 
 def allowed_action(space: ActionSpace, mask: Any) -> Any:
-    """An action of the environment for its first step: the default one, or the first one that a mask allows.
+    """An action in the environment's form for its first step: the default action, or the first one that a mask allows.
 
-    :param space: one that ``action_space_of`` made
-    :param mask: as the environment gives it; None allows all. A mask that does not fit is refused later
+    :param space: a space from ``action_space_of``
+    :param mask: the environment's mask; None allows all actions. A mask that does not fit is refused later
     """
     masks, action = mask_space_of(space), space.default_action
     if masks is not None and mask is not None and masks.fault(given := mask_array(masks, mask)) is None:
@@ -412,7 +412,7 @@ def _check_shape(space: gym.Space, sample: Any, level: str, name: str) -> None:
 
 
 def _array_conversion(space: gym.Space, convert: Convert | None, sample: Any, copies: bool) -> Convert | None:
-    """``convert``, with a copy before it where the environment gives no array, or the same one each time."""
+    """``convert``, preceded by a copy if the environment's observation is not an array, or always the same array."""
     if isinstance(space, gym.spaces.Discrete) or (isinstance(sample, np.ndarray) and not copies):
         return convert
     dtype = space.dtype

@@ -10,12 +10,12 @@ import numpy as np
 
 
 class MaxOverFramesAndFrameskipEnvWrapper(gym.Wrapper):
-    """Holds each action for several frames, sums their rewards, and answers with the pixelwise maximum of the last
-    ones, because the Atari draws some objects in every other frame only (Mnih et al. 2015, Methods).
+    """Wrapper that holds each action for several frames and sums their rewards. The observation is the pixelwise
+    maximum of the last frames: the Atari draws some objects only in every other frame (Mnih et al. 2015, Methods).
 
     :param env: an environment that steps one frame at a time
-    :param frameskip: number of frames that an action is held for; 1 skips none
-    :param max_over_num_frames: number of the last frames that are merged; 1 answers with the last one as it is
+    :param frameskip: number of frames that an action is held; 1 skips no frames
+    :param max_over_num_frames: number of the last frames that are merged; 1 returns the last frame unchanged
     """
 
     def __init__(self, env: gym.Env, frameskip: int = 4, max_over_num_frames: int = 2):
@@ -45,8 +45,8 @@ class MaxOverFramesAndFrameskipEnvWrapper(gym.Wrapper):
 
 
 def _blind_step(env: gym.Env) -> Callable[[Any], float] | None:
-    """A step that gives the reward alone, where the simulator offers one: reading an Atari screen that nobody sees
-    takes a third of a frame's time. A game that is over stays over, with reward 0, until it is reset."""
+    """A function that does a step and returns only the reward; None if the simulator has no such function. Reading an
+    unused Atari screen takes a third of a frame's time. A finished game stays finished, with reward 0, until reset."""
     ale = getattr(env, "ale", None) if env is env.unwrapped else None
     if ale is None or not isinstance(env.action_space, gym.spaces.Discrete):
         return None
@@ -117,7 +117,7 @@ def _takes(function: Callable, name: str) -> bool:
 
 
 def present_space(space: Any) -> gym.Space:
-    """The Gymnasium space of the same kind as one of the older gym, told by its class's name; others unchanged."""
+    """The Gymnasium space for a space of the older gym, found by the name of its class. Other spaces are unchanged."""
     if isinstance(space, gym.Space):
         return space
     kind = type(space).__name__

@@ -35,9 +35,9 @@ NAMES_OF_ACTIONS: dict[str, tuple[str, ...]] = {
 class Keyboard:
     """Keyboard that maps the keys that are held down to an action.
 
-    It uses the environment's own keys, if there are any, and the arrows and the space bar for actions with such names
-    (``UP``, ``LEFTFIRE``). If the environment has no keys, the keys are 1, 2, …, 9, 0, a, b, … in the order of the
-    actions; to switch several on together, hold their keys together.
+    It uses the environment's own keys, and arrows and the space bar for actions with matching names (``UP``,
+    ``LEFTFIRE``). If the environment has no keys, the keys are 1, 2, …, 9, 0, a, b, … in the order of the actions. For
+    several actions together, hold their keys together.
 
     :param space: the environment's actions
     :param own_keys: the environment's keys: the codes of keys that are held together, and the action
@@ -94,8 +94,8 @@ class Keyboard:
         return None
 
     def action_for(self, pressed: set[int]) -> Any:
-        """The action of the keys that are held down, or of the largest group of them that has an action. Without keys,
-        the action that does nothing, or None if there is no such action.
+        """The action of the keys that are held down, or of the largest group of them with an action. Without keys, the
+        result is the action that does nothing, or None if all actions do something.
         """
         held = pressed & self._known
         if not held:

@@ -1,4 +1,4 @@
-"""Environments in which several players act, each with observations, actions and rewards of its own."""
+"""Environments with several players. Each player has its own observations, actions and rewards."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ Value = TypeVar("Value")
 class PlayersResponse(EnvResponse):
     """Answer of an environment to its players.
 
-    As a whole it is an ``EnvResponse``: with the sum of the rewards, and all observations as ``player/observation``.
+    The whole is an ``EnvResponse`` with the sum of the rewards, and with all observations as ``player/observation``.
 
-    :param answers: what players are told, by player: the state in which each acts next, or its last one. Where players
-        take turns, the others are told when it is their turn, with all rewards since they acted.
-    :param to_act: the players that act next; if there are none, the episode is over
-    :param returned: players that had left and are back: their answer is the first one of another episode
+    :param answers: the answers by player. An answer has the state for the player's next action, or its last state. In
+        games with turns, a player gets its answer when it is its turn, with all rewards since its last action.
+    :param to_act: the players that act next; empty if the episode is over
+    :param returned: players that had left and are back; their answer is the first one of another episode
     """
 
     def __init__(self, answers: Mapping[str, EnvResponse], to_act: Sequence[str], returned: Collection[str] = ()):
@@ -47,8 +47,8 @@ def numbered_names(count: int) -> list[str]:
 def by_name(values: Union[Mapping[str, Value], Sequence[Value], Value], names: Sequence[str]) -> dict[str, Value]:
     """Values by name.
 
-    :param values: by name, or in the order of the names, or one for all
-    :raises CoachError: there are fewer or more than names
+    :param values: a dict by name, a list in the order of the names, or one value for all names
+    :raises CoachError: the numbers of values and names differ
     """
     if isinstance(values, Mapping) and set(values) <= set(names) and values:
         return dict(values)
@@ -60,20 +60,20 @@ def by_name(values: Union[Mapping[str, Value], Sequence[Value], Value], names: S
 
 
 class MultiAgentEnvironment(Environment):
-    """Base of environments in which several players act.
+    """Base of environments with several players.
 
-    A subclass sets ``state_space``, ``action_space`` and, if there are goals, ``goal_space``, each a list with a space
-    for each player, or one space for all; and it defines what a subclass of ``Environment`` defines, in lists as well:
+    A subclass sets ``state_space``, ``action_space`` and, if there are goals, ``goal_space``: each is a list with a
+    space for each player, or one space for all players. It defines the same methods as a subclass of ``Environment``.
     ``_take_action(actions)`` gets a list of actions, and sets ``state``, ``reward``, ``done`` and ``info``, each a
-    list in the order of the players, or one value for all. A player that is done acts no more and gets
-    ``default_action`` in its place.
+    list in the order of the players, or one value for all players. A player that is done does not act any more; the
+    list then has its ``default_action``.
 
     :param num_agents: number of players
-    :param settings: as for ``Environment``
-    :raises CoachError: a person is to act, which is possible with one player only
+    :param settings: settings of ``Environment``
+    :raises CoachError: ``human_control`` is set, which is possible with one player only
 
     :ivar players: the names of all players
-    :ivar total_rewards: the rewards of each player in the present episode, added up
+    :ivar total_rewards: the sum of each player's rewards in the present episode
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class MultiAgentEnvironment(Environment):
 
     @functools.cached_property
     def _action_space(self) -> CompoundActionSpace:
-        """The players' action spaces side by side."""
+        """The action spaces of all players as one compound space."""
         spaces = by_name(self._spaces_of_actions, self.players)
         return CompoundActionSpace([spaces[player] for player in self.players])
 
@@ -141,7 +141,7 @@ class MultiAgentEnvironment(Environment):
         )
 
     def _take_actions(self, actions: dict[str, ActionType]) -> None:
-        """Have the simulator take the actions of players, by player."""
+        """Do the actions of the players in the simulator. :param actions: by player"""
         defaults = ((player, self.action_space_of(player).default_action) for player in self.players)
         self._take_action([actions.get(player, default) for player, default in defaults])
         self._update_state()
@@ -154,7 +154,7 @@ class MultiAgentEnvironment(Environment):
         return response
 
     def _read_answers(self) -> dict[str, EnvResponse]:
-        """Answers to those who are told something now, by player."""
+        """The answers to the players that get one after this step, by player."""
         states, rewards, over, goals = (
             by_name(found, self.players) for found in (self.state, self.reward, self.done, self.goal)
         )
@@ -190,7 +190,7 @@ class MultiAgentEnvironment(Environment):
         return False
 
     def cut_off(self) -> PlayersResponse:
-        """End the episode for the players that are still in it: their last answers become truncated ones.
+        """End the episode for the players that are still in it. Their last answers become truncated.
 
         :return: the last response with these answers in it; ``last_env_response`` from now on
         """
@@ -206,10 +206,10 @@ class MultiAgentEnvironment(Environment):
         return cut
 
     def _unanswered(self) -> dict[str, EnvResponse]:
-        """Answers to the players that have acted and were told nothing since; none where all act at once."""
+        """Answers to the players without an answer to their last action. Empty if all players act at once."""
         return {}
 
-    # of the whole episode, for those who ask about one
+    # The whole episode, for callers that know only one player
 
     def get_random_action(self) -> dict[str, ActionType]:  # type: ignore[override]
         """A random action for each player that acts next."""

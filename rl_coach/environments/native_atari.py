@@ -22,10 +22,10 @@ _OLDEST = 0, 12
 
 
 class AtariGames(NativeCopies):
-    """Games of ALE's ``AtariVectorEnv``, which has one frame in an observation.
+    """Games of ALE's ``AtariVectorEnv``. An observation is one frame.
 
-    A lost life ends an episode, as ``ArcadeRules`` says. The next one goes on from the screen that it ended with: no
-    copy can act while the others wait.
+    A lost life may end an episode, as in ``ArcadeRules``. The next episode then continues from the same screen, because
+    no copy can act while the others wait.
 
     :param life_loss_ends_episode: a lost life ends an episode
     """
@@ -62,15 +62,15 @@ class AtariGames(NativeCopies):
 def ale_settings(
     parameters: GymEnvironmentParameters, known: dict[str, Any], example: GymEnvironment, input_filter: InputFilter
 ) -> dict[str, Any]:
-    """The arguments of ``AtariVectorEnv`` that give the games of some environment parameters.
+    """The arguments of ``AtariVectorEnv`` for environment parameters.
 
-    Frames are stacked and rewards are clipped by the agent's filters, so that memories store each frame once and rows
-    of the CSV tell the game's own rewards.
+    The agent's filters stack frames and clip rewards, not the games. So memories store each frame once, and rows of the
+    CSV contain the game's own rewards.
 
     :param known: the arguments of an ordinary game
     :param example: an ordinary game
-    :param input_filter: the agent's
-    :raises CoachError: ``AtariVectorEnv`` has no such games
+    :param input_filter: the agent's input filter
+    :raises CoachError: ``AtariVectorEnv`` does not support these parameters
     """
     known = {**known, **parameters.additional_simulator_parameters}
     observations, frames = known.pop("obs_type", "rgb"), known.pop("frameskip", 4)
@@ -110,8 +110,8 @@ def _unmet(parameters: GymEnvironmentParameters, observations: str, frames: Any,
 
 
 def _images_for(input_filter: InputFilter, example: GymEnvironment) -> dict[str, Any]:
-    """The images that an agent's filters begin with making: small and grey. Whole screens in colour, if the filters
-    begin with anything else."""
+    """The settings of the images. If an agent's filters begin by making them small and grey, the games do this;
+    otherwise the images are whole screens in colour."""
     screen: Any = example.state_space["observation"]
     first: list[Any] = list(input_filter.observation_filters.get("observation", {}).values())[:2]
     is_made = [type(one) for one in first] == [ObservationRescaleToSizeFilter, ObservationRGBToYFilter]

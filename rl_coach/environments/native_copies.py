@@ -1,4 +1,4 @@
-"""Several copies of one environment that are a single vector environment of Gymnasium's, stepped with arrays."""
+"""Several copies of one environment as one vector environment of Gymnasium, stepped with arrays."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class RestorableVectorEnv(VectorEnv):
         raise NotImplementedError(f"{type(self).__name__} does not give its state")
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Go on from ``get_state``."""
+        """Restore the state from ``get_state``."""
         raise NotImplementedError(f"{type(self).__name__} does not take a state")
 
     def set_single(self, index: int, single: GymEnvironment) -> None:
@@ -38,14 +38,14 @@ class RestorableVectorEnv(VectorEnv):
 
 
 class NativeCopies(EnvironmentCopies):
-    """Copies that are one vector environment: a step of all of them is one call with an array of actions.
+    """Copies that are one vector environment. One call with an array of actions steps all of them.
 
-    An episode begins when it is asked for, by ``reset`` with a ``reset_mask``, and not in a later step. So the
-    observation that an episode ended with answers its last action, and no action is lost on a reset.
+    An episode begins only in ``reset`` with a ``reset_mask``, not in a later step. The answer to the last action
+    therefore has the last observation of the episode, and no action is lost for a reset.
 
     :param example: an ordinary environment of the level, which describes the copies and is not stepped
-    :param simulator: the copies
-    :param copies_arrays: the simulator may write into the arrays that it gave before
+    :param simulator: the vector environment
+    :param copies_arrays: True if the simulator may overwrite arrays of earlier answers; they are then copied
     :raises TrainingError: in any call, if the simulator fails
     """
 
@@ -88,7 +88,7 @@ class NativeCopies(EnvironmentCopies):
         self._num_episodes += len(indices)
 
     def _seed_from(self, number: int) -> int:
-        """A seed that the simulator takes; its copies take the numbers that follow, too."""
+        """A seed for the simulator. Its copies also use the following numbers."""
         return number
 
     def step_all(self, actions: Sequence[ActionType]) -> list[EnvResponse]:
@@ -102,14 +102,14 @@ class NativeCopies(EnvironmentCopies):
         return StepColumns(states, np.array(rewards, np.float64), terminated, truncated, infos, self._goals(states))
 
     def _after_step(self, ended: np.ndarray) -> tuple[dict[str, np.ndarray], Mapping[str, np.ndarray]]:
-        """The states that the actions led to, and their infos. :param ended: [N] bool"""
+        """The states after the actions, and their infos. :param ended: [N] bool"""
         return self._states, self._infos
 
     def _step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Act in all copies.
 
         :param actions: [N, ...]
-        :return: [N] each, the rewards, and whether episodes have terminated, or were truncated
+        :return: rewards, terminated and truncated, [N] each
         """
         observations, rewards, terminated, truncated, infos = self._ask(self._simulator.step, actions)
         if self._copies_arrays:
@@ -125,7 +125,7 @@ class NativeCopies(EnvironmentCopies):
         return None if self.goal_space is None else states["desired_goal"]
 
     def _array_of(self, actions: np.ndarray | Sequence[ActionType]) -> Any:
-        """[N, ...] the actions as the simulator understands them, at the leaves of tuples and dicts."""
+        """The actions in the simulator's form, [N, ...] at the leaves of tuples and dicts."""
         columns = simulator_columns(self._action_space, actions)
         if isinstance(columns, (tuple, dict)):
             return columns
@@ -200,13 +200,13 @@ class NativeCopies(EnvironmentCopies):
         self._example.close()
 
     def _tell_phase(self, value: RunPhase) -> None:
-        """A vector environment does the same in all phases."""
+        """Do nothing: a vector environment does the same in all phases."""
 
 
 class SelfResettingCopies(NativeCopies):
-    """Copies of a simulator that begins episodes by itself: a copy that has ended needs no reset.
+    """Copies of a simulator that begins episodes by itself, so a copy needs no reset after the end of an episode.
 
-    :ivar begun: [N] bool, the simulator has begun the copy's next episode
+    :ivar begun: [N] bool, True if the simulator has begun the copy's next episode
     """
 
     def __init__(self, example: GymEnvironment, simulator: VectorEnv, copies_arrays: bool = True):
@@ -225,8 +225,8 @@ class SelfResettingCopies(NativeCopies):
 
 
 class SameStepCopies(SelfResettingCopies):
-    """Copies of the autoreset mode SAME_STEP: the step that ends an episode answers with the next one's first
-    observation, and its infos have the last one as ``final_obs``."""
+    """Copies in the autoreset mode SAME_STEP. The step that ends an episode returns the first observation of the next
+    episode; its infos contain the last observation as ``final_obs``."""
 
     def _take(self, observations: Any, infos: dict[str, Any]) -> None:
         super()._take(observations, infos)
@@ -246,8 +246,8 @@ class SameStepCopies(SelfResettingCopies):
 
 
 class NextStepCopies(SelfResettingCopies):
-    """Copies of the autoreset mode NEXT_STEP: the step after the end of an episode begins the next one, and its action
-    is lost. Until then the copy is waiting."""
+    """Copies in the autoreset mode NEXT_STEP. The step after the end of an episode begins the next episode, and its
+    action is lost. The copy is waiting until this step."""
 
     def __init__(self, example: GymEnvironment, simulator: VectorEnv, copies_arrays: bool = True):
         super().__init__(example, simulator, copies_arrays)
@@ -271,7 +271,8 @@ class NextStepCopies(SelfResettingCopies):
 
 
 def _info_columns(infos: dict[str, Any]) -> dict[str, np.ndarray]:
-    """The infos of a vector environment that are arrays. ``_NAME`` tells there which copies have a ``NAME``."""
+    """The infos of a vector environment that are arrays, masked for copies without a value. In the infos, ``_NAME`` is
+    True for copies with a ``NAME``."""
     return {
         name: masked_where_absent(column, infos[f"_{name}"]) if f"_{name}" in infos else column
         for name, column in infos.items()

@@ -1,4 +1,4 @@
-"""Levels that have a vector environment of their own: those with a vector entry point in Gymnasium's registry."""
+"""Levels with their own vector environment: levels with a vector entry point in Gymnasium's registry."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from rl_coach.utils import CoachError
 _TOLD_WHEN_TO_BEGIN = {
     "gymnasium.envs.classic_control.cartpole:CartPoleVectorEnv": "rl_coach.environments.cart_pole_copies:CartPoleCopies"
 }
-"""Vector environments by their entry points, and a class of ours that begins episodes when it is told."""
+"""Our replacements of vector environments, by entry point. Ours begin episodes only in ``reset``."""
 
 
 def make_native_copies(parameters: Any, make: Callable[[], GymEnvironment], input_filter: InputFilter) -> NativeCopies:
     """Copies of an environment that are one vector environment.
 
-    :param parameters: the environment's; ``num_environments`` is the number of copies
-    :param make: builds an ordinary environment with these parameters
-    :param input_filter: the agent's
-    :raises CoachError: the level has no vector environment, or none with these parameters
+    :param parameters: the environment's parameters; ``num_environments`` is the number of copies
+    :param make: function that builds an ordinary environment with these parameters
+    :param input_filter: the agent's input filter
+    :raises CoachError: the level has no vector environment, or it does not support these parameters
     """
     level, count = str(parameters.level), parameters.num_environments
     is_of_gymnasium = parameters.path == GymEnvironmentParameters().path

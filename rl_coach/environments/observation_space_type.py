@@ -4,7 +4,7 @@ from enum import IntEnum
 
 
 class ObservationSpaceType(IntEnum):
-    """Kind of observations, for spaces from which it cannot be derived."""
+    """Kind of observations, for spaces that do not show it."""
 
     Tensor = 0
     Image = 1

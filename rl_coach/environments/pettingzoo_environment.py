@@ -1,4 +1,4 @@
-"""The environments of PettingZoo, in which several players act at once or in turn.
+"""The environments of PettingZoo. Several players act at once or in turn.
 
 PettingZoo is imported when an environment is made, not with this module.
 """
@@ -56,12 +56,12 @@ class PettingZooEnvironmentParameters(EnvironmentParameters):
 class PettingZooEnvironment(MultiAgentEnvironment):
     """An environment of PettingZoo.
 
-    Each episode has a seed of its own, drawn from a stream that ``seed`` starts, so that an episode can be repeated.
+    Each episode has its own seed from a random stream that starts with ``seed``, so an episode can be repeated.
 
-    :param level: see ``PettingZooEnvironmentParameters``, as for the others
-    :param frame_skip: 1; the wrappers of SuperSuit repeat actions
-    :param settings: as for ``MultiAgentEnvironment``
-    :raises CoachError: no such level, a package is missing, or its spaces have no counterpart here
+    :param level: this and the other settings are described in ``PettingZooEnvironmentParameters``
+    :param frame_skip: must be 1; the wrappers of SuperSuit repeat actions
+    :param settings: settings of ``MultiAgentEnvironment``
+    :raises CoachError: the level does not exist, a package is missing, or Coach does not support its spaces
     """
 
     repeats_episodes = True
@@ -126,7 +126,7 @@ class PettingZooEnvironment(MultiAgentEnvironment):
             self.state_space[player] = reader.state_space
 
     def _first_answers(self) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-        """Observations and infos by player, of a reset and of the first steps: a mask may come with any of them."""
+        """Observations and infos of a reset and of the first steps, by player. Any of them may have an action mask."""
         found = self.env.reset(seed=0)
         if not self.takes_turns:
             observed, infos = self._reset_answer(found)
@@ -234,7 +234,8 @@ class PettingZooEnvironment(MultiAgentEnvironment):
         return EnvResponse(state, float(reward), bool(terminated or truncated), info, None, bool(terminated))
 
     def _tell_who_is_next(self) -> dict[str, EnvResponse]:
-        """The answers to the players that are over, who take a last step of nothing each, and to the next one."""
+        """The answers to the players that have ended, and to the next player. PettingZoo needs a last step without an
+        action for each ended player."""
         answers: dict[str, EnvResponse] = {}
         while self.env.agents:
             player = self.env.agent_selection

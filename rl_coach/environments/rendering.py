@@ -48,7 +48,7 @@ class Window:
         return _import_pygame().key.name(key)
 
     def show(self, image: np.ndarray) -> None:
-        """Show a picture ([height, width, 3] uint8); nothing once the user has closed the window."""
+        """Show a picture ([height, width, 3] uint8). After the user has closed the window, do nothing."""
         if not self.is_open:
             return
         if self._screen is None:
@@ -123,7 +123,7 @@ def _import_pygame() -> Any:
 class EpisodeVideo:
     """Video of one episode, encoded while the episode runs.
 
-    It has a temporary name until it is decided that it is kept.
+    The files have temporary names until ``keep``.
 
     :param directory: GIFs go to its ``gifs/``, MP4s to its ``videos/``
     :param gif: write a GIF
@@ -150,7 +150,7 @@ class EpisodeVideo:
         self._writers[path] = open_video(str(path), frames_per_second)
 
     def counts_next(self) -> bool:
-        """Take note of the next picture; True if it is one to ``add``, so that others need not be drawn."""
+        """Count the next picture. Returns True if the caller must ``add`` it; other pictures need not be drawn."""
         self._seen += 1
         return (self._seen - 1) % self._every == 0
 

@@ -1,4 +1,4 @@
-"""Ranges of the total rewards of episodes, for the environments that have known ones."""
+"""Ranges of the total rewards of episodes, for environments with known ranges."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _OF_AN_EPISODE = {
 def range_of_episodes(environment: Any) -> tuple[float, float] | None:
     """The smallest and the largest total reward that an episode can have; None if it is not known.
 
-    :param environment: an ``Environment``. The range of a step's reward is that of its ``reward_space`` if it has ends,
-        otherwise that of Gymnasium's environment of this name
+    :param environment: an ``Environment``. A step's range is taken from its ``reward_space`` if that has bounds,
+        otherwise from the known range of Gymnasium's environment with this name
     """
     specification = getattr(getattr(environment, "env", None), "spec", None)
     name = str(getattr(specification, "name", ""))

@@ -35,7 +35,7 @@ robosuite_controllers = ("JOINT_VELOCITY", "JOINT_TORQUE", "JOINT_POSITION", "OS
 """Names of the ways in which an arm is controlled."""
 
 DEFAULT_REWARD_SCALES = {"Lift": 2.25}
-"""The largest reward of a step of a task, by the name of its level; that of the others is 1."""
+"""The largest reward of a step, by the name of the level; 1 for other levels."""
 
 RobosuiteStepResult = namedtuple("RobosuiteStepResult", ["observation", "reward", "done", "info"])
 
@@ -57,8 +57,8 @@ class RobosuiteBaseParameters(Parameters):
 
     :param optional_observations: observations beyond the robot's own joints
     :ivar horizon: steps after which an episode is truncated
-    :ivar ignore_done: episodes have no end of their own
-    :ivar reward_shaping: a reward at each step, not only for success
+    :ivar ignore_done: the task does not end episodes
+    :ivar reward_shaping: True gives a reward at each step, False only for success
     :ivar control_freq: actions in a second of the simulation
     :ivar use_camera_obs: observe the camera's image; see ``optional_observations``
     :ivar use_object_obs: observe the places of objects; see ``optional_observations``
@@ -122,7 +122,7 @@ class RobosuiteBaseParameters(Parameters):
         self.has_offscreen_renderer = self.use_camera_obs
 
     def env_kwargs_dict(self) -> dict[str, Any]:
-        """The settings as robosuite takes them."""
+        """The settings in robosuite's form."""
         return {name: value for name, value in vars(self).items() if not name.startswith("_")}
 
 
@@ -133,12 +133,12 @@ class RobosuiteEnvironmentParameters(EnvironmentParameters):
     :param robot: the robot, by robosuite's name, or a list of two for tasks with two arms
     :param controller: one of ``robosuite_controllers``; None for the robot's own
     :param apply_dr: change cameras, lights and dynamics at random
-    :param dr_every_n_steps_min: the fewest steps between two such changes; their number is drawn for each episode
-    :param dr_every_n_steps_max: the most
+    :param dr_every_n_steps_min: smallest number of steps between two random changes; it is drawn for each episode
+    :param dr_every_n_steps_max: largest number of steps between two random changes
     :param use_joint_vel_obs: observe velocities and accelerations too
     :ivar base_parameters: settings that all tasks have
-    :ivar extra_parameters: settings of the task, by robosuite's names; they come before those of ``base_parameters``
-    :ivar custom_controller_config_fpath: a JSON file of a controller's settings; comes before ``controller``
+    :ivar extra_parameters: settings of the task, by robosuite's names; they override ``base_parameters``
+    :ivar custom_controller_config_fpath: a JSON file of a controller's settings; it overrides ``controller``
     """
 
     constraints = {
@@ -185,14 +185,15 @@ class RobosuiteGoalBasedExpEnvironmentParameters(RobosuiteEnvironmentParameters)
 class RobosuiteEnvironment(Environment):
     """A task of robosuite.
 
-    Observations are ``measurements``, what the robots feel and, with ``use_object_obs``, where objects are, one after
-    the other, and ``camera`` [height, width, 3], with ``use_camera_obs``; a depth is a fourth channel.
+    The observation ``measurements`` is a vector of the robots' sensors and, with ``use_object_obs``, of the objects'
+    places. ``use_camera_obs`` adds the observation ``camera`` [height, width, 3]; a depth is a fourth channel.
 
-    An episode has a seed of its own, drawn from a stream that ``seed`` starts; with ``apply_dr`` it does not repeat.
+    Each episode has its own seed from a random stream that starts with ``seed``. With ``apply_dr``, an episode cannot
+    be repeated.
 
-    :param base_parameters: see ``RobosuiteEnvironmentParameters``, as for the other settings
-    :param settings: as for ``Environment``
-    :raises CoachError: robosuite is not installed, or it has no such task, robot or controller
+    :param base_parameters: this and the other settings are described in ``RobosuiteEnvironmentParameters``
+    :param settings: settings of ``Environment``
+    :raises CoachError: robosuite is not installed, or a task, robot or controller does not exist
     """
 
     def __init__(
@@ -242,12 +243,12 @@ class RobosuiteEnvironment(Environment):
         self.reset_internal_state(True)
 
     def _own_settings(self, task: Any) -> dict[str, Any]:
-        """The base parameters that a task takes: all but those of another task."""
+        """The base parameters for a task, without parameters that only other tasks accept."""
         settings = self.base_parameters.env_kwargs_dict()
         settings["has_renderer"] |= self.native_rendering
         settings["has_offscreen_renderer"] |= self._uses_images and not self.native_rendering
         if self._changes is not None:
-            settings["hard_reset"] = False  # robosuite changes what it has loaded, which must not be loaded anew
+            settings["hard_reset"] = False  # loading the model again would undo robosuite's random changes
         settings["renderer"] = "mjviewer" if settings["has_renderer"] else "mujoco"
         return {name: value for name, value in settings.items() if name in _parameters_of(task)}
 
@@ -312,10 +313,10 @@ class RobosuiteEnvironment(Environment):
         return name.startswith("robot") and not is_joined and (self.use_joint_vel_obs or not is_velocity)
 
     def _update_state(self) -> None:
-        """Nothing depends on the state."""
+        """Do nothing: nothing depends on the state."""
 
     def get_rendered_image(self) -> np.ndarray:
-        """[240, 320, 3] uint8, by ``render_camera``."""
+        """The image of ``render_camera``, [240, 320, 3] uint8."""
         image = self._task.sim.render(width=320, height=240, camera_name=self.base_parameters.render_camera)
         return np.flip(image, axis=0)
 
@@ -335,8 +336,8 @@ class RobosuiteEnvironment(Environment):
 
 
 class RobosuiteGoalBasedExpEnvironment(RobosuiteEnvironment):
-    """A task of robosuite with the observation ``obs-goal`` [height, width, 6]: zeros, over which an agent writes the
-    camera's image and that of its goal.
+    """A task of robosuite with the observation ``obs-goal`` [height, width, 6]. It contains zeros; an agent writes the
+    camera's image and the image of its goal into it.
 
     :raises CoachError: no camera is observed
     """
@@ -358,9 +359,9 @@ class RobosuiteGoalBasedExpEnvironment(RobosuiteEnvironment):
 
 
 def get_robosuite_env_extra_parameters(env_name: str) -> dict[str, Any]:
-    """The settings that a task has and ``RobosuiteBaseParameters`` has not, with their defaults.
+    """The settings of a task that ``RobosuiteBaseParameters`` does not have, with their defaults.
 
-    :raises CoachError: robosuite is not installed, or it has no such task
+    :raises CoachError: robosuite is not installed, or the task does not exist
     """
     others = {*RobosuiteBaseParameters().env_kwargs_dict(), *_OF_THE_ADAPTER}
     parameters = _parameters_of(_task(_import_robosuite(), env_name))
@@ -368,7 +369,7 @@ def get_robosuite_env_extra_parameters(env_name: str) -> dict[str, Any]:
 
 
 def _parameters_of(task: Any) -> dict[str, Any]:
-    """The parameters of a task's class and of those whose parameters it passes on, with their defaults."""
+    """The parameters of a task's class with their defaults, including parameters that it passes to its base classes."""
     found: dict[str, Any] = {}
     for kind in inspect.getmro(task):
         if (initializer := vars(kind).get("__init__")) is None:
@@ -414,9 +415,9 @@ def _robot(suite: Any, robot: Any) -> Any:
 
 
 def _controller(suite: Any, controller: str | None, file: str | None, robot: Any) -> Any:
-    """The settings of the robots' controllers; None leaves them to robosuite.
+    """The settings of the robots' controllers; None uses robosuite's defaults.
 
-    :raises CoachError: there is no such controller or file
+    :raises CoachError: the controller or the file does not exist
     """
     if controller is None and file is None:
         return None
@@ -433,10 +434,10 @@ def _controller(suite: Any, controller: str | None, file: str | None, robot: Any
 
 
 def controller_file(path: str) -> pathlib.Path:
-    """The file of a controller's settings. Where Coach's repository is not the working directory, the path of a file in
-    it leads to that of this package.
+    """The file of a controller's settings. A path in Coach's repository also works in other working directories: the
+    file is then found in the installed package.
 
-    :raises CoachError: there is none
+    :raises CoachError: the file does not exist
     """
     ours = _OUR_DIRECTORY / os.path.basename(path)
     for candidate in (pathlib.Path(path), ours if "rl_coach/environments/robosuite" in path else None):

@@ -1,4 +1,4 @@
-"""Gymnasium's spaces as plain data, for what ``Agent.save`` writes."""
+"""Gymnasium's spaces as plain data, for the files of ``Agent.save``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rl_coach.utils import CoachError
 def space_as_data(space: Any) -> dict[str, Any]:
     """A space as JSON.
 
-    :raises CoachError: it is of a kind that agents cannot have
+    :raises CoachError: agents do not support this kind of space
     """
     from gymnasium import spaces
 
@@ -36,16 +36,16 @@ def space_as_data(space: Any) -> dict[str, Any]:
 
 
 def _folded(bound: np.ndarray) -> Any:
-    """A bound's numbers as texts, which keep infinity; a single one where all are equal."""
+    """A bound's numbers as texts, because JSON has no infinity. Equal numbers become one text."""
     if bound.size and np.all(bound == bound.flat[0]):
         return repr(bound.flat[0].item())
     return [repr(number) for number in bound.ravel().tolist()]
 
 
 def space_from_data(data: dict[str, Any]) -> Any:
-    """The space that ``space_as_data`` described.
+    """The space from the data of ``space_as_data``.
 
-    :raises CoachError: it is damaged
+    :raises CoachError: the data is damaged
     """
     from gymnasium import spaces
 

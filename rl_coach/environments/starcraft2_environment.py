@@ -59,7 +59,7 @@ class StarCraft2EnvironmentParameters(EnvironmentParameters):
     """Settings of a map of StarCraft II.
 
     :param level: the map's name, such as ``CollectMineralShards``
-    :ivar frame_skip: steps of the game for which an action holds; there are 22.4 in a second
+    :ivar frame_skip: number of the game's steps that an action lasts; a second has 22.4 steps
     :ivar screen_size: height and width of the screen in pixels
     :ivar minimap_size: height and width of the minimap in pixels
     :ivar feature_screen_maps_to_use: indices of the screen's feature maps to observe, in this order
@@ -100,18 +100,19 @@ class StarCraft2EnvironmentParameters(EnvironmentParameters):
 class StarCraft2Environment(Environment):
     """A map of StarCraft II, played by one agent with Terran units.
 
-    Observations are ``screen`` [maps, screen_size, screen_size] and ``minimap`` [maps, minimap_size, minimap_size]
-    (colours have three maps), and ``measurements`` [11], what the game counts for the player.
+    Observations are ``screen`` [maps, screen_size, screen_size], ``minimap`` [maps, minimap_size, minimap_size]
+    (colours have three maps), and ``measurements`` [11], the game's counts for the player.
 
-    An action is the point (x, y) of the screen that the selected units move to. With ``use_full_action_space`` it is a
-    list: a function's number, and one value for each kind of argument, of which the game reads those that the function
-    has; a function that is not available does nothing. ``available_actions`` [functions] then has a 1 for each that is.
+    An action is the point (x, y) of the screen that the selected units move to. With ``use_full_action_space``, it is a
+    list: a function's number, and one value for each kind of argument. The game reads only the arguments of this
+    function. A function that is not available does nothing. The observation ``available_actions`` [functions] has a 1
+    for each available function.
 
-    The game chooses its own random numbers from ``seed``; an episode cannot be repeated.
+    The game draws its own random numbers from ``seed``; an episode cannot be repeated.
 
-    :param screen_size: see ``StarCraft2EnvironmentParameters``, as for the other settings
-    :param settings: as for ``Environment``
-    :raises CoachError: pysc2 or the game is not installed, or there is no such map
+    :param screen_size: this and the other settings are described in ``StarCraft2EnvironmentParameters``
+    :param settings: settings of ``Environment``
+    :raises CoachError: pysc2 or the game is not installed, or the map does not exist
     """
 
     def __init__(
@@ -150,13 +151,13 @@ class StarCraft2Environment(Environment):
         self.reset_internal_state(True)
 
     def _start(self) -> Any:
-        """The game, running."""
+        """Start the game, and return it."""
         sc2_env = self._pysc2.sc2_env
         shows_features = self.observation_type is StarcraftObservationType.Features
         dimensions = "feature_dimensions" if shows_features else "rgb_dimensions"
         shown = {dimensions: sc2_env.Dimensions(**self.sizes)}
         if not self._pysc2.flags.FLAGS.is_parsed():
-            self._pysc2.flags.FLAGS.mark_as_parsed()  # pysc2 reads its flags, which belong to no command line of ours
+            self._pysc2.flags.FLAGS.mark_as_parsed()  # pysc2 needs parsed flags; Coach's command line has none
         try:
             return sc2_env.SC2Env(
                 map_name=self.env_id,
@@ -188,7 +189,7 @@ class StarCraft2Environment(Environment):
         self.action_space.seed(self.seed)
 
     def _highest(self, name: str) -> np.ndarray:
-        """[maps], the largest value of each; that of a byte at least, as the default filter wants it."""
+        """[maps], the largest value of each map, at least 255 because the default filter needs it."""
         if self.observation_type is StarcraftObservationType.RGB:
             return np.full(3, 255)
         return np.array([max(255, self._features(name)[index].scale - 1) for index in self.maps[name]])
@@ -224,7 +225,7 @@ class StarCraft2Environment(Environment):
         answer = self.env.step([call])[0]
         self.reward = float(answer.reward)
         self.done = answer.last()
-        # a game that has a result ends with a discount of 0, one that is too long with that of the other steps
+        # A game with a result ends with discount 0. A game that is too long ends with the discount of the other steps.
         self.truncated = self.done and answer.discount > 0
         self._read(answer)
 
@@ -259,7 +260,7 @@ class StarCraft2Environment(Environment):
         return np.asarray(observation[f"feature_{name}"])[self.maps[name]]
 
     def _update_state(self) -> None:
-        """Nothing depends on the state."""
+        """Do nothing: nothing depends on the state."""
 
     def get_rendered_image(self) -> np.ndarray:
         """[screen_size, screen_size, 3] uint8: the screen, or its first feature map in pysc2's colours."""

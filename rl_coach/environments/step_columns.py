@@ -1,4 +1,4 @@
-"""Columns of what several copies of an environment answer: one row for each copy."""
+"""Answers of several copies of an environment as columns, with one row for each copy."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from rl_coach.core_types import EnvResponse, StateType
 class StepColumns:
     """Answers of all N copies to one action each. The arrays belong to the caller: no later step writes into them.
 
-    :ivar states: [N, ...] each, the states that the actions led to. The row of an episode that ended is its last
-        state, never the first state of the next episode
+    :ivar states: the states after the actions, [N, ...] each. The row of an episode that ended is its last state, never
+        the first state of the next episode
     :ivar rewards: [N] float64
     :ivar terminated: [N] bool, the episode ended in the environment itself
-    :ivar truncated: [N] bool, a limit on its length ended the episode, and it did not terminate
-    :ivar infos: [N] each, by the info's key; masked where a copy did not give the key
-    :ivar goals: [N, ...] the goals in force; None if there are no goals
+    :ivar truncated: [N] bool, a limit on the length ended the episode, and the episode did not terminate
+    :ivar infos: [N] each, by the info's key; masked for copies without the key
+    :ivar goals: [N, ...], the current goals; None for environments without goals
     """
 
     states: dict[str, np.ndarray]
@@ -32,9 +32,9 @@ class StepColumns:
 
     @classmethod
     def of(cls, responses: Sequence[EnvResponse], states: dict[str, np.ndarray] | None = None) -> StepColumns:
-        """The columns of answers that were given one by one.
+        """The columns of single answers.
 
-        :param states: their states as columns; None stacks them
+        :param states: the answers' states as columns; None stacks them
         """
         has_goals = responses[0].goal is not None
         terminated = np.array([response.terminated for response in responses], np.bool_)
@@ -48,7 +48,7 @@ class StepColumns:
         )
 
     def responses(self) -> list[EnvResponse]:
-        """The answers one by one; their arrays are rows of the columns."""
+        """The single answers. Their arrays are rows of the columns."""
         states = [dict(zip(self.states, row)) for row in zip(*self.states.values())]
         ends = self.terminated | self.truncated
         goals = [None] * len(states) if self.goals is None else list(self.goals)
@@ -63,7 +63,7 @@ def stack_states(states: Sequence[StateType]) -> dict[str, np.ndarray]:
 
 
 class InfoColumns(Mapping[str, np.ndarray]):
-    """Infos that were given one by one, as columns. A column is made when it is asked for, because few are.
+    """Columns of single infos. A column is made at its first use, because few columns are used.
 
     :param rows: the infos
     """

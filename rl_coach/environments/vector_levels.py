@@ -1,4 +1,4 @@
-"""Levels that are vector environments: a function that makes one, or a registration with nothing else."""
+"""Levels that are vector environments: a function that makes one, or a registration with only a vector entry point."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from rl_coach.utilities.raw_actions import together
 from rl_coach.utils import CoachError
 
 MakeVector = Callable[[int], Any]
-"""Makes a vector environment of so many copies."""
+"""Function that makes a vector environment. Its argument is the number of copies."""
 
 
 def make_simulator(level: str, parameters: dict[str, Any], frame_skip: int, render_mode: str | None) -> Any:
-    """The Gymnasium environment of a level; of a vector environment, one with a single copy.
+    """The Gymnasium environment of a level. A vector environment is made with a single copy.
 
-    :param level: a level of ``make_ordinary_simulator`` or of ``vector_maker``; the other parameters are there, too
-    :raises CoachError: there is no such level, a package is missing, or the parameters do not fit
+    :param level: a level of ``make_ordinary_simulator`` or of ``vector_maker``; see there for the other parameters
+    :raises CoachError: the level does not exist, a package is missing, or the parameters do not fit
     """
     if render_mode == "rgb_array" and ":" in level:  # before its module is imported, which may import MuJoCo
         draw_without_display()
@@ -70,9 +70,9 @@ def vector_maker(level: str, parameters: dict[str, Any]) -> MakeVector | None:
 
 
 def checked(level: str, make: MakeVector) -> MakeVector:
-    """The same function, which refuses what it cannot have made.
+    """The same function with a check of its result.
 
-    :raises CoachError: it made no vector environment, or another number of copies than it was asked for
+    :raises CoachError: the result is not a vector environment, or has another number of copies
     """
 
     def make_checked(count: int) -> Any:
@@ -103,9 +103,9 @@ def _envpool_maker(level: str, name: str, parameters: dict[str, Any]) -> MakeVec
 
 
 def autoreset_mode_of(simulator: VectorEnv) -> AutoresetMode:
-    """The time at which a vector environment begins the next episode of a copy.
+    """The mode of a vector environment, which decides when it begins the next episode of a copy.
 
-    Gymnasium's own vector environments also reset single copies, whatever their mode is: then no action is lost.
+    Gymnasium's own vector environments can also reset single copies in all modes; no action is lost then.
     """
     mode = simulator.metadata.get("autoreset_mode")
     kind: Any = type(simulator)
@@ -157,10 +157,10 @@ class VectorOfOne(gymnasium.Env):
 
 
 def final_of(infos: Mapping[str, Any], index: int) -> tuple[Any, dict[str, Any]]:
-    """The last observation and info of the episode of a copy that ended in a step which also began the next one.
+    """The last observation and info of an episode, if the same step also began the copy's next episode.
 
-    :param infos: as the vector environment gave them
-    :raises CoachError: they have no ``final_obs``
+    :param infos: the infos of the vector environment
+    :raises CoachError: the infos have no ``final_obs``
     """
     if "final_obs" not in infos:
         raise CoachError(
@@ -181,7 +181,7 @@ def _follow_rows(final: Any, index: int) -> Any:
 
 
 def row_of_infos(infos: Any, index: int) -> dict[str, Any]:
-    """The info of one copy: the arrays that have a value for it. ``_NAME`` tells which copies have a ``NAME``."""
+    """The info of one copy: its values in the arrays. ``_NAME`` is True for copies with a ``NAME``."""
     return {
         name: column[index]
         for name, column in infos.items()

@@ -1,9 +1,9 @@
-"""Replay buffers that Coach 1.0.1 pickled, read without running anything that a pickle names.
+"""Safe reader of replay buffers that Coach 1.0.1 pickled. It runs no code that a pickle names.
 
-A pickle is a program for a small machine. This reader has its own machine, with the few instructions that pickles of
-transitions consist of. What a pickle names becomes a stand-in from a list of permitted names, and only numbers of known
-types become arrays. The machine of the standard library in C is not used: a damaged pickle can make it allocate all
-memory, and NumPy's own types believe what a pickle says about them.
+A pickle is a program for a small virtual machine. This reader supports only the instructions that occur in pickles of
+transitions. Names in a pickle must be on a list, and each becomes a stand-in. Only numbers of known types become
+arrays. The reader does not use the C machine of the standard library, because a damaged pickle can make it allocate
+all memory. It does not use NumPy's unpickling either, because NumPy trusts the types in a pickle.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from rl_coach.core_types import Transition
 from rl_coach.utilities.plain_data import DAMAGE
 from rl_coach.utils import CoachError
 
-_MOST_FRAMES = 256  # of a stack; a pickle could name one frame a million times
+_MOST_FRAMES = 256  # in one stack; a small pickle could repeat one frame a million times
 
 
 class _Refused(Exception):
-    """The pickle contains something that is no part of recorded transitions."""
+    """Error for a pickle with contents that are not part of recorded transitions."""
 
 
 _DAMAGE = (*DAMAGE, _Refused, pickle.UnpicklingError, EOFError, MemoryError, AssertionError)
 
 
 class _Named:
-    """Something that a pickle names, and that it may call.
+    """Stand-in for a function or a class that a pickle names.
 
-    :param call: makes a value of the pickle's arguments, which it checks; None for what is only an argument
-    :param makes: the class of the objects that are made without a call
+    :param call: function that checks the pickle's arguments and returns a value; None if the pickle may not call it
+    :param makes: the class of the objects that are made without a call; None if there are no objects of it
     """
 
     def __init__(self, name: str, call: Callable[..., Any] | None = None, makes: type | None = None):
@@ -45,13 +45,13 @@ class _Named:
 
 
 class _PickledObject:
-    """Attributes of one of Coach's objects as a pickle gives them, and nothing that acts."""
+    """Attributes of one of Coach's objects from a pickle, without methods of that object."""
 
     def __init__(self) -> None:
         self.attributes: dict[str, Any] = {}
 
     def build(self, state: Any) -> None:
-        """Take the attributes. A class with slots has a second dict."""
+        """Store the attributes. A class with slots has a second dict."""
         for part in state if isinstance(state, tuple) else (state,):
             if part is not None:
                 _require(isinstance(part, dict), "attributes are a dict")
@@ -71,14 +71,14 @@ class _PickledStack(_PickledObject):
 
 
 class _PickledType:
-    """A NumPy type: a boolean or a number of 1 to 16 bytes, whatever else the pickle says about it."""
+    """A NumPy type: a boolean or a number of 1 to 16 bytes. Other properties in the pickle are refused or ignored."""
 
     def __init__(self, code: Any = None, *flags: Any):
         _require(isinstance(code, str) and re.fullmatch(r"[<>=|]?[biuf](1|2|4|8|16)", code), "a type is one of numbers")
         self.value = np.dtype(code)
 
     def build(self, state: Any) -> None:
-        """Take the order of the bytes."""
+        """Set the byte order."""
         is_plain = isinstance(state, tuple) and len(state) >= 5 and state[2:5] == (None, None, None)
         _require(is_plain and state[1] in ("<", ">", "|", "="), "a type of numbers has no fields")
         _require(not state[7:] or state[7:8] == (0,), "a type of numbers has no flags")
@@ -91,7 +91,7 @@ class _PickledArray:
     value: np.ndarray | None = None
 
     def build(self, state: Any) -> None:
-        """Take ``(version, shape, type, is_fortran, bytes)``."""
+        """Set the array from ``(version, shape, type, is_fortran, bytes)``."""
         _require(isinstance(state, tuple) and len(state) == 5, "an array has five parts")
         self.value = _array(state[4], state[2], state[1], "F" if state[3] else "C")
 
@@ -177,7 +177,7 @@ _UNPICKLER: Any = pickle._Unpickler
 
 
 class _Reader(_UNPICKLER):
-    """Reads numbers, arrays, containers and Coach's transitions, and calls nothing else that a pickle may name."""
+    """Unpickler for numbers, arrays, containers and Coach's transitions. It refuses everything else."""
 
     dispatch: Any = {code[0]: _UNPICKLER.dispatch[code[0]] for code in (
         getattr(pickle, name) for name in _INSTRUCTIONS.split()
@@ -208,7 +208,7 @@ class _Reader(_UNPICKLER):
         made.build(state)
 
     def load_bytearray8(self) -> None:
-        # that of the standard library allocates the length that the pickle gives
+        # The standard library's method allocates the length in the pickle before it reads the bytes.
         (length,) = struct.unpack("<Q", self.read(8))
         self.append(self.read(length))
 
@@ -223,18 +223,18 @@ class _Reader(_UNPICKLER):
 def read_pickled_transitions(file_path: str | os.PathLike) -> list[Transition]:
     """The transitions of a file that Coach's ``ExperienceReplay.save`` pickled.
 
-    A pickle may name any function for the reader to call. This reader accepts only arrays, numbers, containers and
-    the attributes of Coach's transitions; a file that names anything else is refused.
+    A pickle can name any function, and an ordinary reader calls it. This reader accepts only arrays, numbers,
+    containers and the attributes of Coach's transitions. A file with any other name is refused.
 
-    :raises CoachError: no such file, or it contains something else
+    :raises CoachError: the file cannot be read, or contains something else
     """
     return [transition for item in _read_pickle(file_path) for transition in _transitions_of(item, file_path)]
 
 
 def read_pickled_episodes(file_path: str | os.PathLike) -> list[list[Transition]]:
-    """The episodes of a file that Coach's ``EpisodicExperienceReplay.save`` pickled; read as transitions are.
+    """The episodes of a file that Coach's ``EpisodicExperienceReplay.save`` pickled; see ``read_pickled_transitions``.
 
-    A list of transitions is cut into episodes where ``game_over`` is true.
+    A file may also contain a list of transitions. An episode then ends after each ``game_over``.
     """
     items = _read_pickle(file_path)
     if items and isinstance(items[0], _PickledTransition):
@@ -252,13 +252,13 @@ def _cut_into_episodes(transitions: list[Transition]) -> list[list[Transition]]:
 
 
 def _read_pickle(file_path: str | os.PathLike) -> list[Any]:
-    """The items of the list that a file contains, with what they hold as NumPy's arrays and numbers.
+    """The items of the list in a file, as stand-ins with arrays and numbers.
 
-    :raises CoachError: no such file, or it contains something else
+    :raises CoachError: the file cannot be read, or contains something else
     """
     try:
         with open(file_path, "rb") as file:
-            # of bytes in memory, a length that a damaged pickle gives is cut to those that there are
+            # Read from bytes in memory: a too large length in a damaged pickle then returns only the bytes that exist.
             content = _Reader(io.BytesIO(file.read())).load()
         _require(isinstance(content, (list, collections.deque)), f"it contains {_kind(content)}, not a list")
         return list(content)
@@ -278,7 +278,7 @@ def _kind(value: Any) -> str:
 
 
 def _transitions_of(item: Any, file_path: str | os.PathLike) -> list[Transition]:
-    """The transitions of an item, which is one or an episode."""
+    """The transitions of an item. An item is a transition or an episode."""
     try:
         if isinstance(item, _PickledTransition):
             return [_transition_of(item.attributes)]

@@ -1,6 +1,6 @@
-"""Columns: one quantity of all transitions in a single array. What a ``TransitionStore`` is made of.
+"""Columns of a ``TransitionStore``. A column holds one quantity of all transitions in one array.
 
-A column knows nothing of oldest and newest; it is told which rows to write and read.
+The store decides which rows to write and read. A column does not know the order of the transitions.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rl_coach.utilities import plain_data
 from rl_coach.utils import CoachError
 
 LARGE_OBSERVATION = 1024
-"""From this many bytes on, an observation that is both a next state and the following state is stored once."""
+"""Smallest size in bytes of an observation that is stored as a frame, once for a next state and the state after it."""
 
 _REMEMBERED_BYTES = 4 << 20
 _NUMERIC_KINDS = "biufc"
@@ -39,8 +39,7 @@ def allocate(capacity: int, shape: tuple[int, ...], dtype: np.dtype, name: str) 
 
 
 def as_numeric_array(value: Any) -> np.ndarray | None:
-    """``value`` as an array of numbers, or None if it is something else (text, None, a ragged or empty list, an
-    object)."""
+    """``value`` as an array of numbers; None if it has no numbers (text, None, a ragged or empty list, an object)."""
     try:
         array = np.asarray(value)
     except ValueError:
@@ -51,11 +50,11 @@ def as_numeric_array(value: Any) -> np.ndarray | None:
 class ArrayColumn:
     """Column of values with one shape, in one array. The first value sets dtype and shape.
 
-    A later value that the dtype cannot hold exactly (a float among integers) widens the column. Values that are not
-    numbers are kept as objects.
+    If the dtype cannot hold a later value exactly (a float among integers), the column gets a wider dtype. Values
+    without numbers are stored as objects.
 
     :param example: the first value
-    :param may_vary: values of other shapes turn the column into one of objects; otherwise they are an error
+    :param may_vary: a value of another shape turns the column into a column of objects; otherwise it is an error
     """
 
     def __init__(self, name: str, capacity: int, example: Any, may_vary: bool = False, dtype: Any = None):
@@ -75,7 +74,7 @@ class ArrayColumn:
         self._scalar_types: set[type] = set()
 
     def is_for(self, example: Any, capacity: int) -> bool:
-        """True if a column that is made for that first value is as this one."""
+        """True if this column has the shape, dtype and capacity of a new column for ``example``."""
         array = as_numeric_array(example)
         return array is not None and self.values.shape == (capacity, *array.shape) and self.dtype == array.dtype
 
@@ -85,7 +84,7 @@ class ArrayColumn:
         return np.nan if self.dtype.kind in "fc" else None if self.dtype.kind == "O" else 0
 
     def put(self, row: int, value: Any) -> None:
-        """Write one value, copying it."""
+        """Write a copy of one value."""
         # The common cases first: NumPy's checks cost more than the copy of a small value.
         if type(value) is np.ndarray:
             if value.dtype is self.dtype and value.shape == self.shape:
@@ -116,15 +115,15 @@ class ArrayColumn:
         self.become_objects()
 
     def become_objects(self) -> None:
-        """Keep the values as the objects they are from now on."""
+        """Turn the column into a column of objects."""
         objects = np.empty(len(self.values), dtype=object)
         objects[:] = list(self.values) if self.shape else self.values.tolist()
         self._set_values(objects)
 
     def check(self, values: Any) -> None:
-        """Compare [B, ...] values with what the column holds.
+        """Check that [B, ...] values fit the column.
 
-        :raises CoachError: they have another shape, or the dtype cannot hold them
+        :raises CoachError: the values have another shape, or the dtype cannot hold them
         """
         if self.may_vary or self.dtype.kind == "O":
             return
@@ -134,7 +133,7 @@ class ArrayColumn:
             raise CoachError(f"the memory's '{self.name}' holds {self.dtype}{list(self.shape)}, this chunk has {found}")
 
     def _takes(self, array: np.ndarray) -> bool:
-        """True if values can be cast to the column's dtype: to floats of another size, or integers within range."""
+        """True if values can be cast to the column's dtype. Floats may change their size; integers must be in range."""
         if np.can_cast(array.dtype, self.dtype, "safe"):
             return True
         if array.dtype.kind in "iu" and self.dtype.kind in "iu":
@@ -147,12 +146,12 @@ class ArrayColumn:
             self._set_values(self.values.astype(np.result_type(dtype, self.dtype)))
 
     def put_missing(self, rows: Any) -> None:
-        """Mark rows as being without a value."""
+        """Mark rows as rows without a value."""
         self.values[rows] = self.missing
 
     def put_many(self, rows: np.ndarray, values: Any) -> None:
-        """Write [B, ...] values to B rows. Floats are rounded to the column's own precision, so that a chunk in
-        another precision does not widen the whole column."""
+        """Write [B, ...] values to B rows. Floats are rounded to the column's precision, so a chunk in another
+        precision does not widen the column."""
         array = as_numeric_array(values)
         if array is None or self.dtype.kind == "O" or array.shape[1:] != self.shape:
             for row, value in zip(rows, values):
@@ -163,11 +162,14 @@ class ArrayColumn:
         self.values[rows] = array
 
     def take(self, rows: np.ndarray) -> np.ndarray:
-        """[B, ...], a fresh array."""
+        """Copies of rows: a new array [B, ...]."""
         return self.values.take(rows, 0)
 
     def move(self, sources: np.ndarray, targets: np.ndarray, capacity: int | None = None) -> None:
-        """Copy rows onto others, all read before any is written; into a new array if a ``capacity`` is given."""
+        """Copy rows to other rows. All are read before the first is written.
+
+        :param capacity: write to a new array of this capacity; None keeps the array
+        """
         kept = self.values[sources]
         if capacity is not None:
             self._set_values(allocate(capacity, self.shape, self.dtype, self.name))
@@ -175,10 +177,10 @@ class ArrayColumn:
 
 
 def plain_column(values: np.ndarray, name: str) -> Any:
-    """Values of a column as a plain tree: numbers as they are, objects as a flattened list.
+    """Values of a column as plain data: the array itself for numbers, a flattened list for objects.
 
-    :param name: of the column, for the error
-    :raises CoachError: an object that cannot be saved
+    :param name: name of the column, for the error
+    :raises CoachError: an object cannot be saved
     """
     if values.dtype != object:
         return values
@@ -189,7 +191,7 @@ def plain_column(values: np.ndarray, name: str) -> Any:
 
 
 def restored_column(plain: Any) -> np.ndarray:
-    """The values that ``plain_column`` took."""
+    """Restore the values of a column from the plain data of ``plain_column``."""
     if isinstance(plain, np.ndarray):
         return plain
     objects = plain_data.restore(plain) if isinstance(plain, dict) else list(map(_object_of_format_1, plain))
@@ -208,13 +210,13 @@ def _object_of_format_1(text: str) -> Any:
 
 
 class FrameStacks:
-    """Observations that share frames: row b is the stack of ``frames[indices[b]]``, without repeating the frames.
+    """Observations that share frames. Row b is the stack of ``frames[indices[b]]``; each frame is stored once.
 
-    Chunks and files have this form. ``np.asarray`` returns the stacked observations.
+    Chunks and files contain this form. ``np.asarray`` returns the stacked observations.
 
     :param frames: [F, ...]
     :param indices: [B, K], oldest frame first; [B, 1] if an observation is one frame
-    :param axis: axis of the stacked frames in one observation; None if an observation is the frame itself
+    :param axis: axis of the K frames in one observation; None if an observation is the frame itself
     """
 
     def __init__(self, frames: np.ndarray, indices: np.ndarray, axis: int | None):
@@ -238,7 +240,7 @@ class FrameStacks:
         return FrameStacks(self.frames, self.indices[rows], self.axis)
 
     def observations(self, frames: list[np.ndarray]) -> list[Any]:
-        """[B] observations that refer to ``frames``, the list of this object's own."""
+        """[B] observations that refer to the arrays in ``frames``, which is ``self.frames`` as a list."""
         if self.axis is None:
             return [frames[index] for index in self.indices[:, 0]]
         return [_Stack([frames[index] for index in row], self.axis) for row in self.indices]
@@ -253,25 +255,25 @@ class FrameStacks:
 
 
 class RowOwner(Protocol):
-    """The store that a ring of frames serves: its live rows, and a way to let the oldest go."""
+    """Owner of a ring of frames: the rows in use, and a method that removes the oldest."""
 
     first_serial: int
     length: int
     grows: bool
 
     def drop_oldest(self) -> None:
-        """Let at least one transition go."""
+        """Remove at least the oldest transition."""
 
 
 class VectorObservations:
-    """Columns of one observation, before and after the step, in an array each."""
+    """Columns of one observation: one array for states, one for next states."""
 
     def __init__(self, name: str, capacity: int, example: Any):
         self.states = ArrayColumn(name, capacity, example)
         self.next_states = ArrayColumn(name, capacity, example)
 
     def put(self, row: int, serial: int, state: Any, next_state: Any) -> None:
-        """Write one transition's observations, copying them."""
+        """Write copies of one transition's observations."""
         self.states.put(row, state)
         self.next_states.put(row, next_state)
 
@@ -281,11 +283,11 @@ class VectorObservations:
         self.next_states.put_many(rows, np.asarray(next_states))
 
     def check(self, values: Any) -> None:
-        """:raises CoachError: [B, ...] observations have another shape or dtype than the column"""
+        """:raises CoachError: [B, ...] observations do not have the column's shape and dtype"""
         self.states.check(np.asarray(values))
 
     def take(self, rows: np.ndarray, contiguous: bool = True) -> tuple[np.ndarray, np.ndarray]:
-        """The observations before and after the step, each [B, ...] and fresh."""
+        """Copies of the observations before and after the step, each [B, ...]."""
         return self.states.take(rows), self.next_states.take(rows)
 
     def chunk(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -298,36 +300,36 @@ class VectorObservations:
         self.next_states.put_many(rows, values)
 
     def move(self, sources: np.ndarray, targets: np.ndarray, serials: np.ndarray, capacity: int | None = None) -> None:
-        """Copy rows onto others."""
+        """Copy rows to other rows."""
         self.states.move(sources, targets, capacity)
         self.next_states.move(sources, targets, capacity)
 
     def intern_frames(self, observation: Any) -> None:
-        """Nothing is shared between rows."""
+        """Do nothing: rows share no frames."""
 
     def clear(self) -> None:
-        """Forget all rows."""
+        """Do nothing: the store forgets the rows, and new values overwrite the old ones."""
 
     def get_state(self, rows: np.ndarray) -> dict[str, Any]:
-        """The rows' contents."""
+        """The contents of rows as plain data."""
         return {
             "states": plain_column(self.states.take(rows), self.states.name),
             "next_states": plain_column(self.next_states.take(rows), self.next_states.name),
         }
 
     def set_state(self, rows: np.ndarray, serials: np.ndarray, state: dict[str, Any]) -> None:
-        """Write them back."""
+        """Write the contents from ``get_state`` to rows."""
         self.put_many(rows, serials, restored_column(state["states"]), restored_column(state["next_states"]))
 
 
 class FrameObservations:
     """Columns of one image observation, each frame stored once.
 
-    A transition holds the positions of its frames in a ring of frames: K for the state, K for the next state. Two
-    frames are equal if they are the same object: those of a ``LazyStack`` (anything with a ``history`` of
-    frames, oldest first, and an ``axis``), or, for plain images, a state that was the next state of a step before.
-    The ring has space for one frame per transition and 2% more. If episodes are so short that this is not enough, the
-    oldest transitions are removed early.
+    A transition holds the positions of its frames in a ring of frames: K for the state, K for the next state. A frame
+    is stored again only if it is another Python object. This finds the common frames of ``LazyStack`` observations
+    (any object with an ``axis`` and a ``history`` of frames, oldest first). For plain images, it finds a state that was
+    the next state of an earlier step. The ring has space for one frame per transition and 2 % more. Short episodes
+    need more frames; the oldest transitions are then removed early.
 
     :param example: the first observation
     """
@@ -350,18 +352,18 @@ class FrameObservations:
         return capacity + capacity // 50 + 64 + 2 * self.depth
 
     def put(self, row: int, serial: int, state: Any, next_state: Any) -> None:
-        """Write one transition's observations, copying those frames that are new."""
+        """Write one transition's observations. Only new frames are copied."""
         if self.axis is None:
             before = self._state_frame(state, serial)
             numbers = [before, before if next_state is state else self._next_state_frame(next_state, serial)]
         else:
             numbers = self._stack_frames(state, serial) + self._stack_frames(next_state, serial)
-        # Slots only now: the ring may have grown meanwhile.
+        # Numbers become slots only here, because adding a frame may have changed the size of the ring.
         size = self.size
         self.indices[row] = [number % size for number in numbers]
 
     def _stack_frames(self, stack: Any, serial: int) -> list[int]:
-        """The numbers of a stack's frames, counted from the first that the ring ever held."""
+        """The numbers of a stack's frames, counted from the first frame that the ring ever stored."""
         history = getattr(stack, "history", None)
         if history is None:
             history = np.moveaxis(np.asarray(stack), self.axis or 0, 0)
@@ -376,7 +378,7 @@ class FrameObservations:
         return history
 
     def _frame(self, frame: np.ndarray, serial: int) -> int:
-        # A frame's number tells whether the ring still has it: slots are overwritten in the order of the numbers.
+        # Slots are overwritten in the order of the numbers, so the number shows whether the frame is still stored.
         known = self._known.get(id(frame))
         if known is not None and known[1] >= self.next_frame - self.size:
             number = known[1]
@@ -387,7 +389,7 @@ class FrameObservations:
         return number
 
     def _state_frame(self, image: np.ndarray, serial: int) -> int:
-        # Forgotten once met again: an environment may write its next observation into the same array.
+        # Each image is matched only once: an environment may write its next observation into the same array.
         known = self._known.pop(id(image), None)
         if known is None or known[1] < self.next_frame - self.size:
             return self._add(image, serial)
@@ -401,7 +403,7 @@ class FrameObservations:
         return number
 
     def _remember(self, frame: np.ndarray) -> None:
-        # The reference keeps the frame alive, so that its id stays its own.
+        # The reference keeps the frame alive, so Python cannot give its id to another array.
         self._known[id(frame)] = (frame, self.next_frame - 1)
         if len(self._known) > self._most_known:
             del self._known[next(iter(self._known))]
@@ -413,7 +415,7 @@ class FrameObservations:
                 f"the memory's '{self.name}' holds frames of {self.frame_dtype}{list(self.frame_shape)}, "
                 f"this one is {frame.dtype}{list(frame.shape)}"
             )
-        # A slot is free when the last transition that uses its frame has been dropped.
+        # A slot is free after the last transition that uses its frame has been removed.
         slot = self.next_frame % self.size
         if self.next_frame >= self.size and self._last_user[slot] >= self.owner.first_serial:
             slot = int(self._free_slots(1)[0])
@@ -423,7 +425,8 @@ class FrameObservations:
         return self.next_frame - 1
 
     def _free_slots(self, count: int) -> np.ndarray:
-        """The ring's next ``count`` slots, free: older transitions that use them are let go, or the ring grows."""
+        """The next ``count`` slots of the ring. To free them, transitions that use them are removed, or the ring
+        grows."""
         if self.owner.grows and self._are_used(count):
             self._resize_ring(max(2 * self.size, self.size + 2 * count))
         while self.owner.length and self._are_used(count):
@@ -449,7 +452,7 @@ class FrameObservations:
         self.frames, self._last_user, self.size = frames, last_user, size
 
     def put_many(self, rows: np.ndarray, serials: np.ndarray, states: Any, next_states: Any) -> None:
-        """Write B observations: ``FrameStacks``, or arrays [B, ...] whose equal frames are found by their content."""
+        """Write B observations: ``FrameStacks``, or arrays [B, ...]. In arrays, equal frames are found by content."""
         frames, indices = self._shared_frames(states, next_states)
         used, positions = np.unique(indices, return_inverse=True)
         slots = self._free_slots(len(used))
@@ -459,7 +462,8 @@ class FrameObservations:
         self._mark_users(rows, serials)
 
     def _write_frames(self, slots: np.ndarray, frames: np.ndarray) -> None:
-        """Write frames to slots that follow each other, but for the ring's end; without it in one piece."""
+        """Write frames to consecutive slots."""
+        # One slice is quicker than fancy indexing; it is impossible only where the slots wrap around the ring's end.
         first, count = int(slots[0]), len(slots)
         if first + count <= self.size:
             self.frames[first : first + count] = frames
@@ -467,7 +471,7 @@ class FrameObservations:
             self.frames[slots] = frames
 
     def check(self, values: Any) -> None:
-        """:raises CoachError: ``FrameStacks`` or an array of observations do not fit the column"""
+        """:raises CoachError: ``FrameStacks`` or an array of observations does not fit the column"""
         if not isinstance(values, FrameStacks):
             self._split(np.asarray(values))
             return
@@ -483,7 +487,7 @@ class FrameObservations:
             raise CoachError(f"the chunk's '{self.name}' refers to frames beyond the {len(frames)} that it has")
 
     def frames_needed(self, states: Any) -> int:
-        """The most frames that ``put_many`` would add."""
+        """The largest number of frames that ``put_many`` may add."""
         at_most = 2 * self.depth * len(states)
         return min(at_most, len(states.frames)) if isinstance(states, FrameStacks) else at_most
 
@@ -507,7 +511,7 @@ class FrameObservations:
         return indices
 
     def _split(self, stacks: np.ndarray) -> np.ndarray:
-        """[B, K, ...] the frames of [B, ...] stacks."""
+        """The frames [B, K, ...] of stacks [B, ...]."""
         axis = None if self.axis is None else self.axis if self.axis < 0 else self.axis + 1
         if axis is not None and stacks.ndim != len(self.frame_shape) + 2:
             split = stacks
@@ -521,14 +525,14 @@ class FrameObservations:
         return split
 
     def _mark_users(self, rows: np.ndarray, serials: np.ndarray) -> None:
-        # Where a frame is in several rows the last assignment stands, and that is the newest row's.
+        # If several rows use a frame, NumPy keeps the last assignment, which belongs to the newest row.
         self._last_user[self.indices[rows].ravel()] = np.repeat(serials, 2 * self.depth)
 
     def take(self, rows: np.ndarray, contiguous: bool = True) -> tuple[np.ndarray, np.ndarray]:
-        """The observations before and after the step, each [B, ...] and fresh.
+        """Copies of the observations before and after the step, each [B, ...].
 
-        :param contiguous: put the frames of a stack side by side in memory, as networks read them; without it the
-            stacks are views of [B, K, ...] arrays with the axes in the right order
+        :param contiguous: return contiguous arrays; False returns quicker views of [B, K, ...] arrays with the axes in
+            the right order
         """
         indices = self.indices.take(rows, 0)
         if self.axis is None:
@@ -538,15 +542,15 @@ class FrameObservations:
         if axis == 1 or not contiguous:
             return tuple(np.moveaxis(self.frames.take(i, 0), 1, axis) for i in (before, after))  # type: ignore
         word = self._word(before, after, axis)
-        # Most next states are the states with one frame more. Shifting each pixel's K values as one integer makes them
-        # from the states, without gathering K - 1 frames a second time.
+        # Most next states are the states moved on by one frame. Each pixel's K values form one integer; shifting it
+        # makes the next state without gathering K - 1 frames a second time.
         states = self._interleaved(before, axis)
         if word is None:
             return states, self._interleaved(after, axis)
         return states, self._shifted(states, after[:, -1], word)
 
     def _interleaved(self, indices: np.ndarray, axis: int) -> np.ndarray:
-        # Gathered plane by plane: whole frames are copied, and only the last step interleaves the values.
+        # Whole frames are copied first, which is quick. Only the last step interleaves the values.
         planes = self.frames.take(indices.T, 0)
         shape = list(planes.shape[1:])
         shape.insert(axis, self.depth)
@@ -556,7 +560,8 @@ class FrameObservations:
         return stacks
 
     def _word(self, before: np.ndarray, after: np.ndarray, axis: int) -> np.dtype | None:
-        """The unsigned integer that a pixel's K values make up, if next states are states moved on by one frame."""
+        """The unsigned integer type with the size of a pixel's K values. None if no type has this size, or if a next
+        state is not its state moved on by one frame."""
         size = self.depth * self.frame_dtype.itemsize
         fits = size in (2, 4, 8) and axis == len(self.frame_shape) + 1 and sys.byteorder == "little"
         return np.dtype(f"u{size}") if fits and np.array_equal(before[:, 1:], after[:, :-1]) else None
@@ -574,17 +579,17 @@ class FrameObservations:
         return FrameStacks(state["frames"], before, self.axis), FrameStacks(state["frames"], after, self.axis)
 
     def by_reference(self, rows: np.ndarray) -> tuple[list[Any], list[Any]]:
-        """The observations before and after the step. Observations with a common frame refer to the same array."""
+        """The observations before and after the step. Observations share the arrays of their common frames."""
         before, after = self.chunk(rows)
         frames = list(before.frames)
         return before.observations(frames), after.observations(frames)
 
     def replace(self, rows: np.ndarray, values: np.ndarray) -> None:
-        """Overwrite the observations of rows, before and after the step alike."""
+        """:raises CoachError: always, because other rows use the same frames"""
         raise CoachError(f"the memory's '{self.name}' holds frames; a goal cannot replace them")
 
     def move(self, sources: np.ndarray, targets: np.ndarray, serials: np.ndarray, capacity: int | None = None) -> None:
-        """Copy rows onto others; the frames stay where they are."""
+        """Copy rows to other rows. The frames are not moved."""
         kept = self.indices[sources]
         if capacity is not None:
             self.indices = allocate(capacity, self.indices.shape[1:], self.indices.dtype, self.name)
@@ -592,7 +597,7 @@ class FrameObservations:
         self._mark_users(targets, serials)
 
     def intern_frames(self, observation: Any) -> None:
-        """Find an observation's frames by their content among the newest frames of the ring."""
+        """Find an observation's frames by content among the newest frames of the ring, so they are not stored again."""
         _, frames = _frames_of(observation)
         oldest = max(0, self.next_frame - self.size)
         serial = self.next_frame - 1
@@ -615,7 +620,7 @@ class FrameObservations:
         self._known.clear()
 
     def get_state(self, rows: np.ndarray) -> dict[str, Any]:
-        """The rows' frames from the oldest that is in use on, and their positions."""
+        """Plain data of rows: the frames from the oldest one in use, and the rows' positions in them."""
         newest = self.next_frame - 1
         serials = newest - (newest - self.indices[rows].astype(np.int64)) % self.size
         oldest = int(serials.min()) if len(serials) else self.next_frame
@@ -626,7 +631,7 @@ class FrameObservations:
         }
 
     def set_state(self, rows: np.ndarray, serials: np.ndarray, state: dict[str, Any]) -> None:
-        """Write them back, in an empty ring."""
+        """Write the contents from ``get_state`` to rows. The ring must be empty."""
         frames = state["frames"]
         if len(frames) > self.size:
             self._resize_ring(len(frames) + self.depth)
@@ -650,7 +655,7 @@ def observations_for(name: str, capacity: int, example: Any, owner: RowOwner) ->
 
 
 class _Stack:
-    """Frames by reference, the little of a ``LazyStack`` that a memory looks at."""
+    """Stack of frames by reference, with the attributes of a ``LazyStack`` that a memory reads."""
 
     def __init__(self, history: list[np.ndarray], axis: int):
         self.history = history
@@ -678,6 +683,6 @@ def _frames_of(observation: Any) -> tuple[int | None, list[np.ndarray]]:
 
 
 def uniform_rows(rng: np.random.Generator, count: int, size: int) -> np.ndarray:
-    """[size] rows below ``count``, drawn alike, with replacement."""
-    # a third of the time that Generator.integers takes, and its bias is below 1e-9 for a billion rows
+    """[size] rows below ``count``, drawn uniformly with replacement."""
+    # This takes a third of the time of Generator.integers. Its bias is below 1e-9 for a billion rows.
     return (rng.random(size) * count).astype(np.int64)

@@ -19,7 +19,7 @@ _REQUIRED = ("episode_id", "reward")
 _PROBABILITIES = "all_action_probabilities"
 _FEATURE, _NEXT = "state_feature_", "next_"
 _SINGLE = ("episode_id", "action", "reward", "terminated", "truncated", "is_raw", "transition_number", _PROBABILITIES)
-_NOT_READ = ("episode_name",)  # in Coach's layout, for people
+_NOT_READ = ("episode_name",)  # part of Coach's layout, for human readers only
 _ENDS = re.compile(r"(is_)?(done|terminal|timeout|termination|truncation|end|game_over)s?|terminateds|truncateds", re.I)
 _TRUTH = {"0": False, "false": False, "1": True, "true": True}
 _OTHER_ENCODINGS = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -28,8 +28,8 @@ _OTHER_ENCODINGS = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE, codecs.BOM_UTF16_L
 def read_csv_episodes(dataset: CsvDataset) -> tuple[list[Episode], bool]:
     """The episodes of a CSV file in Coach's layout; see ``read_csv``.
 
-    :return: the episodes, and whether their values are raw
-    :raises CoachError: as ``read_csv``
+    :return: the episodes, and True if their values are raw
+    :raises CoachError: as in ``read_csv``
     """
     columns, lengths, is_raw = read_csv(dataset)
     episodes, begin = [], 0
@@ -45,21 +45,26 @@ def read_csv_episodes(dataset: CsvDataset) -> tuple[list[Episode], bool]:
 def read_csv(dataset: CsvDataset) -> tuple[Batch, np.ndarray, bool]:
     """The steps of a CSV file in Coach's layout.
 
-    A row is a step: ``episode_id``, ``action`` (a number; ``action_0``, ``action_1``, … for a vector), ``reward`` and
-    the state's elements ``state_feature_0``, ``state_feature_1``, … in the order of these numbers. The elements of a
-    further observation are ``state_NAME_0``, …
+    A row is a step. Its columns are ``episode_id``, ``action`` (or ``action_0``, ``action_1``, … for a vector),
+    ``reward`` and the elements of the state: ``state_feature_0``, ``state_feature_1``, … The elements of a further
+    observation are ``state_NAME_0``, …
 
-    The state of an episode's last row is the last transition's next state, so that an episode of n rows has n - 1
-    transitions. If the last row alone is ``terminated``, it is a transition too: nothing depends on its next state.
-    Where there are columns of the next state (``next_state_feature_0``, …), each row is a transition.
+    The state of an episode's last row is the next state of the last transition, so n rows give n - 1 transitions.
+    If only the last row is ``terminated``, it is a transition too, because nothing depends on its next state. If the
+    file has columns of the next state (``next_state_feature_0``, …), each row is a transition.
 
-    ``terminated`` and ``truncated`` (0 or 1, False or True) say how an episode ended. Without ``terminated``, each
-    episode terminated that is not ``truncated``. ``all_action_probabilities`` is a list such as ``[0.5, 0.5]``.
-    ``is_raw`` is 0 where the values have passed an agent's filters. ``transition_number`` must increase within an
-    episode. Of other columns a warning says that they are not read.
+    Optional columns:
 
-    :return: the transitions by episode, the lengths [E] of the episodes, and whether the values are raw
-    :raises CoachError: no such file, a column missing, or a cell that is not what it should be
+    - ``terminated`` and ``truncated`` (0 or 1, False or True) show how an episode ended. If ``terminated`` is missing,
+      all episodes count as terminated that are not ``truncated``.
+    - ``all_action_probabilities`` is a list such as ``[0.5, 0.5]``.
+    - ``is_raw`` is 0 if the values have passed an agent's filters.
+    - ``transition_number`` must increase within an episode.
+
+    Other columns are not read, and a warning names them.
+
+    :return: the transitions by episode, the lengths [E] of the episodes, and True if the values are raw
+    :raises CoachError: the file cannot be read, a column is missing, or a cell has a wrong value
     """
     path = dataset.filepath
     header, rows, lines = _table(path)
@@ -91,7 +96,7 @@ def read_csv(dataset: CsvDataset) -> tuple[Batch, np.ndarray, bool]:
 
 
 def _table(path: str) -> tuple[list[str], list[list[str]], list[int]]:
-    """The header, the rows and the number of the line of each row."""
+    """The header, the rows, and the line number of each row."""
     try:
         with open(path, "rb") as file:
             content = file.read()
@@ -119,9 +124,9 @@ def _table(path: str) -> tuple[list[str], list[list[str]], list[int]]:
 
 
 class _Layout:
-    """The places of a step's values among the columns of a CSV file.
+    """The columns of a CSV file by their meaning: states, next states, actions.
 
-    :raises CoachError: one is missing, or is there twice; a column has an end of episodes under another name
+    :raises CoachError: a column is missing or occurs twice, or the end of episodes is under an unknown name
     """
 
     def __init__(self, header: list[str], path: str):
@@ -184,7 +189,7 @@ class _Layout:
 
 
 def _features(header: Sequence[str], prefix: str) -> dict[str, Any]:
-    """The columns of each observation with their numbers, by its name, in the order of the numbers."""
+    """The columns of each observation, by its name: pairs of column and number, in the order of the numbers."""
     found: dict[str, list[tuple[str, int]]] = {}
     for column in header:
         if match := re.fullmatch(rf"{prefix}(.+)_(\d+)", column):
@@ -197,7 +202,7 @@ def _features(header: Sequence[str], prefix: str) -> dict[str, Any]:
 class _Table:
     """The cells of a file.
 
-    :param lines: the number of the line of each row, for messages
+    :param lines: the line number of each row, for messages
     """
 
     header: list[str]
@@ -206,18 +211,18 @@ class _Table:
     path: str
 
     def cells(self, name: str) -> list[str]:
-        """The texts of a column."""
+        """The cells of a column, as texts."""
         place = self.header.index(name)
         return [row[place] for row in self.rows]
 
     def refuse(self, row: int, name: str, why: str) -> CoachError:
-        """The error of a cell."""
+        """The error for a cell, with its line and column."""
         return CoachError(f"'{self.path}', line {self.lines[row]}, column '{name}': {why}")
 
     def numbers(self, name: str) -> np.ndarray:
-        """[N] float64.
+        """The numbers of a column, [N] float64.
 
-        :raises CoachError: a cell is no finite number
+        :raises CoachError: a cell is not a finite number
         """
         cells = self.cells(name)
         try:
@@ -230,9 +235,9 @@ class _Table:
         return column
 
     def truths(self, name: str) -> np.ndarray | None:
-        """[N] booleans; None if there is no such column.
+        """The booleans of a column, [N]; None if the file does not have the column.
 
-        :raises CoachError: a cell is neither
+        :raises CoachError: a cell is not 0, 1, False or True
         """
         if name not in self.header:
             return None
@@ -244,9 +249,9 @@ class _Table:
         return np.asarray(found, bool)
 
     def probabilities(self) -> np.ndarray:
-        """[N, A] float64.
+        """The probabilities of all actions, [N, A] float64.
 
-        :raises CoachError: a cell is no list of numbers, or they have different lengths
+        :raises CoachError: a cell is not a list of numbers, or the lists have different lengths
         """
         cells = self.cells(_PROBABILITIES)
         found: list[list[float]] = []
@@ -268,7 +273,7 @@ def _number(cell: str) -> float:
 
 
 def _whole_if_possible(actions: np.ndarray) -> np.ndarray:
-    """The numbers of actions as integers; numbers with fractions stay as they are."""
+    """Actions as integers if all are whole numbers, otherwise unchanged."""
     is_whole = np.all(np.floor(actions) == actions) and np.all(np.abs(actions) < 2**53)
     return actions.astype(np.int64) if is_whole else actions
 
@@ -283,25 +288,26 @@ def _is_raw(table: _Table) -> bool:
 
 
 def _by_episode(names: list[str]) -> tuple[np.ndarray, np.ndarray]:
-    """The rows by episode, in the order of the first rows of the episodes; and the number of rows of each."""
+    """The indices of all rows, sorted by episode, and the number of rows of each episode. Episodes are in the order of
+    their first rows."""
     numbers: dict[str, int] = {}
     episode = np.asarray([numbers.setdefault(name, len(numbers)) for name in names])
     return np.argsort(episode, kind="stable"), np.bincount(episode)
 
 
 class _Ends:
-    """The ends of a file's episodes. All arrays but ``lengths`` are [N], in the order of the episodes' rows.
+    """The ends of a file's episodes. All arrays except ``lengths`` are [N], sorted by episode.
 
-    :param order: [N] the rows by episode
-    :param rows_of: [E] the number of rows of each
-    :param is_episodic: the rows of an ``episode_id`` form a whole episode
-    :raises CoachError: an episode goes on after its end, or its rows are not in order
+    :param order: [N], the indices of the rows, sorted by episode
+    :param rows_of: [E], the number of rows of each episode
+    :param is_episodic: True if the rows with one ``episode_id`` form a whole episode
+    :raises CoachError: rows of an episode follow its end, or its rows are not in order
 
-    :ivar is_step: True for a row that is a transition
-    :ivar has_no_next: True for a row that is one without a next state
+    :ivar is_step: True for rows that are transitions
+    :ivar has_no_next: True for transitions without a next state
     :ivar is_last: True for the last transition of an episode
-    :ivar terminated: True for a transition that ended its episode
-    :ivar lengths: number of transitions of the episodes that have any
+    :ivar terminated: True for transitions that terminated their episode
+    :ivar lengths: number of transitions of each episode; episodes without transitions are left out
     """
 
     def __init__(self, table: _Table, layout: _Layout, order: np.ndarray, rows_of: np.ndarray, is_episodic: bool):
@@ -350,12 +356,12 @@ def _require_order(table: _Table, order: np.ndarray, last_rows: np.ndarray, has_
 
 
 def write_csv(path: str, columns: Batch, episode_lengths: np.ndarray, is_raw: bool) -> None:
-    """Write episodes in the layout that ``read_csv_episodes`` reads.
+    """Write episodes in the layout of ``read_csv``, with columns of the next state.
 
-    :param columns: their steps, one episode after the other
-    :param episode_lengths: [E]
-    :param is_raw: their values are those of the environment
-    :raises CoachError: a value is no number and no vector, or the file exists or cannot be written
+    :param columns: the steps, one episode after the other
+    :param episode_lengths: [E], the number of steps of each episode
+    :param is_raw: True for values of the environment, False for values after an agent's filters
+    :raises CoachError: a value is neither a number nor a vector, or the file exists or cannot be written
     """
     parts: dict[str, np.ndarray] = {"episode_id": np.repeat(np.arange(len(episode_lengths)), episode_lengths)}
     actions = columns.action_column

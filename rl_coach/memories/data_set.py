@@ -1,4 +1,4 @@
-"""Recorded steps as columns, whatever file they come from."""
+"""Recorded steps as columns. All file formats are read into this form."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class DataSet:
     """Steps of complete episodes, one episode after the other.
 
     :param columns: the steps, each with its own reward (no n-step sums) and its next state
-    :param episode_lengths: [E] their sum is the number of steps
-    :param is_raw: the values are those of the environment; otherwise they have passed the filters of an agent
-    :param spaces: those of the environment, where they are known
+    :param episode_lengths: [E], number of steps of each episode; the sum is the number of all steps
+    :param is_raw: True for values of the environment, False for values after an agent's filters
+    :param spaces: the environment's spaces; None if the file does not contain them
     """
 
     columns: Batch
@@ -30,12 +30,12 @@ class DataSet:
     def of_episodes(
         cls, episodes: Sequence[Sequence[Transition]], is_raw: bool, spaces: SpacesDefinition | None = None
     ) -> DataSet:
-        """A data set of transitions by episode, of which there is at least one."""
+        """A data set from lists of transitions, one per episode. At least one transition is needed."""
         steps = Batch([transition for episode in episodes for transition in episode])
         return cls(steps, np.asarray([len(episode) for episode in episodes]), is_raw, spaces)
 
     def episodes(self) -> Iterator[Episode]:
-        """The episodes, built anew at each call."""
+        """New ``Episode`` objects, one for each episode."""
         begin = 0
         for length in self.episode_lengths:
             episode = Episode()
@@ -46,7 +46,7 @@ class DataSet:
             begin += length
 
     def summary(self) -> dict[str, str]:
-        """Sizes, ranges and origin of the values, as texts by name."""
+        """Sizes, ranges and origin of the values as texts, by name."""
         columns, ends = self.columns, np.cumsum(self.episode_lengths)
         returns = np.add.reduceat(columns.reward_column.astype(np.float64), ends - self.episode_lengths)
         terminated = int(columns.terminated_column[ends - 1].sum())

@@ -36,9 +36,9 @@ def _minari_files() -> Any:
 def read(place: str | os.PathLike) -> DataSet:
     """Read a data set.
 
-    :param place: a CSV file in Coach's layout, what a memory's ``save`` wrote (``.npz``), a replay buffer that Coach
-        pickled (``.p``, ``.pkl``), or ``minari:ID`` of a data set that Minari finds
-    :raises CoachError: there is none, it is of another form, or it holds no step
+    :param place: a CSV file in Coach's layout, a file of a memory's ``save`` (``.npz``), a replay buffer that Coach
+        pickled (``.p``, ``.pkl``), or ``minari:ID`` for a data set in Minari's directory
+    :raises CoachError: the data set does not exist, has another format, or has no steps
     """
     text = os.fspath(place)
     if text.startswith(MINARI):
@@ -53,11 +53,11 @@ def read(place: str | os.PathLike) -> DataSet:
 
 
 def _checked(data_set: DataSet, place: str) -> DataSet:
-    """The data set itself, if its columns consist of finite numbers. Whether they are values of an agent's spaces is
-    known where an agent loads them.
+    """The data set itself, if its columns consist of finite numbers. An agent checks the values against its spaces when
+    it loads the data set.
 
-    :param place: where it is, for the message
-    :raises CoachError: a column has something else; the first row is named
+    :param place: the name of the data set, for the message
+    :raises CoachError: a column has other values; the message has the first row that is not finite
     """
     columns = data_set.columns
     named = {**{f"state '{name}'": column for name, column in columns.state_columns.items()},
@@ -74,9 +74,9 @@ def _checked(data_set: DataSet, place: str) -> DataSet:
 
 
 def named(place: Any) -> Any:
-    """The place of recorded data with its form, ``CsvDataset`` or ``PickledReplayBuffer``, if a path's ending tells it.
+    """Recorded data with its format: ``CsvDataset`` for ``.csv``, ``PickledReplayBuffer`` for Coach's pickles.
 
-    :return: the place itself if it is no path, or if its ending is another one
+    :return: ``place`` itself if it is not a path, or has another ending
     """
     if not isinstance(place, (str, os.PathLike)) or str(place).startswith(MINARI):
         return place
@@ -88,7 +88,7 @@ def named(place: Any) -> Any:
 
 def require_new(place: str | os.PathLike) -> None:
     """
-    :raises CoachError: no data set can be written there, because of its form or because there is one already
+    :raises CoachError: the format cannot be written, or a data set with this name exists
     """
     text = os.fspath(place)
     if text.startswith(MINARI):
@@ -100,9 +100,9 @@ def require_new(place: str | os.PathLike) -> None:
 
 
 def write(data_set: DataSet, place: str | os.PathLike) -> None:
-    """Write a data set as CSV in Coach's layout, or for Minari (``minari:ID``).
+    """Write a data set as CSV in Coach's layout, or in Minari's format (``minari:ID``).
 
-    :raises CoachError: it is there already, cannot be written, or its values do not fit the form
+    :raises CoachError: the data set exists already, cannot be written, or has values that the format cannot hold
     """
     require_new(place)
     text = os.fspath(place)

@@ -20,9 +20,9 @@ OVERRIDES = OverrideTable(
     {
         "knows_episodes": ("get_all_complete_episodes_transitions",),
         "stores_episodes": ("store_episode",),
-        # goals of hindsight that are drawn together, by those that are chosen one by one
+        # A subclass that chooses single goals must be asked for each goal.
         "_goals": ("_sample_goal",),
-        # a class that has its own way to store must see what comes in columns too
+        # A subclass with its own method of storing must also receive transitions that arrive as columns.
         "_extend": ("store", "store_episode"),
         "store_columns": ("store", "store_episode"),
     }
@@ -39,9 +39,9 @@ class MemoryGranularity(Enum):
 class MemoryParameters(Parameters):
     """Settings of an agent's memory.
 
-    :ivar max_size: ``(MemoryGranularity, number)``, how much is kept before the oldest goes
+    :ivar max_size: ``(MemoryGranularity, number)``, largest size; beyond it the oldest transitions are removed
     :ivar shared_memory: the workers of one machine store into one memory
-    :ivar load_memory_from_file_path: fills the memory before training; as ``AlgorithmParameters`` has it
+    :ivar load_memory_from_file_path: a file that fills the memory before training, as in ``AlgorithmParameters``
     """
 
     constraints = {"shared_memory": FLAG}
@@ -60,22 +60,22 @@ class MemoryParameters(Parameters):
 class Memory:
     """Memory of transitions to learn from. Agents use only the methods and attributes of this class.
 
-    A subclass that keeps its transitions in a list of its own defines ``store`` or ``store_episode``, ``sample``,
-    ``length`` and ``clean``. If it assigns the list to ``transitions``, checkpoints contain it.
+    A subclass may store its transitions in a list. It then defines ``store`` or ``store_episode``, ``sample``,
+    ``length`` and ``clean``. If it assigns the list to ``transitions``, checkpoints contain the list.
 
-    Methods have the argument ``lock`` as in Coach 1.0.1. One process stores and samples, so it has no effect.
+    Methods have the argument ``lock`` of Coach 1.0.1. It has no effect, because one process stores and samples.
 
     :param max_size: ``(MemoryGranularity, number)``
-    :cvar keeps_columns: transitions are kept in this class's columns, not in a list of the subclass
+    :cvar keeps_columns: transitions are stored in this class's columns, not in a list of the subclass
     :cvar stores_episodes: agents store whole episodes (``store_episode``), not single transitions; see
         ``receives_episodes``
-    :cvar knows_episodes: it returns complete episodes in order; see ``returns_complete_episodes``
-    :cvar has_priorities: its samples depend on ``update_priorities``
-    :cvar takes_first_priorities: it has ``set_first_priorities``
-    :cvar keeps_demonstrations: it has ``keep_as_demonstrations``
-    :cvar samples_sequences: it has ``sample_sequences``
+    :cvar knows_episodes: the memory returns complete episodes in order; see ``returns_complete_episodes``
+    :cvar has_priorities: samples depend on ``update_priorities``
+    :cvar takes_first_priorities: the memory implements ``set_first_priorities``
+    :cvar keeps_demonstrations: the memory implements ``keep_as_demonstrations``
+    :cvar samples_sequences: the memory implements ``sample_sequences``
     :cvar allow_duplicates: a transition may be in one batch more than once
-    :cvar max_n_step: the largest number of rewards that a transition may sum
+    :cvar max_n_step: largest number of rewards in a transition's n-step sum
     """
 
     keeps_columns = False
@@ -98,8 +98,8 @@ class Memory:
 
     @property
     def contiguous_frames(self) -> bool:
-        """True: sampled stacks of frames are contiguous in memory. False: they are views of [B, K, ...] arrays, which
-        is several times faster, for networks that order the axes themselves."""
+        """True: sampled stacks of frames are contiguous arrays. False: they are views of [B, K, ...] arrays. Views are
+        several times faster, and serve networks that order the axes themselves."""
         return self._store.contiguous_frames
 
     @contiguous_frames.setter
@@ -108,9 +108,9 @@ class Memory:
 
     @property
     def draws_many_batches(self) -> bool:
-        """True: one sample of K * B transitions is as good as K samples of B, so that the batches of several updates
-        can be drawn in one call. False if priorities change in between, if order or duplicates matter, or if a
-        subclass keeps and samples the transitions itself."""
+        """True: one sample of K * B transitions may replace K samples of B, so one call can draw the batches of several
+        updates. False if priorities change between samples, if order or duplicates matter, or if a subclass stores
+        and samples the transitions itself."""
         return self.keeps_columns and self.allow_duplicates and not self.has_priorities
 
     def seed(self, seed: Any) -> None:
@@ -118,23 +118,23 @@ class Memory:
         self.rng = np.random.default_rng(seed)
 
     def sample_sequences(self, count: int, length: int, burn_in: int = 0) -> Batch:
-        """Draw sequences of episodes; see ``EpisodicExperienceReplay``."""
+        """Draw sequences of transitions from episodes; see ``EpisodicExperienceReplay``."""
         raise NotImplementedError(f"{type(self).__name__} does not sample sequences")
 
     def store(self, obj: Any) -> None:
-        """Send a transition to the memory backend, if there is one. A subclass keeps the transition, too."""
+        """Send a transition to the memory backend, if there is one. A subclass also stores the transition."""
         self.assert_not_frozen()
         if self.memory_backend is not None:
             self.memory_backend.store(obj)
 
     def store_episode(self, episode: Episode) -> None:
-        """Send an episode to the memory backend, if there is one. A subclass keeps its transitions, too."""
+        """Send an episode to the memory backend, if there is one. A subclass also stores its transitions."""
         self.assert_not_frozen()
         if self.memory_backend is not None:
             self.memory_backend.store(episode)
 
     def store_columns(self, chunk: Batch, episode_lengths: np.ndarray | None = None) -> None:
-        """Store many transitions in one call. Either all are stored or none: see ``check_columns``.
+        """Store many transitions in one call. If ``check_columns`` refuses them, none is stored.
 
         :param episode_lengths: lengths of the episodes, for memories that store episodes; by default, an episode
             ends after each ``game_over``. Transitions after the last end remain an incomplete episode.
@@ -147,7 +147,7 @@ class Memory:
             self._extend(chunk, episode_lengths)
 
     def _extend(self, chunk: Batch, episode_lengths: np.ndarray | None) -> None:
-        """Store columns that have been checked, in the quickest way. Not used where ``store`` was overridden later."""
+        """Store checked columns in the quickest way. Not used if a further subclass overrides ``store``."""
         self._store_one_by_one(chunk, episode_lengths)
 
     def _store_one_by_one(self, chunk: Batch, episode_lengths: np.ndarray | None) -> None:
@@ -166,7 +166,7 @@ class Memory:
         return episode
 
     def check_columns(self, chunk: Batch, episode_lengths: np.ndarray | None = None) -> None:
-        """Compare a chunk with what is stored, before ``store_columns`` changes anything.
+        """Check that a chunk fits the stored transitions, before ``store_columns`` changes the memory.
 
         :raises CoachError: a column lacks rows, or has another name, shape or kind of number; the message names it
         """
@@ -191,7 +191,7 @@ class Memory:
         raise CoachError(f"{type(self).__name__} has no priorities; PrioritizedExperienceReplay has")
 
     def set_first_priorities(self, error_values: np.ndarray) -> None:
-        """Set the priorities of the transitions stored last, from errors [N] in the order in which they were stored."""
+        """Set the priorities of the N newest transitions from their errors [N], oldest first."""
         raise CoachError(f"{type(self).__name__} takes no priorities; PrioritizedExperienceReplay does")
 
     def get_all_complete_episodes_transitions(self) -> Batch:
@@ -199,7 +199,7 @@ class Memory:
         raise CoachError(f"{type(self).__name__} does not know episodes; EpisodicExperienceReplay does")
 
     def clean(self) -> None:
-        """Forget everything."""
+        """Remove all transitions."""
         raise NotImplementedError(f"{type(self).__name__} cannot be cleared")
 
     def save(self, file_path: str | os.PathLike) -> None:
@@ -207,7 +207,7 @@ class Memory:
         raise CoachError(f"{type(self).__name__} does not save its transitions")
 
     def load(self, file_path: str | os.PathLike) -> None:
-        """Store the transitions that ``save`` wrote."""
+        """Store the transitions from a file of ``save``."""
         raise CoachError(f"{type(self).__name__} does not load transitions from files")
 
     def load_pickled(self, file_path: str | os.PathLike) -> None:
@@ -226,8 +226,8 @@ class Memory:
     def transitions(self) -> Any:
         """All transitions, oldest first: a ``Batch``, or the list that a subclass has assigned.
 
-        An assignment replaces what is stored. A memory of columns copies the transitions; any other keeps the list
-        itself, which the subclass may go on to change.
+        An assignment replaces the stored transitions. A memory of columns copies them. Other memories use the assigned
+        list itself, and the subclass may change it later.
         """
         if self._own_transitions is not None:
             return self._own_transitions
@@ -244,36 +244,36 @@ class Memory:
             self.store_columns(chunk)
 
     def transitions_at(self, positions: np.ndarray) -> Batch:
-        """Transitions by their positions, 0 for the oldest."""
+        """The transitions at positions [N]; 0 is the oldest."""
         if self._own_transitions is not None:
             return Batch([self._own_transitions[position] for position in positions])
         return self._store.batch_at(positions)
 
     def next_observations_at(self, name: str, positions: np.ndarray) -> np.ndarray:
-        """[N, ...] one observation of the next states of transitions by their positions, 0 for the oldest."""
+        """The observation ``name`` [N, ...] of the next states of the transitions at positions [N]; 0 is the oldest."""
         if self._own_transitions is not None:
             return self.transitions_at(positions).next_state_columns[name]
         return self._store.observations[name].take(self._store.rows(positions))[1]
 
     def num_training_transitions(self) -> int:
-        """The number of transitions to train on, which are the oldest: all, unless the memory keeps some back."""
+        """The number of transitions to train on: all, or the oldest ones if the memory reserves the rest."""
         return self.num_transitions()
 
     def annotate(self, name: str, column: Any, default: Any = None) -> None:
-        """Add a column to the stored transitions; ``batch.info(name)`` of samples has it. An older column of that name
-        is replaced. A frozen memory can be annotated: its transitions stay as they are.
+        """Add a column to the stored transitions. ``batch.info(name)`` of a sample returns its values. An older column
+        of that name is replaced. A frozen memory can be annotated too, because its transitions do not change.
 
-        Rows that are stored later and have no ``info[name]`` are without a value, which a batch shows as NaN, as 0 in a
-        column of integers and as None among objects.
+        Later transitions without ``info[name]`` get the default. Without a default they have no value: a batch then
+        shows NaN among floats, 0 among integers and None among objects.
 
         :param column: [N, ...], a value for each stored transition, oldest first
-        :param default: the value of rows that are stored later without one; None for no value
-        :raises CoachError: it does not have as many values as the memory has transitions, or another default
+        :param default: value for later transitions without ``info[name]``; None for no value
+        :raises CoachError: the number of values and of transitions differ, or the default does not fit the values
         """
         self._store.annotate(name, column, default)
 
     def mean_reward(self) -> float:
-        """The mean reward of the stored transitions, NaN if there are none."""
+        """The mean reward of the stored transitions; NaN for an empty memory."""
         if not self.num_transitions():
             return float("nan")
         if self._own_transitions is not None:
@@ -281,11 +281,11 @@ class Memory:
         return float(self._store.rewards.values[self._store.all_rows()].mean())
 
     def set_memory_backend(self, memory_backend: Any) -> None:
-        """Send what is stored here to ``memory_backend`` too."""
+        """Also send all transitions that are stored from now on to ``memory_backend``."""
         self.memory_backend = memory_backend
 
     def freeze(self) -> None:
-        """Refuse all changes from now on: the content is a fixed data set."""
+        """Refuse all changes from now on: the memory is a fixed data set."""
         self.frozen = True
 
     def assert_not_frozen(self) -> None:
@@ -294,7 +294,7 @@ class Memory:
             raise CoachError("the memory is frozen and cannot be changed")
 
     def get_state(self) -> dict[str, Any]:
-        """All that an exact continuation needs, as plain data."""
+        """State for an exact continuation, as plain data: transitions, random generator, frozen or not."""
         store = self._store
         if self._own_transitions is not None:
             store = TransitionStore(capacity=None)
@@ -303,7 +303,7 @@ class Memory:
         return {"store": store.get_state(), "rng": self.rng.bit_generator.state, "frozen": self.frozen}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Restore the state that ``get_state`` returned."""
+        """Restore the state from ``get_state``."""
         if self._own_transitions is None:
             self._store.set_state(state["store"])
         else:
@@ -315,23 +315,27 @@ class Memory:
         self.frozen = state["frozen"]
 
     def intern_frames(self, state: dict[str, Any]) -> None:
-        """Take the state of an episode in progress, restored like this memory, for the one stored last: frames that
-        it has in common with the transitions to come are then not stored again."""
+        """Match a restored state of an episode in progress with the newest stored frames. Its next transitions then do
+        not store these frames again."""
         self._store.intern_frames(state)
 
 
 def returns_complete_episodes(memory: Memory | type[Memory]) -> bool:
-    """True if a memory says so, or overrides ``get_all_complete_episodes_transitions``."""
+    """True if a memory returns complete episodes: it sets ``knows_episodes``, or overrides
+    ``get_all_complete_episodes_transitions``."""
     return memory.knows_episodes or OVERRIDES.is_replaced(memory, "knows_episodes")
 
 
 def receives_episodes(memory: Memory | type[Memory]) -> bool:
-    """True if agents store whole episodes in a memory: it says so, or overrides ``store_episode``."""
+    """True if agents store whole episodes in a memory: it sets ``stores_episodes``, or overrides ``store_episode``."""
     return memory.stores_episodes or OVERRIDES.is_replaced(memory, "stores_episodes")
 
 
 def episode_ends(chunk: Batch, episode_lengths: np.ndarray | None) -> np.ndarray:
-    """[E] the rows after the last of each episode in a chunk: by the lengths, or after each ``game_over``."""
+    """[E] the row after the last row of each episode in a chunk.
+
+    :param episode_lengths: [E], or None: then an episode ends after each ``game_over``
+    """
     if episode_lengths is None:
         return np.flatnonzero(chunk.game_over_column) + 1
     return np.cumsum(episode_lengths, dtype=np.int64)
@@ -344,9 +348,9 @@ def _check_episode_lengths(lengths: np.ndarray, rows: int) -> None:
 
 
 def check_max_size(max_size: Any) -> tuple[MemoryGranularity, int]:
-    """``max_size`` itself.
+    """``max_size`` as a granularity and an int.
 
-    :raises CoachError: it is not a pair of a granularity and a number of at least 0
+    :raises CoachError: ``max_size`` is not a pair of a granularity and a number of at least 0
     """
     valid = isinstance(max_size, (tuple, list)) and len(max_size) == 2 and isinstance(max_size[0], MemoryGranularity)
     if not valid or max_size[1] < 0:

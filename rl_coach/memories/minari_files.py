@@ -22,18 +22,18 @@ _IS_RAW = "coach_is_raw"
 
 
 def read(dataset_id: str) -> DataSet:
-    """A data set that is installed where Minari looks (``MINARI_DATASETS_PATH`` or ``~/.minari/datasets``).
+    """Read a data set from Minari's directory (``MINARI_DATASETS_PATH`` or ``~/.minari/datasets``).
 
-    Observations and actions become those that ``GymEnvironment`` would give. Values are raw, unless the data set was
-    made from others.
+    Observations and actions have the form that ``GymEnvironment`` gives them. Values are raw, unless the data set was
+    written with ``is_raw=False``.
 
-    :raises CoachError: there is none, it is damaged, or its spaces are not supported
+    :raises CoachError: the data set does not exist, is damaged, or has spaces that are not supported
     """
     try:
         return _read(minari.load_dataset(dataset_id), dataset_id)
     except CoachError:
         raise
-    except Exception as error:  # Minari and HDF5 raise all kinds of errors for a damaged file
+    except Exception as error:  # Minari and HDF5 raise errors of many classes for a damaged file
         reason = "there is none; 'minari list local' lists those that are here"
         text = " ".join(f"{type(error).__name__}: {error}".split())[:300]
         said = reason if isinstance(error, FileNotFoundError) else text
@@ -62,15 +62,15 @@ def _read(stored: minari.MinariDataset, dataset_id: str) -> DataSet:
 
 
 def _own_actions(space: ActionSpace, actions: Any, count: int, place: str) -> np.ndarray:
-    """[N, ...] the actions of an episode as an agent of this space has them.
+    """The actions [N, ...] of an episode, in the form of an agent with this action space.
 
-    :param actions: as Minari gives them, [N, ...] at the leaves
-    :raises CoachError: one is not in the action space
+    :param actions: the actions from Minari, [N, ...] or a tree of such arrays
+    :raises CoachError: an action is not in the action space
     """
     raw = [_row(actions, row) for row in range(count)]
     own = np.asarray([space.from_raw(one) for one in raw])
     if (misfit := first_misfit(space, own)) is not None:
-        # a number that no action stands for is -1 by now
+        # from_raw turns an unknown number into -1, so the message shows the raw action.
         given = "" if misfit.row is None else f", step {misfit.row} of an episode: the action {raw[misfit.row]}"
         raise CoachError(f"{place}{given} is not in the action space {space!r}")
     return own.astype(np.int64) if own.dtype.kind in "iu" else own
@@ -79,7 +79,7 @@ def _own_actions(space: ActionSpace, actions: Any, count: int, place: str) -> np
 def _row(observations: Any, row: int) -> Any:
     if isinstance(observations, dict):
         return {name: _row(part, row) for name, part in observations.items()}
-    if isinstance(observations, tuple):  # of a Tuple space
+    if isinstance(observations, tuple):  # from a Tuple space
         return tuple(_row(part, row) for part in observations)
     return observations[row]
 
@@ -119,7 +119,7 @@ def _joined(parts: list[Batch]) -> Batch:
 
 def require_new(dataset_id: str) -> None:
     """
-    :raises CoachError: there is a data set of this name, or its name is none that Minari takes
+    :raises CoachError: a data set with this name exists, or Minari does not accept the name
     """
     try:
         minari.dataset.minari_dataset.parse_dataset_id(dataset_id)
@@ -130,9 +130,9 @@ def require_new(dataset_id: str) -> None:
 
 
 def write(data_set: DataSet, dataset_id: str) -> None:
-    """Write a data set where Minari looks for one. Without known spaces those of its values are taken.
+    """Write a data set to Minari's directory. If its spaces are unknown, they are derived from the values.
 
-    :raises CoachError: a step does not begin where the one before ended, or it cannot be written
+    :raises CoachError: the data set cannot be written, or a step's state is not the next state of the step before
     """
     columns, spaces, begin = data_set.columns, data_set.spaces, 0
     episodes = []
@@ -141,14 +141,14 @@ def write(data_set: DataSet, dataset_id: str) -> None:
         begin += length
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # of authors and links, which it advises to give
+            warnings.simplefilter("ignore", UserWarning)  # Minari advises to name authors and links
             stored = minari.create_dataset_from_buffers(
                 dataset_id,
                 episodes,
                 observation_space=_observation_space(columns),
                 action_space=_action_space(columns.action_column, None if spaces is None else spaces.action),
                 description="Written by Coach",
-                jpeg_encoding=False,  # which would change the pixels
+                jpeg_encoding=False,  # JPEG would change the pixels
             )
     except (OSError, ValueError) as error:
         raise CoachError(f"cannot write the Minari data set '{dataset_id}': {error}") from None
@@ -162,7 +162,7 @@ def _buffer(steps: Batch, number: int) -> EpisodeBuffer:
                 f"episode {number}: the next '{name}' of a step is not that of the step after it, as Minari's data "
                 f"sets have it"
             )
-    # one observation more than there are steps
+    # Minari stores one observation more than steps.
     observations: Any = {
         name: np.concatenate([column, steps.next_state_columns[name][-1:]])
         for name, column in steps.state_columns.items()

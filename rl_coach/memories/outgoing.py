@@ -1,4 +1,4 @@
-"""Memory of a process that plays for another one: transitions wait in it until they are sent."""
+"""Memory of a worker: transitions wait in it until they are sent to the trainer."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from rl_coach.utils import short_dynamic_import
 
 
 class OutgoingMemoryParameters(MemoryParameters):
-    """Memory of a worker, in place of the agent's own.
+    """Memory of a worker, which replaces the agent's own memory there.
 
-    :param memory: the parameters of the agent's own memory, which the trainer has
+    :param memory: the parameters of the agent's own memory; the trainer has that memory
     """
 
     path = "rl_coach.memories.outgoing:OutgoingMemory"
@@ -36,13 +36,13 @@ class OutgoingMemoryParameters(MemoryParameters):
 
 
 class OutgoingMemory(Memory):
-    """Transitions that have not been sent, in the order and the form in which the trainer's memory will get them.
+    """Transitions that have not been sent. The trainer's memory will store them in the same order and form.
 
-    :param max_size: not used: transitions are sent and removed before there are many
+    :param max_size: not used: transitions are removed when they are sent
     :param stores_episodes: the trainer's memory stores whole episodes
     :param knows_episodes: the trainer's memory returns complete episodes
     :param samples_sequences: the trainer's memory samples sequences, for recurrent networks
-    :param takes_first_priorities: the trainer's memory takes the priorities that are sent with a chunk
+    :param takes_first_priorities: the trainer's memory uses the priorities that are sent with a chunk
     :param keeps_demonstrations: the trainer's memory keeps demonstrations
     """
 
@@ -64,26 +64,27 @@ class OutgoingMemory(Memory):
         self._episode_lengths: list[int] = []
 
     def store(self, transition: Transition) -> None:
-        """Keep a transition."""
+        """Store a transition."""
         self._store.append(transition)
 
     def store_episode(self, episode: Episode) -> None:
-        """Keep the transitions of a complete episode."""
+        """Store the transitions of a complete episode."""
         for transition in episode.transitions:
             self._store.append(transition)
         if episode.transitions:
             self._episode_lengths.append(len(episode.transitions))
 
     def length(self) -> int:
-        """The number of transitions that wait."""
+        """The number of waiting transitions."""
         return self._store.length
 
     def num_episodes(self) -> int:
-        """The number of episodes that wait."""
+        """The number of waiting complete episodes."""
         return len(self._episode_lengths)
 
     def take(self) -> tuple[Batch | None, list[int]]:
-        """All that wait, each frame once, and the lengths of the episodes; the memory is empty then."""
+        """Remove all transitions. Returns them as columns, each frame once (None if there are none), and the lengths of
+        the complete episodes."""
         columns = self._store.chunk() if self._store.length else None
         lengths, self._episode_lengths = self._episode_lengths, []
         self._store = TransitionStore(capacity=None)

@@ -1,4 +1,4 @@
-"""Files of saved memories (``.npz``), checked before anything of them is used."""
+"""Reader of saved memories (``.npz``). It checks all columns before it uses them."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ _KIND = "a memory that this project saved"
 
 
 def read_saved(path: str | os.PathLike) -> tuple[TransitionStore, np.ndarray | None]:
-    """The transitions of a file that a memory's ``save`` wrote, and the lengths [E] of its episodes if it has them.
+    """The transitions of a file that a memory's ``save`` wrote, and the lengths [E] of the episodes; None instead of
+    lengths if the file has none.
 
-    :raises CoachError: there is no such file, it is damaged or of another kind
+    :raises CoachError: the file cannot be read, is damaged or contains something else
     """
     content = read_data(path, _KIND)
     try:
@@ -29,7 +30,7 @@ def read_saved(path: str | os.PathLike) -> tuple[TransitionStore, np.ndarray | N
         store = TransitionStore(capacity=None)
         store.set_state(content["store"])
         lengths = content.get("episode_lengths")
-        store.batch_at(np.arange(min(store.length, 1)))  # rows of different forms do not fit together
+        store.batch_at(np.arange(min(store.length, 1)))  # fails here, not later, if the columns do not fit together
     except CoachError:
         raise
     except (*DAMAGE, MemoryError) as error:
@@ -38,7 +39,7 @@ def read_saved(path: str | os.PathLike) -> tuple[TransitionStore, np.ndarray | N
 
 
 def _faults(content: Any) -> Iterator[str]:
-    """The faults of the content of a file, a line each; the first one counts."""
+    """The faults in the content of a file, one line each. A later check may fail if an earlier one found a fault."""
     store = content.get("store") if isinstance(content, dict) else None
     if not isinstance(store, dict):
         yield "it has no 'store'"
@@ -124,5 +125,5 @@ def _is_column(value: Any, count: int) -> bool:
 
 
 def _is_stored(value: Any, count: int) -> bool:
-    """True for rows of numbers, and for what ``plain_column`` made of objects, which are looked at when restored."""
+    """True for rows of numbers, and for objects in the form of ``plain_column``, which are checked when restored."""
     return isinstance(value, (dict, list)) or _is_column(value, count)

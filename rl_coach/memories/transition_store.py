@@ -1,4 +1,4 @@
-"""The rows that all memories keep their transitions in."""
+"""Store of transitions in columns, the base of all memories."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _KINDS = {"game_over": "biu", "terminated": "biu", "n_step_discounted_rewards": 
 
 
 class InfoColumn:
-    """Column of one key of the transitions' info, and of which transitions have it.
+    """Column of one key of the transitions' info. It also records which transitions have the key.
 
-    :ivar default: the value of rows that are stored without one; None leaves them without
+    :ivar default: value for new rows without the key; None stores no value
     """
 
     def __init__(self, name: str, capacity: int, example: Any):
@@ -34,7 +34,7 @@ class InfoColumn:
         self.default: Any = None
 
     def put_default(self, rows: Any) -> None:
-        """Fill rows that come without a value."""
+        """Write the default to rows without the key."""
         if self.default is None:
             self.put_missing(rows)
             return
@@ -43,14 +43,14 @@ class InfoColumn:
             self.present[rows] = True
 
     def put_missing(self, rows: Any) -> None:
-        """Mark rows as being without the key."""
+        """Mark rows as rows without the key."""
         if self.present is None:
             self.present = np.ones(len(self.column.values), dtype=bool)
         self.present[rows] = False
         self.column.put_missing(rows)
 
     def take(self, rows: np.ndarray) -> np.ndarray:
-        """[B, ...], masked where rows are without the key."""
+        """The values [B, ...] of rows. If a row may lack the key, the array is masked where it does."""
         values = self.column.take(rows)
         if self.present is None:
             return values
@@ -62,7 +62,7 @@ class InfoColumn:
         return self.present is None or bool(self.present[row])
 
     def move(self, sources: np.ndarray, targets: np.ndarray, capacity: int | None = None) -> None:
-        """Copy rows onto others."""
+        """Copy rows to other rows."""
         self.column.move(sources, targets, capacity)
         if self.present is not None:
             kept = self.present[sources]
@@ -74,13 +74,14 @@ class InfoColumn:
 class TransitionStore:
     """Transitions in columns, oldest first, in a ring.
 
-    This is a separate class because every memory stores its transitions in this way, however it samples. Positions
-    count from the oldest transition; a transition's serial number is its position plus ``first_serial``, its row in the
-    columns the serial number modulo the capacity. The system allocates memory as rows are written.
+    All memories store their transitions in this class; they differ in sampling. There are three ways to number a
+    transition. Its position counts from the oldest stored transition. Its serial number is the position plus
+    ``first_serial`` and never changes. Its row in the columns is the serial number modulo the capacity. The operating
+    system allocates memory when rows are written.
 
     :param capacity: largest number of transitions; None grows as needed
-    :param drop_oldest: called with the number of transitions that need space; must remove at least one of the oldest
-        with ``drop_first``. By default, exactly this number is removed.
+    :param drop_oldest: function that makes space. Its argument is the number of transitions that need space. It must
+        remove at least the oldest transition with ``drop_first``. None removes exactly this number.
     """
 
     def __init__(self, capacity: int | None, drop_oldest: Callable[[int], None] | None = None):
@@ -95,29 +96,29 @@ class TransitionStore:
         self.length = 0
         self.observations: dict[str, VectorObservations | FrameObservations] = {}
         self.info: dict[str, InfoColumn] = {}
-        self.returns: np.ndarray | None = None  # none as long as no transition's return is known
-        self._has_return = np.zeros(0, dtype=bool)  # of each row, beside ``returns``
+        self.returns: np.ndarray | None = None  # None until the return of a transition is known
+        self._has_return = np.zeros(0, dtype=bool)  # True for rows with a known return
         self._forgotten_returns = np.zeros(0)
         self._forgotten_info: dict[str, InfoColumn] = {}
-        self.n_steps: np.ndarray | None = None  # none as long as all transitions are of one step
+        self.n_steps: np.ndarray | None = None  # None while all transitions have one step
 
     def drop_oldest(self, count: int = 1) -> None:
-        """Let at least one of the ``count`` oldest transitions go."""
+        """Remove at least one of the ``count`` oldest transitions."""
         self._drop_oldest(count)
 
     def drop_first(self, count: int) -> None:
-        """Let the ``count`` oldest transitions go."""
+        """Remove the ``count`` oldest transitions."""
         self.first_serial += count
         self.length -= count
 
     def drop_last(self, count: int) -> None:
-        """Let the ``count`` newest transitions go."""
+        """Remove the ``count`` newest transitions."""
         self.length -= count
 
     def clear(self) -> None:
-        """Forget all transitions, and start at the first row again."""
+        """Remove all transitions. The next one is stored in the first row."""
         self.first_serial = self.length = 0
-        # their rows are used again: an allocator may fill new ones with zeros, which then take memory
+        # Arrays are kept for later: an allocator may fill new arrays with zeros, which occupies memory at once.
         if self.returns is not None:
             self._forgotten_returns = self.returns
         self._forgotten_info |= self.info
@@ -127,7 +128,7 @@ class TransitionStore:
             column.clear()
 
     def rows(self, positions: Any) -> Any:
-        """The rows of positions (an int or an array)."""
+        """The rows of the transitions at positions (an int or an array)."""
         head = self.first_serial % self.capacity
         return (positions + head) % self.capacity if head else positions
 
@@ -138,9 +139,10 @@ class TransitionStore:
     # Writing
 
     def append(self, transition: Transition) -> int:
-        """Store one transition, copied into the columns; the oldest are removed if there is no space. Returns its row.
+        """Store a copy of one transition. If there is no space, the oldest transitions are removed.
 
-        :raises CoachError: it has other observations, or observations of other shapes, than those before it
+        :return: its row
+        :raises CoachError: the observations have other names or shapes than the stored ones
         """
         # Columns are created by the first transition: only it shows shapes and dtypes.
         if not self.observations:
@@ -168,7 +170,7 @@ class TransitionStore:
             self.put_returns(row, value)
         if transition.n_steps != 1 or self.n_steps is not None:
             self._put_n_steps(row, transition.n_steps)
-        # After all that may move the first serial number or fail.
+        # The length grows last: the lines above may fail, or may remove old transitions.
         self.length += 1
         return row
 
@@ -187,16 +189,16 @@ class TransitionStore:
     def _create_columns(self, state: dict[str, Any], action: Any, reward: Any) -> None:
         capacity = self.capacity
         self.actions = ArrayColumn("action", capacity, action)
-        # float64 whatever the first reward is: an integer 0 must not round the rewards after it.
+        # Always float64: a first reward of integer 0 must not round later rewards.
         self.rewards = ArrayColumn("reward", capacity, reward, dtype=np.float64)
         self.game_overs = np.zeros(capacity, dtype=bool)
         self.terminateds = np.zeros(capacity, dtype=bool)
         self.observations = {name: observations_for(name, capacity, value, self) for name, value in state.items()}
 
     def make_room(self, count: int) -> None:
-        """Let the oldest go, or grow, until there is room for ``count`` more.
+        """Make space for ``count`` more transitions: remove the oldest, or grow.
 
-        :raises CoachError: there is not so much room in all
+        :raises CoachError: ``count`` is larger than the capacity
         """
         if not self.grows and count > self.capacity:
             raise CoachError(f"{count} transitions at once do not fit into memory.max_size ({self.capacity})")
@@ -250,10 +252,10 @@ class TransitionStore:
         return column
 
     def annotate(self, name: str, values: Any, default: Any = None) -> None:
-        """Set one info value of each stored transition, whatever it was before.
+        """Set one info value of all stored transitions. Old values are replaced.
 
         :param values: [length, ...], oldest first
-        :param default: of transitions that are stored later without a value; None leaves them without
+        :param default: value for later transitions without the key; None stores no value
         """
         values = np.asarray(values)
         if not values.ndim or len(values) != self.length or not self.length:
@@ -269,7 +271,7 @@ class TransitionStore:
         self.info[name] = column
 
     def take_defaults(self, other: TransitionStore) -> None:
-        """Take over the defaults of another store's annotations."""
+        """Copy the defaults of another store's annotations."""
         for name in self.info.keys() & other.info.keys():
             if (default := other.info[name].default) is not None:
                 self.info[name].default = default
@@ -277,7 +279,7 @@ class TransitionStore:
     def put_returns(self, rows: Any, values: Any) -> None:
         """Set the discounted returns of rows.
 
-        :param values: masked where they are not known; None if none is
+        :param values: [B], masked where returns are unknown; None if all are unknown
         """
         if self.returns is None:
             self.returns = self._forgotten_returns
@@ -295,12 +297,12 @@ class TransitionStore:
         return self.returns is not None and bool(self._has_return.take(rows).all())
 
     def _known_returns(self, rows: np.ndarray) -> np.ndarray | None:
-        """[B] float32; None unless all are known."""
+        """The returns of rows, [B] float32; None if a return is unknown."""
         assert self.returns is not None
         return self.returns.take(rows).astype(np.float32) if self.has_returns(rows) else None
 
     def _returns_of(self, rows: np.ndarray) -> np.ndarray | None:
-        """[B], masked where they are not known; None if none is."""
+        """The returns of rows, [B], masked where they are unknown; None if the store has no returns."""
         if self.returns is None:
             return None
         known = self._has_return[rows]
@@ -312,15 +314,15 @@ class TransitionStore:
         self.n_steps[rows] = values
 
     def check(self, chunk: Batch) -> None:
-        """Compare a chunk with the stored columns, so that ``extend`` cannot fail half-way.
+        """Check that a chunk fits the stored columns, so that ``extend`` cannot fail half-way.
 
-        :raises CoachError: a column lacks rows, or has another name, shape or kind of number than what is held or,
-            in an empty store, than its first row; it is named
+        :raises CoachError: a column lacks rows, or has another name, shape or kind of number than the stored column.
+            In an empty store, the chunk's first row is the standard. The message has the name of the column.
         """
         _check_rows(chunk)
         if not len(chunk):
             return
-        # An empty store takes dtypes and shapes from the chunk's first row; the others must fit it.
+        # An empty store gets dtypes and shapes from the chunk's first row; the other rows must fit it.
         if not self.observations:
             empty = TransitionStore(capacity=1)
             empty._create_from_chunk(chunk)
@@ -341,10 +343,10 @@ class TransitionStore:
         self._create_columns(first, chunk.action_column[0], chunk.reward_column[0])
 
     def extend(self, chunk: Batch) -> None:
-        """Store the rows of a batch in order, as ``append`` does with each, at a fraction of its price.
+        """Store the rows of a batch in order. The result equals ``append`` for each row, in a fraction of the time.
 
-        Observations that share frames come as ``FrameStacks``; equal frames in arrays are found by their content.
-        Entries that are masked in an info column (``numpy.ma``) are missing from that transition's info.
+        Observations may be ``FrameStacks``; in arrays, equal frames are found by content. A masked entry of an info
+        column (``numpy.ma``) means that this transition does not have the key.
         """
         if not self.grows and len(chunk) > self.capacity:
             chunk = chunk[len(chunk) - self.capacity :]
@@ -352,7 +354,7 @@ class TransitionStore:
             return
         if not self.observations:
             self._create_from_chunk(chunk)
-        # The frames of one chunk must fit into the ring together, or they would overwrite each other.
+        # All frames of one chunk must fit into the ring. Otherwise they would overwrite each other.
         if self._exceeds_frames(chunk):
             half = len(chunk) // 2
             self.extend(chunk[:half])
@@ -391,7 +393,7 @@ class TransitionStore:
     def _put_info_chunk(self, rows: np.ndarray, info: dict[str, Any]) -> None:
         for name, values in info.items():
             given = np.ma.getdata(values) if isinstance(values, np.ndarray) else values
-            # a masked first row would make any column one of floats
+            # The unmasked data sets the dtype: a masked first value counts as NaN, and the column would be of floats.
             column = self.info.get(name) or self._create_info(name, given[0])
             column.column.put_many(rows, given)
             if column.present is not None:
@@ -402,9 +404,9 @@ class TransitionStore:
             self.info[name].put_default(rows)
 
     def repeat(self, positions: np.ndarray) -> np.ndarray:
-        """Store copies of transitions as the newest, frames not repeated; returns the copies' rows.
+        """Store copies of transitions as the newest ones. Their frames are shared. ``make_room`` must be called before.
 
-        The store must have room for them: see ``make_room``.
+        :return: the rows of the copies
         """
         sources = self.rows(positions)
         serials = self.first_serial + self.length + np.arange(len(positions))
@@ -416,7 +418,7 @@ class TransitionStore:
     # Changing the order
 
     def remove(self, position: int) -> None:
-        """Remove one transition; those after it move up, which takes time for each."""
+        """Remove one transition. All columns are copied, unless it is the oldest."""
         if position == 0:
             self.drop_first(1)
             return
@@ -430,9 +432,9 @@ class TransitionStore:
     # Reading
 
     def batch(self, rows: np.ndarray, info: dict[str, np.ndarray] | None = None) -> Batch:
-        """The transitions in ``rows`` as fresh columns.
+        """The transitions in ``rows`` as new columns.
 
-        :param info: columns to add to those of the transitions' info
+        :param info: further info columns for the batch
         """
         states, next_states = {}, {}
         for name, column in self.observations.items():
@@ -454,14 +456,14 @@ class TransitionStore:
         )
 
     def batch_at(self, positions: np.ndarray) -> Batch:
-        """The transitions at ``positions`` as fresh columns; an empty batch of an empty store."""
+        """The transitions at ``positions`` as new columns. An empty store returns an empty batch."""
         if not self.observations:
             empty = np.empty(0, dtype=np.float32)
             return Batch.from_columns({}, empty, empty, empty.astype(bool), {})
         return self.batch(self.rows(positions))
 
     def transitions_at(self, positions: np.ndarray) -> list[Transition]:
-        """The transitions at ``positions``, as they were stored."""
+        """The transitions at ``positions``, with the contents that were stored."""
         rows = self.rows(positions)
         transitions = self.batch_at(positions).transitions
         for row, transition in zip(rows.tolist(), transitions):
@@ -475,7 +477,7 @@ class TransitionStore:
         return transitions
 
     def transitions(self) -> list[Transition]:
-        """All transitions, those that share frames by reference to one array, as a stacking filter gives them."""
+        """All transitions. Common frames are the same array in all of them, as in the output of a stacking filter."""
         rows = self.all_rows()
         transitions = self.transitions_at(np.arange(self.length))
         for name, column in self.observations.items() if self.length else ():
@@ -487,7 +489,7 @@ class TransitionStore:
     # Plain data
 
     def chunk(self) -> Batch:
-        """All transitions as one chunk for ``extend``, each frame in it once."""
+        """All transitions as one chunk for ``extend``. Each frame is in it once."""
         if not self.length:
             return self.batch_at(np.arange(0))
         rows = self.all_rows()
@@ -509,13 +511,13 @@ class TransitionStore:
         )
 
     def intern_frames(self, state: dict[str, Any]) -> None:
-        """Find the stored frames of a state that follows the newest row."""
+        """Find the stored frames of a state that follows the newest transition, so they are not stored again."""
         for name, column in self.observations.items() if self.length else ():
             if name in state:
                 column.intern_frames(state[name])
 
     def get_state(self) -> dict[str, Any]:
-        """The filled rows as plain data."""
+        """All transitions and their place in the ring, as plain data."""
         rows = self.all_rows()
         state: dict[str, Any] = {"capacity": self.capacity, "first_serial": self.first_serial, "length": self.length}
         if self.length:
@@ -531,10 +533,9 @@ class TransitionStore:
         return state
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Restore the state that ``get_state`` returned: the same rows in the same places, so that sampling continues
-        exactly.
+        """Restore the state from ``get_state``: the same transitions in the same rows. Sampling continues exactly.
 
-        :raises CoachError: a memory of another size wrote it
+        :raises CoachError: the capacity differs
         """
         if not self.grows and state["capacity"] != self.capacity:
             raise CoachError(
@@ -560,7 +561,7 @@ class TransitionStore:
         self.game_overs[rows] = state["game_over"]
         self.terminateds[rows] = state["terminated"]
         if state["returns"] is not None:
-            # checkpoints from before there was a column of its own say by NaN which are not known
+            # Old checkpoints have no column 'has_return' and mark unknown returns by NaN.
             known = state["has_return"] if "has_return" in state else ~np.isnan(state["returns"])
             self.put_returns(rows, np.ma.MaskedArray(state["returns"], ~known))
         if state.get("n_steps") is not None:
@@ -624,7 +625,7 @@ def _one_row(value: Any) -> np.ndarray:
 
 
 def _with_default(name: str, values: np.ndarray, default: Any) -> tuple[np.ndarray, Any]:
-    """Annotations and their default in a dtype that holds both."""
+    """Annotations and their default, converted to a dtype that can hold both."""
     default = np.asarray(default)
     if values.dtype.kind not in "biufc":
         return values, default.item() if not default.ndim else default

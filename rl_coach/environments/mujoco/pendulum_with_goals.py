@@ -25,15 +25,15 @@ class PendulumWithGoals(gym.Env):
 
     :param goal_reaching_thresholds: largest distance of each element of ``achieved_goal`` from the goal's
     :param goal_not_reached_penalty: the reward of a step that does not reach the goal
-    :param goal_reached_reward: the reward of one that does
-    :param terminate_on_goal_reaching: end the episode there
-    :param time_limit: the length at which an episode is cut, in steps; 0 for no limit
+    :param goal_reached_reward: the reward of a step that reaches the goal
+    :param terminate_on_goal_reaching: terminate the episode when the goal is reached
+    :param time_limit: largest length of an episode in steps; 0 sets no limit
     :param frameskip: simulator steps of 2 ms in each step
     :param random_goals_instead_of_standing_goal: draw goals within ±pi/8 rad and ±0.2 rad/s of standing
     :param polar_coordinates: the angle itself (-pi to pi) instead of its cosine and sine, so [2]; thresholds must fit
     :param render_mode: ``'rgb_array'`` or None
-    :param polar_goals: likewise for ``desired_goal`` and ``achieved_goal`` alone, as in the paper; so every goal within
-        the bounds is one that the pendulum can reach
+    :param polar_goals: the angle itself in ``desired_goal`` and ``achieved_goal`` only, as in the paper. The pendulum
+        can then reach all goals within the bounds
     """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 50}

@@ -1,1 +1,1 @@
-"""Environments of our own for robosuite."""
+"""Coach's environments for robosuite."""

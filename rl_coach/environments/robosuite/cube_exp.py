@@ -17,23 +17,23 @@ TABLE_TOP_SIZE = (0.84, 1.25, 0.05)
 TABLE_OFFSET = (0, 0, 0.82)
 """The middle of the table's top in meters."""
 
-_MOVEMENT = 3  # numbers of an action that move the hand; those that follow turn it, and the last closes it
+_MOVEMENT = 3  # the first numbers of an action move the hand; the next turn it, and the last closes it
 _SHUT, _STILL = 1.0, 0.0
 
 
 class CubeExp(Lift):
-    """An arm over a table, in the middle of which a cube lies.
+    """An arm over a table. A cube lies in the middle of the table.
 
     An action [3] moves the hand along the axes of the table, each number from -1 to 1. The hand keeps its direction and
     stays shut. An episode has no aim: the reward is 0, and -1 in a collision if ``penalize_reward_on_collision``.
 
     :param robots: a robot with one arm, by its name
     :param table_full_size: length, width and thickness of the table's top in meters
-    :param table_offset: its middle in meters
-    :param placement_initializer: where the cube lies when an episode begins; None is the middle of the table, always
-        turned in the same way
-    :param penalize_reward_on_collision: a step in which the robot touches the table has a reward of -1
-    :param end_episode_on_collision: it also ends the episode
+    :param table_offset: middle of the table's top in meters
+    :param placement_initializer: place of the cube at the start of an episode; None is the middle of the table, always
+        with the same rotation
+    :param penalize_reward_on_collision: the reward is -1 in a step if the robot touches the table
+    :param end_episode_on_collision: the episode ends if the robot touches the table
     :param kwargs: settings of ``Lift`` of robosuite
     :ivar has_collided: the robot touched the table in the last step
     """
@@ -65,7 +65,7 @@ class CubeExp(Lift):
         super().__init__(robots, table_full_size=table_full_size, placement_initializer=placement_initializer, **kwargs)
 
     def _load_model(self) -> None:
-        self.table_offset = self._offset  # which Lift has just set to that of its own table
+        self.table_offset = self._offset  # Lift has just set it for its own table
         super()._load_model()
 
     @property

@@ -12,13 +12,13 @@ PIXELS_PER_BIT = 16
 
 
 class BitFlip(gym.Env):
-    """Flip one bit at a time until the bits equal the goal's: -1 for each step that does not reach it, 0 and the end
-    of the episode for the one that does.
+    """Flip one bit at a time until the bits equal the goal. A step that reaches the goal has the reward 0 and
+    terminates the episode; all other steps have the reward -1.
 
     Observations are a dict of ``state``, ``desired_goal`` and ``achieved_goal``, each [bit_length] float32.
 
     :param bit_length: number of bits, and of actions
-    :param max_steps: the length at which an episode is cut; None for ``bit_length``, 0 for no limit
+    :param max_steps: largest length of an episode; None is ``bit_length``, 0 sets no limit
     :param mean_zero: observe the bits as -1 and 1, not as 0 and 1
     :param render_mode: ``'rgb_array'`` or None
     """

@@ -1,4 +1,4 @@
-"""A pole on a cart whose velocities are not seen, so that an agent must remember what it saw before."""
+"""A pole on a cart without velocities in the observation. An agent must remember earlier observations."""
 
 from __future__ import annotations
 

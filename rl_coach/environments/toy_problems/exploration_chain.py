@@ -14,23 +14,23 @@ PIXELS_PER_STATE = 16
 
 
 class ExplorationChain(gym.Env):
-    """A row of states. Action 0 goes left, 1 goes right, and both ends hold. Being in the first state pays little,
-    being in the last one much, and nothing in between tells that there is a last one.
+    """A row of states. Action 0 goes left, 1 goes right; at an end, the agent stays there. The first state has a small
+    reward, the last state a large one. The states between them have no reward and give no hint of the last state.
 
-    :param chain_length: N, how many states there are; more than 3
-    :param start_state: state that an episode begins in, from 0
-    :param max_steps: the length at which an episode is cut; None for N + 9, as in the paper; 0 for no limit
+    :param chain_length: N, the number of states, more than 3
+    :param start_state: the first state of an episode, from 0
+    :param max_steps: largest length of an episode; None is N + 9, as in the paper; 0 sets no limit
     :param observation_type: ``OneHot`` shows the state s as the unit vector of s, ``Therm`` as 1 up to s and 0 after
-    :param left_state_reward: for each step that ends in the first state
-    :param right_state_reward: for each step that ends in the last state
-    :param simple_render: draw the present state alone, not the whole observation
+    :param left_state_reward: reward of each step that ends in the first state
+    :param right_state_reward: reward of each step that ends in the last state
+    :param simple_render: draw only the present state, not the whole observation
     :param render_mode: ``'rgb_array'`` or None
     """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 10}
 
     class ObservationType(Enum):
-        """Form in which a state is shown."""
+        """Form of an observation."""
 
         OneHot = 0
         Therm = 1

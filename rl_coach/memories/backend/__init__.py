@@ -1,1 +1,1 @@
-"""Streams of Redis that bring transitions from the processes that play to the one that learns."""
+"""Streams in Redis that transport transitions from the workers to the trainer."""

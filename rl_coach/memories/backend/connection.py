@@ -31,13 +31,13 @@ class Connection:
     No command is repeated automatically: the caller must know that the command may have arrived, and that
     earlier data may be lost.
 
-    :param url: an address that ``redis_url`` knows, without a password
-    :param password: None for none
+    :param url: an address in a form of ``redis_url``, without a password
+    :param password: None connects without a password
 
     :ivar client: the client of the package ``redis``
     :ivar times_connected: number of connections made so far
-    :ivar errors: the exceptions that mean that there is no Redis now. An answer that is an error, such as OOM,
-        READONLY, NOAUTH or WRONGTYPE, is no better than none: it may pass, and it says nothing about what was asked.
+    :ivar errors: the exceptions that mean that Redis cannot be used now. Errors in an answer (OOM, READONLY, NOAUTH,
+        WRONGTYPE) belong to them: they may pass, and they do not show whether the command was executed.
     """
 
     def __init__(self, url: str, password: str | None):
@@ -51,8 +51,9 @@ class Connection:
         self.refusals = (redis.AuthenticationError, redis.exceptions.NoPermissionError)
         self.response_error = redis.ResponseError
         self.place = place_of(url)
-        # a socket of this machine has no connection that a router could forget
+        # Routers forget idle TCP connections; a Unix socket has no router.
         of_network = {} if url.startswith("unix://") else {"socket_keepalive": True}
+        # One connection and no retries: the caller alone knows whether a command may be sent a second time.
         try:
             self.client = redis.Redis.from_url(
                 url, password=password, protocol=2, socket_timeout=SECONDS_FOR_AN_ANSWER, socket_connect_timeout=2.0,
@@ -69,7 +70,8 @@ class Connection:
     def check(self, seconds: float) -> None:
         """Wait for the first answer, and check what Redis does when its memory is full.
 
-        :raises CoachError: there is no answer, the password is wrong, or Redis evicts data that nobody has read
+        :param seconds: the time to wait
+        :raises CoachError: Redis does not answer in time, refuses the password, or evicts unread data
         """
         info = self._first_answer(time.monotonic() + seconds)
         policy = str(info.get("maxmemory_policy", "noeviction"))
@@ -85,7 +87,7 @@ class Connection:
                 return self.client.info("memory")
             except self.refusals as error:
                 raise CoachError(f"Redis at {self.place} refuses {self._refused}: {reason_of(error)}") from error
-            except self.response_error as error:  # not LOADING, which is waited for
+            except self.response_error as error:  # LOADING is another class: Redis starts, so wait for it
                 raise CoachError(f"Redis at {self.place}: {error}") from error
             except self.errors as error:
                 if time.monotonic() + _SECONDS_BETWEEN_TRIES > deadline:
@@ -93,7 +95,7 @@ class Connection:
                 time.sleep(_SECONDS_BETWEEN_TRIES)
 
     def close(self) -> None:
-        """Give the connection back."""
+        """Close the connection."""
         self.client.close()
 
 
@@ -103,7 +105,7 @@ def reason_of(error: BaseException) -> str:
 
 
 def of_agent(name: str, agent: str) -> str:
-    """The name of an agent's own key or document. :param agent: empty for the only one of a run"""
+    """The name of an agent's key or document. :param agent: empty if the run has one agent"""
     return f"{name}:{agent}" if agent else name
 
 
@@ -111,7 +113,7 @@ class Keys:
     """Names of a run's keys in Redis. The braces keep all of them on one node of a Redis cluster.
 
     :param run: the run's id
-    :param agent: the agent whose stream it is; empty for the only one of a run
+    :param agent: the name of the agent; empty if the run has one agent
     """
 
     GROUP = "trainer"
@@ -128,5 +130,5 @@ class Keys:
         return f"{self.prefix}:{name}"
 
     def worker(self, name: str) -> str:
-        """Key of the report of a worker."""
+        """Key of a worker's report."""
         return f"{self.prefix}:worker:{name}"

@@ -1,6 +1,6 @@
-"""Records of both ends of a stream of chunks. They must agree even if chunks are lost, repeated or reordered.
+"""Records of both ends of a stream of chunks. They agree even if chunks are lost, repeated or reordered.
 
-Pure bookkeeping: nothing here knows Redis.
+This module does not use Redis.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from rl_coach.memories.backend.wire import EncodedChunk
 
 
 class Verdict(Enum):
-    """Fate of a chunk that arrives.
+    """Decision on a chunk that arrives.
 
-    :cvar NEXT: the next one of its sender: take it
-    :cvar DUPLICATE: taken before: acknowledge it again
-    :cvar GAP: one before it is missing: drop it, its sender has it still and sends all again in order
+    :cvar NEXT: the sender's next chunk: accept it
+    :cvar DUPLICATE: accepted before: acknowledge it again
+    :cvar GAP: an earlier chunk is missing: drop this one; the sender still holds both and sends them again in order
     """
 
     NEXT = "next"
@@ -29,11 +29,11 @@ class Verdict(Enum):
 
 @dataclass
 class Account:
-    """Chunks of one sender.
+    """Acknowledged chunks of one sender.
 
-    :param last: the number of the last one that was acknowledged
-    :param stored: steps that went into the memory
-    :param discarded: steps that did not
+    :param last: the number of the last acknowledged chunk
+    :param stored: steps that were stored in the memory
+    :param discarded: steps that were acknowledged and not stored
     """
 
     last: int = 0
@@ -42,13 +42,13 @@ class Account:
 
 
 class Ledger:
-    """Chunks that a trainer has accepted, by their numbers.
+    """Record of the chunks that a trainer has accepted, by their numbers.
 
-    A chunk is the next one if its number follows the last one, or if the sender says that no earlier chunk is missing
-    (``first``). The second case is needed by a trainer that went back to a checkpoint: it does not know which chunks
-    it accepted after that.
+    A chunk is the next one in two cases: its number follows the last number, or its number is ``first``, the sender's
+    oldest unacknowledged chunk. The second case serves a trainer that restarted from a checkpoint. It does not know
+    which chunks it accepted after that checkpoint.
 
-    :ivar refused: number of messages that were refused, by reason
+    :ivar refused: number of refused messages, by reason
     """
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class Ledger:
         self.refused: Counter[str] = Counter()
 
     def judge(self, sender: str, number: int, first: int) -> Verdict:
-        """The fate of a chunk. :param first: the sender's oldest that it knows no receipt of"""
+        """The decision on a chunk. :param first: the number of the sender's oldest unacknowledged chunk"""
         last = self.accounts[sender].last if sender in self.accounts else 0
         if number <= last:
             return Verdict.DUPLICATE
@@ -65,7 +65,7 @@ class Ledger:
         return Verdict.NEXT if number == max(last + 1, first) else Verdict.GAP
 
     def settle(self, sender: str, number: int, stored: int = 0, discarded: int = 0) -> Account:
-        """Write down a chunk as acknowledged. :return: the sender's account"""
+        """Record a chunk as acknowledged. :return: the sender's account"""
         account = self.accounts.setdefault(sender, Account())
         account.last = number
         account.stored += stored
@@ -74,7 +74,7 @@ class Ledger:
 
     @property
     def stored(self) -> int:
-        """Steps of all senders that went into the memory."""
+        """Steps of all senders that were stored in the memory."""
         return sum(account.stored for account in self.accounts.values())
 
     @property
@@ -87,14 +87,14 @@ class Ledger:
         return {sender: [one.last, one.stored, one.discarded] for sender, one in self.accounts.items()}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Go on from ``get_state``."""
+        """Restore the state from ``get_state``."""
         self.accounts = {sender: Account(*map(int, numbers)) for sender, numbers in state.items()}
 
 
 class Outbox:
-    """Chunks that a worker has sent or will send, and that are not acknowledged yet.
+    """Unacknowledged chunks of a worker, oldest first: some are sent, the newest may still wait.
 
-    :param window: the largest number of such chunks
+    :param window: the largest number of unacknowledged chunks
     :ivar acknowledged: steps that the trainer has acknowledged
     """
 
@@ -102,7 +102,7 @@ class Outbox:
         self.window = window
         self.acknowledged = 0
         self._outstanding: deque[EncodedChunk] = deque()
-        self._unsent = 0  # of the newest
+        self._unsent = 0  # the number of newest chunks that wait to be sent
         self._last = 0
 
     @property
@@ -112,7 +112,7 @@ class Outbox:
 
     @property
     def is_full(self) -> bool:
-        """True if no chunk may be added before a receipt comes."""
+        """True if the window is full: no chunk may be added before a receipt arrives."""
         return len(self._outstanding) >= self.window
 
     @property
@@ -125,29 +125,31 @@ class Outbox:
         return sum(chunk.played[unit] for chunk in self._outstanding)
 
     def add(self, chunk: EncodedChunk) -> None:
-        """Add the next chunk to send; its number is ``next_number``."""
+        """Add the next chunk to send. Its number must be ``next_number``."""
+        # Numbers without gaps let one number in a receipt acknowledge all earlier chunks.
         assert chunk.number == self.next_number and not self.is_full
         self._last = chunk.number
         self._outstanding.append(chunk)
         self._unsent += 1
 
     def to_send(self) -> Iterator[dict[bytes, Any]]:
-        """The entries to be sent now, in order."""
-        # The first outstanding number tells a trainer that went back to a checkpoint which numbers it will never see.
+        """The fields of the chunks to send now, in order."""
+        # A trainer that restarted from a checkpoint needs the first number: no earlier chunk will ever arrive.
         first = self._outstanding[0].number if self._outstanding else self.next_number
         for index in range(len(self._outstanding) - self._unsent, len(self._outstanding)):
             yield self._outstanding[index].fields(first)
 
     def sent(self) -> None:
-        """Take down that all of ``to_send`` has been sent."""
+        """Record that all chunks of ``to_send`` have been sent."""
         self._unsent = 0
 
     def send_again(self) -> None:
-        """Send everything outstanding again, in order, before anything new."""
+        """Mark all unacknowledged chunks to be sent again, in order, before new ones."""
+        # A later chunk without the earlier ones would be a gap, and the trainer would drop it.
         self._unsent = len(self._outstanding)
 
     def acknowledge(self, last: int) -> None:
-        """Take a receipt. :param last: the number of the last chunk that the trainer has taken"""
+        """Remove acknowledged chunks. :param last: the number of the last chunk that the trainer accepted"""
         # One number acknowledges all chunks before it, because the trainer accepts them only in order.
         while self._outstanding and self._outstanding[0].number <= last:
             self.acknowledged += self._outstanding.popleft().steps

@@ -8,7 +8,7 @@ from typing import Any, Iterator, NoReturn
 class MemoryBackendParameters:
     """Settings of a backend.
 
-    :param store_type: its kind, such as ``'redispubsub'``
+    :param store_type: the kind of backend, such as ``'redispubsub'``
     :param orchestrator_type: the orchestrator that starts the processes, such as ``'kubernetes'``
     :param run_type: the role of this process, such as ``'trainer'``
     :param deployed: the transport, such as Redis, is already running
@@ -24,22 +24,22 @@ class MemoryBackendParameters:
 class MemoryBackend:
     """Base of all backends.
 
-    :param params: its settings
+    :param params: settings of the backend
     """
 
     def __init__(self, params: MemoryBackendParameters):
         self.params = params
 
     def deploy(self) -> None:
-        """Set it up."""
+        """Set the transport up."""
         self._is_undefined("deploy")
 
     def get_endpoint(self) -> Any:
-        """Place by which others reach it."""
+        """The address of the transport, for other processes."""
         self._is_undefined("get_endpoint")
 
     def undeploy(self) -> None:
-        """Take it down."""
+        """Take the transport down."""
         self._is_undefined("undeploy")
 
     def sample(self, size: int) -> Any:
@@ -55,7 +55,7 @@ class MemoryBackend:
         self._is_undefined("store_episode")
 
     def fetch(self, num_steps: Any = 0) -> Iterator[Any]:
-        """The transitions that have been sent, as they come."""
+        """The transitions of other processes, in the order of their arrival."""
         self._is_undefined("fetch")
 
     def _is_undefined(self, method: str) -> NoReturn:

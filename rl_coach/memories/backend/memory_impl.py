@@ -1,4 +1,4 @@
-"""Memory backends by the names of their kinds."""
+"""Makes memory backends from the names of their kinds."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _KINDS = ("redis", "redispubsub")
 
 
 def get_memory_backend(params: MemoryBackendParameters) -> MemoryBackend:
-    """The backend that parameters describe.
+    """The backend for parameters.
 
-    :raises CoachError: there is no such kind
+    :raises CoachError: the kind does not exist
     """
     if not isinstance(params, RedisPubSubMemoryBackendParameters):
         raise CoachError(f"no memory backend '{params.store_type}'; allowed are {', '.join(_KINDS)}")
@@ -23,9 +23,9 @@ def get_memory_backend(params: MemoryBackendParameters) -> MemoryBackend:
 
 
 def construct_memory_params(json: dict[str, Any] | str) -> MemoryBackendParameters:
-    """The parameters that a JSON object (or its text) describes, by their names; ``store_type`` is the kind.
+    """The parameters of a backend from a JSON object or its text, by name; ``store_type`` is the kind.
 
-    :raises CoachError: there is no such kind
+    :raises CoachError: the kind does not exist
     """
     settings = dict(json_format.loads(json) if isinstance(json, str) else json)
     kind = settings.pop("store_type", "redispubsub")

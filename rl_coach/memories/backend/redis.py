@@ -1,6 +1,6 @@
-"""Transitions through Redis Streams for programs that send and fetch them one by one, by Coach's names.
+"""Backend on Redis Streams with the names of Coach 1.0.1, for programs that send and fetch single transitions.
 
-Trainer and workers of Coach itself use the two ends of a stream (``streams``) directly.
+Coach's trainer and workers use the two ends of a stream (``streams``) directly.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _SECONDS_TO_CONNECT = 8.0
 class RedisPubSubMemoryBackendParameters(MemoryBackendParameters):
     """Settings of a stream in Redis. The name comes from Coach 1.0.1; experience is not sent by publish and subscribe.
 
-    :param redis_address: the host; empty for this one
-    :param redis_port: its port
-    :param channel: the run's id; a new one if not given
+    :param redis_address: the host of Redis; empty for this machine
+    :param redis_port: the port of Redis
+    :param channel: the run's id; None makes a new id
     :param orchestrator_params: settings of the orchestrator
     :param run_type: the role of this process
     :param orchestrator_type: the orchestrator that starts the processes
@@ -54,9 +54,9 @@ class RedisPubSubMemoryBackendParameters(MemoryBackendParameters):
         self.orchestrator_params = {} if orchestrator_params is None else orchestrator_params
 
     def connect(self) -> Connection:
-        """A connection to that Redis.
+        """Connect to Redis.
 
-        :raises CoachError: there is none
+        :raises CoachError: Redis does not answer within 8 seconds, or refuses the password
         """
         password = self.orchestrator_params.get("redis_password")
         connection = Connection(f"redis://{self.redis_address or 'localhost'}:{self.redis_port}/0", password)
@@ -65,7 +65,7 @@ class RedisPubSubMemoryBackendParameters(MemoryBackendParameters):
 
 
 class RedisPubSubBackend(MemoryBackend):
-    """Backend that sends stored transitions in chunks and fetches those of other processes.
+    """Backend that sends stored transitions in chunks of 32 and fetches the transitions of other processes.
 
     :param params: address of Redis
     """
@@ -79,15 +79,15 @@ class RedisPubSubBackend(MemoryBackend):
         self._subscription: RedisSub | None = None
 
     def deploy(self) -> None:
-        """Wait for Redis, which the orchestrator starts.
+        """Wait for Redis. The orchestrator starts it.
 
-        :raises CoachError: there is none
+        :raises CoachError: Redis does not answer within 8 seconds, or refuses the password
         """
         self.params.connect().close()
         self.params.deployed = True
 
     def deploy_kubernetes(self) -> None:
-        """As ``deploy``: the Kubernetes orchestrator creates Redis together with everything else of the run."""
+        """Wait for Redis, as ``deploy`` does: the Kubernetes orchestrator creates Redis with the rest of the run."""
         self.deploy()
 
     def undeploy(self) -> None:
@@ -101,7 +101,7 @@ class RedisPubSubBackend(MemoryBackend):
         return {"redis_address": self.params.redis_address, "redis_port": self.params.redis_port}
 
     def store(self, obj: Transition | Episode) -> None:
-        """Send a transition or an episode; with others, in a while."""
+        """Add a transition or an episode to the next chunk. A chunk is sent when it has 32 transitions."""
         if isinstance(obj, Episode):
             self.store_episode(obj)
             return
@@ -110,12 +110,12 @@ class RedisPubSubBackend(MemoryBackend):
             self.flush()
 
     def store_episode(self, obj: Episode) -> None:
-        """Send an episode."""
+        """Add the transitions of an episode to the next chunks."""
         for transition in obj.transitions:
             self.store(transition)
 
     def flush(self) -> None:
-        """Send all stored transitions, and wait until only a few chunks are unacknowledged."""
+        """Send all waiting transitions as one chunk. If four chunks are unacknowledged, wait for a receipt first."""
         if self._link is None:
             connection = self.params.connect()
             self._link = WorkerLink(connection, self.params.channel, "worker", uuid.uuid4().hex[:8], _WINDOW)
@@ -131,28 +131,28 @@ class RedisPubSubBackend(MemoryBackend):
         link.exchange()
 
     def sample(self, size: int) -> Any:
-        """:raises CoachError: always, because transitions in transport cannot be sampled"""
+        """:raises CoachError: always, because a backend only transports transitions"""
         raise CoachError("a memory backend only transports transitions: sample from the trainer's memory")
 
     def subscribe(self, agent: Any) -> RedisSub:
-        """Begin to fetch. :param agent: for whom; of no effect, there is one trainer"""
+        """The receiving end of the stream. :param agent: not used: a run has one trainer"""
         params = self.params
         if self._subscription is None:
             self._subscription = RedisSub(params.redis_address, params.redis_port, params.channel, params.connect())
         return self._subscription
 
     def fetch(self, num_consecutive_playing_steps: Any = None) -> Iterator[Transition]:
-        """Wait for a number of steps or of complete episodes, and return their transitions."""
+        """Transitions of a number of steps or complete episodes, in the order of their arrival; waits for them."""
         return self.subscribe(None).run(num_consecutive_playing_steps)
 
 
 class RedisSub:
     """The receiving end of a stream.
 
-    :param redis_address: the host; empty for this one
-    :param redis_port: its port
+    :param redis_address: the host of Redis; empty for this machine
+    :param redis_port: the port of Redis
     :param channel: the run's id
-    :param connection: to use; a new one if not given
+    :param connection: the connection to use; None makes a new one
     """
 
     def __init__(
@@ -164,12 +164,13 @@ class RedisSub:
     ):
         connection = connection or RedisPubSubMemoryBackendParameters(redis_address, redis_port, channel).connect()
         self._link = TrainerLink(connection, channel, Ledger())
+        # A larger incarnation makes workers send again: this ledger has accepted none of their chunks yet.
         self._link.say(incarnation=self._link.last_incarnation() + 1)
 
     def run(self, num_consecutive_playing_steps: Any) -> Iterator[Transition]:
-        """Wait for a number of steps or of complete episodes, and return their transitions.
+        """Transitions of a number of steps or complete episodes, in the order of their arrival; waits for them.
 
-        :param num_consecutive_playing_steps: a ``StepMethod``, or a number of steps
+        :param num_consecutive_playing_steps: a ``StepMethod`` with the number, or a number of steps
         """
         wanted, link, done = num_consecutive_playing_steps, self._link, 0
         count = wanted.num_steps if isinstance(wanted, StepMethod) else int(wanted or 1)
@@ -181,6 +182,7 @@ class RedisSub:
                 elif not link.has_entries:
                     link.wait()
                 continue
+            # Acknowledged before the caller receives it: an abandoned iterator must not deliver the chunk twice.
             link.acknowledge(*found, is_stored=True)
             link.push(reads=False)
             for transition in found[1].columns or ():

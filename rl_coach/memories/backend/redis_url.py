@@ -16,7 +16,7 @@ _QUERY: Mapping[str, str] = {
     "ssl_cert_reqs": r"none|optional|required",
     "ssl_check_hostname": _BOOLEAN,
 }
-"""Settings that may follow the address, and their values as patterns."""
+"""Settings that may follow the address after ``?``, each with the pattern of its values."""
 
 
 def mistake(url: str) -> str | None:
@@ -51,7 +51,7 @@ def _mistake_in_query(scheme: str, query: str) -> str | None:
 
 
 def without_password(url: str) -> str:
-    """An address without its password. The name of a user stays."""
+    """An address without its password. The user name stays."""
     scheme, _, rest = url.partition("://")
     user = urlsplit(url).username
     place = rest[_length_of_credentials(rest) :]
@@ -65,18 +65,19 @@ def password_of(url: str) -> str | None:
 
 
 def hidden(text: str) -> str:
-    """A text without anything that may be a password. The text need not be an address."""
+    """A text with everything hidden that may be a password. The text need not be a valid address."""
+    # Greedy up to the last @: a password may contain @, and it must not show in a message.
     return re.sub(r"(password=)[^&#]*", r"\1...", re.sub(r"://.*@", "://...@", text))
 
 
 def place_of(url: str) -> str:
-    """The place for messages: host and port, or the path of a socket."""
+    """Host and port, or the path of a socket, for messages."""
     parts = urlsplit(url)
     return parts.netloc.rpartition("@")[2] or unquote(parts.path) or url
 
 
 def files_of(url: str) -> dict[str, str]:
-    """The files of TLS that an address names, by the setting."""
+    """The TLS files in an address, by setting: certificate authorities, certificate, key."""
     return {name: value for name, value in parse_qsl(urlsplit(url).query) if name in TLS_FILES}
 
 

@@ -1,7 +1,7 @@
 """Both ends of a stream of experience in Redis: workers send, the trainer receives.
 
-Only the trainer writes ``state`` and ``taken``. Redis may lose everything at any time: the trainer writes its keys
-again, and workers send again all chunks that were not acknowledged.
+Only the trainer writes the keys ``state`` and ``taken``. Redis may lose all data at any time. The trainer then writes
+its keys again, and the workers send all unacknowledged chunks again.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from rl_coach.utilities.sound_values import is_count, is_finite, is_text
 MOST_ENTRIES_AT_ONCE = 8
 _KEYS_AT_ONCE = 1000
 _MILLISECONDS_OF_WAITING = 50
-_SECONDS_OF_A_RECEIPT = 0.01  # that it may wait for others, while chunks are there that nobody has looked at
+_SECONDS_OF_A_RECEIPT = 0.01  # the longest delay of a receipt while fetched chunks wait; it joins receipts in one push
 
 
 @dataclass(frozen=True)
@@ -39,13 +39,13 @@ class RunState:
     """Instructions of the trainer to the workers.
 
     :param incarnation: number of this start of the trainer; later starts have larger numbers
-    :param version: of the newest policy of that incarnation
-    :param phase: the name of the phase that workers play in
-    :param left: number of steps that are still needed with this policy; None for no limit
-    :param unit: the name of a ``PlayUnit`` that ``left`` counts instead
-    :param resend: when this or the incarnation changes, workers send all unacknowledged chunks again
+    :param version: version of the newest policy of that incarnation
+    :param phase: name of the phase that workers play in
+    :param left: number of units that are still needed with this policy; None for no limit
+    :param unit: name of the ``PlayUnit`` that ``left`` counts
+    :param resend: when this number or the incarnation changes, workers send all unacknowledged chunks again
     :param beat: changes continuously while the trainer is alive
-    :param is_over: the run has ended
+    :param is_over: True if the run has ended
     """
 
     incarnation: int = 0
@@ -64,7 +64,8 @@ class RunState:
 
     @classmethod
     def read(cls, document: bytes | None) -> RunState | None:
-        """The state in a document; None if it holds none, whoever wrote it."""
+        """The state in a document; None if the document is not a valid state."""
+        # Checked, because any client of Redis can write this key.
         found = read_document(document, _STATE)
         return None if found is None else cls(**found)
 
@@ -87,7 +88,7 @@ _REPORT = {
 
 
 def _read_taken(document: bytes) -> Account | None:
-    """The receipt of a sender; None if the document is not a receipt."""
+    """The receipt of a sender; None if the document is not a valid receipt."""
     try:
         last, stored, discarded = unpack(document)
     except UNREADABLE:
@@ -96,9 +97,9 @@ def _read_taken(document: bytes) -> Account | None:
 
 
 def stored_by_sender(connection: Connection, run: str) -> dict[str, int] | None:
-    """The steps in the trainer's memory, by sender, of all streams of a run; None if there is no Redis.
+    """The number of steps that the trainer stored, by sender, over all streams of a run; None without Redis.
 
-    It searches all keys of Redis for the streams, so call it seldom.
+    The function scans all keys of Redis, so call it seldom.
     """
     stored: Counter[str] = Counter()
     try:
@@ -112,14 +113,14 @@ def stored_by_sender(connection: Connection, run: str) -> dict[str, int] | None:
 
 
 class WorkerLink:
-    """A worker's end.
+    """A worker's end of a stream.
 
-    :param connection: to Redis
+    :param connection: the connection to Redis
     :param run: the run's id
-    :param name: the worker's
-    :param life: tells this start of the worker from others
-    :param window: chunks that may be on their way
-    :param agent: the agent whose stream it is; empty for the only one of a run
+    :param name: the worker's name
+    :param life: a text that differs for each start of the worker
+    :param window: the largest number of unacknowledged chunks
+    :param agent: the name of the agent; empty if the run has one agent
     """
 
     def __init__(self, connection: Connection, run: str, name: str, life: str, window: int, agent: str = ""):
@@ -132,9 +133,9 @@ class WorkerLink:
         self._asked: tuple[int, int] | None = None  # the trainer's last request to send again
 
     def exchange(self) -> RunState | None:
-        """Send waiting chunks and read the trainer's state; one round trip.
+        """Send waiting chunks, and read the trainer's state and receipt, in one round trip.
 
-        :return: None if there is no Redis, or Redis does not know this run
+        :return: the state; None if Redis does not answer or does not know this run
         """
         # A new connection may reach a Redis that was emptied. Sending everything again is harmless: the trainer drops
         # duplicates by their numbers.
@@ -155,13 +156,13 @@ class WorkerLink:
         if taken is not None:
             receipt = _read_taken(taken)
             if receipt is None:
-                self.outbox.send_again()  # the trainer writes a receipt anew for what it has taken already
+                self.outbox.send_again()  # duplicates make the trainer write a valid receipt again
             else:
                 self.outbox.acknowledge(receipt.last)
         found = RunState.read(state)
         if found is None:
             return None
-        # A new trainer begins to count its requests anew, and may not have what the one before it has taken.
+        # A new trainer counts its requests from the start, and may lack chunks that the last trainer accepted.
         if (found.incarnation, found.resend) != self._asked:
             self.outbox.send_again()
             self._asked = (found.incarnation, found.resend)
@@ -172,7 +173,8 @@ class WorkerLink:
         self.outbox.send_again()
 
     def report(self, about: Mapping[str, Any], seconds: float) -> None:
-        """Leave a report that expires. One that cannot be left does not matter."""
+        """Write a report that expires after ``seconds``. Without Redis, the report is dropped."""
+        # The next report replaces it soon, so a lost one needs no second attempt.
         try:
             self._connection.client.set(self._keys.worker(self._name), pack(dict(about)), px=int(seconds * 1000))
         except self._connection.errors:
@@ -180,17 +182,17 @@ class WorkerLink:
 
 
 class TrainerLink:
-    """The trainer's end: the only one that reads the stream.
+    """The trainer's end of a stream, the only reader.
 
-    :param connection: to Redis
+    :param connection: the connection to Redis
     :param run: the run's id
-    :param ledger: the chunks that were accepted so far
-    :param agent: the agent whose stream it is; empty for the only one of a run
+    :param ledger: the record of accepted chunks
+    :param agent: the name of the agent; empty if the run has one agent
 
     :ivar state: the instructions to the workers
-    :ivar trouble: why there is no Redis now; empty if it answered the last time
-    :ivar is_superseded: another trainer has taken over the run
-    :ivar times_restored: how often the trainer wrote its keys into a Redis that did not know the run; once at the start
+    :ivar trouble: the last error of Redis; empty if Redis answered the last time
+    :ivar is_superseded: True if another trainer now leads the run
+    :ivar times_restored: how often the trainer has written all its keys; the first time is the start
     """
 
     def __init__(self, connection: Connection, run: str, ledger: Ledger, agent: str = ""):
@@ -212,24 +214,25 @@ class TrainerLink:
         self._has_asked = False
         self._push_at = 0.0
 
-    # what the trainer says
+    # Instructions to the workers
 
     def say(self, **changes: Any) -> None:
-        """Change the state; workers hear of it with the next ``push``."""
+        """Change the state. The next ``push`` sends it to the workers."""
         self.state = dataclasses.replace(self.state, **changes)
         self._changed[self._keys.state] = self.state.packed()
 
-    # chunks
+    # Chunks
 
     @property
     def has_entries(self) -> bool:
-        """True if messages have been fetched that nobody has looked at."""
+        """True if fetched messages wait for ``next``."""
         return bool(self._entries)
 
     def next(self) -> tuple[bytes, Chunk] | None:
-        """The next chunk to decide on; None if there is none now. All others are dealt with on the way.
+        """The next chunk in the order of its sender; None if no fetched message is one. Duplicates are acknowledged,
+        invalid messages and gaps are dropped.
 
-        :return: its id for ``acknowledge``, and the chunk
+        :return: the id of its entry, for ``acknowledge``, and the chunk
         """
         while self._entries:
             entry, fields = self._entries.popleft()
@@ -249,13 +252,13 @@ class TrainerLink:
         return None
 
     def acknowledge(self, entry: bytes, chunk: Chunk, is_stored: bool) -> None:
-        """Take down that a chunk is in the memory, or never will be. The receipt goes out with the next ``push``."""
+        """Record that a chunk was stored, or was discarded. The next ``push`` sends the receipt."""
         stored, discarded = (chunk.steps, 0) if is_stored else (0, chunk.steps)
         self.ledger.settle(chunk.sender, chunk.number, stored, discarded)
         self._receipts.append((entry, chunk.sender))
 
     def _ask_again(self) -> None:
-        """Have workers send again what they have no receipt of; once for all gaps that are found together."""
+        """Ask all workers to send unacknowledged chunks again, at most once per push."""
         # One request serves all gaps: after a lost chunk, every later chunk of its sender is a gap too.
         if not self._has_asked:
             self._has_asked = True
@@ -264,16 +267,16 @@ class TrainerLink:
     # Redis
 
     def push_soon(self) -> None:
-        """Push if no chunks are left, or if the last push was some time ago. So chunks that arrived together are
-        acknowledged together, unless learning from each of them takes long."""
+        """Push if no fetched chunks are left, or if the last push was 10 ms ago. One push then acknowledges all chunks
+        that arrived together, unless learning from each chunk takes long."""
         if not self._entries or time.monotonic() >= self._push_at:
             self.push()
 
     def push(self, reads: bool = True) -> bool:
-        """Send acknowledgements and changes of the state, and fetch new chunks if none are left; one round trip.
+        """Send receipts and changes of the state, and fetch chunks if no fetched ones are left, in one round trip.
 
         :param reads: fetch chunks
-        :return: False if there is no Redis
+        :return: False if Redis cannot be used now
         """
         self._push_at = time.monotonic() + _SECONDS_OF_A_RECEIPT
         try:
@@ -287,16 +290,16 @@ class TrainerLink:
         return True
 
     def push_if_due(self) -> None:
-        """Push if the last push was some time ago, so that chunks of a stream come while others have chunks too."""
+        """Push if the last push was 10 ms ago. So this stream also receives chunks while other streams have some."""
         if time.monotonic() >= self._push_at:
             self.push()
 
     def wait(self) -> None:
-        """Fetch chunks, and wait for them for a moment."""
+        """Fetch chunks. If there are none, wait up to 50 ms for one."""
         wait_for_chunks([self])
 
     def _lose(self, error: BaseException) -> None:
-        """Redis is gone, refuses, or has forgotten everything. What was fetched and not decided on comes again."""
+        """Note that Redis cannot be used or has lost its data. Undecided chunks will be fetched again."""
         if not self.trouble:
             self._lost_at = time.monotonic()
         self.trouble = reason_of(error)
@@ -307,12 +310,12 @@ class TrainerLink:
 
     @property
     def seconds_lost(self) -> float:
-        """Seconds without Redis so far; 0 while it answers."""
+        """Seconds since Redis stopped answering; 0 while it answers."""
         return time.monotonic() - self._lost_at if self.trouble else 0.0
 
     def _put_everything_back(self) -> None:
         client, keys = self._connection.client, self._keys
-        # Something else under a key of the run would be an error at each push.
+        # A value of another type under one of these keys would make each push fail.
         for key, kind in ((keys.experience, b"stream"), (keys.taken, b"hash")):
             if client.type(key) not in (kind, b"none"):
                 client.unlink(key)
@@ -323,11 +326,11 @@ class TrainerLink:
             if "BUSYGROUP" not in str(error):
                 raise
         self._is_group_due = False
-        # Redis may have lost chunks that workers count as sent.
+        # Redis may have lost chunks that workers believe to be sent.
         self.say(resend=self.state.resend + 1)
         self.times_restored += 1
-        # Exactly what the ledger holds, which may be that of a checkpoint: a worker that came later has receipts of
-        # chunks that nobody has any more, and sends those again that it still has.
+        # All receipts are replaced by the ledger's. If the ledger is from a checkpoint, Redis may hold receipts for
+        # later chunks, which this trainer does not have. Workers send these chunks again if they still hold them.
         pipeline = client.pipeline(transaction=True)
         pipeline.delete(keys.taken)
         if self.ledger.accounts:
@@ -354,7 +357,7 @@ class TrainerLink:
             self._read(pipeline, position)
         answers = pipeline.execute()
         self._has_asked = False
-        # Only what was sent is removed, and only now: after an error, the next push sends it again.
+        # Receipts are removed only after they were sent: after an error, the next push sends them again.
         del self._receipts[: len(receipts)]
         for key, document in changed.items():
             if self._changed.get(key) is document:
@@ -363,7 +366,7 @@ class TrainerLink:
             self._take_entries(position, answers[-1])
 
     def _read(self, client: Any, position: str) -> Any:
-        """Fetch entries. :param client: a pipeline, which answers later"""
+        """Queue a command that fetches entries. :param client: the pipeline"""
         keys = self._keys
         return client.xreadgroup(keys.GROUP, keys.GROUP, {keys.experience: position}, count=MOST_ENTRIES_AT_ONCE)
 
@@ -371,20 +374,22 @@ class TrainerLink:
         entries = answer[0][1] if answer else []
         if position == "0":
             self._reads_pending = bool(entries)
+        # A pending entry without fields was deleted from the stream; acknowledge it, or it is read again for ever.
         gone = [entry for entry, fields in entries if fields is None]
         self._receipts += [(entry, None) for entry in gone]
         self._entries.extend((entry, fields) for entry, fields in entries if fields is not None)
 
-    # others
+    # Other trainers and workers
 
     def last_incarnation(self) -> int:
-        """The largest incarnation of a trainer that Redis knows of, 0 if of none."""
+        """The incarnation in Redis; 0 if Redis holds no state of the run."""
         state = self._state_in_redis()
         return 0 if state is None else state.incarnation
 
     def look_for_others(self) -> None:
-        """Find out whether another trainer has taken over the run. It goes on saying so; a false state is overwritten
-        once and does not come back."""
+        """Set ``is_superseded`` if another trainer leads the run."""
+        # A live trainer changes its state continuously. One odd state could be a leftover, so two different ones of
+        # the same incarnation are needed.
         found = self._state_in_redis()
         if found is None or found.incarnation <= self.state.incarnation:
             return
@@ -398,7 +403,7 @@ class TrainerLink:
             return None
 
     def reports(self, names: list[str]) -> dict[str, dict[str, Any]]:
-        """The reports of those workers that have left one of late."""
+        """The reports of workers, by name. Workers without a current report are left out."""
         if not names or self.trouble:
             return {}
         try:
@@ -409,21 +414,21 @@ class TrainerLink:
         return {name: report for name, report in read.items() if report is not None}
 
     def forget_run(self, seconds: int) -> None:
-        """Let Redis forget all of the run after a while, in which workers still hear that it is over. A Redis that is
-        gone forgets by itself."""
+        """Delete the run from Redis after ``seconds``. Until then workers can still read that the run is over."""
         client, keys = self._connection.client, self._keys
         with contextlib.suppress(*self._connection.errors):
-            # emptied, not removed: a worker that has not heard yet would make it anew, to stay for ever
+            # Emptied, not deleted: a late worker would create the stream again, without an expiry.
             client.xtrim(keys.experience, maxlen=0, approximate=False)
             for key in (keys.experience, keys.state, keys.taken):
                 client.expire(key, seconds)
 
 
 def wait_for_chunks(links: Sequence[TrainerLink]) -> None:
-    """Fetch chunks, and wait for a moment until one comes.
+    """Fetch chunks of several streams. If there are none, wait up to 50 ms for one.
 
-    :param links: the ends of the streams of one run
+    :param links: the trainer's ends of all streams of one run; they share a connection
     """
+    # A stream in trouble is restored by its next push; a read would fail before that.
     if any(link.trouble or link._is_group_due for link in links):
         return
     connection, by_key = links[0]._connection, {link._keys.experience.encode(): link for link in links}

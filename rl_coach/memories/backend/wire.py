@@ -1,8 +1,8 @@
 """Encoding of chunks of experience: a small header and one raw buffer for each column.
 
-A column's bytes are never copied into a document: the header has path, type and shape of each column, and the buffers
-follow exactly as in memory. Frames that observations share are sent once. Nothing here can run code: only numbers,
-texts, lists and dicts are read.
+The header has path, type and shape of each column. The buffers contain the columns' bytes as they are in memory, so
+no column is copied into a document. Frames that observations share are sent once. Decoding cannot run code: only
+numbers, texts, lists and dicts are read.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from rl_coach.utilities.sound_values import NUMBERS, is_count, is_finite, is_tex
 from rl_coach.utils import CoachError
 
 MOST_BYTES, MOST_ROWS = 64 << 20, 100_000
-"""A larger chunk is refused."""
+"""Limits of a chunk. A larger chunk is refused."""
 UNREADABLE = (
     ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError, MemoryError,
     msgpack.UnpackException,
 )  # fmt: skip
-"""Errors of reading something that is not what it should be. Nothing may have been changed by then."""
+"""Errors of reading a malformed document. Code that catches them must not have changed anything before."""
 _MOST_STACKED_BYTES = 16 * MOST_BYTES
 _DTYPE = re.compile(r"[<|][biuf][1248]")
 _GROUPS = ("state", "next_state", "frames", "info", "absent")
@@ -34,23 +34,23 @@ _HEADER = b"header"
 _ARRAY = 1  # msgpack's extension type of an array
 _MOST_DIMENSIONS = 8
 PolicyName = tuple[int, int]
-"""A policy by the incarnation of the trainer that made it, and its version there."""
+"""Name of a policy: the incarnation of its trainer, and its version in that incarnation."""
 
 
 @dataclass
 class Chunk:
-    """Steps that a worker has played, in order.
+    """Steps of a worker, in order.
 
     :param run: the run's id
     :param sender: the worker and its start: a restarted worker is a new sender
-    :param number: of this sender's chunks, from 1
+    :param number: the number among the sender's chunks, from 1
     :param first: the number of the sender's oldest unacknowledged chunk
     :param policy: the name of the policy that played
-    :param updates: the trainer's updates when that policy was published
-    :param steps: environment steps
+    :param updates: number of the trainer's updates when it published that policy
+    :param steps: number of environment steps
     :param episode_lengths: the number of rows in each episode that has ended
-    :param columns: the transitions [N, ...]; None where there are none
-    :param about: other plain data and arrays by name
+    :param columns: the transitions [N, ...]; None for a chunk without transitions
+    :param about: other plain data and arrays, by name
     """
 
     run: str
@@ -66,9 +66,9 @@ class Chunk:
 
 
 class ChunkError(CoachError):
-    """Error for a message that is not a chunk of this run.
+    """Error for a message that is not a valid chunk of this run.
 
-    :param reason: one or two words, by which refused messages are counted
+    :param reason: one or two words; refused messages are counted by reason
     """
 
     def __init__(self, reason: str, message: str):
@@ -79,12 +79,12 @@ class ChunkError(CoachError):
 class EncodedChunk:
     """Encoded chunk that can be sent several times; only ``first`` changes.
 
-    :raises ChunkError: it is too large, or holds numbers that nothing can be learned from; ``decode`` would refuse it
+    :raises ChunkError: ``decode`` would refuse the chunk: it is too large, or has NaN or infinite numbers
 
-    :ivar number: of the chunk
-    :ivar steps: environment steps
+    :ivar number: number of the chunk
+    :ivar steps: number of environment steps
     :ivar played: number of steps, of episodes that ended, and of segments that are stored as episodes
-    :ivar size: bytes of the columns
+    :ivar size: bytes of all columns
     """
 
     def __init__(self, chunk: Chunk):
@@ -111,18 +111,17 @@ class EncodedChunk:
         _require_size(self.size, rows)
 
     def fields(self, first: int) -> dict[bytes, Any]:
-        """The fields of the stream's entry. :param first: the sender's oldest chunk without a receipt"""
+        """The fields of the entry in the stream. :param first: number of the sender's oldest unacknowledged chunk"""
         return {_HEADER: pack({**self._header, "first": first}), **self._buffers}
 
 
 def decode(fields: Mapping[bytes, bytes], run: str) -> Chunk:
     """The chunk in an entry of the stream.
 
-    :param run: the id of the run that reads it
-    :raises ChunkError: it is not a chunk, belongs to another run, is too large, or holds numbers that nothing can be
-        learned from
+    :param run: the id of the reader's run
+    :raises ChunkError: the entry is not a chunk, belongs to another run, is too large, or has NaN or infinite numbers
     """
-    # Before anything is unpacked: a chunk must not be able to exhaust the trainer's memory.
+    # The size is checked before unpacking: a chunk must not exhaust the trainer's memory.
     _require_size(sum(map(len, fields.values())))
     try:
         header = unpack(fields[_HEADER])
@@ -156,11 +155,11 @@ def _count(value: Any) -> int:
 
 
 def read_document(document: bytes | None, checks: Mapping[str, Callable[[Any], bool]]) -> dict[str, Any] | None:
-    """The entries of a document that anybody may have written.
+    """The entries of a document of plain data, if all of them are valid.
 
-    :param document: None for none
-    :param checks: by the name of each entry, True for what it may be
-    :return: None if there is no document, or it has other entries
+    :param document: the packed document, from any writer; None if it does not exist
+    :param checks: for each entry, by name, a function that returns True for a valid value
+    :return: None if the document does not exist, has other entries, or a value is not valid
     """
     if document is None:
         return None
@@ -173,7 +172,8 @@ def read_document(document: bytes | None, checks: Mapping[str, Callable[[Any], b
 
 
 def _flat(columns: Batch | None) -> Iterator[tuple[str, np.ndarray, tuple]]:
-    """Each array of a batch with its path, and for stacks of frames the axis of the frames."""
+    """Each array of a batch: its path, the array and details. The details of a column of stacked frames are the axis
+    and the name of the frames; other arrays have none."""
     if columns is None:
         return
     frames: dict[int, str] = {}
@@ -182,7 +182,7 @@ def _flat(columns: Batch | None) -> Iterator[tuple[str, np.ndarray, tuple]]:
             if not isinstance(column, FrameStacks):
                 yield f"{kind}/{name}", column, ()
                 continue
-            # State and next state share their frames as one object: it is sent once, and the second refers to it.
+            # State and next state share one array of frames. It is sent once, and both refer to it by name.
             if id(column.frames) not in frames:
                 frames[id(column.frames)] = name
                 yield f"frames/{name}", column.frames, ()
@@ -199,7 +199,7 @@ def _flat(columns: Batch | None) -> Iterator[tuple[str, np.ndarray, tuple]]:
         yield "no_return", np.ma.getmaskarray(columns.return_column), ()
     for name, column in columns.info_columns.items():
         if column.dtype.kind not in NUMBERS:
-            continue  # texts and other objects of an environment stay where it is
+            continue  # texts and other objects stay with the worker: the wire carries numbers only
         yield f"info/{name}", np.ma.getdata(column), ()
         if isinstance(column, np.ma.MaskedArray):
             yield f"absent/{name}", np.asarray(np.ma.getmaskarray(column).reshape(len(column), -1).all(axis=1)), ()
@@ -247,7 +247,7 @@ def _columns(described: list, fields: Mapping[bytes, bytes]) -> Batch | None:
 def _require_size(size: int, rows: int = 0) -> None:
     """
     :param size: bytes
-    :raises ChunkError: a chunk may not be so large
+    :raises ChunkError: the chunk is larger than the limits
     """
     if size > MOST_BYTES:
         raise ChunkError("too large", f"{size >> 20} MB, at most {MOST_BYTES >> 20} MB")
@@ -257,14 +257,14 @@ def _require_size(size: int, rows: int = 0) -> None:
 
 def _require_column(path: str, array: np.ndarray, rows: int) -> None:
     """
-    :raises ChunkError: there is no such column, it has another number of rows, or nothing can be learned from it
+    :raises ChunkError: no column has that path, or the column has another number of rows, NaN or infinite numbers
     """
     kind, slash, name = path.partition("/")
     if not (is_text(name) and kind in _GROUPS if slash else kind in _SINGLE):
         raise ChunkError("garbage", f"there is no column '{path[:40]}'")
     if not array.ndim or (kind != "frames" and len(array) != rows):
         raise ChunkError("garbage", f"column '{path[:40]}' has {len(array) if array.ndim else 'no'} rows, not {rows}")
-    # a return that is not known, and what an environment tells beside its observations, may be NaN
+    # NaN is allowed in two places: unknown returns, and an environment's info.
     if kind not in ("return", "info") and not is_finite(array):
         raise ChunkError("garbage", f"column '{path[:40]}' has numbers that nothing can be learned from")
 
@@ -277,14 +277,14 @@ def _stacks(indices: np.ndarray, arrays: dict[str, np.ndarray], axis: int | None
         raise ChunkError("garbage", f"observation '{name}' has several frames and no axis")
     if axis is not None and not (type(axis) is int and -frames.ndim <= axis < frames.ndim):
         raise ChunkError("garbage", f"observation '{name}' has no axis {axis}")
-    # each index, of two bytes, stands for a whole frame
+    # An index has two bytes and stands for a whole frame: a small chunk could expand to very many bytes.
     if indices.size * (frames.nbytes // len(frames)) > _MOST_STACKED_BYTES:
         raise ChunkError("too large", f"{indices.size:,} frames of observation '{name}'")
     return FrameStacks(frames, indices.astype(np.int64), axis)
 
 
 def _array(dtype: str, shape: list[int], buffer: bytes) -> np.ndarray:
-    # Only numbers: the bytes of objects would be read as pointers. No negative extents: reshape would infer -1.
+    # Only numbers: NumPy would read the bytes of objects as pointers. No negative sizes: reshape would infer -1.
     if not _DTYPE.fullmatch(dtype) or len(shape) > _MOST_DIMENSIONS or not all(map(is_count, shape)):
         raise ChunkError("garbage", f"a column of {str(dtype)[:40]} {str(shape)[:40]}")
     return np.frombuffer(buffer, dtype).reshape(shape)
@@ -296,10 +296,11 @@ def pack(document: Any) -> bytes:
 
 
 def unpack(document: bytes) -> Any:
-    """Values that ``pack`` took.
+    """The values in a document of ``pack``.
 
-    :raises ValueError: it is nothing of the kind
+    :raises ValueError: the document is malformed
     """
+    # Without strict_map_key=False, msgpack refuses dicts with numbers as keys.
     try:
         return msgpack.unpackb(document, ext_hook=_from_extension, strict_map_key=False)
     except msgpack.UnpackException as error:

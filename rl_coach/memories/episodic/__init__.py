@@ -1,4 +1,4 @@
-"""Memories whose unit is the episode."""
+"""Memories of whole episodes."""
 
 from rl_coach.memories.episodic.episodic_experience_replay import (
     EpisodicExperienceReplay,

@@ -31,11 +31,11 @@ from rl_coach.utils import CoachError
 
 
 class EpisodicExperienceReplayParameters(MemoryParameters):
-    """Episodic replay.
+    """Parameters of episodic replay.
 
-    :ivar max_size: number of transitions, or of episodes, that are kept
-    :ivar n_step: number of rewards that a return sums, -1 for all up to the end of the episode
-    :ivar train_to_eval_ratio: the share of a data set to train on; the rest is for evaluation, 1 keeps none back
+    :ivar max_size: largest number of transitions, or of episodes
+    :ivar n_step: number of rewards in a return; -1 sums all rewards up to the end of the episode
+    :ivar train_to_eval_ratio: share of a data set to train on; the rest is for evaluation. 1 trains on all
     """
 
     constraints = {
@@ -56,17 +56,17 @@ class EpisodicExperienceReplay(Memory):
     """Memory of whole episodes, oldest first. The last one may be incomplete. Only complete episodes are sampled. After
     a split into training and evaluation, only episodes of the training set are sampled.
 
-    When an episode is complete, each of its transitions has its discounted return.
+    When an episode becomes complete, the discounted return of each transition is computed.
 
     :param max_size: ``(MemoryGranularity, number)`` of transitions or of episodes, including the incomplete one. When
         the memory is full, the oldest episodes are removed. 0 sets no limit. A single episode that is larger loses its
         oldest transitions.
-    :param n_step: number of rewards that a return sums, -1 for all up to the end of the episode
-    :param train_to_eval_ratio: the share of the transitions to train on in batch reinforcement learning; the other
-        episodes are for evaluation. 1 trains on all.
-    :ivar discount: the discount of the returns of episodes that are stored transition by transition; an ``Episode``
-        brings its own
-    :ivar bootstrap_total_return_from_old_policy: as in ``Episode``, for the same episodes
+    :param n_step: number of rewards in a return; -1 sums all rewards up to the end of the episode
+    :param train_to_eval_ratio: share of the transitions to train on in batch reinforcement learning. The other episodes
+        are for evaluation. 1 trains on all.
+    :ivar discount: discount for the returns of episodes that are stored as single transitions; an ``Episode`` has its
+        own discount
+    :ivar bootstrap_total_return_from_old_policy: as in ``Episode``, for episodes that are stored as single transitions
     """
 
     keeps_columns = True
@@ -90,7 +90,7 @@ class EpisodicExperienceReplay(Memory):
         self.evaluation_dataset_as_episodes: list[Episode] | None = None
         self.evaluation_dataset_as_transitions: list[Transition] | None = None
         self.last_training_set_episode_id: int | None = None
-        self._num_training: int | None = None  # transitions before the first that is kept back, None if none is
+        self._num_training: int | None = None  # number of transitions to train on; None before a split, or for all
         self._max_episodes = number if granularity == MemoryGranularity.Episodes else 0
         is_limited = granularity == MemoryGranularity.Transitions and number > 0
         self._store = TransitionStore(number if is_limited else None, self._drop_oldest)
@@ -100,7 +100,7 @@ class EpisodicExperienceReplay(Memory):
     # Counting
 
     def length(self, lock: bool = False) -> int:
-        """The number of episodes stored, the open one included if it has a transition."""
+        """The number of stored episodes. An open episode counts if it has a transition."""
         return len(self._lengths) + (self._num_open() > 0)
 
     def _num_open(self) -> int:
@@ -134,8 +134,8 @@ class EpisodicExperienceReplay(Memory):
         self._enforce_max_episodes()
 
     def store_episode(self, episode: Episode, lock: bool = True) -> None:
-        """Store a complete episode, closing the one that is open. Returns that its transitions know already are kept,
-        otherwise they are computed with the episode's own discount and number of steps."""
+        """Store a complete episode. An open episode is closed first. If the transitions have no returns, they are
+        computed with the episode's discount and number of steps."""
         self.assert_not_frozen()
         if self.memory_backend is not None:
             self.memory_backend.store(episode)
@@ -162,7 +162,7 @@ class EpisodicExperienceReplay(Memory):
         return episode
 
     def close_last_episode(self, lock: bool = True) -> None:
-        """Declare the open episode complete; nothing happens if none is open."""
+        """Declare the open episode complete. Without an open episode, nothing happens."""
         self.assert_not_frozen()
         self._close(self.discount, self.n_step, self.bootstrap_total_return_from_old_policy)
 
@@ -209,11 +209,11 @@ class EpisodicExperienceReplay(Memory):
     def sample(self, size: int, is_consecutive_transitions: bool = False) -> Batch:
         """``size`` transitions of complete episodes, drawn with replacement.
 
-        :param is_consecutive_transitions: draw up to ``size`` consecutive transitions of one episode: those in a window
-            of ``size`` steps that is laid over the complete episodes with equal probability for all places in which it
-            covers at least one step. Each of N transitions of E episodes is thus drawn with the probability
-            ``size / (N + E * (size - 1))``, also the last ones of episodes, and episodes that are shorter than ``size``
-            are not drawn less often. Fewer than ``size`` are given where the window reaches over an end of the episode.
+        :param is_consecutive_transitions: draw up to ``size`` consecutive transitions of one episode. They are the
+            transitions in a window of ``size`` steps. The window is drawn uniformly from all windows that cover at
+            least one step of an episode. A window over the start or the end of an episode returns fewer transitions.
+            So each of N transitions in E episodes has the same probability ``size / (N + E * (size - 1))``, also in
+            short episodes and near their ends.
         :raises CoachError: no episode is complete
         """
         count = self._num_sampled()
@@ -224,19 +224,20 @@ class EpisodicExperienceReplay(Memory):
         return self._store.batch(self._store.rows(positions))
 
     def sample_sequences(self, count: int, length: int, burn_in: int = 0) -> Batch:
-        """``count`` sequences of ``length`` transitions of complete episodes, each after its ``burn_in`` transitions.
+        """``count`` sequences of ``length`` transitions from complete episodes, each after ``burn_in`` transitions.
 
-        Episodes are cut into sequences from their first transition on, which do not overlap; the last sequence of an
-        episode may be shorter. All sequences are equally likely, so each of N transitions is in one of S sequences and
-        is drawn with the probability 1 / S, wherever in its episode it is. R2D2 cuts episodes likewise: its sequences
-        of 80 steps overlap by 40, and the burn-in is the first 40 (Kapturowski et al. 2019, sections 2.3 and 3).
+        Each episode is cut into sequences from its first transition on. Sequences do not overlap, and the last one of
+        an episode may be shorter. All S sequences are equally likely, so each transition has the probability 1 / S in
+        one draw. R2D2's sequences of 80 steps overlap by 40, and the first 40 are the burn-in, so it also learns from
+        each step once (Kapturowski et al. 2019, sections 2.3 and 3).
 
-        The first sequence of an episode needs no burn-in and has copies of its first transition instead. After the end
-        of an episode, copies of its last transition follow.
+        The first sequence of an episode has no earlier transitions: copies of its first transition fill the burn-in.
+        Copies of the last transition fill a sequence that reaches over the end of the episode.
 
-        :param burn_in: at most ``length``
-        :return: ``count`` times ``burn_in + length`` rows; ``info['is_learned']`` is True for rows of the sequences
-            that are not copies, ``info['begins_episode']`` for all rows of sequences that begin an episode
+        :param burn_in: number of transitions before each sequence, up to ``length``
+        :return: ``count`` times ``burn_in + length`` rows. ``info['is_learned']`` is True for rows of the sequence
+            itself, but not for burn-in and copies. ``info['begins_episode']`` is True for all rows of a sequence at the
+            start of an episode
         :raises CoachError: no episode is complete
         """
         self._num_sampled()
@@ -272,7 +273,7 @@ class EpisodicExperienceReplay(Memory):
 
     def _draw_consecutive(self, size: int) -> np.ndarray:
         lengths = self._sampled_lengths()
-        places = lengths + size - 1  # for a window's first step, from before its episode on
+        places = lengths + size - 1  # possible first steps of a window; some are before the episode
         ends = np.cumsum(places)
         place = int(uniform_rows(self.rng, int(ends[-1]), 1)[0])
         episode = int(ends.searchsorted(place, "right"))
@@ -281,8 +282,8 @@ class EpisodicExperienceReplay(Memory):
         return self._starts()[episode] + steps
 
     def get_shuffled_training_data_generator(self, size: int) -> Iterator[Batch]:
-        """Batches of ``size`` that together hold each transition of the training episodes once, in random order; the
-        last may be smaller."""
+        """Batches of ``size`` with all transitions of the training episodes, each once, in random order. The last batch
+        may be smaller."""
         order = self.rng.permutation(self.num_training_transitions())
         for start in range(0, len(order), size):
             yield self._store.batch_at(order[start : start + size])
@@ -290,12 +291,12 @@ class EpisodicExperienceReplay(Memory):
     # Training and evaluation sets
 
     def get_last_training_set_episode_id(self) -> int | None:
-        """The index of the last episode to train on; None before the data set was split."""
+        """The index of the last episode to train on; None before the split."""
         return self.last_training_set_episode_id
 
     def num_training_transitions(self) -> int:
-        """The number of transitions in the training episodes. The first call splits the memory, if there are complete
-        episodes; what is stored afterwards is not trained on, unless ``train_to_eval_ratio`` is 1."""
+        """The number of transitions in the training episodes. The first call with complete episodes splits the memory.
+        Later episodes belong to the evaluation set, unless ``train_to_eval_ratio`` is 1."""
         self._split_training_and_evaluation_sets()
         return self._num_complete if self._num_training is None else self._num_training
 
@@ -314,11 +315,10 @@ class EpisodicExperienceReplay(Memory):
         return int(self._starts().searchsorted(position, "right")) - 1
 
     def prepare_evaluation_dataset(self) -> None:
-        """Set ``evaluation_dataset_as_episodes`` and ``evaluation_dataset_as_transitions``.
+        """Set ``evaluation_dataset_as_episodes`` and ``evaluation_dataset_as_transitions`` to the episodes after the
+        training episodes.
 
-        They are the episodes after those to train on.
-
-        :raises CoachError: nothing does
+        :raises CoachError: no episode is left for evaluation
         """
         self._split_training_and_evaluation_sets()
         first = (self.last_training_set_episode_id or 0) + 1
@@ -333,7 +333,7 @@ class EpisodicExperienceReplay(Memory):
     # Reading
 
     def get_episode(self, episode_index: int, lock: bool = True) -> Episode | None:
-        """The episode at an index, oldest first (-1 is the newest, be it open), or None if there is none."""
+        """The episode at an index, oldest first; None if the index is out of range. -1 is the newest, open or not."""
         if not -self.length() <= episode_index < self.length():
             return None
         index = episode_index % self.length()
@@ -347,11 +347,11 @@ class EpisodicExperienceReplay(Memory):
         return episode
 
     def get(self, episode_index: int, lock: bool = True) -> Episode | None:
-        """As ``get_episode``."""
+        """The episode at an index; see ``get_episode``."""
         return self.get_episode(episode_index)
 
     def get_last_complete_episode(self) -> Episode | None:
-        """The newest complete episode, None if there is none."""
+        """The newest complete episode; None before an episode is complete."""
         return self._episode(len(self._lengths) - 1, is_complete=True) if self._lengths else None
 
     def get_all_complete_episodes(self) -> list[Episode]:
@@ -359,22 +359,22 @@ class EpisodicExperienceReplay(Memory):
         return self.get_all_complete_episodes_from_to(0, self.num_complete_episodes())
 
     def get_all_complete_episodes_from_to(self, start_episode_id: int, end_episode_id: int) -> list[Episode]:
-        """The complete episodes from one index to another (not included)."""
+        """The complete episodes from ``start_episode_id`` up to, but without, ``end_episode_id``."""
         indices = range(self.num_complete_episodes())[start_episode_id:end_episode_id]
         return [self._episode(index, is_complete=True) for index in indices]
 
     def get_all_complete_episodes_transitions(self) -> Batch:
-        """The transitions of the complete episodes in order; ``episode_lengths`` shows where they end."""
+        """The transitions of the complete episodes in order; ``episode_lengths`` has the number in each episode."""
         return self._store.batch_at(np.arange(self._num_complete))
 
     def newest_transitions(self, count: int) -> Batch:
-        """The newest ``count`` transitions of complete episodes in order, fewer if there are fewer."""
+        """The newest ``count`` transitions of complete episodes in order, or all of them if there are fewer."""
         return self.transitions_at(np.arange(max(0, self._num_complete - count), self._num_complete))
 
     def get_episode_for_transition(self, transition: Transition) -> tuple[int, Episode]:
-        """The index of the complete episode that has a transition equal to this one, and the episode.
+        """The first complete episode with an equal transition: its index, and the episode.
 
-        :raises CoachError: none has
+        :raises CoachError: no complete episode has an equal transition
         """
         for index in range(len(self._lengths)):
             episode = self._episode(index, is_complete=True)
@@ -390,8 +390,8 @@ class EpisodicExperienceReplay(Memory):
     # Changing
 
     def shuffle_episodes(self) -> None:
-        """Put the complete episodes in a random order; the open one stays last. After a split, episodes to train on
-        stay before those for evaluation."""
+        """Put the complete episodes in a random order. An open episode stays last. After a split, training episodes
+        stay before evaluation episodes."""
         self.assert_not_frozen()
         training, starts = len(self._sampled_lengths()), self._starts()
         order = self.rng.permutation(training)
@@ -422,7 +422,7 @@ class EpisodicExperienceReplay(Memory):
         self._store.drop_last(length)
 
     def clean(self) -> None:
-        """Forget everything."""
+        """Remove all episodes, and undo the split."""
         self.assert_not_frozen()
         self._store.clear()
         self._lengths.clear()
@@ -435,8 +435,8 @@ class EpisodicExperienceReplay(Memory):
     def load_csv(self, csv_dataset: CsvDataset, input_filter: Any) -> None:
         """Store the episodes of a CSV file; ``csv_episodes.read_csv`` describes it.
 
-        :param input_filter: applied to raw episodes, with statistics of all of them; None for none
-        :raises CoachError: there is no such file or it is malformed
+        :param input_filter: filter for raw episodes; its statistics are computed over all of them. None filters nothing
+        :raises CoachError: the file cannot be read or is malformed
         """
         read, is_raw = read_csv_episodes(csv_dataset)
         episodes: list[Any] = [episode.transitions for episode in read]
@@ -458,20 +458,20 @@ class EpisodicExperienceReplay(Memory):
     def save(self, file_path: str | os.PathLike) -> None:
         """Write the episodes to one ``.npz`` file of columns.
 
-        :raises CoachError: it cannot be written
+        :raises CoachError: the file cannot be written
         """
         write_data(file_path, {"store": self._store.get_state(), "episode_lengths": self.episode_lengths()})
 
     def load(self, file_path: str | os.PathLike) -> None:
-        """Store the episodes that ``save`` wrote.
+        """Store the episodes from a file of ``save``.
 
-        :raises CoachError: there is no such file or it is of another kind
+        :raises CoachError: the file cannot be read or contains something else
         """
         saved, lengths = read_saved(file_path)
         chunk = saved.chunk()
         self._store.check(chunk)
         self.close_last_episode()
-        self._extend(chunk, lengths)  # as it was, so without hindsight a second time
+        self._extend(chunk, lengths)  # not store_episode: the file already contains the copies of hindsight
         self._store.take_defaults(saved)
 
     def load_pickled(self, file_path: str | os.PathLike) -> None:

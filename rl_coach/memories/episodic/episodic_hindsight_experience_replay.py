@@ -22,7 +22,7 @@ _GOAL = "desired_goal"
 
 
 class HindsightGoalSelectionMethod(Enum):
-    """Reached states that become goals (section 4.5)."""
+    """Source of the goals for copies (section 4.5)."""
 
     Future = 0
     Final = 1
@@ -31,11 +31,11 @@ class HindsightGoalSelectionMethod(Enum):
 
 
 class EpisodicHindsightExperienceReplayParameters(EpisodicExperienceReplayParameters):
-    """Hindsight replay; all three must be set.
+    """Parameters of hindsight replay. All three must be set.
 
     :ivar hindsight_transitions_per_regular_transition: number of relabelled copies of each transition
-    :ivar hindsight_goal_selection_method: source of their goals
-    :ivar goals_space: says which goal a state reaches, and the reward for it
+    :ivar hindsight_goal_selection_method: source of the copies' goals
+    :ivar goals_space: defines the goal that a state reaches, and the reward for it
     """
 
     constraints = {
@@ -53,22 +53,26 @@ class EpisodicHindsightExperienceReplayParameters(EpisodicExperienceReplayParame
 
 
 class EpisodicHindsightExperienceReplay(EpisodicExperienceReplay):
-    """Episodes with, after each, copies of its transitions that pretend to have wanted what was reached.
+    """Memory of episodes that adds copies of transitions with other goals: goals that were reached.
 
-    A copy has another ``desired_goal`` in state and next state, the reward that ``goals_space`` gives for it, and
-    ends (``game_over`` and ``terminated``) where it is reached. Goals are what next states reach: *Future* of this
-    transition or a later one of the episode, *Final* of the last one, *Episode* of any of the episode, *Random* of any
-    in the memory. With *Future* the last transition, which has none after it, gets no copy, as in Coach: an episode of
-    10 transitions with 4 copies of each is stored as 46. The copies belong to the episode that they were made from and
-    know no return.
+    A copy has another ``desired_goal`` in state and next state, and the reward of ``goals_space`` for this goal. It
+    ends (``game_over`` and ``terminated``) if it reaches the goal. The goal is a goal that a next state reached:
+
+    - *Future*: the next state of this transition or of a later one in the episode
+    - *Final*: the next state of the last transition of the episode
+    - *Episode*: any next state of the episode
+    - *Random*: any next state in the memory
+
+    With *Future*, the last transition gets no copy, as in Coach: an episode of 10 transitions with 4 copies of each is
+    stored as 46 transitions. Copies belong to the same episode as the originals, and have no return.
 
     :param max_size: ``(MemoryGranularity, number)``, copies included
-    :param hindsight_transitions_per_regular_transition: number of copies of a transition, 0 for none
-    :param hindsight_goal_selection_method: source of their goals
-    :param goals_space: says which goal a state reaches, and the reward for it
+    :param hindsight_transitions_per_regular_transition: number of copies of a transition; 0 makes no copies
+    :param hindsight_goal_selection_method: source of the copies' goals
+    :param goals_space: defines the goal that a state reaches, and the reward for it
     """
 
-    samples_sequences = False  # copies wanted another goal than the recurrent state that acted has seen
+    samples_sequences = False  # the recurrent state belongs to the original goal, not to a copy's goal
     max_n_step = 1  # copies have the reward of a single step
 
     def __init__(
@@ -91,7 +95,7 @@ class EpisodicHindsightExperienceReplay(EpisodicExperienceReplay):
         self.goals_space = goals_space
 
     def store(self, transition: Transition) -> None:
-        """:raises CoachError: hindsight needs whole episodes"""
+        """:raises CoachError: always, because hindsight needs whole episodes"""
         raise CoachError(f"{type(self).__name__} stores whole episodes only (store_episode)")
 
     def store_episode(self, episode: Episode, lock: bool = True) -> None:
@@ -132,7 +136,7 @@ class EpisodicHindsightExperienceReplay(EpisodicExperienceReplay):
             raise CoachError(f"{copies} relabelled transitions of one episode do not fit into memory.max_size ({size})")
 
     def _copied(self, length: int) -> np.ndarray:
-        """The index of the transition that each copy is made from, of an episode of ``length`` transitions."""
+        """[C] for each copy, the index of its original in an episode of ``length`` transitions."""
         has_future = self.hindsight_goal_selection_method == HindsightGoalSelectionMethod.Future
         sources = np.arange(length - 1 if has_future and length else length)
         return np.repeat(sources, self.hindsight_transitions_per_regular_transition)
@@ -141,7 +145,7 @@ class EpisodicHindsightExperienceReplay(EpisodicExperienceReplay):
         goals = self._goals(transitions, copied)
         outcomes = [self._outcome(goal, transitions[index]) for goal, index in zip(goals, copied.tolist())]
         rewards, are_reached = zip(*outcomes)
-        # As part of the last episode, which loses its oldest transitions if it fills the memory alone.
+        # The copies join the last episode. If it fills the memory alone, it loses its oldest transitions.
         self._reopen_last_episode()
         self._store.make_room(len(copied))
         first = self._store.length - len(transitions)
@@ -154,7 +158,7 @@ class EpisodicHindsightExperienceReplay(EpisodicExperienceReplay):
         self._num_complete -= self._lengths.pop()
 
     def _close_again(self) -> None:
-        """Close the episode that was reopened; what it has got since knows no return."""
+        """Close the reopened episode. The added transitions get no return."""
         self._lengths.append(self._num_open())
         self._num_complete = self._store.length
 
@@ -166,9 +170,9 @@ class EpisodicHindsightExperienceReplay(EpisodicExperienceReplay):
         store.put_returns(rows, None)
 
     def _sample_goal(self, episode_transitions: list[Transition], transition_index: int) -> np.ndarray:
-        """A goal for a copy of a transition. A subclass may choose goals in a way of its own.
+        """A goal for a copy of a transition. A subclass may override the choice.
 
-        :param episode_transitions: those of the episode, in order
+        :param episode_transitions: the transitions of the episode, in order
         :param transition_index: the index of the transition
         """
         return self._draw_goals(episode_transitions, np.asarray([transition_index]))[0]
@@ -185,7 +189,7 @@ class EpisodicHindsightExperienceReplay(EpisodicExperienceReplay):
         if method == HindsightGoalSelectionMethod.Random:
             reached = self._reached_anywhere(len(copied))
         else:
-            # The next state of a transition is the state of the one after it, which Coach reads, too.
+            # Coach reads the state of the following transition instead of the next state; the results are the same.
             states: list[Any] = [*(t.state for t in transitions[1:]), transitions[-1].next_state]
             reached_here = np.asarray([self.goals_space.goal_from_state(state) for state in states])
             reached = reached_here[self._indices_of_goals(copied, length)]

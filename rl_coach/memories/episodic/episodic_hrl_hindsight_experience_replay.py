@@ -14,29 +14,29 @@ from rl_coach.memories.episodic.episodic_hindsight_experience_replay import (
 from rl_coach.utils import CoachError
 
 PENALTY = "penalty"
-"""The name in a transition's info of what its action costs, if the level below was tested and missed it; 0 for none."""
+"""Name in a transition's info: the penalty for a subgoal that the level below was tested on and missed, otherwise 0."""
 
 
 class EpisodicHRLHindsightExperienceReplayParameters(EpisodicHindsightExperienceReplayParameters):
-    """Hindsight replay of a level whose actions are goals for the level below."""
+    """Parameters of hindsight replay for an upper level. Its actions are goals for the level below."""
 
     path = "rl_coach.memories.episodic.episodic_hrl_hindsight_experience_replay:EpisodicHRLHindsightExperienceReplay"
 
 
 class EpisodicHRLHindsightExperienceReplay(EpisodicHindsightExperienceReplay):
-    """Hindsight replay of a level whose actions are goals for the level below.
+    """Hindsight replay for an upper level of a hierarchy. Its actions are goals for the level below.
 
-    Each action is replaced by the goal that the level below reached (hindsight action transitions, section 4.2.1), as
-    if this goal had been the action. So this level learns as if the levels below were already optimal. Then the goals
-    of this level are relabelled as in ``EpisodicHindsightExperienceReplay``.
+    Each action is replaced by the goal that the level below reached (hindsight action transitions, section 4.2.1).
+    This level then learns as if the levels below were already optimal. The goals of this level are relabelled as in
+    ``EpisodicHindsightExperienceReplay``.
 
-    A transition whose info has a ``penalty`` below 0 is stored once more, with its own action and the penalty as
-    reward, and terminated: a subgoal that the level below was tested on and missed (subgoal testing transitions,
-    section 4.2.3). So this level learns to set goals that the level below can reach in time.
+    If the level below was tested on a subgoal and missed it, the transition's info has a ``penalty`` below 0. This
+    transition is stored once more, with its original action, the penalty as reward, and terminated (subgoal testing
+    transitions, section 4.2.3). The level thus learns to set goals that the level below can reach in time.
     """
 
     def store_episode(self, episode: Episode, lock: bool = True) -> None:
-        """Store a complete episode with the subgoals that were reached as actions; ``episode`` itself is not changed.
+        """Store a complete episode with the reached subgoals as actions. The argument ``episode`` is not changed.
 
         :raises CoachError: an action has another shape than the goals that states reach
         """

@@ -7,13 +7,13 @@ from rl_coach.memories.memory import MemoryGranularity, MemoryParameters
 
 
 class SingleEpisodeBufferParameters(MemoryParameters):
-    """The newest episode; nothing to set."""
+    """Parameters of a memory of the newest episode. There is nothing to set."""
 
     path = "rl_coach.memories.episodic.single_episode_buffer:SingleEpisodeBuffer"
 
 
 class SingleEpisodeBuffer(EpisodicExperienceReplay):
-    """The newest episode only: the first transition of the next one makes it go."""
+    """Memory of the newest episode only. The first transition of the next episode removes it."""
 
     def __init__(self) -> None:
         super().__init__(max_size=(MemoryGranularity.Episodes, 1))

@@ -1,4 +1,4 @@
-"""Memories whose unit is the transition."""
+"""Memories of single transitions."""
 
 from rl_coach.memories.non_episodic.balanced_experience_replay import (
     BalancedExperienceReplay,

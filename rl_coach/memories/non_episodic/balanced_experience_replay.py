@@ -1,4 +1,4 @@
-"""Replay memory whose batches have the same number of transitions of each class."""
+"""Replay memory with the same number of transitions of each class in a batch."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from rl_coach.utils import CoachError
 
 
 class BalancedExperienceReplayParameters(ExperienceReplayParameters):
-    """Balanced replay.
+    """Parameters of balanced replay.
 
-    :ivar max_size: number of transitions kept
+    :ivar max_size: largest number of transitions
     :ivar allow_duplicates_in_batch_sampling: a transition may be in one batch more than once
     :ivar num_classes: number of classes, at least 2
-    :ivar state_key_with_the_class_index: the observation that is a transition's class, 0 to ``num_classes - 1``
+    :ivar state_key_with_the_class_index: name of the observation with the transition's class, 0 to ``num_classes - 1``
     """
 
     constraints = {"num_classes": whole(2)}
@@ -35,7 +35,7 @@ class BalancedExperienceReplayParameters(ExperienceReplayParameters):
 
 
 class _SerialQueue:
-    """Serial numbers, first in first out, any of which can be read by its position."""
+    """Queue of serial numbers (first in, first out) with access by position."""
 
     def __init__(self) -> None:
         self._serials = np.empty(64, dtype=np.int64)
@@ -56,7 +56,7 @@ class _SerialQueue:
         self._end += count
 
     def drop(self, serial: int) -> None:
-        """Let a serial number go if it is the first."""
+        """Remove a serial number if it is the first."""
         if len(self) and self._serials[self._start] == serial:
             self._start += 1
 
@@ -65,13 +65,13 @@ class _SerialQueue:
 
 
 class BalancedExperienceReplay(ExperienceReplay):
-    """Memory of transitions of several classes. Each class is sampled with equal probability, whatever its size.
+    """Memory of transitions of several classes. Each class is sampled equally often, even if it has few transitions.
 
     :param max_size: ``(MemoryGranularity.Transitions, number)`` of all classes together; when it is full, the oldest
         are removed
-    :param allow_duplicates_in_batch_sampling: without it a batch has no transition twice
+    :param allow_duplicates_in_batch_sampling: a transition may be in one batch more than once
     :param num_classes: number of classes, at least 2
-    :param state_key_with_the_class_index: the observation that is a transition's class, 0 to ``num_classes - 1``
+    :param state_key_with_the_class_index: name of the observation with the transition's class, 0 to ``num_classes - 1``
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class BalancedExperienceReplay(ExperienceReplay):
     def store(self, transition: Transition, lock: bool = True) -> None:
         """Store one transition.
 
-        :raises CoachError: its state does not say its class, or a class that does not exist
+        :raises CoachError: the state has no class, or a class that does not exist
         """
         class_index = self._class_of(transition.state or {})
         super().store(transition)
@@ -128,7 +128,7 @@ class BalancedExperienceReplay(ExperienceReplay):
         return column.states.values
 
     def _drop_oldest(self, count: int) -> None:
-        # Of a chunk that is just being stored the transitions are not in the queues yet.
+        # A chunk enters the queues after it is stored, so its transitions may not be in them yet.
         self._queues[int(self._classes()[self._store.rows(0)].item())].drop(self._store.first_serial)
         self._store.drop_first(1)
 
@@ -137,7 +137,7 @@ class BalancedExperienceReplay(ExperienceReplay):
         self._queue_from(self._store.first_serial)
 
     def _queue_from(self, serial: int) -> None:
-        """Put the transitions from a serial number on into the queues of their classes."""
+        """Add the transitions from a serial number on to the queues of their classes."""
         store = self._store
         serials = np.arange(serial, store.first_serial + store.length)
         if not len(serials):
@@ -148,11 +148,11 @@ class BalancedExperienceReplay(ExperienceReplay):
 
     @property
     def draws_many_batches(self) -> bool:
-        """False: a sample lists one class after the other, so that only a whole one is balanced."""
+        """False: a sample lists one class after the other, so a part of it is not balanced."""
         return False
 
     def sample(self, size: int) -> Batch:
-        """``size`` transitions: ``size / num_classes`` of each class, and the remainder of random classes.
+        """``size`` transitions: ``size // num_classes`` of each class, and the remainder from random classes.
 
         :raises CoachError: a class has no transitions or, if duplicates are not allowed, too few
         """

@@ -1,4 +1,4 @@
-"""Prioritized replay that keeps demonstrations for ever (Hester et al. 2018, "Deep Q-learning from demonstrations")."""
+"""Prioritized replay that never removes demonstrations (Hester et al. 2018, "Deep Q-learning from demonstrations")."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ STATE_AHEAD = "ahead/state/"
 
 
 class DemonstrationReplayParameters(MemoryParameters):
-    """Prioritized replay with demonstrations; the defaults are the paper's.
+    """Parameters of prioritized replay with demonstrations. The defaults are the paper's.
 
-    :ivar max_size: number of the agent's own transitions kept; demonstrations come on top
+    :ivar max_size: largest number of the agent's own transitions; demonstrations are not counted
     :ivar alpha: 0 samples uniformly, 1 in proportion to the errors
-    :ivar beta: 0 does not correct the bias that priorities bring, 1 does entirely; a schedule stepped by each sample
+    :ivar beta: 0 does not correct the bias of priorities, 1 corrects it fully; a schedule that each sample steps
     :ivar epsilon: added to the errors of the agent's own transitions
     :ivar demonstration_epsilon: added to the errors of demonstrations; the larger it is, the more often they are
         sampled
-    :ivar n_step: most rewards that a batch tells ahead of each transition
+    :ivar n_step: largest number of following rewards in a batch, for each transition
     """
 
     constraints = {
@@ -53,27 +53,26 @@ class DemonstrationReplayParameters(MemoryParameters):
 
 
 class DemonstrationReplay(PrioritizedExperienceReplay):
-    """Prioritized replay of two parts: demonstrations, which stay for ever, and the newest own transitions. Both are
-    sampled together, by one sum of priorities.
+    """Prioritized replay of two parts: demonstrations, which are never removed, and the agent's newest transitions.
+    Both parts share one sum of priorities, so one sample draws from both.
 
-    Own transitions come when their episode has ended, so the rows of an episode follow each other, and a batch can
-    tell what came after each transition:
+    Agents store whole episodes, so the rows of an episode follow each other. A batch can therefore contain the steps
+    after each transition:
 
-    - ``info('is_demonstration')`` [B] float32;
-    - ``info('ahead/rewards')`` [B, n], the next rewards, 0 after the end of the episode;
-    - ``info('ahead/steps')`` [B], how many of them there are;
-    - ``info('ahead/terminated')`` [B] bool, the last of them ended the episode by termination;
-    - ``info('ahead/state/NAME')`` [B, ...], the observation after the last of them.
+    - ``info('is_demonstration')`` [B] float32: 1 for a demonstration
+    - ``info('ahead/rewards')`` [B, n]: this reward and the next ones, 0 after the end of the episode
+    - ``info('ahead/steps')`` [B]: the number of these rewards
+    - ``info('ahead/terminated')`` [B] bool: the last of these steps terminated the episode
+    - ``info('ahead/state/NAME')`` [B, ...]: the observation after the last of these steps
 
-    ``info('idx')`` of a demonstration is below 0.
+    ``info('idx')`` is below 0 for a demonstration.
 
-    :param max_size: ``(MemoryGranularity.Transitions, number)`` of own transitions
+    :param max_size: ``(MemoryGranularity.Transitions, number)`` of the agent's own transitions
     :param alpha: 0 samples uniformly, 1 in proportion to the errors
-    :param beta: 0 does not correct the bias that priorities bring, 1 does entirely; ``ConstantSchedule(0.6)`` if not
-        given
-    :param epsilon: added to the errors of own transitions
-    :param demonstration_epsilon: added to those of demonstrations
-    :param n_step: n, the most rewards ahead
+    :param beta: 0 does not correct the bias of priorities, 1 corrects it fully; None is ``ConstantSchedule(0.6)``
+    :param epsilon: added to the errors of the agent's own transitions
+    :param demonstration_epsilon: added to the errors of demonstrations
+    :param n_step: n, the largest number of rewards ahead
     """
 
     stores_episodes = True
@@ -97,16 +96,16 @@ class DemonstrationReplay(PrioritizedExperienceReplay):
     def _replay_for(self, capacity: int) -> PrioritizedExperienceReplay:
         size = (MemoryGranularity.Transitions, capacity)
         replay = PrioritizedExperienceReplay(size, self.alpha, epsilon=self._demonstration_epsilon)
-        replay.seed(0)  # nothing is drawn from its stream, which a checkpoint holds all the same
+        replay.seed(0)  # checkpoints contain this random stream, so it must be the same in each run
         return replay
 
     @property
     def num_demonstrations(self) -> int:
-        """Transitions that stay for ever."""
+        """The number of demonstrations."""
         return self._kept.length()
 
     def keep_as_demonstrations(self) -> None:
-        """Make demonstrations of all that is stored; more of them are added to those before."""
+        """Turn all stored transitions into demonstrations. Earlier demonstrations stay."""
         if not self._store.length:
             return
         both = TransitionStore(capacity=None)
@@ -117,7 +116,7 @@ class DemonstrationReplay(PrioritizedExperienceReplay):
         self.clean()
 
     def length(self) -> int:
-        """The number of transitions stored, demonstrations among them."""
+        """The number of stored transitions, including demonstrations."""
         return super().length() + self.num_demonstrations
 
     def num_transitions(self) -> int:
@@ -126,7 +125,7 @@ class DemonstrationReplay(PrioritizedExperienceReplay):
     def sample(self, size: int) -> Batch:
         """``size`` transitions, one from each of ``size`` equal segments of the sum of all priorities.
 
-        :raises CoachError: nothing is stored
+        :raises CoachError: the memory is empty
         """
         if not self.length():
             self._refuse_sampling(size)
@@ -169,7 +168,7 @@ class DemonstrationReplay(PrioritizedExperienceReplay):
 
 
 def _ahead(store: TransitionStore, rows: np.ndarray, n_step: int) -> dict[str, np.ndarray]:
-    """Rewards, end and state within ``n_step`` steps after each of the rows [B], by the names of info columns."""
+    """Info columns with the ``n_step`` steps from each of the rows [B] on, by name: rewards, number, end, state."""
     positions = (rows - store.first_serial) % store.capacity
     window = positions[:, None] + np.arange(n_step)  # [B, n]
     at = store.rows(np.minimum(window, store.length - 1))

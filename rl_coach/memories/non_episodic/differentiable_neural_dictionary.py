@@ -1,5 +1,5 @@
-"""The differentiable neural dictionary: values by embeddings, looked up among the nearest (Pritzel et al. 2017, "Neural
-episodic control", section 3.1)."""
+"""The differentiable neural dictionary. It looks the value of an embedding up among the nearest stored embeddings
+(Pritzel et al. 2017, "Neural episodic control", section 3.1)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ FILE = "dictionary.npz"
 
 
 def _faiss() -> ModuleType:
-    """
+    """The package ``faiss``.
+
     :raises CoachError: it is not installed
     """
     try:
@@ -31,9 +32,9 @@ def _faiss() -> ModuleType:
 
 
 def looked_up(ops: Any, embeddings: Any, keys: Any, values: Any, delta: float) -> Any:
-    """[B], the mean of values weighed by 1 / (|h - h_i|^2 + delta) (equations 1, 2 and 5).
+    """[B], the mean of values, weighted by 1 / (|h - h_i|^2 + delta) (equations 1, 2 and 5).
 
-    :param ops: array operations: a framework's, or NumPy
+    :param ops: array operations, of a framework or NumPy
     :param embeddings: h, [B, F]
     :param keys: h_i, [B, k, F]
     :param values: [B, k]
@@ -45,9 +46,10 @@ def looked_up(ops: Any, embeddings: Any, keys: Any, values: Any, delta: float) -
 def gradients_of_squared_errors(
     embeddings: np.ndarray, keys: np.ndarray, values: np.ndarray, targets: np.ndarray, delta: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The gradients of the mean squared error of ``looked_up`` values by keys [B, k, F] and values [B, k].
+    """The gradients of the mean squared error of ``looked_up`` values with respect to keys and values.
 
     :param targets: [B]
+    :return: gradients of the keys [B, k, F] and of the values [B, k]
     """
     difference = embeddings[:, None, :] - keys
     kernel = 1.0 / (np.square(difference).sum(axis=-1) + delta)
@@ -59,13 +61,14 @@ def gradients_of_squared_errors(
 
 
 class NearestKeys:
-    """Search for the nearest of many vectors that change a few at a time.
+    """Search for the nearest vectors in a set that changes a few vectors at a time.
 
-    Up to ``EXHAUSTIVE`` vectors, all are compared. With more vectors, they are stored in lists around centres, and only
-    the lists of the nearest centres are searched (faiss's ``IndexIVFFlat``). The centres are computed again whenever
-    the number of vectors has doubled. The result depends only on the calls, and a saved index continues exactly.
+    Up to ``EXHAUSTIVE`` vectors, a search compares all. With more vectors, they are stored in lists around centres, and
+    a search reads only the lists of the nearest centres (faiss's ``IndexIVFFlat``). The centres are computed again
+    whenever the number of vectors has doubled. The result depends only on the calls, and a saved index continues
+    exactly.
 
-    :param keys: [capacity, width] float32, which the caller writes to
+    :param keys: [capacity, width] float32; the caller writes to this array
     """
 
     EXHAUSTIVE = 10000
@@ -78,7 +81,7 @@ class NearestKeys:
         self._size_at_training = 0
 
     def changed(self, rows: np.ndarray, size: int) -> None:
-        """Take note of rows [B] that have been written, of which some may be new. :param size: rows in use"""
+        """Update the index for rows [B] that were written. Some may be new. :param size: number of rows in use"""
         if size > max(self.EXHAUSTIVE, 2 * self._size_at_training):
             self._train(size)
         elif self._index is not None:
@@ -102,7 +105,7 @@ class NearestKeys:
         """
         queries = np.ascontiguousarray(queries)
         rows = np.full((len(queries), k), -1) if self._index is None else self._index.search(queries, k)[1]
-        missing = np.flatnonzero((rows < 0).any(axis=1))  # all, or those whose lists hold fewer than k
+        missing = np.flatnonzero((rows < 0).any(axis=1))  # the searched lists had fewer than k rows, or no index exists
         if missing.size:
             rows[missing] = self._faiss.knn(queries[missing], self._keys[:size], k)[1]
         distances = np.square(self._keys[rows] - queries[:, None]).sum(axis=2)
@@ -115,7 +118,7 @@ class NearestKeys:
         return {"index": index, "size_at_training": self._size_at_training}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Go on from ``get_state``."""
+        """Restore the state from ``get_state``."""
         index = state["index"]
         self._index = None if index is None else self._faiss.deserialize_index(np.array(index, np.uint8))
         self._size_at_training = state["size_at_training"]
@@ -126,13 +129,13 @@ class AnnoyDictionary:
 
     The name is Coach's; ``NearestKeys`` finds the neighbours, not the Annoy library.
 
-    :param dict_size: number of entries that are kept
+    :param dict_size: largest number of entries
     :param key_width: F, the size of a key
     :param new_value_shift_coefficient: step size towards a new value of an existing key; 1 replaces the old value
     :param batch_size: not used; new entries are found at once
-    :param key_error_threshold: the distance up to which two keys are the same; 0 for equal ones
+    :param key_error_threshold: largest distance of two keys that count as the same; 0 requires equal keys
     :param num_neighbors: not used; ``query`` has an argument for it
-    :param override_existing_keys: change the value of an existing key; otherwise the key is added twice
+    :param override_existing_keys: True changes the value of an existing key, False adds the key a second time
     :param rebuild_on_every_update: not used; new entries are found at once
     """
 
@@ -161,16 +164,16 @@ class AnnoyDictionary:
         self._index = NearestKeys(self.embeddings)
 
     def has_enough_entries(self, k: int) -> bool:
-        """True if there are k entries."""
+        """True if the dictionary has at least k entries."""
         return self.curr_size >= k
 
     def add(self, keys: Any, values: Any, additional_data: Any = None, force_rebuild_tree: bool = False) -> None:
-        """Add entries, or move the values of keys that are there towards new ones. Of more entries than there is room
-        for, the last ones stay.
+        """Add entries. For an existing key, move its value towards the new value. If the entries are more than the
+        dictionary can hold, only the last ones are added.
 
         :param keys: [B, F]
         :param values: [B]
-        :param additional_data: something for each, which ``query`` gives back
+        :param additional_data: [B], any objects; ``query`` returns them
         """
         keys = np.asarray(keys, np.float32).reshape(-1, self.key_dimension)[-self.max_size :]
         values = np.asarray(values, np.float32).reshape(-1)[-self.max_size :]
@@ -198,14 +201,14 @@ class AnnoyDictionary:
         self.current_timestamp += 1
 
     def _known_rows(self, keys: np.ndarray) -> np.ndarray:
-        """[B] the entries whose keys these are, -1 where there is none."""
+        """[B], the indices of the entries with these keys; -1 for unknown keys."""
         if not (self.override_existing_keys and self.curr_size and len(keys)):
             return np.full(len(keys), -1)
         distances, rows = self._index.nearest(keys, 1, self.curr_size)
         return np.where(distances[:, 0] <= self.key_error_threshold**2, rows[:, 0], -1)
 
     def _free_rows(self, count: int) -> np.ndarray:
-        """[count] rows to write to: unused ones, then those looked up least recently."""
+        """[count] rows to write to: first unused rows, then the rows that were looked up least recently."""
         unused = np.arange(self.curr_size, min(self.curr_size + count, self.max_size))
         if len(unused) == count:
             return unused
@@ -221,9 +224,9 @@ class AnnoyDictionary:
         """The nearest entries: keys [B, k, F], values [B, k], their indices [B, k] and their additional data.
 
         :param keys: [B, F]
-        :param k: at most as many as there are entries
-        :param touch: they count as looked up, and stay longer
-        :raises CoachError: there are fewer entries
+        :param k: number of entries for each key
+        :param touch: mark the found entries as looked up, so they are removed later
+        :raises CoachError: the dictionary has fewer than k entries
         """
         if not self.has_enough_entries(k):
             raise CoachError(f"the dictionary has {self.curr_size} entries, fewer than the {k} requested neighbours")
@@ -238,13 +241,13 @@ class AnnoyDictionary:
         return self.embeddings[rows], self.values[rows], rows, data
 
     def move(self, rows: np.ndarray, key_steps: np.ndarray, value_steps: np.ndarray) -> None:
-        """Add steps to the keys [R, F] and the values [R] of entries [R], of which some may come twice."""
+        """Add steps to the keys [R, F] and the values [R] of entries [R]. An entry may occur several times."""
         np.add.at(self.embeddings, rows, key_steps)
         np.add.at(self.values, rows, value_steps)
         self._index.changed(np.unique(rows), self.curr_size)
 
     def sample_embeddings(self, num_embeddings: int, rng: np.random.Generator | None = None) -> np.ndarray:
-        """[num_embeddings, F], keys drawn with replacement."""
+        """[num_embeddings, F] keys, drawn uniformly with replacement."""
         rng = np.random.default_rng() if rng is None else rng
         return self.embeddings[rng.integers(self.curr_size, size=num_embeddings)]
 
@@ -261,9 +264,9 @@ class AnnoyDictionary:
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Restore the state that ``get_state`` returned.
+        """Restore the state from ``get_state``.
 
-        :raises CoachError: its keys are of another size, or too many
+        :raises CoachError: the keys have another size, or are too many
         """
         keys = np.asarray(state["keys"])
         if keys.shape[1] != self.key_dimension or len(keys) > self.max_size:
@@ -280,15 +283,15 @@ class AnnoyDictionary:
 
 
 class QDND:
-    """A dictionary for each action.
+    """Dictionaries of all actions, one for each.
 
-    :param dict_size: number of entries that each keeps
+    :param dict_size: largest number of entries of each dictionary
     :param key_width: F, the size of a key
     :param num_actions: A
-    :param learning_rate: the step of ``update_keys_and_values``
-    :param return_additional_data: ``query`` gives the additional data too
+    :param learning_rate: the step size of ``update_keys_and_values``
+    :param return_additional_data: ``query`` also returns the additional data
 
-    The other parameters are those of ``AnnoyDictionary``.
+    ``AnnoyDictionary`` describes the other parameters.
     """
 
     def __init__(
@@ -316,7 +319,7 @@ class QDND:
         self.clean()
 
     def clean(self) -> None:
-        """Forget everything."""
+        """Remove all entries."""
         self.dicts = [
             AnnoyDictionary(
                 self.dict_size,
@@ -329,7 +332,7 @@ class QDND:
         ]
 
     def add(self, embeddings: Any, actions: Any, values: Any, additional_data: Any = None) -> None:
-        """Add entries: keys [B, F], actions [B], values [B] and, if given, something for each."""
+        """Add entries: keys [B, F], actions [B], values [B] and, if given, additional data [B]."""
         embeddings, actions, values = np.asarray(embeddings), np.asarray(actions), np.asarray(values)
         for action, dictionary in enumerate(self.dicts):
             rows = np.flatnonzero(actions == action)
@@ -343,7 +346,8 @@ class QDND:
         return found if self.return_additional_data else found[:3]
 
     def query_each(self, embeddings: np.ndarray, actions: np.ndarray, k: int) -> tuple[np.ndarray, ...]:
-        """For each row the k nearest entries of its own action: keys [B, k, F], values [B, k], indices [B, k]."""
+        """The k nearest entries for each row, from the dictionary of its action: keys [B, k, F], values [B, k],
+        indices [B, k]."""
         keys = np.empty((len(actions), k, self.key_width), np.float32)
         values, indices = np.empty((len(actions), k), np.float32), np.empty((len(actions), k), np.int64)
         for action in np.unique(actions):
@@ -352,8 +356,8 @@ class QDND:
         return keys, values, indices
 
     def action_values(self, embeddings: np.ndarray, k: int, delta: float, touch: bool = True) -> np.ndarray:
-        """[B, A], ``looked_up`` values of embeddings [B, F] among the k nearest entries of each action, or as
-        many as it has; 0 where there is none."""
+        """[B, A], the ``looked_up`` values of embeddings [B, F] among the k nearest entries of each action. An action
+        with fewer entries uses all of them; an action without entries has the value 0."""
         found = np.zeros((len(embeddings), self.num_actions), np.float32)
         for action, dictionary in enumerate(self.dicts):
             neighbours = min(k, dictionary.curr_size)
@@ -363,13 +367,16 @@ class QDND:
         return found
 
     def has_enough_entries(self, k: int) -> bool:
-        """True if each action has k entries."""
+        """True if each action has at least k entries."""
         return all(dictionary.has_enough_entries(k) for dictionary in self.dicts)
 
     def update_keys_and_values(self, actions: Any, key_gradients: Any, value_gradients: Any, indices: Any) -> None:
-        """Take a step of gradient descent.
+        """Do one step of gradient descent on keys and values.
 
-        :param actions: [B]; the gradients by keys are [B, k, F], those by values [B, k], of the entries [B, k]
+        :param actions: [B]
+        :param key_gradients: [B, k, F]
+        :param value_gradients: [B, k]
+        :param indices: [B, k], the entries
         """
         actions, indices = np.asarray(actions), np.asarray(indices)
         for action in np.unique(actions):
@@ -381,7 +388,7 @@ class QDND:
             )
 
     def sample_embeddings(self, num_embeddings: int, rng: np.random.Generator | None = None) -> np.ndarray:
-        """[num_embeddings, F], keys drawn from all actions alike."""
+        """[num_embeddings, F] keys, the same number from each action."""
         shares = np.full(self.num_actions, num_embeddings // self.num_actions)
         shares[: num_embeddings % self.num_actions] += 1
         pairs = zip(self.dicts, shares.tolist())
@@ -392,7 +399,7 @@ class QDND:
         return {str(action): dictionary.get_state() for action, dictionary in enumerate(self.dicts)}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Restore the state that ``get_state`` returned."""
+        """Restore the state from ``get_state``."""
         for action, dictionary in enumerate(self.dicts):
             dictionary.set_state(state[str(action)])
 

@@ -19,10 +19,10 @@ from rl_coach.utils import CoachError
 
 
 class ExperienceReplayParameters(MemoryParameters):
-    """Uniform replay.
+    """Parameters of uniform replay.
 
-    :ivar max_size: number of transitions kept
-    :ivar allow_duplicates_in_batch_sampling: a transition may be in one batch more than once, which draws faster
+    :ivar max_size: largest number of transitions
+    :ivar allow_duplicates_in_batch_sampling: a transition may be in one batch more than once; True samples faster
     """
 
     constraints = {
@@ -40,10 +40,10 @@ class ExperienceReplayParameters(MemoryParameters):
 
 
 class ExperienceReplay(Memory):
-    """The newest transitions, each equally likely to be sampled.
+    """Memory of the newest transitions. All have the same probability to be sampled.
 
-    :param max_size: ``(MemoryGranularity.Transitions, number)``; beyond it the oldest go
-    :param allow_duplicates_in_batch_sampling: sample with replacement; without it a batch has no transition twice
+    :param max_size: ``(MemoryGranularity.Transitions, number)``; beyond it the oldest are removed
+    :param allow_duplicates_in_batch_sampling: True samples with replacement, False without
     """
 
     keeps_columns = True
@@ -61,11 +61,11 @@ class ExperienceReplay(Memory):
         self._store.drop_first(count)
 
     def length(self) -> int:
-        """The number of transitions stored."""
+        """The number of stored transitions."""
         return self._store.length
 
     def store(self, transition: Transition, lock: bool = True) -> None:
-        """Store one transition; the oldest goes if the memory is full."""
+        """Store one transition. If the memory is full, the oldest is removed."""
         if self.frozen:
             self.assert_not_frozen()
         if self.memory_backend is not None:
@@ -101,24 +101,24 @@ class ExperienceReplay(Memory):
         )
 
     def get_shuffled_training_data_generator(self, size: int) -> Iterator[Batch]:
-        """Batches of ``size`` that together hold each transition once, in random order; the last may be smaller."""
+        """Batches of ``size`` with all transitions, each once, in random order. The last batch may be smaller."""
         order = self.rng.permutation(self._store.length)
         for start in range(0, len(order), size):
             yield self._store.batch_at(order[start : start + size])
 
     def get_transition(self, transition_index: int, lock: bool = True) -> Transition | None:
-        """The transition at an index, oldest first (-1 is the newest), or None if there is none."""
+        """The transition at an index, oldest first (-1 is the newest); None if the index is out of range."""
         length = self._store.length
         if not -length <= transition_index < length:
             return None
         return self._store.transitions_at(np.asarray([transition_index % length]))[0]
 
     def get(self, transition_index: int, lock: bool = True) -> Transition | None:
-        """As ``get_transition``."""
+        """The transition at an index; see ``get_transition``."""
         return self.get_transition(transition_index)
 
     def remove_transition(self, transition_index: int, lock: bool = True) -> None:
-        """Remove the transition at an index, if there is one. Quick for the oldest only."""
+        """Remove the transition at an index; out of range, do nothing. Only the oldest is quick to remove."""
         self.assert_not_frozen()
         length = self._store.length
         if -length <= transition_index < length:
@@ -128,21 +128,21 @@ class ExperienceReplay(Memory):
         self._store.remove(position)
 
     def clean(self, lock: bool = True) -> None:
-        """Forget everything."""
+        """Remove all transitions."""
         self.assert_not_frozen()
         self._store.clear()
 
     def save(self, file_path: str | os.PathLike) -> None:
         """Write the transitions to one ``.npz`` file of columns.
 
-        :raises CoachError: it cannot be written
+        :raises CoachError: the file cannot be written
         """
         write_data(file_path, {"store": self._store.get_state()})
 
     def load(self, file_path: str | os.PathLike) -> None:
-        """Store the transitions that ``save`` wrote; if not all fit, the oldest are dropped.
+        """Store the transitions from a file of ``save``. If not all fit, the oldest are left out.
 
-        :raises CoachError: there is no such file or it is of another kind
+        :raises CoachError: the file cannot be read or contains something else
         """
         saved, _ = read_saved(file_path)
         self.store_columns(saved.chunk())

@@ -16,12 +16,12 @@ from rl_coach.utils import CoachError
 
 
 class PrioritizedExperienceReplayParameters(ExperienceReplayParameters):
-    """Prioritized replay.
+    """Parameters of prioritized replay.
 
-    :ivar max_size: number of transitions kept
+    :ivar max_size: largest number of transitions
     :ivar alpha: 0 samples uniformly, 1 in proportion to the errors
-    :ivar beta: 0 does not correct the bias that priorities bring, 1 does entirely; a schedule stepped by each sample
-    :ivar epsilon: added to the errors, so that a transition without error is sampled too
+    :ivar beta: 0 does not correct the bias of priorities, 1 corrects it fully; a schedule that each sample steps
+    :ivar epsilon: added to the errors; above 0, transitions without error are sampled too
     """
 
     constraints = {"alpha": number(0), "beta": schedule(number(0)), "epsilon": number(0)}
@@ -39,19 +39,19 @@ _JUST_BELOW_ONE = 1 - 2**-52
 
 
 class SegmentTree:
-    """Values and their sum, minimum or maximum, kept up to date block by block.
+    """Tree of values with their sum, minimum or maximum.
 
-    Each level holds the totals of blocks of 32 values of the level below, up to a top level that is short enough to
-    be summed whole: for a million values three levels, where a binary tree has twenty, and each level is a handful
-    of array operations for a whole batch. Totals are always computed from their whole block, so rounding errors do not
-    add up. Changes are passed upwards when a total is needed.
+    Each level holds the totals of blocks of 32 values of the level below. The top level is short enough to be summed
+    whole. A million values need three levels; a binary tree needs twenty. Each level takes a few array operations for
+    a whole batch. Totals are always computed from their whole block, so rounding errors do not add up. Changes are
+    passed upwards when a total is needed.
 
     :param size: number of values
-    :param operation: operation that makes the totals
+    :param operation: operation of the totals
     """
 
     class Operation(Enum):
-        """Function that computes a total of values; ``identity`` is used where there is no value yet."""
+        """Operation of the totals. ``identity`` is the value of unused leaves."""
 
         SUM = "sum"
         MIN = "min"
@@ -76,17 +76,18 @@ class SegmentTree:
         self.operation = operation
         self._is_sum = operation is self.Operation.SUM
         self._reduce = operation.ufunc.reduce
-        # Running sums of the top level are a chain of additions, a minimum or maximum is taken several at a time.
+        # Running sums are a chain of additions. A minimum or maximum compares several values at a time, so its top
+        # level may be longer.
         self._longest_top = 4096 if self._is_sum else 8192
         self.clear()
 
     def clear(self) -> None:
-        """Forget all values."""
+        """Set all values to the identity."""
         self._levels = [self._empty_level(self.size)]
         while len(self._levels[-1]) > self._longest_top:
             self._levels.append(self._empty_level(len(self._levels[-1]) // self._BLOCK))
         self._blocks = [level.reshape(-1, self._BLOCK) for level in self._levels[:-1]]
-        # The running sums within each block, where a sample finds its way down.
+        # The running sums within each block. A sample searches them on its way down.
         self._running = [np.zeros_like(blocks) for blocks in self._blocks] if self._is_sum else []
         self._data: dict[int, Any] = {}
         self._next_leaf = 0
@@ -103,7 +104,7 @@ class SegmentTree:
 
     @property
     def values(self) -> np.ndarray:
-        """[size] the values."""
+        """The values [size]."""
         return self._levels[0][: self.size]
 
     def __str__(self) -> str:
@@ -118,16 +119,16 @@ class SegmentTree:
         return "\n".join(reversed(lines)) + "\n"
 
     def add(self, val: float, data: Any = None) -> None:
-        """Write a value and something that belongs to it at the next leaf; after the last comes the first again."""
+        """Write a value and its data to the next leaf. The leaf after the last is the first."""
         leaf = self._next_leaf
         self.update(leaf, val)
         self._data[leaf] = data
         self._next_leaf = (leaf + 1) % self.size
 
     def update(self, leaf_idx: int | np.ndarray, new_val: float | np.ndarray) -> None:
-        """Change the value of one leaf, or of an array of leaves; if a leaf occurs twice, the last value counts."""
+        """Change the value of one leaf, or of an array of leaves. If a leaf occurs twice, the last value counts."""
         self._levels[0][leaf_idx] = new_val
-        # Beyond this point all totals are computed again anyway, so the single changes need no record.
+        # After many changes all totals are computed again, so single changes need no record.
         if self._is_mostly_changed():
             return
         if isinstance(leaf_idx, np.ndarray):
@@ -176,7 +177,7 @@ class SegmentTree:
             self._total = float(self._reduce(self._levels[-1]))
 
     def sample(self, fractions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The leaves where the running sum first exceeds a fraction of the total (SUM trees).
+        """The leaves at which the running sum first exceeds a fraction of the total (SUM trees).
 
         :param fractions: [B], each from 0 to 1
         :return: [B] leaves and [B] their values
@@ -207,23 +208,23 @@ class SegmentTree:
         return leaves, values
 
     def _leave_empty_leaves(self, leaves: np.ndarray, values: np.ndarray) -> None:
-        # Once in 1e16 a sum is rounded to just past the last value of a block, where a leaf may be empty.
+        # About once in 1e16, rounding moves a sum past the last value of a block, to an empty leaf.
         empty = values == 0
         leaves[empty] = self._levels[0].argmax()
         values[empty] = self._levels[0].max()
 
     def get_element_by_partial_sum(self, val: float) -> tuple[int, float, Any]:
-        """The leaf where the running sum first exceeds ``val``, its value, and what ``add`` stored with it."""
+        """The leaf at which the running sum first exceeds ``val``, its value, and its data from ``add``."""
         leaves, values = self.sample(np.asarray([val]) / self.total_value())
         leaf = int(leaves[0])
         return leaf, float(values[0]), self._data.get(leaf)
 
 
 class SmallestValue:
-    """Smallest of many values, of which a few change at a time.
+    """Smallest of many values. A few values change at a time.
 
-    Priorities change mostly where they are large, so the place with the smallest value rarely changes. As long as one
-    such place is left, no search is needed. A tree, which supports any change, would cost half of an update.
+    Large priorities change most often, so the place with the smallest value rarely changes. No search is needed while
+    one place still has this value. A tree supports any change, but would take half of the time of an update.
 
     :param size: number of values
     """
@@ -233,10 +234,10 @@ class SmallestValue:
         self.clear()
 
     def clear(self) -> None:
-        """Forget all values."""
+        """Set all values to infinity, which means no value."""
         self._values.fill(np.inf)
         self._smallest = np.inf
-        self._holders = len(self._values)  # places that hold the smallest: so many or more
+        self._holders = len(self._values)  # a lower bound of the number of places with the smallest value
 
     def update(self, places: int | np.ndarray, values: float | np.ndarray) -> None:
         """Change one or several values; infinity means no value. If a place occurs twice, the last value counts."""
@@ -247,7 +248,7 @@ class SmallestValue:
                 return
             smallest = np.minimum.reduce(values) if isinstance(values, np.ndarray) else values
             if smallest < self._smallest:
-                smallest = self._values.take(places).min()  # it may be gone again, where a place came twice
+                smallest = self._values.take(places).min()  # a later value for the same place may have replaced it
             lost = np.count_nonzero(before == self._smallest)
         else:
             smallest, lost = values, before == self._smallest
@@ -257,7 +258,7 @@ class SmallestValue:
             self._holders -= int(lost)
 
     def value(self) -> float:
-        """The smallest, infinity if there is none."""
+        """The smallest value; infinity if there are no values."""
         if self._holders <= 0:
             self._smallest = self._values.min()
             self._holders = int(np.count_nonzero(self._values == self._smallest))
@@ -265,19 +266,19 @@ class SmallestValue:
 
 
 class PrioritizedExperienceReplay(ExperienceReplay):
-    """Transitions sampled in proportion to (|error| + epsilon) ** alpha.
+    """Memory that samples transitions in proportion to (|error| + epsilon) ** alpha.
 
-    A new transition gets the highest priority seen so far, so that each is likely to be seen once;
-    ``set_first_priorities`` replaces it where the error is known. A batch carries ``info('idx')``, to hand back to
-    ``update_priorities``, and ``info('weight')``, the importance-sampling weights (N P(i)) ** -beta over the largest
-    weight in the memory.
+    A new transition gets the highest priority so far, so it is likely to be sampled at least once.
+    ``set_first_priorities`` replaces this priority if the error is known. A batch has two info columns: ``idx`` is the
+    argument for ``update_priorities``. ``weight`` is the importance-sampling weight (N P(i)) ** -beta, divided by the
+    largest weight in the memory.
 
-    :param max_size: ``(MemoryGranularity.Transitions, number)``; beyond it the oldest go
+    :param max_size: ``(MemoryGranularity.Transitions, number)``; beyond it the oldest are removed
     :param alpha: 0 samples uniformly, 1 in proportion to the errors
-    :param beta: 0 does not correct the bias that priorities bring, 1 does entirely; stepped by each sample.
-        ``ConstantSchedule(0.4)`` if not given
-    :param epsilon: added to the errors, so that a transition without error is sampled too
-    :param allow_duplicates_in_batch_sampling: without it a batch has no transition twice
+    :param beta: 0 does not correct the bias of priorities, 1 corrects it fully; a schedule that each sample steps.
+        None is ``ConstantSchedule(0.4)``
+    :param epsilon: added to the errors; above 0, transitions without error are sampled too
+    :param allow_duplicates_in_batch_sampling: a transition may be in one batch more than once
     """
 
     has_priorities = True
@@ -308,7 +309,7 @@ class PrioritizedExperienceReplay(ExperienceReplay):
 
     def store(self, transition: Transition, lock: bool = True) -> None:
         super().store(transition)
-        # Its error is unknown yet: the largest priority makes sure that it is sampled soon (Schaul et al. 2016).
+        # Its error is unknown: with the largest priority it is sampled soon (Schaul et al. 2016).
         self._set_priorities(self._store.rows(self._store.length - 1), self.maximal_priority)
 
     def _extend(self, chunk: Batch, episode_lengths: np.ndarray | None) -> None:
@@ -319,7 +320,7 @@ class PrioritizedExperienceReplay(ExperienceReplay):
     def _set_priorities(self, rows: int | np.ndarray, priorities: float | np.ndarray) -> None:
         weighted = priorities**self.alpha
         self._sums.update(rows, weighted)
-        # A priority of zero is never sampled, so it is none that weights could be compared with.
+        # A transition with priority zero is never sampled, so it must not set the largest weight.
         self._minimum.update(rows, weighted if self.epsilon > 0 else np.where(weighted == 0, np.inf, weighted))
 
     def update_priorities(self, indices: np.ndarray, error_values: np.ndarray) -> None:
@@ -341,10 +342,10 @@ class PrioritizedExperienceReplay(ExperienceReplay):
         self._set_priorities(rows, priorities)
 
     def set_first_priorities(self, error_values: np.ndarray) -> None:
-        """Set the priorities of the transitions stored last, in place of the highest one.
+        """Set the priorities of the N newest transitions. They replace the highest priority.
 
-        :param error_values: [N], zero or more, in the order in which the transitions were stored. If the memory has
-            fewer transitions, the first errors are those of transitions that have gone
+        :param error_values: [N], zero or more, oldest transition first. If the memory has fewer transitions, the first
+            errors are ignored, because their transitions were removed
         :raises CoachError: an error is negative or not a number
         """
         length = self._store.length
@@ -352,7 +353,7 @@ class PrioritizedExperienceReplay(ExperienceReplay):
         self.update_priorities(self._store.rows(newest), error_values[len(error_values) - len(newest) :])
 
     def sample(self, size: int) -> Batch:
-        """``size`` transitions, one from each of ``size`` equal segments of the priorities' sum.
+        """``size`` transitions, one from each of ``size`` equal segments of the sum of priorities.
 
         :raises CoachError: the memory is empty, all priorities are zero, or duplicates are not allowed and fewer than
             ``size`` transitions are stored
@@ -365,7 +366,7 @@ class PrioritizedExperienceReplay(ExperienceReplay):
             raise
         except ValueError:
             raise CoachError("all priorities are zero; set memory.epsilon above 0") from None
-        # N and the sum of priorities stand in the largest weight too and cancel out.
+        # N and the sum of priorities also occur in the largest weight, so they cancel out.
         weights = (values / self._minimum.value()) ** -self.beta.current_value
         self.beta.step()
         return self._store.batch(rows, {"idx": rows, "weight": weights.astype(np.float32)})
@@ -380,7 +381,7 @@ class PrioritizedExperienceReplay(ExperienceReplay):
         return rows, values
 
     def _replace_duplicates(self, rows: np.ndarray) -> np.ndarray:
-        """Draw anew, by the priorities of what is not drawn yet, until no row is there twice."""
+        """Replace repeated rows by further draws from the other rows, in proportion to their priorities."""
         kept = np.unique(rows)
         values: dict[int, float] = {}
         while len(kept) < len(rows):
@@ -390,7 +391,7 @@ class PrioritizedExperienceReplay(ExperienceReplay):
                 break
             more, _ = self._sums.sample(self.rng.random(len(rows) - len(kept)))
             kept = np.union1d(kept, more)
-        # The drawn rows had no weight while others were drawn; give it back.
+        # Drawn rows had the value 0 while other rows were drawn. Restore their values.
         for row, value in values.items():
             self._sums.update(row, value)
         if len(kept) < len(rows):

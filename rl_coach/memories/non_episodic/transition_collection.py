@@ -8,17 +8,17 @@ from rl_coach.core_types import Transition
 
 
 class TransitionCollection:
-    """Transitions in the order they came, as the objects they are; for a handful that no memory needs to hold."""
+    """List of a few ``Transition`` objects in the order of their arrival, without a memory."""
 
     def __init__(self) -> None:
         self._transitions: list[Transition] = []
 
     def append(self, transition: Transition) -> None:
-        """Add one."""
+        """Add one transition."""
         self._transitions.append(transition)
 
     def extend(self, transitions: Iterable[Transition]) -> None:
-        """Add several."""
+        """Add several transitions."""
         self._transitions.extend(transitions)
 
     def __len__(self) -> int:
