@@ -1,7 +1,7 @@
-"""A program that starts another one in a session of its own, in its own process.
+"""A program that replaces itself by another program, in a new session.
 
-A child process gets each signal of the terminal that its parent gets: with Ctrl-C a simulator would end before the run
-is saved. In a session of its own it gets none. It ends with the process that started it, however that ends (Linux).
+A child process receives the terminal's signals together with its parent: a Ctrl-C would end a simulator before the run
+is saved. In its own session it receives none. On Linux, it ends together with the process that started it.
 """
 
 import ctypes
