@@ -27,7 +27,7 @@ RESULTS = pathlib.Path(__file__).with_name("golden.jsonl")
 BEGIN, END = "<!-- golden runs -->", "<!-- end of golden runs -->"
 ENOUGH = 2
 SOURCE = (
-    "Rewards to reach and episodes are those of the presets; the rest is measured as\n"
+    "The presets name the rewards to reach and the numbers of episodes. The other columns are measured as\n"
     "[Golden runs](../benchmarks.md#golden-runs) says."
 )
 CURVES = "Learning curves of these runs, a line for each seed. A run ends when it has reached its reward."
