@@ -222,6 +222,12 @@ def _complete_values(definition: Definition, fields: Fields) -> None:
     )
 
 
+def _complete_naf(definition: Definition, fields: Fields) -> None:
+    _complete_values(definition, fields)
+    # Without bounds L collapses on Pendulum: the advantage vanishes, and the mean gets no gradient.
+    definition.set("network_wrappers['main'].heads_parameters[0].diagonal_bounds", (0.1, 10.0))
+
+
 def _replay(definition: Definition, fields: Fields, stack: Stack | None, networks: list[str]) -> None:
     """Updates from a replay memory."""
     unit, batch, every = _update_mode(fields, "timesteps")
@@ -471,7 +477,7 @@ FAMILY = Family(
         "ddqn_agent": Algorithm(made_of("DDQN"), [*VALUES, *_DOUBLE], _complete_values),
         "dqn_nstep_agent": Algorithm(made_of("NStepQ"), [*VALUES, *_ONE_Q], _complete_n_step),
         "naf_agent": Algorithm(
-            made_of("NAF"), [*VALUES, *_ONE_Q], _complete_values, needs_bounds=True
+            made_of("NAF"), [*VALUES, *_ONE_Q], _complete_naf, needs_bounds=True
         ),
         "dqfd_agent": Algorithm(
             made_of("DQfD"),

@@ -86,7 +86,7 @@ TENSORFORCE = {
         tensorforce.NAFAgent,
         "Pendulum-v1",
         {
-            "network": layers("size", 64, 64, activation="relu"), "optimizer": adam(1e-3), "discount": 0.98,
+            "network": layers("size", 128, 128, activation="relu"), "optimizer": adam(1e-3), "discount": 0.98,
             "update_mode": {"unit": "timesteps", "batch_size": 128, "frequency": 1}, "repeat_update": 1,
             "memory": {"type": "replay", "capacity": 50_000}, "target_sync_frequency": 1,
             "target_update_weight": 0.005, "reward_preprocessing": [{"type": "divide", "scale": 10.0}],
