@@ -217,9 +217,8 @@ VALUES = [
 def _complete_values(definition: Definition, fields: Fields) -> None:
     stack = _network(definition, fields)
     _replay(definition, fields, stack, ["main"])
-    definition.set(
-        "algorithm.num_consecutive_training_steps", set_optimizer(definition, fields.fields("optimizer"), ["main"])
-    )
+    updates = set_optimizer(definition, fields.fields("optimizer"), ["main"])
+    definition.set("algorithm.num_consecutive_training_steps", updates)
 
 
 def _complete_naf(definition: Definition, fields: Fields) -> None:
@@ -322,9 +321,8 @@ def _complete_ddpg(definition: Definition, fields: Fields) -> None:
     if not isinstance(definition.parameters.memory, type(own)):
         left_out(fields, "memory", "ddpg_agent samples uniformly")
         definition.parameters.memory = own
-    definition.set(
-        "algorithm.num_consecutive_training_steps", set_optimizer(definition, fields.fields("optimizer"), ["actor"])
-    )
+    updates = set_optimizer(definition, fields.fields("optimizer"), ["actor"])
+    definition.set("algorithm.num_consecutive_training_steps", updates)
     set_optimizer(definition, fields.fields("critic_optimizer"), ["critic"])
 
 
@@ -358,9 +356,8 @@ def _baseline(definition: Definition, fields: Fields, stack: Stack | None) -> st
     if mode is None and (baseline is not None or optimizer is not None):
         raise CoachError("the spec's 'baseline_mode' is missing: states or network")
     if "main" in definition.parameters.network_wrappers:
-        definition.set(
-            f"network_wrappers['main'].{SEPARATE}", None if mode is None or has_state(stack) else mode == "states"
-        )
+        is_separate = None if mode is None or has_state(stack) else mode == "states"
+        definition.set(f"network_wrappers['main'].{SEPARATE}", is_separate)
     if baseline is not None:
         kind = baseline.choice("type", _BASELINES) or "mlp"
         sizes = [value for name in _BASELINES[kind] if (value := baseline.get(name)) is not None]
@@ -476,9 +473,7 @@ FAMILY = Family(
         "dqn_agent": Algorithm(_dqn_parameters, VALUES, _complete_values),
         "ddqn_agent": Algorithm(made_of("DDQN"), [*VALUES, *_DOUBLE], _complete_values),
         "dqn_nstep_agent": Algorithm(made_of("NStepQ"), [*VALUES, *_ONE_Q], _complete_n_step),
-        "naf_agent": Algorithm(
-            made_of("NAF"), [*VALUES, *_ONE_Q], _complete_naf, needs_bounds=True
-        ),
+        "naf_agent": Algorithm(made_of("NAF"), [*VALUES, *_ONE_Q], _complete_naf, needs_bounds=True),
         "dqfd_agent": Algorithm(
             made_of("DQfD"),
             [
