@@ -98,9 +98,9 @@ QUICK := -m "not golden and not slow and not install and not cluster"
 TESTS := $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal -q
 # On TensorFlow half of the time is spent waiting for other processes: three tests run at once on two cores.
 MORE = -n $$($(BIN)/python -c 'import os; print(min(8, (os.cpu_count() or 1) * 3 // 2))')
+COMPILED := tests/test_seeds_program.py $(wildcard tests/test_compiled_*.py)
 ON_JAX := tests/agents tests/conformance tests/exploration_policies tests/graph_managers tests/own_loop tests/test_rollout_worker.py \
-  tests/test_vector_level_manager.py tests/test_compiled_level_manager.py tests/test_compiled_replay.py \
-  tests/test_compiled_continuous.py tests/test_compiled_evaluation.py tests/test_seeds_program.py
+  tests/test_vector_level_manager.py $(COMPILED)
 LEARNERS := $(addprefix tests/architectures/test_,update.py learner.py agreement.py loop_random.py)
 AGENTS := tests/conformance/test_cells.py $(addprefix tests/agents/test_,learning.py acting_beside_learning.py toy_agent.py \
   drq.py::test_several_updates_are_those_of_the_paper \
@@ -133,12 +133,13 @@ conformance: $(VENV)/.test-installed
 	exit $$failed
 
 # TensorFlow keeps what XLA compiled until its process ends, 10 to 300 MB for each agent: each part has processes of its
-# own. A part that fails does not keep those after it from being run.
+# own. A part that fails does not keep those after it from being run. Compiled loops run on JAX alone.
 SLOW := -m "slow and not resume and not faults"
 soak: $(VENV)/.test-installed
 	@failed=0; set -x; \
 	$(TESTS) -m resume || failed=1; \
 	$(TESTS) $(SLOW) $(ON_JAX) || failed=1; \
+	COACH_TEST_FRAMEWORK=jax KERAS_BACKEND=jax $(TESTS) $(SLOW) $(COMPILED) || failed=1; \
 	$(TESTS) $(SLOW) $(OTHERS) || failed=1; \
 	$(TESTS) $(QUICK) tests/agents || failed=1; \
 	$(TESTS) $(QUICK) $(filter-out tests/agents,$(ON_JAX)) || failed=1; \
