@@ -32,9 +32,7 @@ def plain_definition(definition: Mapping[str, Any], graph: Any) -> dict[str, Any
 
 
 def read_definition(file: pathlib.Path) -> dict[str, Any]:
-    """
-    :raises CoachError: the file is missing or damaged
-    """
+    """The definition that ``Agent.save`` has written. :raises CoachError: the file is missing or damaged"""
     try:
         definition = read_json(file)
     except FileNotFoundError:

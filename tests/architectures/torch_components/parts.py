@@ -9,24 +9,16 @@ MODULES = "tests.architectures.torch_components.modules"
 
 
 class EncoderParameters(InputEmbedderParameters):
-    @property
-    def path(self):
-        return f"{MODULES}:Encoder"
+    path = f"{MODULES}:Encoder"
 
 
 class ResidualParameters(FCMiddlewareParameters):
-    @property
-    def path(self):
-        return f"{MODULES}:Residual"
+    path = f"{MODULES}:Residual"
 
 
 class ForgetfulParameters(InputEmbedderParameters):
-    @property
-    def path(self):
-        return f"{MODULES}:Forgetful"
+    path = f"{MODULES}:Forgetful"
 
 
 class BranchingParameters(InputEmbedderParameters):
-    @property
-    def path(self):
-        return f"{MODULES}:Branching"
+    path = f"{MODULES}:Branching"
