@@ -148,6 +148,7 @@ class CoachLauncher:
             command_line.CHECK_ENVIRONMENT: self.check_environment_and_exit,
             command_line.DATASET: self.serve_data_set,
             command_line.COMPARE: self.compare,
+            command_line.DOCTOR: self.diagnose_and_exit,
             command_line.DASHBOARD: self.serve_dashboard_and_exit,
             command_line.SEEDS_PROGRAM: self.compute_seeds,
         }
@@ -229,6 +230,19 @@ class CoachLauncher:
         from rl_coach.command_line import compare
 
         compare.run(arguments)
+
+    def diagnose_and_exit(self, arguments: Sequence[str]) -> NoReturn:
+        """``coach doctor``: print a line for each run with its problem, and exit, with code 1 if there is one.
+
+        :raises CoachError: there is no run
+        """
+        args = command_line.get_doctor_parser().parse_args(arguments)
+        from rl_coach.runs.diagnosis import diagnose  # after --help has answered
+
+        problems = diagnose(args.directory)
+        for run, problem in problems.items():
+            print(f"{run}: {problem or 'no problem found'}")
+        sys.exit(FOUND if any(problems.values()) else DONE)
 
     def compute_seeds(self, arguments: Sequence[str]) -> None:
         """Compute all seeds of ``--seeds`` in one program, for the process that trains with them.

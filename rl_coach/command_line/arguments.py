@@ -40,6 +40,7 @@ DATASET = "dataset"
 EVALUATE = "evaluate"
 SWEEP = "sweep"
 COMPARE = "compare"
+DOCTOR = "doctor"
 TUNE = "tune"
 FETCH = "fetch"
 ALGORITHMS = "algorithms"
@@ -129,6 +130,15 @@ examples:
       --random 20
   continue a sweep that was stopped or killed:
     coach --resume experiments/CartPole_DQN/01_02_2026-10_00
+"""
+
+DOCTOR_EXAMPLES = """\
+examples:
+  all runs of an experiment, or one of them:
+    coach doctor experiments/CartPole_DQN
+    coach doctor experiments/CartPole_DQN/01_02_2026-10_00
+
+The exit code is 1 if a run has a problem.
 """
 
 COMPARE_EXAMPLES = """\
@@ -466,6 +476,7 @@ def get_argument_parser() -> Parser:
         "       coach sweep -p PRESET SETTINGS [flags]\n"
         "       coach tune -p PRESET --trials N [flags]\n"
         "       coach compare DIR ...\n"
+        "       coach doctor DIR\n"
         "       coach evaluate EXPERIMENT ... [flags]\n"
         "       coach export EXPERIMENT -o DIR\n"
         "       coach fetch [NAME]\n"
@@ -511,6 +522,14 @@ def get_compare_parser() -> Parser:
         "of all runs); may be given for each environment"
     )
     parser.add_argument("--range", metavar="ENVIRONMENT=LOW,HIGH", action="append", help=scale)
+    return parser
+
+
+def get_doctor_parser() -> Parser:
+    """The parser of ``coach doctor``."""
+    about = "Name the problem of each run in one sentence, with evidence from its signals and settings."
+    parser = Parser(f"coach {DOCTOR}", about, DOCTOR_EXAMPLES)
+    parser.add_argument("directory", metavar="DIR", type=_directory, help="a directory with runs below it")
     return parser
 
 
