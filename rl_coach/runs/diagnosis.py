@@ -111,12 +111,14 @@ def _exploding_values(run: Evidence) -> str | None:
 
 def _largest_return(run: Evidence) -> float:
     """A bound of the discounted return: the largest episode, and the largest mean reward of a step for ever."""
-    rewards, lengths = run.column(_SHAPED_REWARD, False), run.column("Episode Length", False)
-    if not rewards.size or rewards.size != lengths.size:
+    # rows of evaluations have a length and no reward of training
+    episodes = run.rows[[_SHAPED_REWARD, "Episode Length"]].dropna()
+    if episodes.empty:
         return 0.0
-    per_step = float(np.max(np.abs(rewards) / np.maximum(lengths, 1)))
+    rewards = episodes[_SHAPED_REWARD].abs()
+    per_step = float((rewards / episodes["Episode Length"].clip(lower=1)).max())
     discount = float(run.setting("algorithm.discount", 0.99))
-    return max(float(np.max(np.abs(rewards))), per_step / max(1 - discount, 1e-3))
+    return max(float(rewards.max()), per_step / max(1 - discount, 1e-3))
 
 
 def _large_policy_steps(run: Evidence) -> str | None:

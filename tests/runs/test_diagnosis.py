@@ -15,6 +15,7 @@ TARGET = {
     "agent.network_wrappers.main.create_target_network": True,
     "agent.algorithm.num_steps_between_copying_online_weights_to_target": "EnvironmentSteps(9)",
 }
+EVALUATIONS_BETWEEN = np.where(np.arange(ROWS) % 4, 10.0 * np.arange(ROWS), np.nan)
 ONE_EPISODE = {"schedule.evaluation_steps": "EnvironmentEpisodes(1)"}
 SLOW_EPSILON = {
     "agent.exploration.epsilon_schedule.final_value": 0.1,
@@ -57,6 +58,15 @@ def falling(first, last):
             {"L__Mean": falling(0.5, 1e-5), "Training_Reward": falling(22.0, 9.0)},
         ),
         ("Q explodes: its mean is 1e+06 at the end", {}, {"Q__Mean": falling(1.0, 1e6)}),
+        (
+            "Q explodes: its mean is 1e+06 at the end, and no return can be above 190",
+            {"agent.algorithm.discount": 0.9},
+            {
+                "Q__Mean": falling(1.0, 1e6),
+                "Training_Reward": EVALUATIONS_BETWEEN,
+                "Shaped_Training_Reward": EVALUATIONS_BETWEEN,
+            },
+        ),
         ("the median KL divergence is 0.9", {}, {"KL_Divergence__Mean": 0.9}),
         (
             "the policy's entropy fell from 0.7 to 1e-06",
