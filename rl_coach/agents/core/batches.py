@@ -212,7 +212,7 @@ class MixedBatches(BatchSource):
         ends = np.rint(np.cumsum(self._shares) * batch_size).astype(int)
         counts = np.diff(ends, prepend=0)
         if not counts.all():
-            raise CoachError(f"a share of {self._shares} is less than one row of a batch of {batch_size}")
+            raise CoachError(f"batch_size {batch_size} is too small: the shares {self._shares} give a source no row")
         parts = [source.sample(updates, int(count)) for source, count in zip(self._sources, counts)]
         # sort the rows from source by source to update by update
         first = np.cumsum([0, *counts * updates])
