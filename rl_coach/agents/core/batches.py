@@ -242,6 +242,7 @@ class MixedBatches(BatchSource):
 
     def seed(self, seed: Any) -> None:
         seeds = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
+        # With one seed for all, sources of equal size would draw the same row numbers.
         for source, child in zip(self._sources, seeds.spawn(len(self._sources))):
             source.seed(child)
 
