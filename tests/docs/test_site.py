@@ -64,7 +64,8 @@ def site(tmp_path_factory):
         pytest.skip("mkdocs is not installed: pip install '.[docs]'")
     directory = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(directory)]
-    environment = os.environ | {"NO_MKDOCS_2_WARNING": "1", "COACH_REPOSITORY": REPOSITORY}
+    addresses = {"COACH_REPOSITORY": REPOSITORY, "COACH_EDIT_URI": "edit/main/docs/"}
+    environment = os.environ | addresses | {"NO_MKDOCS_2_WARNING": "1"}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return directory
