@@ -299,7 +299,9 @@ $(VENV)/.docs-installed: $(BIN)/python $(METADATA)
 # What the tutorials write lies in a copy of the pages.
 docs: $(VENV)/.docs-installed
 	@mkdir -p build && rm -rf build/docs && cp -R docs build/docs
-	COACH_DOCS_DIR=build/docs COACH_DOCS_EXECUTE=true NO_MKDOCS_2_WARNING=1 \
+	repository="$$(sed -n 's/^Repository = "\(.*\)"/\1/p' pyproject.toml)"; \
+	  COACH_REPOSITORY="$$repository" COACH_EDIT_URI="$${repository:+edit/main/docs/}" \
+	  COACH_DOCS_DIR=build/docs COACH_DOCS_EXECUTE=true NO_MKDOCS_2_WARNING=1 \
 	  $(BIN)/python -m mkdocs build --strict --quiet
 	@echo "build/site/index.html"
 

@@ -163,8 +163,8 @@ class CompiledLevelManager(LevelManager):
         )
         if override is not None:
             raise CoachError(
-                f"{override} was replaced after the loop was compiled, which would not call it: replace it in a "
-                f"subclass, and the loop is not compiled"
+                f"{override} was replaced after the loop was compiled, so it would not be called: override it in a "
+                f"subclass instead, and Coach uses the ordinary loop"
             )
 
     @property

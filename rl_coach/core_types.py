@@ -505,7 +505,7 @@ class Batch:
 
     @property
     def size(self) -> int:
-        """B."""
+        """The number of transitions, B."""
         return len(self.reward_column)
 
     def __len__(self) -> int:

@@ -28,8 +28,8 @@ class ACERAlgorithmParameters(AlgorithmParameters):
     :ivar apply_gradients_every_x_episodes: without effect, as in Coach 1.0.1: each segment is an update (algorithm 1)
     :ivar num_steps_between_gradient_updates: the longest segment that is learned from at once
     :ivar ratio_of_replay: replayed segments for each new one, on average; 0 replays none
-    :ivar num_transitions_to_start_replay: nothing is replayed before the memory has so many
-    :ivar rate_for_copying_weights_to_target: share of the weights that the average policy takes over after each update
+    :ivar num_transitions_to_start_replay: the memory is not replayed before it has this number of transitions
+    :ivar rate_for_copying_weights_to_target: share of the newest weights in the average policy after each update
     :ivar use_target_network_for_retrace: the critic's targets bootstrap from the average policy's network, as DQN's do
         from its target network; otherwise from the values that are learned, as in algorithm 2 of the paper and in
         Coach, which diverge where segments are short

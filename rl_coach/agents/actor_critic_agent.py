@@ -50,9 +50,9 @@ class ActorCriticAlgorithmParameters(AdvantageAlgorithmParameters):
     :ivar apply_gradients_every_x_episodes: number of episodes that one update sums
     :ivar beta_entropy: the weight of the policy's entropy; 0 does not keep it random
     :ivar num_steps_between_gradient_updates: the longest segment that is learned from at once
-    :ivar learns_from_copies_together: with several copies of the environment, what was played in all of them since the
-        last update makes one update (A2C), instead of one for each copy's segment; ``apply_gradients_every_x_episodes``
-        then has no effect. Beyond Coach.
+    :ivar learns_from_copies_together: True: one update learns from the steps of all copies of the environment since the
+        last update (A2C), and ``apply_gradients_every_x_episodes`` has no effect. False: one update for the segment of
+        each copy. Beyond Coach.
     """
 
     constraints = {

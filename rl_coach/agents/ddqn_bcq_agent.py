@@ -1,8 +1,8 @@
 """Double DQN from a data set alone, with targets that only familiar actions give (Fujimoto, Meger and Precup 2019,
 "Off-Policy Deep Reinforcement Learning without Exploration").
 
-Without new experience, nothing corrects a value that is too high. So targets only use the maximum over actions that the
-data contain in similar states.
+Without new experience, nothing corrects a value that is too high. The targets therefore use the maximum over
+actions that the data contain in similar states.
 """
 
 from __future__ import annotations

@@ -75,8 +75,8 @@ class DFPAlgorithmParameters(AlgorithmParameters):
     """Hyperparameters of direct future prediction.
 
     :ivar num_predicted_steps_ahead: K, the number of offsets that are predicted: 1, 2, 4, ..., 2^(K - 1) steps ahead
-    :ivar goal_vector: [M] the weight of each measurement in what the agent strives for, in units of the scaled targets
-    :ivar future_measurements_weights: the weights of the last offsets; those before count for nothing
+    :ivar goal_vector: [M] the weight of each measurement in the goal, in units of the scaled targets
+    :ivar future_measurements_weights: the weights of the last offsets; offsets before them have weight 0
     :ivar handling_targets_after_episode_end: the targets of offsets after the end of an episode
     :ivar scale_measurements_targets: by a measurement's name, the change that is a target of 1; 1 for those left out
     """

@@ -33,7 +33,7 @@ class DQfDAlgorithmParameters(DQNAlgorithmParameters):
     :ivar pretraining_updates: updates on the demonstrations alone, before the agent acts in training; 0 for none
     :ivar n_step_weight: lambda_1, weight of the loss with several rewards; 0 learns single rewards only
     :ivar supervised_weight: lambda_2, weight of the large margin loss of demonstrations; 0 does not imitate
-    :ivar margin: by how much the value of a demonstrated action is to exceed those of all others, in units of values
+    :ivar margin: the value of a demonstrated action should exceed all other values by this number
     """
 
     constraints = {
@@ -69,7 +69,7 @@ class DQfDAgentParameters(DDQNAgentParameters):
 
 
 class DQfDAgent(DDQNAgent):
-    """Double DQN that learns from demonstrations before it acts, and goes on to learn from them beside its own steps.
+    """Double DQN that learns from demonstrations before it acts, and then from demonstrations and its own steps.
 
     :ivar pretraining_done: updates of the pretraining that were made, in this run or before a checkpoint
     """

@@ -38,8 +38,8 @@ class DiscriminatorNetworkParameters(NetworkParameters):
 class GAILAlgorithmParameters(ClippedPPOAlgorithmParameters):
     """Hyperparameters of PPO, and of the discriminator.
 
-    :ivar update_discriminator_every_x_minibatches: minibatches of the policy for each of the discriminator; the more of
-        them, the longer the policy is rewarded for what the discriminator has not yet seen through
+    :ivar update_discriminator_every_x_minibatches: minibatches of the policy for each minibatch of the discriminator;
+        with a larger number, the rewards come from an older discriminator
     """
 
     constraints = {"update_discriminator_every_x_minibatches": whole(1)}
@@ -50,7 +50,7 @@ class GAILAlgorithmParameters(ClippedPPOAlgorithmParameters):
 
 
 class GAILAgentParameters(ClippedPPOAgentParameters):
-    """PPO, rewarded for steps like those of the demonstrations that ``memory.load_memory_from_file_path`` names."""
+    """PPO with rewards for steps like the demonstrations in ``memory.load_memory_from_file_path``."""
 
     path = "rl_coach.agents.gail_agent:GAILAgent"
 
@@ -61,7 +61,7 @@ class GAILAgentParameters(ClippedPPOAgentParameters):
 
 
 class GAILAgent(ClippedPPOAgent):
-    """PPO whose rewards come from a discriminator, which learns together with it to tell its steps from demonstrations.
+    """PPO with rewards from a discriminator, which learns to distinguish the agent's steps from demonstrations.
 
     :ivar demonstrations: the demonstrations; None in a process that only plays
     """

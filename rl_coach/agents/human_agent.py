@@ -51,8 +51,8 @@ class HumanAgentParameters(AgentParameters):
 class HumanAgent(Agent):
     """Asks the environment which keys are held down.
 
-    What was played is written to ``replay_buffer.npz`` in the experiment's directory when the run ends. An agent begins
-    with it by ``memory.load_memory_from_file_path``.
+    At the end of the run, the steps are written to ``replay_buffer.npz`` in the experiment's directory. Another agent
+    loads them with ``memory.load_memory_from_file_path``.
     """
 
     is_person = True
@@ -65,7 +65,7 @@ class HumanAgent(Agent):
         self._is_saved = True
 
     def init_environment_dependent_modules(self) -> None:
-        """Tell the player which keys there are.
+        """Print the keys for the player.
 
         :raises CoachError: the actions of the environment cannot be taken with keys
         """

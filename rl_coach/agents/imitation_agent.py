@@ -27,7 +27,7 @@ class ImitationAgent(PolicyAgent):
         return self.extract_action_values(predictions)
 
     def extract_action_values(self, prediction: list[np.ndarray]) -> list[np.ndarray]:
-        """Those of the network's outputs that an action is chosen by."""
+        """The outputs of the network that an action is chosen from."""
         return super().policy_outputs(prediction)
 
     def make_update_rule(self) -> UpdateRule:

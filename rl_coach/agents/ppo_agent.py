@@ -136,7 +136,7 @@ class PPOAgent(SeparateNetworksAgent):
         return self._train_alone("critic", ["Value Loss"], dataset, epochs)
 
     def train_policy_network(self, dataset: dict[str, np.ndarray], epochs: int) -> float:
-        """Train the policy. The critic does not change. The parameters are those of ``train_value_network``."""
+        """Train the policy. The critic does not change. See ``train_value_network`` for the parameters."""
         return self._train_alone("actor", _POLICY_SIGNALS, dataset, epochs)
 
     def _train_alone(self, name: str, signals: list[str], dataset: dict[str, np.ndarray], epochs: int) -> float:

@@ -28,7 +28,7 @@ class RainbowDQNNetworkParameters(DQNNetworkParameters):
 
 
 class RainbowDQNAlgorithmParameters(CategoricalDQNAlgorithmParameters):
-    """Hyperparameters of Rainbow: those of categorical DQN, and the steps that a return sums.
+    """Hyperparameters of Rainbow: the same as of categorical DQN, and n-step returns.
 
     :ivar n_step: number of rewards before the bootstrapped value; 1 is one-step learning
     :ivar store_transitions_only_when_episodes_are_terminated: store an episode's n-step transitions when it ends
@@ -56,8 +56,7 @@ class RainbowDQNAgentParameters(CategoricalDQNAgentParameters):
 
 
 class RainbowDQNAgent(CategoricalDQNAgent):
-    """The online network chooses the next action, whose distribution the target network gives (section 3); the rest
-    stands in the parameters."""
+    """The online network chooses the next action, and the target network gives its distribution (section 3)."""
 
     network_requirements = {
         "main": NetworkRequirement((HeadRequirement("RainbowQHeadParameters", *DISTRIBUTION.outputs),), has_target=True)

@@ -99,8 +99,8 @@ class SoftActorCriticAlgorithmParameters(AlgorithmParameters):
     :ivar rate_for_copying_weights_to_target: the target's share of the newest weights at each update
     :ivar use_deterministic_for_evaluation: evaluate with the mean action, not with a sample
     :ivar temperature: weight of the policy's entropy, 0 for none; None: 1 with a value network, learned without one
-    :ivar target_entropy: entropy that a learned temperature keeps the policy at; None is minus the number of the
-        action's elements
+    :ivar target_entropy: the entropy of the policy that a learned temperature aims at; None is minus the number of
+        elements of an action
     :ivar update_policy_every_x_training_steps: updates of the critics for each of the policy and the temperature
     :ivar num_critics_in_target: number of critics, drawn anew for each update, whose smallest value is the target; None
         takes all

@@ -39,7 +39,10 @@ class NetworkSaver(Saver):
         return [save_path]
 
     def restore(self, sess: Any, restore_path: str) -> None:
-        """:raises CoachError: the file is damaged, or holds another network"""
+        """Load the weights from a file of ``save``.
+
+        :raises CoachError: the file is damaged, or belongs to another network
+        """
         try:
             with open(restore_path, "rb") as file:
                 arrays = plain_data.read_safetensors(file)

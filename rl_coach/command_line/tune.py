@@ -75,7 +75,7 @@ def _go_on(args: argparse.Namespace, launcher: Any) -> int:
     """``coach tune --resume DIR``: finish the interrupted trials, and run the others."""
     directory = pathlib.Path(args.resume).absolute()
     if not run_group.is_group(directory) or run_group.TUNING not in (document := run_group.read(directory)):
-        raise CoachError(f"there is no tuning in '{args.resume}': give the directory that coach tune has named")
+        raise CoachError(f"there is no tuning in '{args.resume}': give the directory that coach tune printed")
     if args.preset:
         raise CoachError(f"--resume continues the tuning in '{args.resume}': leave out --preset")
     if not args.trust:

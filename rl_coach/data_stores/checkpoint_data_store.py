@@ -69,4 +69,4 @@ class CheckpointDataStore(DataStore):
         if os.path.exists(os.path.join(self.params.checkpoint_dir, SyncFiles.FINISHED.value)):
             raise CoachError(f"there will be no new policy in {where}: its trainer has finished")
         if deadline is not None and time.monotonic() > deadline:
-            raise CoachError(f"there was no new policy in {where} in time")
+            raise CoachError(f"no new policy came to {where} before the time limit")

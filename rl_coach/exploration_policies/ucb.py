@@ -1,4 +1,4 @@
-"""Explores actions to which several Q heads give different values."""
+"""Upper confidence bounds (UCB): a bonus for actions to which several Q heads give different values."""
 
 from __future__ import annotations
 

@@ -144,7 +144,7 @@ class BatchRLGraphManager(BasicRLGraphManager):
         if not isinstance(generating.memory, EpisodicExperienceReplayParameters):
             raise CoachError(_memory_of_episodes("experience_generating_agent_params"))
         if generating.output_filter is not None or own.output_filter is not None:
-            raise CoachError("where an agent generates experience for another, neither can have an output_filter")
+            raise CoachError("experience_generating_agent_params: output_filter must be None for both agents")
 
     def _create_agent(self, task: TaskParameters) -> AgentInterface:
         self.agent_params = copy.deepcopy(self.agent_params)

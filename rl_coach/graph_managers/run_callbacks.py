@@ -77,7 +77,7 @@ class RunCallbacks:
             self._record()
 
     def _forget_steps(self) -> None:
-        """Begin to count the steps between two calls."""
+        """Start all counts of steps between two calls of a hook at the present step."""
         self._first_step = self.view.steps
         self._steps_at: dict[str, int] = {}
 

@@ -374,7 +374,7 @@ class FrameObservations:
 
     def _checked_stack(self, history: Any) -> Any:
         if len(history) != self.depth:
-            raise CoachError(f"the memory's '{self.name}' holds stacks of {self.depth} frames, this has {len(history)}")
+            raise CoachError(f"'{self.name}': the memory stores stacks of {self.depth} frames, not of {len(history)}")
         return history
 
     def _frame(self, frame: np.ndarray, serial: int) -> int:

@@ -350,7 +350,7 @@ def _require_order(table: _Table, order: np.ndarray, last_rows: np.ndarray, has_
     if len(found := np.flatnonzero(wrong)):
         line = table.lines[order[found[0] + 1]]
         raise CoachError(
-            f"'{table.path}', line {line}: transition_number does not go on from the row before: put the rows of each "
+            f"'{table.path}', line {line}: transition_number does not continue the row before: put the rows of each "
             f"episode in order{'' if has_next else ', or add columns of the next state'}"
         )
 

@@ -205,13 +205,17 @@ class Worker:
         task.task_index = plan.index
         task.seed = plan.own_seed()
         if not plan.is_first:
+            # This worker gets the restored weights through the shared memory.
             task.checkpoint_restore_path = None
         if not plan.trains:
             task.evaluate_only = 0
         elif plan.is_evaluated_apart:
             graph.evaluation_steps = EnvironmentEpisodes(0)
         if graph.env_params.seed is not None:
+            # Each copy of an environment has its own seed: the first seeds belong to the copies of the workers before
+            # this one.
             graph.env_params.seed += plan.index * getattr(graph.env_params, "num_environments", 1)
+        # The parent prints one summary of all workers.
         graph.prints_summary = False
         graph.progress = ReportedProgress(self._link, self._exchange_statistics)
         graph.create_graph(task)
@@ -235,14 +239,18 @@ class Worker:
             for name, state in attach.filters.items():
                 getattr(self._agent, name).set_state(state)
             clock.continue_wall_clock_time(attach.minutes)
+        # The first call starts the gathering. All workers begin with the same statistics, so nothing of them may be
+        # sent again.
         self._filters("take_gathered")
         self._agent.update_loop.share(shared)
         if not self._plan.is_first:
+            # This worker's targets still have the weights that it drew itself.
             for network in self._agent.networks.values():
                 if network.has_target:
                     network.update_target_network()
         self._file = file
         if self._plan.trains:
+            # Only now: joint updates wait for every worker that has joined.
             file.join(self._plan.index)
         self._link.send(Attached())
 

@@ -251,8 +251,7 @@ class AsynchronousWorkers:
             self._delete_file()
 
     def _delete_file(self) -> None:
-        """Delete the file of the shared memory when all workers have opened it. So nothing remains after any end of the
-        run."""
+        """Delete the file of the shared memory. Workers have it open: the system frees it when the last worker ends."""
         if self._path:
             with contextlib.suppress(FileNotFoundError):
                 os.remove(self._path)

@@ -25,6 +25,7 @@ StoreType = Literal["redis", "nfs", "s3"]
 REDIS_IMAGE = "redis:7.4.1-alpine"
 _LABEL = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
 _SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
+# Texts, because a Decimal of the float 0.001 is not exact.
 _UNITS: Mapping[str, str | int] = {"m": "0.001", "": "1", "k": "1e3", "M": "1e6", "G": "1e9", "T": "1e12",
           "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}  # fmt: skip
 
@@ -130,6 +131,7 @@ class DistributedSettings:
             for key, request, limit in (("cpu", pod.cpu, pod.cpu_limit), ("memory", pod.memory, pod.memory_limit)):
                 if request and limit and quantity(limit) < quantity(request):
                     yield f"[{name}] {key}_limit = {limit}: allowed: at least {key} = {request}"
+            # A setting without effect is an error: the user expects that it places the processes.
             for key in _PLACEMENT if self.orchestrator != "kubernetes" else ():
                 if getattr(pod, key):
                     yield f"[{name}] {key}: works only with orchestrator = kubernetes, not with {self.orchestrator}"
@@ -325,6 +327,7 @@ def _variables(text: str) -> dict[str, str]:
             continue
         if not separator or not re.fullmatch(_VARIABLE, name):
             raise ValueError
+        # With another value, the cluster would not report why a trainer ended.
         if name == STATUS_COPY:
             raise _WrongText(f"allowed: other variables than {name}, which Coach sets")
         found[name] = value
@@ -459,6 +462,7 @@ def _assemble(values: Mapping[str, Mapping[str, Any]], wrong: list[str]) -> Dist
     given = dict(values.get("coach", {}))
     password = _password(given, wrong)
     if "redis_url" in given:
+        # The URL is written into orders, logs and records, which others can read.
         given["redis_url"] = redis_urls.without_password(given["redis_url"])
     given["memory_backend"] = "redis"
     shared = {name: given.pop(name) for name in _PLACEMENT if name in given}
@@ -466,6 +470,7 @@ def _assemble(values: Mapping[str, Mapping[str, Any]], wrong: list[str]) -> Dist
     of_redis = _joined({name: shared[name] for name in _OF_NODES if name in shared}, values.get("redis", {}))
     redis = PodSettings(**{"image": REDIS_IMAGE, **of_redis})
     if given.get("image") or trainer.image:
+        # Files of Coach 1.0.1 name an image and no orchestrator, because Kubernetes was the only one.
         given.setdefault("orchestrator", "kubernetes")
     return DistributedSettings(**given, redis_password=password, trainer=trainer, worker=worker, redis=redis)
 

@@ -245,6 +245,7 @@ def _failure_policy(container: str, hopeless: tuple[int, ...]) -> Manifest:
 
 def _pod_template(run: KubernetesRun, component: str, container: Container) -> Manifest:
     volumes = _volumes(run)
+    # The root file system is read-only. HOME, TMPDIR and the cache of compiled steps are on the pod's own volume.
     environment = {
         "HOME": "/tmp",
         "TMPDIR": "/tmp",
@@ -267,6 +268,7 @@ def _pod_template(run: KubernetesRun, component: str, container: Container) -> M
     ]
     if whole := [secret for variable, secret, _ in container.secrets if not variable]:
         body["envFrom"] = [{"secretRef": {"name": secret}} for secret in whole]
+    # A Job accepts a failure policy only for pods that are never restarted. It makes a new pod instead.
     return _pod(run, component, container, body, [volume for volume, _ in volumes], restart_policy="Never")
 
 
@@ -309,6 +311,7 @@ def redis_set(run: KubernetesRun, redis: Container) -> Manifest:
         **_container(REDIS, redis),
         "command": ["redis-server", f"{REDIS_DIRECTORY}/{_REDIS_CONFIGURATION}"],
         "ports": [{"name": REDIS, "containerPort": REDIS_PORT}],
+        # A TCP probe needs no password. A command would show it in the pod's description.
         "readinessProbe": {"tcpSocket": {"port": REDIS}, "periodSeconds": 2},
         "livenessProbe": {"tcpSocket": {"port": REDIS}, "periodSeconds": 10, "failureThreshold": 6},
     }
@@ -340,6 +343,8 @@ def redis_secret(run: KubernetesRun, password: str) -> Manifest:
     """The password of Redis; for the run's own Redis also its configuration, which contains the password."""
     files = {"password": password.encode()}
     if run.redis is not None:
+        # "-::*" adds IPv6 only if the pod has an IPv6 address. Without eviction, a full Redis refuses new chunks and
+        # loses none that the trainer has not read.
         lines = [
             f"requirepass {password}", f"port {REDIS_PORT}", "bind * -::*", "dir /data", 'save ""', "appendonly no",
             "maxmemory-policy noeviction",
@@ -398,6 +403,7 @@ def persistent_volumes(run: KubernetesRun, volume: Volume) -> list[Manifest]:
 
 def volume_name(namespace: str, name: str) -> str:
     """The name of a run's volume, which belongs to no namespace."""
+    # Runs of two namespaces may have the same name, but a volume's name is unique in the cluster.
     return f"{namespace or 'default'}-{name}-data"
 
 
@@ -464,7 +470,9 @@ def _pod(
 ) -> Manifest:
     """The template of a pod. :param body: the manifest of its container"""
     spec: Manifest = {
+        # No process of a run calls the cluster's API.
         "automountServiceAccountToken": False,
+        # Otherwise the cluster adds variables for each Service of the namespace.
         "enableServiceLinks": False,
         "restartPolicy": restart_policy,
         "terminationGracePeriodSeconds": run.stop_seconds,
@@ -473,12 +481,14 @@ def _pod(
             "runAsUser": _USER,
             "runAsGroup": _USER,
             "fsGroup": _USER,
+            # Otherwise each start of a pod changes the owner of every file on the shared volume.
             "fsGroupChangePolicy": "OnRootMismatch",
             "seccompProfile": {"type": "RuntimeDefault"},
         },
         "containers": [body],
         "volumes": volumes,
     }
+    # The account gives access to S3, which Redis does not need.
     if run.service_account and component != REDIS:
         spec["serviceAccountName"] = run.service_account
     if run.image_pull_secret:
@@ -487,5 +497,6 @@ def _pod(
         spec["nodeSelector"] = dict(container.node_selector)
     if container.tolerations:
         spec["tolerations"] = [dict(one) for one in container.tolerations]
+    # Coach's labels win: policies, Services and the search for pods depend on them.
     labels = {**container.labels, **_labels(run, component)}
     return {"metadata": {"labels": labels, "annotations": {RUN_ANNOTATION: run.run}}, "spec": spec}

@@ -141,11 +141,14 @@ class Kubernetes(Deploy):
         :param crd: the checkpoint that training starts from, copied into the data store
         :raises CoachError: a run with this name exists, or the cluster refuses
         """
+        # First, so that a checkpoint that cannot be copied leaves no objects in the cluster.
         if crd is not None and self.params.data_store_params is not None:
             from rl_coach.data_stores.data_store_impl import get_data_store
 
             get_data_store(self.params.data_store_params).setup_checkpoint_dir(crd)
         try:
+            # The other objects name the Job's uid as their owner, so the Job must exist first. It is suspended, because
+            # its pod needs these objects at its start.
             self._owner = self.cluster.create(manifests.suspended(manifests.trainer_job(self.description)))
         except ClusterError as error:
             if error.status == CONFLICT:
@@ -213,6 +216,7 @@ class Kubernetes(Deploy):
         file = directory / f"{pod}.log"
         with file.open("w", encoding="utf-8") as opened:
             try:
+                # Each line begins with a time, which the Follower needs to continue a log after a lost connection.
                 opened.writelines(f"{line.partition(' ')[2]}\n" for line in self.cluster.log(pod))
             except ClusterError as error:  # a pod that never started must not prevent the logs of the others
                 opened.write(f"{error}\n")
@@ -246,9 +250,11 @@ class Kubernetes(Deploy):
         if owner is not None:
             self.cluster.delete("Job", manifests.owner_name(self.name))
             seconds = self.params.settings.stop_seconds + _REMOVAL_SLACK
+            # A later run may create a Job with the same name while this one is being removed.
             uid = owner["metadata"]["uid"]
             is_gone = wait_until_gone(self.cluster, "Job", manifests.owner_name(self.name), uid, seconds)
         volume = self.description.volume
+        # An object in a namespace cannot own a PersistentVolume, so the cluster does not remove it with the Job.
         if volume is not None and volume.server:
             self.cluster.delete("PersistentVolume", manifests.volume_name(self.cluster.namespace, self.name))
         return is_gone
@@ -295,6 +301,7 @@ def describe(params: KubernetesParameters, namespace: str) -> KubernetesRun:
             raise CoachError(f"run_type_params must name '{part}'")
     trainer, worker = parts[str(RunType.TRAINER)], parts[str(RunType.ROLLOUT_WORKER)]
     has_redis = not settings.redis_url
+    # Some network plugins ignore network policies: then only the password protects Redis from other pods.
     password = secrets.token_urlsafe(24) if has_redis else settings.redis_password
     return KubernetesRun(
         name=params.name,
@@ -358,6 +365,7 @@ def parameters(
 def run_name(experiment: str) -> str:
     """The name of a run in the cluster, made from its experiment's name."""
     label = re.sub(r"[^a-z0-9]+", "-", f"coach-{experiment}".lower())
+    # Kubernetes refuses names that end with a hyphen, as the shortened name may do.
     return label[: manifests.MAX_NAME].strip("-")
 
 
@@ -401,6 +409,7 @@ def container_of(image: str, command: tuple[str, ...], given: Mapping[str, Any],
     requests, limits = _resources(given)
     gpus = given.get("gpus") or 0
     if gpus:
+        # Kubernetes accepts GPUs only as limits, and reserves the same number.
         limits[gpu_resource] = str(gpus)
     names = ("node_selector", "tolerations", "labels", "env", "secrets")
     return Container(image, command, requests, limits, **{name: given[name] for name in names if given.get(name)})
@@ -463,6 +472,7 @@ def run(
     :raises TrainingError: training failed
     """
     orchestrator = Kubernetes(params)
+    # This process has nothing to save: the trainer in the cluster saves when its pod is removed.
     with stop_signals.ending_at_once(), handling((signal.SIGTERM, signal.SIGHUP), terminate):
         if attaches:
             outcome = _attach(orchestrator)
@@ -483,6 +493,7 @@ def _start_and_follow(orchestrator: Kubernetes, keeps: bool, worker_logs: str | 
         say(f"run '{orchestrator.name}' in namespace '{orchestrator.cluster.namespace}' of {orchestrator.cluster.host}")
         return orchestrator.follow()
     finally:
+        # Also after an error or a signal: objects in the cluster do not end with this process.
         if orchestrator.is_set_up:
             _end(orchestrator, keeps, worker_logs)
 

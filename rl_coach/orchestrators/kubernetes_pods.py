@@ -60,6 +60,7 @@ def trouble(pod: Manifest) -> Trouble | None:
     if has_ended(pod):
         return None
     for condition in pod.get("status", {}).get("conditions") or []:
+        # A pod that no node has room for has no container yet, so this is checked before the containers.
         if condition["type"] == "PodScheduled" and condition["status"] == "False":
             return Trouble(condition.get("reason", "Unschedulable"), _line(condition.get("message")))
     for status in _container_statuses(pod):
@@ -88,7 +89,9 @@ def end(pod: Manifest) -> End | None:
         terminated = container.get("state", {}).get("terminated")
         if terminated is not None:
             reason = terminated.get("reason", "")
+            # "Error" says nothing that the exit code does not say.
             return End(terminated.get("exitCode"), "" if reason == "Error" else reason)
+    # An evicted pod may have no status of its container. Its own reason is all that is left.
     return End(None, status.get("reason", ""))
 
 

@@ -52,6 +52,8 @@ def check(settings: DistributedSettings) -> None:
 def name_of(directory: pathlib.Path) -> str:
     """The name of a trial in the cluster: the name of its directory, and a digest of the whole path."""
     words = re.sub(r"[^a-z0-9]+", "-", f"coach-{directory.name}".lower())
+    # A restarted sweep must find its Jobs again, so the name follows from the directory alone. The digest separates
+    # directories of equal names.
     digest = hashlib.sha256(str(directory).encode()).hexdigest()[:_DIGITS]
     return f"{words[: manifests.MAX_NAME - _DIGITS - 1].strip('-')}-{digest}"
 
@@ -137,6 +139,7 @@ class Trial:
         except ClusterError as error:
             if error.status != CONFLICT:
                 raise
+            # The Job outlives this machine: an earlier process has created it, and this one continues to follow it.
             owner = self._job_that_is_there()
             say(f"took up job '{self._job}' in namespace '{self.cluster.namespace}'")
         for manifest in manifests.dependents(self.description):
@@ -160,6 +163,7 @@ class Trial:
         """The last status that a pod of the trial wrote; empty without a status."""
         chosen = f"{manifests.selector(self.description.name)},{manifests.COMPONENT_LABEL}={manifests.TRAINER}"
         found, _ = self.cluster.find("Pod", label_selector=chosen)
+        # A restarted trial has several pods. The newest one that wrote a status has the last word.
         found.sort(key=lambda pod: pod["metadata"].get("creationTimestamp") or "")
         messages = [message for pod in found if (message := pods.termination_message(pod))]
         try:

@@ -87,6 +87,8 @@ class LocalOrchestrator:
         now = time.monotonic()
         if self._asked is None:
             self._asked, self._asked_at = number, now
+        # A closed terminal sends SIGHUP several times, and `timeout` sends its signal to the process and to its group.
+        # Neither is a second request.
         elif signal.SIGHUP not in (number, self._asked) and now - self._asked_at >= SECONDS_OF_ONE_REQUEST:
             self._is_in_haste = True
 
@@ -140,8 +142,10 @@ class LocalOrchestrator:
         :return: an exit code if the run must end; None to continue
         """
         code = worker.code
+        # At the end of a run, the workers end some seconds before the trainer.
         if code is None or (code == DONE and not worker.is_gone_for(_SECONDS_TO_FOLLOW)):
             return None
+        # Wrong settings are wrong at every start.
         if code == BAD_INPUT or not self._starts_again(worker, f"{worker.name}."):
             self._trouble = f"{worker.name} ended: {worker.last_words()}"
             return code if code > 0 else FAILED

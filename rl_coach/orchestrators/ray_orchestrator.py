@@ -75,6 +75,7 @@ class RayOrchestrator(LocalOrchestrator):
     def _reserve(self, num_workers: int) -> Any:
         """A placement group with room for all workers."""
         bundle = self._bundle
+        # On different nodes if possible: the loss of a node then takes few workers.
         group = self._ray.util.placement_group([bundle] * num_workers, strategy="SPREAD")
         self._wait_for(group.ready(), f"the workers ({num_workers}, of {_in_words(bundle)} each)")
         return group
@@ -87,6 +88,7 @@ class RayOrchestrator(LocalOrchestrator):
         here = self._ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(
             self._ray.get_runtime_context().get_node_id(), soft=False
         )
+        # Ray ends an actor, and frees its resources, when no handle of it is left.
         self._held = self._ray.remote(_Reservation).options(**_options(bundle), scheduling_strategy=here).remote()
         return self._wait_for(self._held.gpus.remote(), f"the trainer, which asks for {_in_words(bundle)} on this node")
 
@@ -110,6 +112,8 @@ class RayOrchestrator(LocalOrchestrator):
     def _worker(self, name: str, order: pathlib.Path) -> WatchedProcess:
         run = RunOrder.read(order)
         place = self._ray.util.scheduling_strategies.PlacementGroupSchedulingStrategy(self._room, len(self._workers))
+        # With retries, Ray sends calls that a lost actor has not answered to the restarted actor. Otherwise `look`
+        # would raise an error after each loss of a node.
         actor = self._ray.remote(_Worker).options(
             name=f"coach-{run.run}-{name}", scheduling_strategy=place, max_restarts=_FOR_EVER,
             max_task_retries=_FOR_EVER, **_options(self._bundle),
@@ -208,6 +212,7 @@ class _Worker:
     """
 
     def __init__(self, name: str, order: RunOrder, password: str | None, directory: str, python_path: str):
+        # A restarted actor is the same actor for Ray. Only this id shows that its constructor has run again.
         self._life = uuid.uuid4().hex
         self._cleanup = contextlib.ExitStack()
         place = self._cleanup.enter_context(private_directory())
@@ -215,6 +220,7 @@ class _Worker:
             os.chdir(directory)
         if password is not None:
             write_secret(place / "password", password)
+            # The file of the order is on the trainer's node. This node gets its own copy.
             order = dataclasses.replace(order, redis_password_file=str(place / "password"))
         order.write(place / "order.json")
         command = [sys.executable, "-m", ROLLOUT_PROGRAM, "--order", str(place / "order.json"), "--name", name]

@@ -81,6 +81,7 @@ class RunOrder:
     redis_url: str
     num_workers: int
     experiment_path: str
+    # A file, not the password: an order is readable in a ConfigMap and in error messages.
     redis_password_file: str | None = None
     data_store: DataStoreOrder = DataStoreOrder()
     resume: bool = False
@@ -122,6 +123,7 @@ class RunOrder:
         if self.redis_password_file is None:
             return None
         try:
+            # Editors end a file with a new line. Spaces may be a part of the password.
             return pathlib.Path(self.redis_password_file).read_text(encoding="utf-8").rstrip("\r\n")
         except OSError as error:
             raise CoachError(f"cannot read the password in '{self.redis_password_file}': {error.strerror}") from error

@@ -8,6 +8,8 @@ from typing import Any, Protocol
 from rl_coach.runs.progress import Status
 
 
+# Each message calls its own method of the receiver: mypy finds a receiver that lacks one. A chain of isinstance would
+# ignore an unknown message.
 class Supervisor(Protocol):
     """The methods of the parent process that messages call."""
 

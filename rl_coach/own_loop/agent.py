@@ -85,7 +85,7 @@ class Agent:
 
         ``Agent.from_spec("dqn.json", states=dict(type="float", shape=4), actions=dict(type="int", num_actions=2))``
 
-        What a specification leaves out is as the algorithm has it in Coach. The agent has the methods of that system:
+        Settings that the specification leaves out have Coach's defaults. The agent has the methods of that system:
         see ``rl_coach.own_loop.tensorforce`` and ``rl_coach.own_loop.rlgraph``.
 
         :param spec: a dict, its JSON or YAML text, or the path of a file with one of these; its ``type`` says which

@@ -871,14 +871,14 @@ class RLgraphAgent(SpecAgent):
 
         :param op: the name
         :param inputs: a dict of its arguments, a list of them, or a single one
-        :param return_ops: none: methods return all they have
+        :param return_ops: not supported: methods return all their outputs
         :raises CoachError: the agent has no method of this name
         """
         method = None if str(op).startswith("_") else getattr(self, str(op), None)
         if not callable(method):
-            raise CoachError(f"the agent has no method {op!r}; RLgraph's graph is not here")
+            raise CoachError(f"the agent has no method {op!r}; Coach has no RLgraph graph")
         if return_ops:
-            raise CoachError("return_ops: a method returns all that it has here")
+            raise CoachError("return_ops is not supported: each method returns all its outputs")
         if isinstance(inputs, Mapping) and all(isinstance(name, str) for name in inputs):
             return method(**inputs)
         return method(*(inputs if isinstance(inputs, (list, tuple)) else [] if inputs is None else [inputs]))

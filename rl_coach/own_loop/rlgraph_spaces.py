@@ -391,7 +391,11 @@ def _of_gymnasium(given: Any) -> Space:
 
 
 def box_of(part: Part, add_batch_rank: bool = False, add_time_rank: bool = False) -> BoxSpace:
-    """The space of a state or an action of one name."""
+    """The RLgraph space of one state or one action.
+
+    :param add_batch_rank: values have an axis for the batch in front
+    :param add_time_rank: values have an axis for the time steps
+    """
     kind: Any = _BOXES[part.kind]
     box: BoxSpace = kind.__new__(kind)
     BoxSpace.__init__(box, part, add_batch_rank, add_time_rank)

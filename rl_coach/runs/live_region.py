@@ -51,7 +51,7 @@ class LiveRegion:
             self._stop()
 
     def show(self, columns: Columns) -> None:
-        """Replace the fields."""
+        """Show these columns from now on, in place of the columns before."""
         self._columns = tuple(columns)
 
     @contextlib.contextmanager

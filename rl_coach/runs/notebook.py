@@ -5,9 +5,11 @@ from __future__ import annotations
 import html
 import math
 import os
+import pathlib
 
 import numpy as np
 
+from rl_coach.utilities.system import shown
 from rl_coach.utils import CoachError
 
 _SUMMARY = (
@@ -25,7 +27,8 @@ def directory_html(directory: str | os.PathLike[str]) -> str:
     except CoachError:
         return f"<p>{html.escape(os.fspath(directory))}: no results yet</p>"
     return "".join(
-        _summary_table({name: row[name] for name in _SUMMARY}) + experiments.rewards_of(found, run)._repr_svg_()
+        _summary_table({name: row[name] for name in _SUMMARY} | {"path": shown(pathlib.Path(row["path"]))})
+        + experiments.rewards_of(found, run)._repr_svg_()
         for run, row in found.runs.iterrows()
     )
 

@@ -83,12 +83,12 @@ def test_a_worker_gets_what_the_trainer_left_last(two_stores):
 def test_a_worker_takes_each_new_checkpoint_once(two_stores):
     trainer, worker = two_stores
     source, target = (Graph(pathlib.Path(store.params.checkpoint_dir)) for store in two_stores)
-    with pytest.raises(CoachError, match="there was no new policy"):
+    with pytest.raises(CoachError, match="no new policy came"):
         worker.load_policy(target, timeout=0)
     trainer.save_policy(source)
     trainer.save_policy(source)
     worker.load_policy(target, timeout=5)
-    with pytest.raises(CoachError, match="there was no new policy"):
+    with pytest.raises(CoachError, match="no new policy came"):
         worker.load_policy(target, timeout=0)
     worker.load_policy(target, require_new_policy=False, timeout=0)
     trainer.save_policy(source)

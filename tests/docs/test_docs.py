@@ -186,3 +186,27 @@ def test_the_readmes_runs_end_by_themselves():
                 continue
             steps = launcher.get_graph_manager_from_args(args).improve_steps
             assert args.apply_stop_condition or steps.num_steps < 10**7, line
+
+
+def test_the_first_results_of_the_benchmarks_are_those_of_the_tables():
+    text = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    summary, _, tables = text.partition("## Golden runs")
+    assert re.search(r"(\d+ of \d+) presets reach", summary)[1] == re.search(r"(\d+ of \d+) presets reach", tables)[1]
+    rows = re.findall(r"^\| `(tuned/\w+)` \| (\S+) \| (\S+) \|$", summary, re.MULTILINE)
+    assert rows
+    for preset, mean, published in rows:
+        (row,) = (cells for cells in re.findall(rf"^\| `{preset}` .*", tables, re.MULTILINE) if "| Coach" in cells)
+        assert row.split(" | ")[3] == published and row.split(" | ")[6].split(" ")[0] == mean
+
+
+def test_every_path_in_the_tables_of_hyperparameters_can_be_set():
+    text = (ROOT / "docs" / "hyperparameters.md").read_text(encoding="utf-8")
+    sections = {"All agents": "CartPole_DQN", "DQN and its relatives": "CartPole_DQN", "PPO": "CartPole_ClippedPPO"}
+    assert re.findall(r"^## (.+)$", text, re.MULTILINE) == [*sections]
+    for section, preset in sections.items():
+        rows = re.findall(r"\| `(\S+)` \| `(.+)` \|$", text.partition(f"## {section}\n")[2].partition("\n## ")[0], re.M)
+        assert rows
+        settings = "; ".join(f"{path}={value}" for path, value in rows)
+        launcher = CoachLauncher()
+        args = launcher.get_config_args(launcher.get_argument_parser(), ["-p", preset, "-cp", settings])
+        assert launcher.get_graph_manager_from_args(args)

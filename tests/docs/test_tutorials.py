@@ -68,3 +68,5 @@ def test_runs_and_shows(name, promised, kernel, tmp_path):
     shown = outputs(notebook)
     for text in promised:
         assert text in shown, text
+    for progress in ("| step", "building the graph", str(tmp_path)):
+        assert progress not in shown, progress

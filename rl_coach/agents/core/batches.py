@@ -212,7 +212,7 @@ class MixedBatches(BatchSource):
         ends = np.rint(np.cumsum(self._shares) * batch_size).astype(int)
         counts = np.diff(ends, prepend=0)
         if not counts.all():
-            raise CoachError(f"a share of {self._shares} is less than one row of a batch of {batch_size}")
+            raise CoachError(f"batch_size {batch_size} is too small: the shares {self._shares} give a source no row")
         parts = [source.sample(updates, int(count)) for source, count in zip(self._sources, counts)]
         # sort the rows from source by source to update by update
         first = np.cumsum([0, *counts * updates])
@@ -242,6 +242,7 @@ class MixedBatches(BatchSource):
 
     def seed(self, seed: Any) -> None:
         seeds = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
+        # With one seed for all, sources of equal size would draw the same row numbers.
         for source, child in zip(self._sources, seeds.spawn(len(self._sources))):
             source.seed(child)
 

@@ -86,6 +86,7 @@ def require_passes(agent: Any) -> None:
 def warn_of_batch_sizes(agent: Any) -> None:
     """Warn of a ``batch_size`` without effect: all networks of an agent learn from the same batches."""
     read = [name for name in requirements_of(agent).network_requirements if name in agent.networks]
+    # A process that only acts has no use for a batch size.
     if not read or any(agent.networks[name].head_outputs is None for name in read):
         return
     counts, sizes = agent.update_loop.batch_size, {name: agent.ap.network_wrappers[name].batch_size for name in read}

@@ -261,6 +261,7 @@ def why_not_in_columns(agent: Any) -> str | None:
         return f"{type(agent).__name__} chooses one action at a time"
     if not chooses_in_columns(exploration):
         return f"{type(exploration).__name__} chooses one action at a time"
+    # On-policy agents cut the episodes in progress instead. Others would have to wait for each copy.
     if algorithm.act_for_full_episodes and not agent.is_on_policy:
         return "training phases wait for the end of an episode"
     if agent.is_recurrent:

@@ -225,6 +225,7 @@ class CompiledEpochs(CompiledPart):
         self._settings, self._algorithm = settings, algorithm
         self._scalars, self._signals = scalars, signals
         self._rows = self.period = settings.steps * num_copies
+        # Rounded up: the last minibatch of an epoch is padded, so no row is left out.
         self._per_epoch = -(-self._rows // settings.batch_size)
         self.updates_per_phase = self._planned_updates = settings.epochs * self._per_epoch
         self._layout = UpdateLayout(self._stages, {}, tuple(scalars(0)))
@@ -361,10 +362,12 @@ def why_epochs_are_not_compiled(
     period = algorithm.num_consecutive_playing_steps
     if not isinstance(period, EnvironmentSteps):
         return "num_consecutive_playing_steps is not in EnvironmentSteps"
+    # All copies step together, so a phase can end only after a step of all of them.
     if period.num_steps < 1 or period.num_steps % num_copies:
         return f"num_consecutive_playing_steps ({period.num_steps}) is no multiple of {num_copies} environments"
     if algorithm.num_consecutive_training_steps != 1:
         return "num_consecutive_training_steps is not 1"
+    # The number of updates is planned before the phase, and cannot depend on its results.
     if getattr(algorithm, "target_kl_divergence", None) is not None:
         return "target_kl_divergence ends the epochs of a phase early"
     return None

@@ -57,6 +57,7 @@ class CompiledReplay(CompiledPart):
         # one step of all copies may make several phases due
         phases = max(1, num_copies // max(1, self.period))
         self.updates_per_phase = phases * algorithm.num_consecutive_training_steps
+        # All copies write at once, so each place holds one step of every copy.
         self._capacity = max(1, agent.ap.memory.max_size[1] // num_copies)  # steps of each copy
         targets = [name for name, one in self._learner.networks.items() if "target_weights" in one.groups()]
         self._num_targets, self._periods = len(targets), self._update_loop.learning_periods
@@ -179,6 +180,7 @@ def why_replay_is_not_compiled(parameters: AgentParameters, num_copies: int, lea
     :param num_copies: the number of copies of the environment
     :param learns_one_by_one: the agent's attribute; see ``Agent``
     """
+    # A compiled call draws all batches of a phase before its first update.
     if learns_one_by_one:
         return "the agent asks its networks for the data of each update"
     return next(_reasons(parameters, num_copies), None)

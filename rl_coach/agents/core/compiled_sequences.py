@@ -97,6 +97,7 @@ class CompiledSequences(CompiledEpochs):
 
     def __init__(self, sequence_length: int, *settings: Any):
         super().__init__(*settings)
+        # A minibatch has whole sequences, so it may have fewer steps than batch_size.
         self._length, self._per_batch = sequence_length, max(1, self._settings.batch_size // sequence_length)
         self._planned_updates = 1  # only the first update's scalars are planned; the loop numbers the others
         self.updates_per_phase = self._settings.epochs * -(-self._rows // self._per_batch)

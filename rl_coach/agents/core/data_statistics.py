@@ -11,6 +11,7 @@ from rl_coach.filters.observation.observation_normalization_filter import Observ
 from rl_coach.filters.recorded_episodes import Rows, has_statistics, learn_statistics
 from rl_coach.memories.memory import Memory
 
+# All rows at once could need more memory than there is: a memory stores each frame once, but returns whole stacks.
 _ROWS_AT_ONCE = 1024
 
 

@@ -146,6 +146,7 @@ class Experience:
         if self.remembers_action_info:
             self._add_action_info(transition, episode)
         for name, state in episode.acted_from.items():
+            # Learning starts a sequence from the state that acted, not from zeros.
             transition.info[stored_state(name)] = state[0]
         buffer = episode.buffer
         buffer.insert(transition)
@@ -224,6 +225,7 @@ class Experience:
         buffer = episode.buffer
         self._end(buffer)
         if not self._stores_whole_episodes and self._algorithm.n_step > 1:
+            # The last n - 1 transitions have fewer than n rewards, because the episode has ended.
             self._store([buffer.n_step_transition(row) for row in range(episode.num_stored, buffer.length())])
             episode.num_stored = buffer.length()
         is_empty = buffer.is_empty()
@@ -242,6 +244,7 @@ class Experience:
             return
         self._end(buffer)
         episode.return_before += episode.discount_before * self._compute_returns(buffer)
+        # The CSV has the return of the whole episode, although the agent learns from it in parts.
         episode.discount_before *= self._algorithm.discount ** buffer.length()
         self._store_episode(episode)
         episode.begin_buffer(self._algorithm, recurrent_state)

@@ -57,6 +57,7 @@ class FiniteWatch:
         when = f"in step {step} of episode {episode}"
         if isinstance(action, np.ndarray) and not _is_finite(action):
             self.source = f"the action that the network chose {when} has {_first_of(action)}: {ADVICE}"
+        # The action is checked first: the environment can answer a NaN action only with NaN.
         self.compare(response.next_state, filtered.next_state, "input filter", when)
         if self.source is None and not _is_finite(reward):
             gave = "input filter made of a finite one" if _is_finite(response.reward) else "environment gave"

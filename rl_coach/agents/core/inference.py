@@ -18,6 +18,7 @@ def filtered(agent: Any, state: StateType, update: bool) -> StateType:
 
     :param update: add the state to the filters' statistics, if the agent's settings allow it
     """
+    # Filters have one path, for batches. A single state is a batch of one.
     columns = {name: np.asarray(observation)[None] for name, observation in state.items()}
     return {name: column[0] for name, column in filtered_columns(agent, columns, update).items()}
 

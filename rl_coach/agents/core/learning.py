@@ -102,6 +102,7 @@ def phases_of(agent: Any) -> Phases:
         return not is_cut and not agent.episode.buffer.is_complete
 
     def cut_episodes() -> None:
+        # Actors in columns store each step at once, so nothing waits in their episodes.
         if agent.parallel is not None and not agent.parallel.are_in_columns:
             for _ in agent.parallel:
                 agent.cut_episode()

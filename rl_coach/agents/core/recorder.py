@@ -87,6 +87,7 @@ class Recorder:
             return int(agent.clock.episodes)
         if agent.row_unit is RowUnit.EPOCH:
             return agent.batches.epoch or 0
+        # Rounded down: a call of several updates may pass the end of a row.
         return int(agent.clock.updates // agent.updates_per_row * agent.updates_per_row)
 
     def write_row_if_due(self) -> None:

@@ -95,6 +95,7 @@ class Rollout:
     def get_state(self) -> dict[str, Any]:
         """The steps as plain data; an empty dict without steps."""
         steps = zip(self._steps, self._acted)
+        # set_state sorts the keys as texts, so the numbers need leading zeros.
         return {f"{number:06d}": {**_plain(step), "acted": acted} for number, (step, acted) in enumerate(steps)}
 
     def set_state(self, state: dict[str, Any]) -> None:

@@ -126,6 +126,7 @@ class Signals:
 
     def note_target_update(self) -> None:
         """Record an update of the target networks, in the present episode's row and in the next step's row."""
+        # Two flags, because the row of an episode and the row of a step are written at different times.
         self._are_targets_updated = self._are_targets_updated_since_step = True
 
     # rows
@@ -137,6 +138,8 @@ class Signals:
         :param episode: the number of the episode and of its row
         """
         if self.reports is not None:
+            # A worker sends the samples, not their statistics: statistics of several processes cannot be combined
+            # exactly.
             samples: dict[str, list] = {
                 signal.name: [signal.flat()] for signal in self.episode_signals if signal.values
             }

@@ -64,6 +64,7 @@ def played_in(chunk: Chunk) -> ExperienceChunk:
             raise ChunkError("garbage", f"it tells of {unknown}")
         reports = [_report(*report) for report in _of_kind(list, about.get("reports", []))]
         filters = _of_kind(dict, about.get("filters", {}))
+        # The names become attributes of the agent. Any other name could reach anything on it.
         if not set(filters) <= set(FILTERS):
             raise ChunkError("garbage", f"statistics of {sorted(set(filters) - set(FILTERS))}")
         segment_starts = _of_kind(list, about.get("segment_starts", []))

@@ -234,6 +234,7 @@ class UpdateLoop:
                 losses.append(self._update_on_sample(count, with_targets))
             left -= count
         self.close_phase()
+        # Not a float: that would wait for the device, while the environment could step.
         return losses[0] if len(losses) == 1 else LazyArray(lambda: sum(map(float, losses)))
 
     @property
@@ -312,6 +313,7 @@ class UpdateLoop:
         :param how: more arguments for ``Learner.train``
         """
         if self.learning_periods:
+            # Updates are numbered from 1. If the caller has counted this update, the clock has its number already.
             first = self._clock.updates + (not is_counted)
             numbers = range(first, first + how.get("num_updates", 1))
             how["learning"] = {
@@ -322,6 +324,7 @@ class UpdateLoop:
         self.record(result, is_counted)
         if batch is not None and self._batches.wants_errors and result.errors is not None:
             # a padded call has more errors than the batch has rows
+            # This waits for the update: the errors decide which rows the next batch has.
             self._batches.take_errors(batch, np.abs(result.errors).ravel()[: len(batch)])
         return result
 
@@ -354,6 +357,8 @@ class UpdateLoop:
         """
         stages = tuple(stage for stage in self.learner.step.stages if name in stage.networks)
         taught = [one for stage in stages for one in stage.networks]
+        # A stage of several networks is compiled once. The masks choose the network, so no other step is compiled for
+        # it.
         if taught != [name]:
             how["learning"] = {one: [one == name] * how.get("num_updates", 1) for one in self._networks}
         result = self.learner.train(columns, self._rules.learning_scalars(), stages=stages, **how)
@@ -375,6 +380,7 @@ class UpdateLoop:
         :param are_updated: the last call has updated them already, so only record it
         """
         is_time = self._rules.targets_due if self._decides_on_targets else self._clock.targets_due
+        # In this order: the answer True starts the next period.
         if self._targets and is_time():
             if not are_updated:
                 self.update_targets()

@@ -39,7 +39,7 @@ class _Returns:
 
 
 class RewardReturnScalingFilter(RewardFilter):
-    """Divides rewards by the deviation of discounted returns, or by more, so that no return exceeds ``largest_return``.
+    """Divides rewards so that discounted returns have a deviation of about 1, and none is above ``largest_return``.
 
     The running return G = discount G + r starts at 0 in each episode. A reward is divided by max(sqrt(var(G) + 1e-8),
     max |G| / largest_return), over all G so far, the reward's own included (Lee et al. 2025, section 4). An array of

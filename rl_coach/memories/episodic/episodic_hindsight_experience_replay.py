@@ -128,7 +128,9 @@ class EpisodicHindsightExperienceReplay(EpisodicExperienceReplay):
             )
         shape, reached = np.shape(state[_GOAL]), self.goals_space.goal_from_state(next_state)
         if np.shape(reached) != shape and np.size(reached) != np.prod(shape):
-            raise CoachError(f"'{_GOAL}' has shape {shape}, but states reach goals of shape {np.shape(reached)}")
+            raise CoachError(
+                f"'{_GOAL}' has the shape {shape}, but states reach goals of the shape {np.shape(reached)}"
+            )
 
     def _check_room(self, copies: int) -> None:
         granularity, size = self.max_size

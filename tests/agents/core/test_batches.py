@@ -146,7 +146,7 @@ def test_each_batch_has_the_shares_of_all_sources():
 def test_shares_are_rounded_to_whole_rows():
     counts = np.bincount(mixture(0.3).sample(1, 8).info("batch_source"))
     assert counts.tolist() == [2, 6]
-    with pytest.raises(CoachError, match="less than one row of a batch of 8"):
+    with pytest.raises(CoachError, match="batch_size 8 is too small"):
         mixture(0.01).sample(1, 8)
 
 

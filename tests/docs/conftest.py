@@ -1,0 +1,3 @@
+from tests.dashboard.conftest import browser
+
+__all__ = ["browser"]
