@@ -82,6 +82,10 @@ def test_the_preset_that_is_written_has_the_settings(tmp_path, preset):
         (["-p", "CartPole_DQN", "--steps", "100", "--seeds", "2"], "each trial has its own seed"),
         (["-p", "CartPole_DQN", "--steps", "100", "--storage", "nonsense"], "--storage nonsense: "),
         (["-p", "CartPole_DQN", "--steps", "100", "--pruner", "fast"], "invalid choice: 'fast'"),
+        (
+            ["-p", "CartPole_DQN", "--steps", "100", "-cp", "agent_params.algorithm.discount=0.5"],
+            "varies, and -cp sets agent_params.algorithm.discount: leave one out",
+        ),
         (["--resume", "nowhere"], "there is no tuning in 'nowhere'"),
     ],
 )
