@@ -38,6 +38,8 @@ def run(arguments: Sequence[str], launcher: Any) -> int:
     """
     parser = command_line.get_tune_parser()
     args = parser.parse_args(arguments)
+    if args.storage:
+        study_storage.hide_in_process_list(args.storage)
     if args.resume:
         return _go_on(args, launcher)
     if not args.preset:
