@@ -84,6 +84,7 @@ class CompiledLevelManager(LevelManager):
         task, filters = agent.ap.task_parameters, PureFilters(agent.pre_network_filter, learner.ops)
         actions = environment.action_space
         shapes = {name: tuple(map(int, space.shape)) for name, space in environment.state_space.sub_spaces.items()}
+        self._sources = sources_of(shapes)
         bounds = (actions.low, actions.high) if isinstance(actions, BoxActionSpace) else None
         input_filters = PureFilters(agent.input_filter, learner.ops)
         self._evaluation = framework.compiled_evaluation(
@@ -331,7 +332,7 @@ class CompiledLevelManager(LevelManager):
         sources = played.sources[first:end]
         if self.agent.watch.source is None and sources.any():
             step, index = np.argwhere(sources)[0]
-            source = sources_of(self.environment.state_space.sub_spaces)[sources[step, index] - 1]
+            source = self._sources[sources[step, index] - 1]
             when = f"step {played.lengths[first + step, index]} of an episode of copy {index}"
             advice = f": {ADVICE}" if source.startswith("the action") else ""
             self.agent.watch.source = f"{source} {when} is not finite{advice}"
