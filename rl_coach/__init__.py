@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
 
+# Not from typing: the program handles no signals until this module is imported, and typing takes most of that time.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from rl_coach.own_loop import Agent, make_agent
 
 __all__ = ["Agent", "make_agent"]

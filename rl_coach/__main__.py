@@ -1,13 +1,17 @@
 """``python -m rl_coach`` is ``coach``."""
 
+from __future__ import annotations
+
 import os
 import signal
 import sys
-from types import FrameType
-from typing import Optional
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
 
 
-def _end_at_once(number: int, frame: Optional[FrameType] = None) -> None:
+def _end_at_once(number: int, frame: FrameType | None = None) -> None:
     os.write(2, b"coach: stopped\n" if number == signal.SIGINT else b"coach: stopped by SIGTERM\n")
     os._exit(128 + number)
 

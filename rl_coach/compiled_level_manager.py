@@ -13,9 +13,10 @@ import numpy as np
 from rl_coach.agents.agent import Agent
 from rl_coach.agents.core.clock import TrainingClock
 from rl_coach.agents.core.episode import EpisodeReport
+from rl_coach.agents.core.finite_watch import ADVICE
 from rl_coach.agents.core.overrides import override_that_excludes
 from rl_coach.agents.core.signals import RowUnit
-from rl_coach.architectures.compiled_loop import Phase, Plan, PlannedPhase, Played
+from rl_coach.architectures.compiled_loop import Phase, Plan, PlannedPhase, Played, sources_of
 from rl_coach.architectures.layers import NoisyNetDense
 from rl_coach.architectures.loop_of_seeds import LoopOfSeeds
 from rl_coach.base_parameters import DistributedTaskParameters, Frameworks, TaskParameters
@@ -83,6 +84,7 @@ class CompiledLevelManager(LevelManager):
         task, filters = agent.ap.task_parameters, PureFilters(agent.pre_network_filter, learner.ops)
         actions = environment.action_space
         shapes = {name: tuple(map(int, space.shape)) for name, space in environment.state_space.sub_spaces.items()}
+        self._sources = sources_of(shapes)
         bounds = (actions.low, actions.high) if isinstance(actions, BoxActionSpace) else None
         input_filters = PureFilters(agent.input_filter, learner.ops)
         self._evaluation = framework.compiled_evaluation(
@@ -284,19 +286,19 @@ class CompiledLevelManager(LevelManager):
         self._counted = done = 0
         for step in np.unique(steps).tolist():
             done = self._record_phases(plan, played, ends, done, int(np.searchsorted(ends, step, "right")))
-            self._count(step + 1)
+            self._count(played, step + 1)
             self._close_row_before(step)
             for index in copies[steps == step].tolist():
                 self._record_episode(played, step, index)
             done = self._record_phases(plan, played, ends, done, int(np.searchsorted(ends, step + 1, "right")))
         self._record_phases(plan, played, ends, done, len(ends))
-        self._count(plan.steps)
+        self._count(played, plan.steps)
         self._num_steps += plan.steps
 
     def _record_phases(self, plan: Plan, played: Played, ends: np.ndarray, first: int, last: int) -> int:
         """:return: ``last``, the number of phases that are recorded now"""
         if last > first:
-            self._count(int(ends[last - 1]))
+            self._count(played, int(ends[last - 1]))
             self._close_row_before(int(ends[first]) - 1)
             before, rows = self.agent.training_steps, slice(first, last)
             shown = {name: column[rows] for name, column in played.shown.items()}
@@ -316,12 +318,24 @@ class CompiledLevelManager(LevelManager):
         self.ended_rewards.append(report.reward)
         self._row_step = self._num_steps + step
 
-    def _count(self, steps: int) -> None:
+    def _count(self, played: Played, steps: int) -> None:
         """Count up to a step of the call."""
+        self._watch(played, self._counted, steps)
         new, self._counted = (steps - self._counted) * self._num_copies, steps
         self.environment_steps += new
         self.agent.count_played(new)
         self.agent.exploration_policy.advance(new)
+
+    def _watch(self, played: Played, first: int, end: int) -> None:
+        """Note the source of the first number that is not finite in these steps of the call. It explains a loss that is
+        not finite."""
+        sources = played.sources[first:end]
+        if self.agent.watch.source is None and sources.any():
+            step, index = np.argwhere(sources)[0]
+            source = self._sources[sources[step, index] - 1]
+            when = f"step {played.lengths[first + step, index]} of an episode of copy {index}"
+            advice = f": {ADVICE}" if source.startswith("the action") else ""
+            self.agent.watch.source = f"{source} {when} is not finite{advice}"
 
     def _close_row_before(self, step: int) -> None:
         """Close the row of the episodes that ended before a step of the call. Later values belong to the next row."""

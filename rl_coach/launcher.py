@@ -13,7 +13,7 @@ import shutil
 import sys
 import traceback
 import warnings
-from typing import TYPE_CHECKING, Any, Callable, NoReturn, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Mapping, NoReturn, Sequence
 
 from rl_coach.command_line import arguments as command_line
 from rl_coach.command_line import flag_checks, preset_catalogue
@@ -656,11 +656,26 @@ def _with_recorded_arguments(
     evaluates = args.evaluate is not None
     recorded = experiment_record.evaluated_arguments if evaluates else experiment_record.resumed_arguments
     stored, settings = recorded(args.resume, args, _defaults(parser))
+    _check_recorded(stored, parser, args.resume)
     args = parser.parse_args(arguments, type(args)(**stored))
     args.custom_parameter = settings or None
     args.evaluated = args.resume if evaluates else None
     args.resume = None if evaluates else args.resume
     return args
+
+
+def _check_recorded(stored: Mapping[str, Any], parser: argparse.ArgumentParser, directory: str) -> None:
+    """
+    :raises CoachError: a flag in the record of a run has a value that the command line refuses
+    """
+    for action in parser._actions:
+        value = stored.get(action.dest)
+        try:
+            if callable(action.type) and value is not None:
+                action.type(str(value))
+        except (argparse.ArgumentTypeError, ValueError):
+            path = os.path.join(directory, experiment_record.RECORD_FILE)
+            raise CoachError(f"'{path}' is damaged: {action.dest} is {value!r}") from None
 
 
 def _warn_of_predecessor() -> None:

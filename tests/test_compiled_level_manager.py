@@ -29,6 +29,7 @@ from rl_coach.filters.reward.reward_clipping_filter import RewardClippingFilter
 from rl_coach.filters.reward.reward_rescale_filter import RewardRescaleFilter
 from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
 from rl_coach.schedules import LinearSchedule
+from rl_coach.utils import TrainingError
 from rl_coach.vector_level_manager import VectorLevelManager
 from tests.frameworks import FRAMEWORK
 from tests.zoo.graphs import compiled, next_phase, schedule
@@ -62,6 +63,34 @@ def normalizing() -> InputFilter:
     filters = InputFilter()
     filters.add_observation_filter("observation", "normalize", ObservationNormalizationFilter())
     return filters
+
+
+@pytest.mark.parametrize("parameters", [ppo, dqn])
+@pytest.mark.parametrize(
+    "level, source",
+    [
+        ("nan_at_the_beginning", "the observation 'observation' that the environment gave before step 1"),
+        ("nan_observation", "the observation 'observation' that the environment gave in step 3"),
+        ("nan_reward", "the reward that the environment gave in step 3"),
+    ],
+)
+def test_a_loss_that_is_not_finite_is_traced_to_the_environment(level, source, parameters, tmp_path):
+    manager = compiled(parameters(), tmp_path, level)
+    with pytest.raises(
+        TrainingError, match=rf"the loss of network 'main' became .*: {source} of an episode of copy \d"
+    ):
+        manager.improve()
+    manager.close()
+
+
+def test_a_loss_that_is_not_finite_is_traced_to_the_input_filter(tmp_path):
+    agent = ppo()
+    agent.input_filter = InputFilter()
+    agent.input_filter.add_reward_filter("rescale", RewardRescaleFilter(float("inf")))
+    manager = compiled(agent, tmp_path)
+    with pytest.raises(TrainingError, match=r"the reward that the input filter made of a finite one in step \d+ of an"):
+        manager.improve()
+    manager.close()
 
 
 def test_it_learns_in_exactly_the_steps_of_its_schedule(tmp_path):

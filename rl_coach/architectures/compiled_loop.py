@@ -6,7 +6,7 @@ functions (``CompiledAgent``). The host plans each call: how many steps, and aft
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol, Sequence
+from typing import Any, Iterable, NamedTuple, Protocol, Sequence
 
 import numpy as np
 
@@ -121,6 +121,8 @@ class Played(NamedTuple):
     :param shaped_rewards: [S, N], the same after the filters
     :param returns: [S, N], discounted and after the filters
     :param lengths: [S, N] int32, steps
+    :param sources: [S, N] int32, the first source of a number that is not finite, as its place in ``sources_of`` plus
+        one; 0 if all numbers of the step are finite
     :param counts: [P] int32, number of updates of each phase
     :param outputs: [P, K, outputs] of the updates of each phase
     :param shown: [P, ...] by name, what each phase has to log
@@ -131,9 +133,23 @@ class Played(NamedTuple):
     shaped_rewards: Any
     returns: Any
     lengths: Any
+    sources: Any
     counts: Any
     outputs: Any
     shown: Arrays
+
+
+def sources_of(observations: Iterable[str]) -> list[str]:
+    """The sources of the numbers of a step, each as text that "step 3" continues. A wrong number spreads in this
+    order."""
+    names = list(observations)
+    given, filtered = "that the environment gave in", "that the input filter made of a finite one in"
+    return [
+        *(f"the observation '{name}' that the environment gave before" for name in names),
+        "the action that the network chose in",
+        *(f"the observation '{name}' {by}" for by in (given, filtered) for name in names),
+        *(f"the reward {by}" for by in (given, filtered)),
+    ]
 
 
 class Evaluated(NamedTuple):

@@ -378,13 +378,13 @@ class Learner:
         :param outputs: [K, outputs], as ``updates_within`` gives them
         :param count: number of updates that were made
         :param learning: as for ``train``
-        :param columns: what was learned from, to explain a loss that is not finite
+        :param columns: what was learned from, to explain a loss that is not finite; None if it stays in the call
         """
         names, learning = self._output_names[stages], learning or {}
         for name in names.losses:
             self.networks[name].updates += int(np.sum(learning[name][:count])) if name in learning else count
         updates = {name: self.networks[name].updates for name in names.losses}
-        explain = None if self.explain is None or columns is None else partial(self.explain, columns)
+        explain = self.explain and partial(self.explain, columns or {})
         return LearningResult(partial(self._read, names, outputs, count, updates), names.signals, explain)
 
     def gradients(

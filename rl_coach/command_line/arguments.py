@@ -397,6 +397,8 @@ class _StoreOnce(argparse.Action):
 
     def __call__(self, parser: Any, namespace: argparse.Namespace, values: Any, flag: str | None = None) -> None:
         before = parser.given.get(self.dest)
+        if flag is not None and self.dest == "custom_parameter":
+            self._refuse_twice(before, values)
         if flag is not None and before is not None:
             values = self._joined(before, values, flag)
         parser.given[self.dest] = values
@@ -407,21 +409,14 @@ class _StoreOnce(argparse.Action):
             if values == before:
                 return values
             raise argparse.ArgumentError(self, f"it is given twice, as {before} and {values}: give it once")
-        twice = _set_in(before) & _set_in(values) if self.dest == "custom_parameter" else set()
-        if twice:
-            raise argparse.ArgumentError(self, f"'{min(twice)}' is set twice: leave one out")
         return f"{before.rstrip('; ')}{_ACCUMULATED[self.dest]}{values}"
 
+    def _refuse_twice(self, *texts: str | None) -> None:
+        from rl_coach.runs.record import settings_in
 
-def _set_in(settings: str) -> set[str]:
-    """The paths that a text of ``-cp`` sets; empty if the text cannot be parsed."""
-    import ast
-
-    try:
-        statements = ast.parse(settings.strip().strip(";")).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return set()  # the parser of settings reports the error
-    return {ast.unparse(target) for one in statements if isinstance(one, ast.Assign) for target in one.targets}
+        paths = [path for text in texts if text for path, _ in settings_in(text)]
+        if twice := [path for path in paths if paths.count(path) > 1]:
+            raise argparse.ArgumentError(self, f"'{twice[0]}' is set twice: leave one out")
 
 
 class Parser(argparse.ArgumentParser):

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Any, Iterable, Iterator, Mapping, Sequence, Union
 
 from rl_coach.command_line import custom_parameters
+from rl_coach.runs.record import settings_in
 from rl_coach.utilities.stop_signals import stop_signals
 from rl_coach.utils import CoachError
 
@@ -223,6 +224,18 @@ def custom_parameter(graph_manager: Any, dimensions: Iterable[Dimension], drawn:
                 raise CoachError(f"'{names[place]}' and '{one.name}' are the same setting, {place}: leave one out")
             names[place], texts[place] = one.name, one.text(drawn)
     return "; ".join(f"{place} = {text}" for place, text in texts.items())
+
+
+def refuse_fixed(graph_manager: Any, dimensions: Iterable[Dimension], fixed: str | None) -> None:
+    """
+    :param fixed: the settings of ``-cp``
+    :raises CoachError: a setting varies, and ``-cp`` sets it too
+    """
+    paths = {path for path, _ in settings_in(fixed or "")}
+    for one in dimensions:
+        for place in custom_parameters.places(graph_manager, one.name):
+            if place in paths:
+                raise CoachError(f"'{one.name}' varies, and -cp sets {place}: leave one out")
 
 
 def check(graph_manager: Any, text: str) -> None:

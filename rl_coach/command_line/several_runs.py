@@ -20,7 +20,7 @@ from rl_coach.command_line.search_space import Setting
 from rl_coach.runs import record, run_group
 from rl_coach.runs.comparison import table_of_scores
 from rl_coach.runs.evaluation import RunStatistics
-from rl_coach.runs.lock import holder, lock, unlock
+from rl_coach.runs.lock import lock, unlock
 from rl_coach.runs.progress import duration
 from rl_coach.runs.side_by_side import Job, Outcome, SideBySide, evaluation_of, num_cores
 from rl_coach.runs.status import FINISHED, read_status
@@ -422,8 +422,11 @@ def next_run(directory: pathlib.Path, flags: dict[str, Any], added: dict[str, An
     status = read_status(below)
     if status.get("state") == FINISHED:
         return None
-    if status:
+    if status or Job("", [], below).log.exists():  # it was started
         _end_survivor(below)
+        status = read_status(below)
+        if status.get("state") == FINISHED:
+            return None
     if status and not _has_checkpoint(below):
         shutil.rmtree(below)
         status = {}
@@ -440,34 +443,40 @@ def _end_survivor(directory: pathlib.Path) -> None:
     """
     from rl_coach.logger import screen
 
-    end, number = time.monotonic() + _SECONDS_TO_SAVE, signal.SIGTERM
-    pid: int | None = None
+    end, number, ended = time.monotonic() + _SECONDS_TO_SAVE, signal.SIGTERM, None
     while True:
-        try:
-            lock(directory)
-            unlock(directory)
-            return
-        except CoachError:
-            if pid is None:
-                pid = holder(directory)
-                if pid is None or not _runs_in(pid, directory):
+        pid = _process_of(directory)
+        if pid is None:
+            try:
+                if directory.exists():
+                    lock(directory)
+                    unlock(directory)
+                return
+            except CoachError:
+                # its workers end a moment later
+                if ended is None or time.monotonic() >= end:
                     raise
-                screen.warning(f"{directory.name}: process {pid} has outlived the program that started it; ending it")
-                os.kill(pid, number)
-            elif time.monotonic() >= end and number != signal.SIGKILL:
+        elif pid != ended or (time.monotonic() >= end and number != signal.SIGKILL):
+            if pid == ended:
                 number = signal.SIGKILL
+            else:
+                screen.warning(f"{directory.name}: process {pid} has outlived the program that started it; ending it")
+            ended = pid
+            with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)
         stop_signals.stop_if_asked()
         time.sleep(_SECONDS_BETWEEN_LOOKS)
 
 
-def _runs_in(pid: int, directory: pathlib.Path) -> bool:
-    """True if a process of this machine is the run in this directory, by its command line."""
-    try:
-        given = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().decode("utf-8", "replace").split("\0")
-    except OSError:
-        return False
-    return any(one in (f"--run_directory={directory}", f"--resume={directory}") for one in given)
+def _process_of(directory: pathlib.Path) -> int | None:
+    """The process of this machine that is the run in this directory, by its command line. A run that has just been
+    started does not hold its directory yet."""
+    wanted = {f"--run_directory={directory}", f"--resume={directory}"}
+    for line in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):  # it has just ended
+            if not wanted.isdisjoint(line.read_bytes().decode("utf-8", "replace").split("\0")):
+                return int(line.parent.name)
+    return None
 
 
 def _job(directory: pathlib.Path, name: str, flags: dict[str, Any]) -> Job:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import pathlib
 import random
 import re
+import sys
 import time
 from typing import Any, Callable
 
@@ -18,6 +20,7 @@ STORAGE_VARIABLE = "COACH_TUNE_STORAGE"
 _USER_AND_PASSWORD = re.compile(r"(?<=://)([^/@:]*):([^/]*)(?=@)")
 SQLITE = "sqlite:///"
 _HIDDEN = "***"
+_BEGIN_OF_ARGUMENTS = 45  # the place of this address after the name in /proc/self/stat
 _TRIES, _LONGEST_PAUSE = 20, 0.5
 
 
@@ -36,12 +39,33 @@ def shown_url(url: str) -> str:
 
 def without_secret(text: str, url: str) -> str:
     """Hide the URL and its secret parts in a text, such as an error of a database client."""
-    _, _, options = url.partition("?")
-    found = _USER_AND_PASSWORD.search(url.partition("?")[0])
-    values = [option.partition("=")[2] for option in options.split("&")]
-    for secret in filter(None, [url, options, *values, found and found[2]]):
-        text = text.replace(secret, shown_url(url) if secret == url else _HIDDEN)
+    text = text.replace(url, shown_url(url))
+    for secret in _secrets(url):
+        text = text.replace(secret, _HIDDEN)
     return text
+
+
+def _secrets(url: str) -> list[str]:
+    place, _, options = url.partition("?")
+    found = _USER_AND_PASSWORD.search(place)
+    return [
+        one
+        for one in (options, *(option.partition("=")[2] for option in options.split("&")), found and found[2])
+        if one
+    ]
+
+
+def hide_in_process_list(url: str) -> None:
+    """Replace the secret parts of a URL in this process' command line, which all users of the machine can see. Only
+    Linux lets a process change its command line."""
+    if sys.platform != "linux":
+        return
+    fields = pathlib.Path("/proc/self/stat").read_bytes().rpartition(b")")[2].split()
+    begin, end = int(fields[_BEGIN_OF_ARGUMENTS]), int(fields[_BEGIN_OF_ARGUMENTS + 1])
+    line, hidden = ctypes.string_at(begin, end - begin), os.fsencode(url)
+    for secret in map(os.fsencode, _secrets(url)):
+        hidden = hidden.replace(secret, b"*" * len(secret))
+    ctypes.memmove(begin, line.replace(os.fsencode(url), hidden), len(line))
 
 
 def recorded(url: str, directory: pathlib.Path) -> str:

@@ -44,7 +44,10 @@ def run(arguments: Sequence[str], launcher: Any) -> int:
         number = args.random
         drawn = search_space.grid(dimensions, what) if number is None else search_space.draw(dimensions, number)
         combinations += [(dimensions, values) for values in drawn]
-    found = search_space.settings(launcher.get_graph_manager_from_args(args), combinations)
+    graph_manager = launcher.get_graph_manager_from_args(args)
+    for dimensions, _ in spaces:
+        search_space.refuse_fixed(graph_manager, dimensions, args.custom_parameter)
+    found = search_space.settings(graph_manager, combinations)
     return several_runs.train(args, launcher.get_argument_parser(), found)
 
 

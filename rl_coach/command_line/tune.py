@@ -38,6 +38,8 @@ def run(arguments: Sequence[str], launcher: Any) -> int:
     """
     parser = command_line.get_tune_parser()
     args = parser.parse_args(arguments)
+    if args.storage:
+        study_storage.hide_in_process_list(args.storage)
     if args.resume:
         return _go_on(args, launcher)
     if not args.preset:
@@ -48,7 +50,8 @@ def run(arguments: Sequence[str], launcher: Any) -> int:
     graph_manager = launcher.get_graph_manager_from_args(args)
     steps = args.steps or _steps_of(graph_manager)
     space = args.space and "; ".join(text for text, _ in texts_of(args.space, "--space"))
-    space_of(graph_manager, space, steps)  # before anything is written
+    # before anything is written
+    search_space.refuse_fixed(graph_manager, space_of(graph_manager, space, steps), args.custom_parameter)
     directory = several_runs.make_directory(args)
     flags = several_runs.given(args, launcher.get_argument_parser(), several_runs.OF_THE_GROUP)
     if not any(name.startswith("checkpoint_save") for name in flags):

@@ -21,6 +21,7 @@ import numpy as np
 
 from rl_coach.core_types import Transition
 from rl_coach.utilities.plain_data import DAMAGE
+from rl_coach.utilities.safe_reading import read_bytes
 from rl_coach.utils import CoachError
 
 _MOST_FRAMES = 256  # in one stack; a small pickle could repeat one frame a million times
@@ -257,13 +258,12 @@ def _read_pickle(file_path: str | os.PathLike) -> list[Any]:
     :raises CoachError: the file cannot be read, or contains something else
     """
     try:
-        with open(file_path, "rb") as file:
-            # Read from bytes in memory: a too large length in a damaged pickle then returns only the bytes that exist.
-            content = _Reader(io.BytesIO(file.read())).load()
+        # Read from bytes in memory: a too large length in a damaged pickle then returns only the bytes that exist.
+        content = _Reader(io.BytesIO(read_bytes(file_path))).load()
         _require(isinstance(content, (list, collections.deque)), f"it contains {_kind(content)}, not a list")
         return list(content)
-    except OSError as error:
-        raise CoachError(f"cannot read '{file_path}': {error.strerror}") from None
+    except CoachError:
+        raise
     except _DAMAGE as error:
         raise _not_a_buffer(file_path, error) from None
 

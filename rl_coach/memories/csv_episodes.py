@@ -6,6 +6,7 @@ import codecs
 import csv
 import io
 import re
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Sequence
 
@@ -13,6 +14,7 @@ import numpy as np
 
 from rl_coach.core_types import Batch, CsvDataset, Episode
 from rl_coach.logger import screen
+from rl_coach.utilities.safe_reading import read_bytes
 from rl_coach.utils import CoachError, did_you_mean
 
 _REQUIRED = ("episode_id", "reward")
@@ -97,11 +99,7 @@ def read_csv(dataset: CsvDataset) -> tuple[Batch, np.ndarray, bool]:
 
 def _table(path: str) -> tuple[list[str], list[list[str]], list[int]]:
     """The header, the rows, and the line number of each row."""
-    try:
-        with open(path, "rb") as file:
-            content = file.read()
-    except OSError as error:
-        raise CoachError(f"cannot read '{path}': {error.strerror}") from None
+    content = read_bytes(path)
     if content.startswith(_OTHER_ENCODINGS):
         raise CoachError(f"'{path}' is not in the encoding UTF-8 (it is in UTF-16 or UTF-32): save it as UTF-8")
     try:
@@ -151,7 +149,7 @@ class _Layout:
         self._say_what_is_not_read(header)
 
     def _require_all(self, header: list[str], vectors: dict[str, int]) -> None:
-        twice = sorted({name for name in header if header.count(name) > 1})
+        twice = sorted(name for name, count in Counter(header).items() if count > 1)
         if twice:
             raise CoachError(f"'{self._path}' has the column '{twice[0]}' twice")
         if vectors and "action" in header:
@@ -178,7 +176,8 @@ class _Layout:
                 raise CoachError(f"'{self._path}' has the column '{column}' and no column '{lost}'")
 
     def _say_what_is_not_read(self, header: list[str]) -> None:
-        unknown = [name for name in header if name not in {*self.number_columns, *_SINGLE, *_NOT_READ}]
+        known = {*self.number_columns, *_SINGLE, *_NOT_READ}
+        unknown = [name for name in header if name not in known]
         if ends := [name for name in unknown if _ENDS.fullmatch(name)]:
             raise CoachError(
                 f"'{self._path}': the column '{ends[0]}' is not known: name it 'terminated' (the episode ended by "

@@ -19,6 +19,7 @@ from rl_coach.utilities.sound_values import NUMBERS
 from rl_coach.utils import CoachError
 
 MINARI = "minari:"
+_LARGEST_NUMBER = 8  # bytes
 _PICKLES = (".p", ".pkl", ".pickle")
 _FORMS = f"FILE.csv, FILE.npz (a saved memory), FILE.p (Coach's pickle) or {MINARI}ID"
 
@@ -53,8 +54,8 @@ def read(place: str | os.PathLike) -> DataSet:
 
 
 def _checked(data_set: DataSet, place: str) -> DataSet:
-    """The data set itself, if its columns consist of finite numbers. An agent checks the values against its spaces when
-    it loads the data set.
+    """The data set itself, if its columns consist of numbers that are finite as float32. An agent checks the values
+    against its spaces when it loads the data set.
 
     :param place: the name of the data set, for the message
     :raises CoachError: a column has other values; the message has the first row that is not finite
@@ -65,11 +66,13 @@ def _checked(data_set: DataSet, place: str) -> DataSet:
              "action": columns.action_column, "reward": columns.reward_column}  # fmt: skip
     for name, column in named.items():
         array = np.asarray(column)
-        if array.dtype.kind not in NUMBERS or not array.size or (name == "reward" and array.ndim != 1):
+        is_number = array.dtype.kind in NUMBERS and array.dtype.itemsize <= _LARGEST_NUMBER
+        if not is_number or not array.size or (name == "reward" and array.ndim != 1):
             raise CoachError(f"'{place}': the {name} is {array.dtype} of the shape {array.shape[1:]}, not numbers")
-        if array.dtype.kind == "f" and not np.isfinite(array).all():
-            row = int(np.argmin(np.isfinite(array).reshape(len(array), -1).all(axis=1)))
-            raise CoachError(f"'{place}': the {name} of step {row} is not finite")
+        # agents compute in float32, in which larger numbers are infinite
+        if array.dtype.kind == "f" and not (is_finite := np.abs(array) <= np.finfo(np.float32).max).all():
+            row = int(np.argmin(is_finite.reshape(len(array), -1).all(axis=1)))
+            raise CoachError(f"'{place}': the {name} of step {row} is not finite as float32")
     return data_set
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import warnings
 from typing import Any
 
@@ -132,7 +133,8 @@ def require_new(dataset_id: str) -> None:
 def write(data_set: DataSet, dataset_id: str) -> None:
     """Write a data set to Minari's directory. If its spaces are unknown, they are derived from the values.
 
-    :raises CoachError: the data set cannot be written, or a step's state is not the next state of the step before
+    :raises CoachError: the data set cannot be written, or a step's state is not the next state of the step before;
+        then no part of the data set is left
     """
     columns, spaces, begin = data_set.columns, data_set.spaces, 0
     episodes = []
@@ -150,7 +152,8 @@ def write(data_set: DataSet, dataset_id: str) -> None:
                 description="Written by Coach",
                 jpeg_encoding=False,  # JPEG would change the pixels
             )
-    except (OSError, ValueError) as error:
+    except Exception as error:  # Minari, Gymnasium and HDF5 raise errors of many classes
+        shutil.rmtree(minari.storage.get_dataset_path(dataset_id), ignore_errors=True)
         raise CoachError(f"cannot write the Minari data set '{dataset_id}': {error}") from None
     stored.storage.update_metadata({_IS_RAW: data_set.is_raw})
 

@@ -4,6 +4,7 @@ only this directory."""
 from __future__ import annotations
 
 import argparse
+import ast
 import json
 import os
 import pathlib
@@ -142,9 +143,27 @@ def _check_agreement(
             raise CoachError(f"'{directory}': this run has --{name} {was}; leave it out, or start a new run with -crd")
 
 
+def settings_in(text: str) -> list[tuple[str, str]]:
+    """The path and the source of each setting (``-cp``) in a text; empty if the text cannot be parsed."""
+    source = text.strip().strip(";")
+    try:
+        found = [one for one in ast.parse(source).body if isinstance(one, ast.Assign)]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []  # the parser of settings reports the error
+    return [(ast.unparse(one.targets[0]), ast.get_source_segment(source, one) or ast.unparse(one)) for one in found]
+
+
 def joined_settings(*texts: str | None) -> str:
-    """The settings (``-cp``) of several texts in one text, in their order."""
-    return "; ".join(text.strip().rstrip(";") for text in texts if text)
+    """The settings (``-cp``) of several texts in one text, in their order. A setting of a later text replaces the
+    setting at the same path in an earlier text."""
+    given = [text.strip().rstrip(";") for text in texts if text]
+    parsed = [settings_in(text) for text in given]
+    if not all(parsed):
+        return "; ".join(given)
+    last = {path: number for number, settings in enumerate(parsed) for path, _ in settings}
+    return "; ".join(
+        source for number, settings in enumerate(parsed) for path, source in settings if last[path] == number
+    )
 
 
 def experiment_name(directory: pathlib.Path) -> str:

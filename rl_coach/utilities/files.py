@@ -13,6 +13,7 @@ from typing import Any, BinaryIO, Iterable, Iterator, Union
 
 from rl_coach.utilities import plain_data
 from rl_coach.utilities.errors import CoachError
+from rl_coach.utilities.safe_reading import require_regular
 
 Path = Union[str, "os.PathLike[str]"]
 
@@ -92,6 +93,7 @@ def read_data(path: Path, kind: str) -> Any:
     :param kind: the expected kind of file, for the error
     :raises CoachError: the file does not exist, is damaged or is of another kind
     """
+    require_regular(path)
     try:
         return plain_data.load(path)
     except FileNotFoundError:

@@ -15,6 +15,26 @@ Path = Union[str, "os.PathLike[str]"]
 MOST_BYTES = 64_000_000
 
 
+def require_regular(path: Path) -> None:
+    """
+    :raises CoachError: the path is a directory, a device or a pipe, whose reading may not end
+    """
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise CoachError(f"cannot read '{path}': it is not a regular file")
+
+
+def read_bytes(path: Path) -> bytes:
+    """The content of a regular file of any size.
+
+    :raises CoachError: it is not a regular file, or cannot be read
+    """
+    require_regular(path)
+    try:
+        return pathlib.Path(path).read_bytes()
+    except (OSError, ValueError) as error:  # a path with a null character is a ValueError
+        raise CoachError(f"cannot read '{path}': {getattr(error, 'strerror', None) or error}") from None
+
+
 def read_text(path: Path, most_bytes: int = MOST_BYTES) -> str:
     """A regular file's text.
 

@@ -133,6 +133,12 @@ def test_a_recorded_framework_that_is_unknown(capsys, run, framework):
         assert f"was trained on '{framework}'; this version has tensorflow, mxnet, jax" in refusal(capsys, *arguments)
 
 
+@pytest.mark.parametrize("flag", ["num_workers", "checkpoint_save_secs", "seed"])
+def test_a_recorded_number_that_is_none(capsys, run, flag):
+    change(run / "experiment.json", lambda document: document["arguments"].update({flag: "many"}))
+    assert f"experiment.json' is damaged: {flag} is 'many'" in refusal(capsys, "--resume", str(run))
+
+
 @pytest.mark.parametrize("content", [b"", b"null", b"[]", b'{"run": ', b"[" * 100_000, b"\0\xff"])
 def test_damaged_parameters_of_a_run_are_written_again(capsys, run, content):
     (file,) = run.glob("worker_0*.json")

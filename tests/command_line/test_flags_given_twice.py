@@ -20,6 +20,7 @@ def test_settings_callbacks_and_services_add_up():
     [
         (["--seed", "1", "--seed", "2"], "argument --seed: it is given twice, as 1 and 2: give it once"),
         (["--seed", "1" * 40], "is too large: it must be"),
+        (["-cp", "a['b'] = 1; a[\"b\"] = 2"], "'a['b']' is set twice: leave one out"),
         (["-cp", "a.b = 1", "-cp", "c=1; a.b=2"], "'a.b' is set twice: leave one out"),
         (["-e", "one", "--experiment_name=two"], "it is given twice, as one and two"),
     ],

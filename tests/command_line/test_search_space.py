@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import pytest
 
+from rl_coach.coach import main
 from rl_coach.command_line import preset_catalogue, search_space
 from rl_coach.command_line.search_space import Choice, Range
+from rl_coach.runs.record import joined_settings
 from rl_coach.utils import CoachError
 
 MAIN = "agent_params.network_wrappers['main']"
@@ -97,3 +99,18 @@ def test_values_that_look_alike_have_a_number(graph_manager):
     long = ",".join(f"[{'Dense(64), ' * 9}Dense({size})]" for size in (1, 2))
     assert [one.name[-2:] for one in settings_of(graph_manager, f"scheme={long}")] == ["_0", "_1"]
     assert [one.name for one in settings_of(graph_manager, "discount=0.9")] == [""]
+
+
+def test_a_setting_that_varies_is_not_set_by_a_flag_too(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    given = ["-p", "CartPole_DQN", "discount=0.9,0.99", "-cp", "agent_params.algorithm.discount = 0.5"]
+    assert main(["sweep", *given]) == 2
+    error = capsys.readouterr().err
+    assert error.endswith("'discount' varies, and -cp sets agent_params.algorithm.discount: leave one out\n")
+    assert error.count("\n") == 1 and not (tmp_path / "experiments").exists()
+
+
+def test_a_later_text_of_settings_replaces_an_earlier_one():
+    """--resume gives new values to settings of the start."""
+    assert joined_settings("a.b = 1; c=[1,  2];", None, "a . b=3") == "c=[1,  2]; a . b=3"
+    assert joined_settings("a=1", "b=") == "a=1; b="  # the parser of settings refuses it

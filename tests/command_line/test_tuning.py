@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pathlib
 import re
 import signal
 import subprocess
@@ -82,6 +83,10 @@ def test_the_preset_that_is_written_has_the_settings(tmp_path, preset):
         (["-p", "CartPole_DQN", "--steps", "100", "--seeds", "2"], "each trial has its own seed"),
         (["-p", "CartPole_DQN", "--steps", "100", "--storage", "nonsense"], "--storage nonsense: "),
         (["-p", "CartPole_DQN", "--steps", "100", "--pruner", "fast"], "invalid choice: 'fast'"),
+        (
+            ["-p", "CartPole_DQN", "--steps", "100", "-cp", "agent_params.algorithm.discount=0.5"],
+            "varies, and -cp sets agent_params.algorithm.discount: leave one out",
+        ),
         (["--resume", "nowhere"], "there is no tuning in 'nowhere'"),
     ],
 )
@@ -248,6 +253,21 @@ def test_nobody_else_can_read_the_password_of_a_storage(tmp_path, monkeypatch, c
     assert [path.name for path in naming] == ["storage.url"] and naming[0].stat().st_mode & 0o777 == 0o600
     with pytest.raises(SystemExit, match="0"):
         main(["tune", "--resume", str(directory), "--trials", "2"])  # it knows its storage
+
+
+def test_the_list_of_processes_shows_no_password(tmp_path):
+    flags = ["-p", "CartPole_DQN", "-f", "jax", "--steps", "200", "-e", "t"]
+    given = [*flags, f"--storage=sqlite:///{tmp_path}/s.db?password=TOPSECRET"]
+    process = subprocess.Popen([*COACH, "tune", *given], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        said = next(line for line in process.stdout if line.startswith("study 't' in "))
+        lines = pathlib.Path(f"/proc/{process.pid}/cmdline").read_text().split("\0")
+    finally:
+        process.terminate()
+        process.wait()
+    assert "TOPSECRET" not in said
+    assert lines[-2] == f"--storage=sqlite:///{tmp_path}/s.db?{'*' * len('password=TOPSECRET')}"
 
 
 def test_a_new_database_is_opened_again_while_others_make_its_tables(monkeypatch):

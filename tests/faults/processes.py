@@ -21,15 +21,16 @@ SHORT = (
 class Run:
     """``coach`` with some arguments.
 
-    :param directory: where it runs and writes
+    :param directory: where it runs, and writes without an ``-ep`` of its own
     :param arguments: of the command line
     """
 
     def __init__(self, directory: pathlib.Path, *arguments: str, **environment: str):
         self.directory = directory
         settings = {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1", "TF_CPP_MIN_LOG_LEVEL": "3", **environment}
+        place = [] if "-ep" in arguments else ["-ep", str(directory)]
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "rl_coach.coach", "-ep", str(directory), *arguments],
+            [sys.executable, "-m", "rl_coach.coach", *place, *arguments],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=directory, text=True, start_new_session=True,
             env={**os.environ, **settings},
         )  # fmt: skip

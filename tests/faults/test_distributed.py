@@ -213,29 +213,40 @@ def test_a_killed_trainer_goes_on_from_its_checkpoint_and_workers_carry_on(tmp_p
         assert totals["steps"] > 200, "it did not begin anew"
 
 
+def refused(run, *kinds):
+    """Wait until Redis has refused commands with an error of these kinds."""
+
+    def count():
+        errors = run.client.info("errorstats")
+        return sum(errors.get(f"errorstat_{kind}", {"count": 0})["count"] for kind in kinds)
+
+    before = count()
+    wait_until(lambda: count() > before + 1, f"Redis says {' or '.join(kinds)}")
+
+
 def full(run):
     run.client.config_set("maxmemory", 1)
-    time.sleep(5)
+    refused(run, "OOM")
     run.client.config_set("maxmemory", 0)
 
 
 def read_only(run):
     run.client.replicaof("127.0.0.1", 1)
-    time.sleep(1)
+    refused(run, "READONLY")
     run.client.replicaof("NO", "ONE")
 
 
 def without_its_password(run):
     run.client.config_set("requirepass", "another")
     run.client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
-    time.sleep(1)
+    refused(run, "WRONGPASS", "NOAUTH")
     run.client.config_set("requirepass", run.redis.password)
 
 
 def with_others_under_its_keys(run):
     for key in (run.keys.experience, run.keys.taken, run.keys.state):
         run.client.pipeline().delete(key).rpush(key, "of another type").execute()
-        time.sleep(0.5)
+        refused(run, "WRONGTYPE")
 
 
 def without_its_stream(run):

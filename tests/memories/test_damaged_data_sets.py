@@ -1,7 +1,9 @@
 """Damaged files of data sets, through the command: each is read, or refused in one line."""
 
 import json
+import os
 import pathlib
+import pickle
 import random
 import zipfile
 
@@ -113,3 +115,47 @@ def test_a_damaged_data_set_of_minari_is_read_or_refused_in_one_line(tmp_path, m
         path = files[number % len(files)]
         path.write_bytes(damaged(contents[path], rng) if contents[path] else b"")
         require_an_answer("minari:case/one-v0", capsys)
+
+
+@pytest.mark.parametrize("form", ["csv", "npz", "p"])
+def test_pipes_devices_and_directories_are_refused(form, tmp_path, capsys):
+    """Reading a pipe or a device may never end."""
+    places = [tmp_path / f"{name}.{form}" for name in ("pipe", "device", "directory")]
+    os.mkfifo(places[0])
+    places[1].symlink_to("/dev/zero")
+    places[2].mkdir()
+    for place in places:
+        assert main(["dataset", "info", str(place)]) == BAD_INPUT
+        assert capsys.readouterr().err == f"coach: cannot read '{place}': it is not a regular file\n"
+    assert main(["dataset", "info", f"a\0.{form}"]) == BAD_INPUT
+
+
+HEADER = "episode_id,action,reward,state_feature_0"
+
+
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        (f"{HEADER}\n0,0,1,0\n0,0,1e39,0\n0,0,1,0\n", "the reward of step 1 is not finite as float32"),
+        (f"{HEADER}\n0,0,1,1e300\n0,0,1,0\n", "the state 'observation' of step 0 is not finite as float32"),
+        (",".join(map(str, range(200_000))) + "\n" + "1," * 199_999 + "1\n", "has no column 'episode_id'"),
+    ],
+)
+def test_odd_tables_are_refused_in_one_line(content, message, tmp_path, capsys):
+    (tmp_path / "odd.csv").write_text(content)
+    assert main(["dataset", "info", str(tmp_path / "odd.csv")]) == BAD_INPUT
+    said = capsys.readouterr().err
+    assert message in said and said.count("\n") == 1
+
+
+def test_a_data_set_that_minari_cannot_hold_leaves_nothing(coach, tmp_path, monkeypatch, capsys):  # noqa: F811
+    pytest.importorskip("minari")
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "minari"))
+    step, place = coach.Transition(), tmp_path / "large.p"
+    observation = {"observation": np.ones(2, np.float32)}
+    step.state, step.next_state, step.action, step.reward = observation, observation, 2**63, 1.0
+    step.game_over, step.info = True, {}
+    place.write_bytes(pickle.dumps([step], protocol=2))
+    assert main(["dataset", "convert", str(place), "minari:case/large-v0"]) == BAD_INPUT
+    assert "cannot write the Minari data set 'case/large-v0'" in capsys.readouterr().err
+    assert not (tmp_path / "minari" / "case" / "large-v0").exists()

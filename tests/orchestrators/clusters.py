@@ -24,7 +24,7 @@ from tests.orchestrators.stand_in_cluster import StandInCluster
 
 ROOT = pathlib.Path(__file__).parents[2]
 APISERVER = "COACH_KUBE_APISERVER"
-PATIENCE = 60.0  # seconds, for anything that a test waits for
+PATIENCE = 600.0  # seconds, for anything that a test waits for: only a run that hangs needs so many
 NAMESPACE = "rl"
 OBJECTS = {
     "CoreV1Api": ("config_map", "secret", "service", "persistent_volume_claim", "pod"),

@@ -112,6 +112,19 @@ def test_a_run_that_outlived_a_killed_sweep_is_not_begun_a_second_time(tmp_path)
 
 
 @pytest.mark.slow
+def test_a_run_that_was_starting_when_its_sweep_was_killed_is_ended_and_begun_again(place):  # noqa: F811
+    short = "improve_steps=EnvironmentSteps(200); evaluation_steps=EnvironmentEpisodes(1)"
+    command = [*COACH, "sweep", "-p", "guess.py", "discount=0.5,0.9", "--parallel", "2", "-cp", short]
+    with subprocess.Popen(command, cwd=place, stdout=subprocess.DEVNULL) as sweep:
+        while len(list((place / "experiments").glob("guess/*/discount=*.log"))) < 2:
+            assert sweep.poll() is None
+        sweep.kill()
+    done = coach(place, "--resume", group_of(place))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert [run["state"] for run in record_of(group_of(place))["runs"]] == ["finished"] * 2
+
+
+@pytest.mark.slow
 def test_a_run_that_outlived_a_killed_sweep_is_ended_and_goes_on(place):  # noqa: F811
     command = [*COACH, "sweep", "-p", "guess.py", "discount=0.5,0.9", "--parallel", "2", "-cp", ENDLESS]
     with subprocess.Popen(command, cwd=place, stdout=subprocess.PIPE, text=True) as sweep:

@@ -107,3 +107,26 @@ class PlainWalk(Walk):
     def step(this, rng: Any, at: WalkState, move: Any, settings: Any = None) -> tuple:
         observation, state, _, terminated, _, info = super().step(rng, at, move, settings)
         return observation, state, 1, terminated, False, info
+
+
+class NotFinite(Walk):
+    """A number of the walk is not finite: of an observation in the third step or at the beginning, or of a reward."""
+
+    def __init__(self, where: str):
+        self._where = where
+
+    def reset(self, key: Any, params: Any) -> tuple[Any, WalkState]:
+        observation, state = super().reset(key, params)
+        return (observation.at[1].set(jnp.nan) if self._where == "beginning" else observation), state
+
+    def step(self, key: Any, state: WalkState, action: Any, params: Any) -> tuple:
+        observation, state, reward, *rest = super().step(key, state, action, params)
+        is_third = state.steps == 3
+        if self._where == "observation":
+            observation = jnp.where(is_third, jnp.inf, observation)
+        if self._where == "reward":
+            reward = jnp.where(is_third, jnp.nan, reward)
+        return observation, state, reward, *rest
+
+
+nan_at_the_beginning, nan_observation, nan_reward = map(NotFinite, ("beginning", "observation", "reward"))

@@ -256,6 +256,7 @@ class JaxCompiledLoop:
         shape = (self._most_steps, self._num_copies)
         return Played(
             rows(shape, jnp.bool_), rows(shape), rows(shape), rows(shape), rows(shape, jnp.int32),
+            rows(shape, jnp.int32),
             of_phases(learned.count), of_phases(learned.outputs),
             {name: of_phases(one) for name, one in learned.shown.items()},
         )  # fmt: skip
@@ -268,14 +269,16 @@ class JaxCompiledLoop:
         def body(i: Any, carried: tuple[Carry, Played]) -> tuple[Carry, Played]:
             carry, played = carried
             number = first + i
-            step, after = self._played(self._learner.views(state), carry, plan.levels[number], keys, number)
+            step, after, sources = self._played(self._learner.views(state), carry, plan.levels[number], keys, number)
             carry = {**after, "memory": self._agent.remember(carry["memory"], step)}
+            played = played._replace(sources=played.sources.at[number].set(sources))
             return self._with_next_episodes(carry, step, played, keys, number)
 
         return *jax.lax.fori_loop(0, count, body, (carry, played)), first + count
 
-    def _played(self, networks: Any, carry: Carry, level: Any, keys: _Keys, i: Any) -> tuple[PlayedStep, Carry]:
-        """A step in each copy, and the carry with the environments after it."""
+    def _played(self, networks: Any, carry: Carry, level: Any, keys: _Keys, i: Any) -> tuple[PlayedStep, Carry, Any]:
+        """A step in each copy, the carry with the environments after it, and the sources of wrong numbers; see
+        ``Played``."""
         states = self._network_filters.apply(carry["statistics"], carry["states"])
         before = carry["recurrent"]
         actions, after = self._agent.act(keys.act[i], networks, states, before, level)
@@ -295,7 +298,24 @@ class JaxCompiledLoop:
             "length": totals["length"] + 1,
         }
         new = {"environments": outcome.state, "states": next_states, "recurrent": after, "episodes": episodes}
-        return step, {**carry, **new}
+        named = _named(outcome.observation)
+        sources = self._first_source([
+            *step.states.values(), actions, *(named[name] for name in self._shapes), *next_states.values(), rewards,
+            shaped,
+        ])  # fmt: skip
+        return step, {**carry, **new}, sources
+
+    def _first_source(self, columns: list[Any]) -> Any:
+        """[N] int32, the place plus one of the first column with a number that is not finite; 0 if all are finite.
+
+        :param columns: [N, ...] each, in the order of ``sources_of``
+        """
+        found = jnp.zeros(self._num_copies, jnp.int32)
+        for place, column in reversed(list(enumerate(columns, 1))):
+            if jnp.issubdtype(jnp.result_type(column), jnp.floating):
+                is_finite = jnp.isfinite(jnp.reshape(column, (self._num_copies, -1))).all(axis=1)
+                found = jnp.where(is_finite, found, place)
+        return found
 
     def _with_next_episodes(
         self, carry: Carry, step: PlayedStep, played: Played, keys: _Keys, i: Any
