@@ -76,6 +76,7 @@ class Memory:
     :cvar samples_sequences: the memory implements ``sample_sequences``
     :cvar allow_duplicates: a transition may be in one batch more than once
     :cvar max_n_step: largest number of rewards in a transition's n-step sum
+    :ivar needed_observations: observations that a state must have
     """
 
     keeps_columns = False
@@ -87,6 +88,7 @@ class Memory:
     samples_sequences = False
     allow_duplicates = True
     max_n_step: float = math.inf
+    needed_observations: tuple[str, ...] = ()
 
     def __init__(self, max_size: tuple[MemoryGranularity, int]):
         self.max_size = max_size

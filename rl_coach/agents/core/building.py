@@ -42,6 +42,18 @@ def make_update_loop(agent: Any) -> UpdateLoop:
     )  # fmt: skip
 
 
+def unmet_by_states(agent: Any) -> Iterator[str]:
+    """Observations that the memory of an agent needs and the environment lacks."""
+    # a level above sets the goal
+    known = [*agent.memory_spaces.state.sub_spaces, *([] if agent.ap.is_a_highest_level_agent else ["desired_goal"])]
+    for name in agent.memory.needed_observations:
+        if name not in known:
+            yield (
+                f"{type(agent.memory).__name__} needs the observation '{name}', and the states of agent "
+                f"'{agent.name}' have only {', '.join(map(repr, known))}: use another memory"
+            )
+
+
 def unmet_by_acting_beside_learning(agent: Any) -> Iterator[str]:
     """The reason why an agent cannot act while its updates are computed, if ``act_beside_learning`` asks for this."""
     if not agent.ap.algorithm.act_beside_learning:

@@ -93,6 +93,7 @@ class EpisodicHindsightExperienceReplay(EpisodicExperienceReplay):
         self.hindsight_transitions_per_regular_transition = hindsight_transitions_per_regular_transition
         self.hindsight_goal_selection_method = hindsight_goal_selection_method
         self.goals_space = goals_space
+        self.needed_observations = (_GOAL, goals_space.goal_name)
 
     def store(self, transition: Transition) -> None:
         """:raises CoachError: always, because hindsight needs whole episodes"""
