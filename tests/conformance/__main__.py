@@ -19,7 +19,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("what", choices=("run", "find", "page"))
     parser.add_argument("cells", nargs="*")
-    parser.add_argument("--framework", default="jax", choices=("jax", "tensorflow", "mxnet"))
+    parser.add_argument("--framework", default="jax", choices=("jax", "tensorflow", "mxnet", "torch"))
     parser.add_argument("--workers", type=int, default=2)
     arguments = parser.parse_args()
     named = {text.split("/")[2] for text in arguments.cells}
@@ -35,7 +35,7 @@ def main() -> int:
     if arguments.what == "find":
         from tests.conformance.finding import find
 
-        find(arguments.workers)
+        find(framework, arguments.workers)
         return 0
     return _run(arguments.cells, framework, arguments.workers)
 

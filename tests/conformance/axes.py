@@ -17,7 +17,7 @@ AXES: dict[str, tuple[str, ...]] = {
         "EpisodicExperienceReplay", "EpisodicHindsightExperienceReplay", "EpisodicHRLHindsightExperienceReplay",
         "SingleEpisodeBuffer", "list",
     ),
-    "framework": ("jax", "tensorflow", "mxnet"),
+    "framework": ("jax", "tensorflow", "mxnet", "torch"),
     "actions": (
         "Discrete", "Discrete with start", "MultiDiscrete", "MultiBinary", "Box", "Box with two axes", "one-sided Box",
         "unbounded Box", "masked",

@@ -28,6 +28,8 @@ def verdict(cell: Cell) -> tuple[str, list[str]]:
                 found.append("runs of two seeds have equal weights")
     if outcome.refusal is None:
         return "ran", found + [f"it ran, and should be refused: {one.reason}" for one in expected]
+    if not expected:
+        found.append(f"it is refused, which no listed refusal explains: {outcome.refusal}")
     return "refused", found
 
 

@@ -55,8 +55,12 @@ def faults(cell: Cell, outcome: Outcome, directory: pathlib.Path) -> Iterator[st
 def _faults_of_refusal(cell: Cell, line: str, found: list[list[dict[str, Any]]]) -> Iterator[str]:
     if "\n" in line.strip():
         yield f"it is refused in more than one line: {line!r}"
-    # the policy is asked for when the run has ended
-    if cell.extra != "export and act" and any(entry["kind"] == "rows" for entry in itertools.chain(*found)):
+    if cell.extra == "export and act":  # the policy is asked for when the run has ended
+        return
+    played = (entries for number, entries in _by_environment(found).items() if number != RECORDED)
+    if any(entry["kind"] == "step" for entry in itertools.chain(*played)):
+        yield f"it is refused after the first step: {line}"
+    if any(entry["kind"] == "rows" for entry in itertools.chain(*found)):
         yield f"it is refused after something was learned: {line}"
 
 
@@ -107,16 +111,24 @@ def _by_environment(found: list[list[dict[str, Any]]]) -> dict[Any, list[dict[st
     for entry in itertools.chain(*found):
         if entry["kind"] in ("reset", "step"):
             by_number.setdefault(entry["env"], []).append(entry)
+    if any("step" in entries[0] for entries in by_number.values()):
+        by_number = {(number, play): one for number in by_number for play, one in enumerate(_plays(by_number[number]))}
     for number, entries in by_number.items():
-        if "step" in entries[0]:  # a compiled loop writes in any order, and may play an episode twice
-            last = {entry["step"]: entry for entry in entries}
-            entries = [last[step] for step in sorted(last)]
         # no episode has one step alone
         if [entry["kind"] for entry in entries[:3]] in (["reset", "step", "reset"], ["reset", "step"]):
             entries = entries[2:]
         kinds = [entry["kind"] for entry in entries]
         by_number[number] = [one for one, after in zip(entries, [*kinds[1:], ""]) if (one["kind"], after) != _UNSEEN]
     return {number: entries for number, entries in by_number.items() if len(entries) > 1}
+
+
+def _plays(entries: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    """A compiled episode each time that it was played. Its entries are in any order."""
+    by_step: dict[int, list[dict[str, Any]]] = {}
+    for entry in entries:
+        by_step.setdefault(entry["step"], []).append(entry)
+    for play in range(max(map(len, by_step.values()))):
+        yield [by_step[step][min(play, len(by_step[step]) - 1)] for step in sorted(by_step)]
 
 
 Filtered = dict[int, np.ndarray]

@@ -53,3 +53,5 @@ def _work(work: Callable[[Any], Any], item: Any, sender: Any) -> None:
     except Exception:
         result = traceback.format_exc(limit=-6)
     sender.send(result)
+    for child in multiprocessing.active_children():  # copies of the environment, which a cell leaves open
+        child.kill()

@@ -31,7 +31,7 @@ from tests.conformance.axes import Cell
 from tests.conformance.environment import ACTIONS, OBSERVATIONS, Logged
 from tests.conformance.parts import MeanFilter, agent_parameters
 from tests.conformance.recording import DIRECTORY, record_learning
-from tests.conformance.seen import filtered, named
+from tests.conformance.seen import agents_action, filtered, named
 
 STEPS, HEATUP = 60, 10
 _HERE = "tests.conformance.environment"
@@ -80,9 +80,14 @@ class Counting(Callback):
 
 def _parameters(cell: Cell) -> AgentParameters:
     parameters = agent_parameters(cell)
-    if cell.agent in DEMONSTRATED or (cell.way == "recorded data" and cell.agent in FROM_FILES):
+    if cell.agent in DEMONSTRATED or _is_from_file(cell):
         parameters.memory.load_memory_from_file_path = _demonstrations(cell)
     return parameters
+
+
+def _is_from_file(cell: Cell) -> bool:
+    """True if a graph learns from a data file. Otherwise, an agent of a loop imports recorded steps."""
+    return cell.way == "recorded data" and (cell.agent in FROM_FILES or cell.extra == "callback")
 
 
 def _demonstrations(cell: Cell) -> str:
@@ -94,7 +99,7 @@ def _demonstrations(cell: Cell) -> str:
         history = history or [named(cell, step["before"])]
         state = filtered(cell, history)
         history.append(named(cell, step["after"]))
-        action = step["action"] - environment.action_space.start if "Discrete" in cell.actions else step["action"]
+        action = agents_action(environment.action_space, step["action"])
         episode.insert(Transition(
             state=state, action=action, reward=step["reward"], next_state=filtered(cell, history), game_over=ends,
             terminated=step["terminated"],
@@ -162,7 +167,7 @@ def run(cell: Cell, directory: pathlib.Path, seed: int = 1, is_played: bool = Tr
     logger = logging.getLogger("rl_coach")
     level = logger.level
     logger.setLevel(logging.ERROR)
-    recorded = _graph if cell.agent in FROM_FILES else _recorded
+    recorded = _graph if _is_from_file(cell) else _recorded
     way = {"own loop": _own_loop, "recorded data": recorded, **dict.fromkeys(COMMANDS, _command)}.get(cell.way, _graph)
     try:
         return way(cell, directory, seed, is_played)
@@ -275,7 +280,7 @@ def _own_agent(cell: Cell, directory: pathlib.Path, seed: int, heatup: int = HEA
 
 def _own_loop(cell: Cell, directory: pathlib.Path, seed: int, is_played: bool) -> Outcome:
     if cell.extra == "callback":
-        raise CoachError("a loop of your own calls what it likes, so no callback is given to it")
+        raise CoachError("act and observe call no callbacks: call your function in your loop")
     agent = _own_agent(cell, directory, seed)
     if not is_played:
         return Outcome()
@@ -312,8 +317,6 @@ def _play(agent: Agent, environment: Logged, steps: int, begins: bool) -> None:
 
 def _recorded(cell: Cell, directory: pathlib.Path, seed: int, is_played: bool) -> Outcome:
     """Random steps are recorded, and an agent learns from them."""
-    if cell.extra == "callback":
-        raise CoachError("a loop of your own calls what it likes, so no callback is given to it")
     agent = _own_agent(cell, directory, seed, 0)
     steps = [
         {
