@@ -1,10 +1,10 @@
 """Run cells: ``python -m tests.conformance``.
 
-    run [CELL ...]   run these cells, or all of a framework
-    find             find the refusals again, and write refused.json
-    page             write docs/what_goes_together.md
+    run [CELL ...]   run these cells, or all of a framework.
+    find             find the refusals again, and write refused.json.
+    page             write docs/what_goes_together.md.
 
-``--framework`` is that of this process, jax by default; ``--workers`` is the number of cells at a time.
+``--framework`` is the framework of this process, jax by default. ``--workers`` is the number of cells at a time.
 """
 
 from __future__ import annotations

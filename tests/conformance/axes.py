@@ -64,7 +64,7 @@ class Cell(NamedTuple):
 
 
 def usual(agent: str) -> Cell:
-    """The cell of an agent in which nothing is unusual."""
+    """The cell of an agent that has nothing unusual."""
     return Cell(
         agent,
         memory="EpisodicExperienceReplay" if agent == "BCQ" else "own",
@@ -114,7 +114,7 @@ def _agent_for(values: Mapping[str, str]) -> str:
 
 
 def running_cells(refusals: list[Refusal]) -> list[Cell]:
-    """Cells in which every pair of values is at least once, unless it is refused."""
+    """Cells that contain every pair of values at least once, unless it is refused."""
 
     def may_run(values: list[Any]) -> bool:
         return not _is_refused(dict(zip(AXES, values)), refusals)
@@ -139,7 +139,7 @@ def _is_refused(values: Mapping[str, str], refusals: list[Refusal]) -> bool:
 
 
 def _filled(values: dict[str, str], refusals: list[Refusal]) -> Cell | None:
-    """A cell with these values, as usual as it can be; None if there is none."""
+    """A cell with these values, as usual as it can be; None if every cell is refused."""
     missing = next((axis for axis in AXES if axis not in values), None)
     if missing is None:
         return Cell(**values)
@@ -152,7 +152,7 @@ def _filled(values: dict[str, str], refusals: list[Refusal]) -> Cell | None:
 
 
 def cells_of(framework: str) -> list[Cell]:
-    """All cells of a framework: those that run, then one for each refusal."""
+    """All cells of a framework: the cells that run, then one for each refusal."""
     refusals = known_refusals()
     cells = [*running_cells(refusals), *map(refused_cell, refusals)]
     return list(dict.fromkeys(cell for cell in cells if cell.framework == framework))

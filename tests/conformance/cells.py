@@ -13,7 +13,7 @@ from tests.conformance.running import COMMANDS, run
 
 
 def verdict(cell: Cell) -> tuple[str, list[str]]:
-    """``ran`` or ``refused``, and what is wrong with the cell."""
+    """``ran`` or ``refused``, and the faults of the cell."""
     expected = [one for one in known_refusals() if one.is_in(dict(zip(AXES, cell)))]
     with tempfile.TemporaryDirectory() as directory:
         place = pathlib.Path(directory) / "first"

@@ -1,4 +1,4 @@
-"""Comparison of what an agent learned from with the log, after a computation of the filters that uses NumPy alone."""
+"""Comparison of the rows that an agent learned from with the log. NumPy alone computes the filters."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Episode:
 
 
 def faults(cell: Cell, outcome: Outcome, directory: pathlib.Path) -> Iterator[str]:
-    """What is wrong with a cell, a line each.
+    """The faults of a cell, a line each.
 
     :param directory: where its log is
     """
@@ -106,7 +106,7 @@ def _faults_of_rows(cell: Cell, found: list[list[dict[str, Any]]]) -> Iterator[s
 
 
 def _by_environment(found: list[list[dict[str, Any]]]) -> dict[Any, list[dict[str, Any]]]:
-    """The entries of each environment, without the step with which the library looks what it answers."""
+    """The entries of each environment, without the step that Coach makes to see its answer."""
     by_number: dict[Any, list[dict[str, Any]]] = {}
     for entry in itertools.chain(*found):
         if entry["kind"] in ("reset", "step"):
@@ -136,18 +136,18 @@ Filtered = dict[int, np.ndarray]
 
 
 def _episodes(cell: Cell, found: list[list[dict[str, Any]]]) -> Iterator[list[Episode]]:
-    """The episodes with filtered observations, in each way in which statistics may count."""
+    """The episodes with filtered observations, for each way to count statistics."""
     by_number = _by_environment(found)
     if not _is_normalized(cell) or cell.way in _UNKNOWN_ORDER:
         yield [one for entries in by_number.values() for one in _of(cell, entries, {})]
         return
     numbers = [number for number in by_number if number != RECORDED or cell.way == "recorded data"]
-    # an evaluation counts nowhere; its environments are made before those of the training, or after them
+    # an evaluation counts nowhere; its environments are made before the training's environments, or after them
     places = range(1, len(numbers)) if cell.extra in ("evaluation", "export and act") else ()
     parts = [numbers, *(numbers[:place] for place in places), *(numbers[place:] for place in places)]
     for part in parts:
         chosen = {number: by_number[number] for number in part}
-        if cell.agent in DEMONSTRATED:  # what is recorded is filtered already, by whoever recorded it
+        if cell.agent in DEMONSTRATED:  # the recorded data are filtered already
             yield list(_of(cell, by_number[RECORDED], {}))
         for count in (_one_by_one, _all_at_once, _data_set):
             normalized = count(cell, chosen)
@@ -155,7 +155,7 @@ def _episodes(cell: Cell, found: list[list[dict[str, Any]]]) -> Iterator[list[Ep
 
 
 def _is_normalized(cell: Cell) -> bool:
-    """True if the filter's observation exists; those of a Tuple have other names."""
+    """True if the filter's observation exists. A Tuple has other names."""
     return cell.filters == "normalisation" and cell.observations != "Tuple"
 
 
@@ -244,7 +244,7 @@ class _Table:
             for name in self._names
         }
         self._left_out = ("desired_goal",) if "Hindsight" in cell.memory else ()
-        # nobody knows from the log when the statistics of several processes are exchanged
+        # the log does not show when the statistics of several processes are exchanged
         is_unknown = cell.filters == "normalisation" and cell.way in _UNKNOWN_ORDER
         self._left_out += ("observation",) if is_unknown else ()
 

@@ -26,8 +26,8 @@ _AGENTS = ("DQN", "DDPG", "PPO")  # one of them takes whatever any agent takes
 def find(framework: str, workers: int) -> None:
     """Find the refusals of a framework, until all cells of the array can run, and write them down.
 
-    A refusal names the framework unless it holds on JAX. So JAX comes first. Listed refusals that no longer hold are
-    left out.
+    A refusal names the framework unless it holds on JAX: find the refusals of JAX first. Listed refusals that do not
+    hold any more are left out.
     """
     refusals = [one for one in known_refusals() if _framework_of(one) != framework]
     for one, found in results(_again, [one for one in known_refusals() if one not in refusals], workers):
@@ -65,7 +65,7 @@ def _again(refusal: Refusal) -> list[Refusal]:
 
 
 def _cells(framework: str, refusals: list[Refusal]) -> list[Cell]:
-    """The cells of the framework; for JAX those of all frameworks, as most refusals depend on none."""
+    """The cells of the framework. JAX gets the cells of all frameworks, because most refusals depend on none."""
     cells = running_cells(refusals)
     if framework == "jax":
         return list(dict.fromkeys(cell._replace(framework="jax") for cell in cells))

@@ -12,12 +12,12 @@ import sys
 import traceback
 from typing import Any, Callable, Iterable, Iterator
 
-_SECONDS = 300
+_SECONDS = 1200
 _IMPORTED_LATE = ("keras", "onnx", "onnxruntime", "pettingzoo", "rl_coach.architectures.onnx_predictor")
 
 
 def results(work: Callable[[Any], Any], items: Iterable[Any], workers: int) -> Iterator[tuple[Any, Any]]:
-    """What ``work`` gives for each item, with the item, as it comes; an error as its text."""
+    """Each item with the result of ``work``, in any order. An error is a text."""
     for name in _IMPORTED_LATE:  # once, before the forks
         with contextlib.suppress(ModuleNotFoundError):
             importlib.import_module(name)

@@ -14,7 +14,7 @@ from tests.conformance.log import record
 
 
 class State(NamedTuple):
-    """An episode: the number that it has in the log, its length and end, and what was observed last."""
+    """An episode: its number in the log, its length and end, and its last observation."""
 
     number: Any
     steps: Any
@@ -24,7 +24,7 @@ class State(NamedTuple):
 
 
 class Functional:
-    """See ``Logged``. Each episode is an environment of its own in the log."""
+    """See ``Logged``. Each episode is one environment in the log."""
 
     def __init__(self, actions: str, observations: str, log: str):
         self.log, self.actions, self.observations = log, ACTIONS[actions], OBSERVATIONS[observations]

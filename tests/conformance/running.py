@@ -45,13 +45,13 @@ COMMANDS = {"-n 2": ["-n", "2"], "-dc -n 2": ["-dc", "-n", "2"]}
 
 @dataclass
 class Outcome:
-    """What became of a cell.
+    """The result of a cell.
 
     :param refusal: the line that refused it; None if it ran
     :param counted: the run's own counts, by name
-    :param weights: those of its networks at its end
-    :param equal: other results that must be equal to one another, by what they are
-    :param seen: what a callback has seen, by name
+    :param weights: the weights of its networks at its end
+    :param equal: pairs of other results that must be equal, by name
+    :param seen: the counts of a callback, by name
     """
 
     refusal: str | None = None
@@ -63,7 +63,7 @@ class Outcome:
 
 
 class Counting(Callback):
-    """Counts what it is called for."""
+    """Counts its calls."""
 
     def __init__(self) -> None:
         self.seen = {"steps": 0, "episodes": 0, "updates": 0}
@@ -114,7 +114,7 @@ def _demonstrations(cell: Cell) -> str:
 
 
 def _random_steps(environment: Logged, seed: int) -> Iterator[dict[str, Any]]:
-    """Sixty steps of random actions, each with what was observed before and after."""
+    """Sixty steps of random actions, each with the observations before and after it."""
     environment.number = RECORDED
     environment.action_space.seed(seed)
     observation, _ = environment.reset(seed=seed)
@@ -205,7 +205,7 @@ def _graph(cell: Cell, directory: pathlib.Path, seed: int, is_played: bool) -> O
 
 
 def _killed_and_resumed(cell: Cell, directory: pathlib.Path, seed: int, manager: GraphManager) -> Outcome:
-    """Steps after the checkpoint are lost, as those of a killed run; the resumed run plays them again."""
+    """The steps after the checkpoint are lost, as in a killed run. The resumed run plays them again."""
     if cell.way == "recorded data":
         manager.improve()
     else:
@@ -220,7 +220,7 @@ def _killed_and_resumed(cell: Cell, directory: pathlib.Path, seed: int, manager:
         again.train_and_act(EnvironmentSteps(STEPS - 20))
     resumed = _outcome(again)
     again.close()
-    if cell.way != "3 copies native":  # whose episodes cannot be taken up again, as docs/several_environments.md says
+    if cell.way != "3 copies native":  # their episodes cannot be resumed, as docs/several_environments.md says
         what = "of the resumed run and of the run without a break"
         outcome.equal[f"weights {what}"] = (outcome.weights, resumed.weights)
         outcome.equal[f"counts {what}"] = (outcome.counted, resumed.counted)
@@ -366,7 +366,7 @@ def _command(cell: Cell, directory: pathlib.Path, seed: int, is_played: bool) ->
     if not is_played:
         manager.create_graph(_task(cell, directory, seed))
         return Outcome()
-    done = subprocess.run(command, env=environment, cwd=_ROOT, capture_output=True, text=True, timeout=240)
+    done = subprocess.run(command, env=environment, cwd=_ROOT, capture_output=True, text=True, timeout=900)
     if done.returncode == 2:
         raise CoachError(done.stderr.strip() or done.stdout.strip())
     if done.returncode:

@@ -63,7 +63,7 @@ def is_same_action(cell: Cell, given: Any, learned: Any) -> bool:
 
 
 def agents_action(space: gym.Space, given: Any) -> Any:
-    """The action that a data file has for what the environment was given: a number, or the values of a Box in a row."""
+    """The action in a data file for the action of the environment: a number, or the values of a Box in a row."""
     if isinstance(space, gym.spaces.Discrete):
         return int(given) - int(space.start)
     if isinstance(space, gym.spaces.Box):
