@@ -191,7 +191,7 @@ class Agent(CoachNames, AgentInterface):
         """Unmet requirements on the spaces, the settings and the memory: a line each, with advice. There are no
         networks yet. A subclass may add requirements."""
         yield from requirements_of(self).unmet_by_settings(self.name, self.ap, self.memory, self.spaces.action)
-        yield from building.unmet_by_states(self)
+        yield from building.unmet_by_spaces(self)
         yield from building.unmet_by_acting_beside_learning(self)
 
     def unmet_by_networks(self) -> Iterable[str]:

@@ -18,13 +18,17 @@ from rl_coach.memories.episodic.episodic_hindsight_experience_replay import (
     EpisodicHindsightExperienceReplayParameters,
     HindsightGoalSelectionMethod,
 )
+from rl_coach.memories.episodic.episodic_hrl_hindsight_experience_replay import (
+    EpisodicHRLHindsightExperienceReplayParameters,
+)
 from rl_coach.memories.non_episodic.balanced_experience_replay import BalancedExperienceReplayParameters
 from rl_coach.policy.export import policy_of
 from rl_coach.policy.policy import Policy
+from rl_coach.spaces import DiscreteActionSpace
 from rl_coach.utils import CoachError
 from tests.frameworks import FRAMEWORK
 from tests.zoo.environments import Bandit, MaskedChain, Target
-from tests.zoo.goals import places
+from tests.zoo.goals import WalkToGoal, places
 from tests.zoo.graphs import graph
 from tests.zoo.parameters import (
     bootstrapped,
@@ -105,8 +109,8 @@ def test_other_actions_are_refused(parameters, problem, message, tmp_path):
         graph(parameters(), problem, tmp_path)
 
 
-def by_hindsight() -> EpisodicHindsightExperienceReplayParameters:
-    memory = EpisodicHindsightExperienceReplayParameters()
+def by_hindsight(memory: Any = None) -> EpisodicHindsightExperienceReplayParameters:
+    memory = memory or EpisodicHindsightExperienceReplayParameters()
     memory.hindsight_transitions_per_regular_transition = 1
     memory.hindsight_goal_selection_method = HindsightGoalSelectionMethod.Final
     memory.goals_space = places()
@@ -125,6 +129,20 @@ def test_a_memory_that_lacks_its_observation_is_refused_before_the_first_step(ma
     agent.memory = make_memory()
     with pytest.raises(CoachError, match=f"needs the observation '{missing}', and the states of .* 'observation'"):
         graph(agent, Bandit, tmp_path)
+
+
+class StepsToGoal(WalkToGoal):
+    """Has actions that are no places."""
+
+    def actions(self) -> DiscreteActionSpace:
+        return DiscreteActionSpace(2)
+
+
+def test_goals_that_are_no_actions_are_refused_before_the_first_step(tmp_path):
+    agent = dqn()
+    agent.memory = by_hindsight(EpisodicHRLHindsightExperienceReplayParameters())
+    with pytest.raises(CoachError, match=r"stores 'achieved_goal' of shape \(1,\) as actions, .* have the shape \(\)"):
+        graph(agent, StepsToGoal, tmp_path)
 
 
 def test_a_recurrent_network_is_refused_by_n_step_q(tmp_path):
