@@ -85,14 +85,13 @@ def _refusals_of(cell: Cell) -> list[Refusal]:
         if plainer != cell and _reason(plainer) is not None:
             cell = plainer
     names = [axis for axis in AXES if axis != "agent" and getattr(cell, axis) != getattr(usual(cell.agent), axis)]
-    if not names:
-        return [_refusal(cell, names)]
-    for axis, value in _RICHEST.items():  # a usual value counts too, if a cell with more runs
-        if axis not in names and _reason(cell._replace(**{axis: value})) is None:
-            names = [name for name in AXES if name in [*names, axis]]
     varied = [axis for axis in names if axis not in _RICHEST and axis != "framework"][-1:] or names[-1:]
     siblings = (cell._replace(**{axis: value}) for axis in varied for value in AXES[axis])
-    return [_refusal(one, names) for one in siblings if one == cell or _is_as_refused(one)]
+    return [_refusal(cell, names), *(_refusal(one, names) for one in siblings if one != cell and _is_as_refused(one))]
+
+
+def _richer(cell: Cell, names: list[str]) -> list[tuple[str, Cell]]:
+    return [(axis, cell._replace(**{axis: value})) for axis, value in _RICHEST.items() if axis not in names]
 
 
 def _is_as_refused(cell: Cell) -> bool:
@@ -101,9 +100,14 @@ def _is_as_refused(cell: Cell) -> bool:
 
 def _refusal(cell: Cell, names: list[str]) -> Refusal:
     """The refusal with the values of these axes, of the cell's agent or of every agent."""
+    for axis, richer in _richer(cell, names):  # a usual value counts too, if a cell with more runs
+        if names and _reason(richer) is None:
+            names = [name for name in AXES if name in [*names, axis]]
     values, reason = {axis: getattr(cell, axis) for axis in names}, _reason(cell)
     assert reason is not None
-    if values and all(_reason(usual(agent)._replace(**values)) is not None for agent in _AGENTS):
+    others = [usual(agent)._replace(**values) for agent in _AGENTS]
+    others += [one for other in others for _, one in _richer(other, names)]
+    if values and all(_reason(one) is not None for one in others):
         return Refusal(values, reason)
     return Refusal({"agent": cell.agent, **values}, reason)
 
