@@ -97,11 +97,11 @@ def _demonstrations(cell: Cell) -> str:
     for step in _random_steps(environment, 4):
         ends = step["terminated"] or step["truncated"]
         history = history or [named(cell, step["before"])]
-        state = filtered(cell, history)
+        state = _in_file(cell, history)
         history.append(named(cell, step["after"]))
         action = agents_action(environment.action_space, step["action"])
         episode.insert(Transition(
-            state=state, action=action, reward=step["reward"], next_state=filtered(cell, history), game_over=ends,
+            state=state, action=action, reward=step["reward"], next_state=_in_file(cell, history), game_over=ends,
             terminated=step["terminated"],
         ))  # fmt: skip
         if ends:
@@ -111,6 +111,14 @@ def _demonstrations(cell: Cell) -> str:
     path = os.path.join(os.environ[DIRECTORY], "demonstrations.npz")
     memory.save(path)
     return path
+
+
+def _in_file(cell: Cell, history: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    """The newest observations in the dtypes of a file. Normalised observations are floats."""
+    found = filtered(cell, history)
+    if cell.filters == "normalisation" and "observation" in found:
+        return {**found, "observation": np.asarray(found["observation"], np.float32)}
+    return found
 
 
 def _random_steps(environment: Logged, seed: int) -> Iterator[dict[str, Any]]:
