@@ -45,19 +45,19 @@ def text() -> str:
         ("For some agents", "| agents ", [one for one in refusals if "agent" in one.values]),
     ):
         parts.append(f"\n## {title}\n\n{heads}| values | the line of Coach |\n{'|---' if heads else ''}|---|---|\n")
-        parts += [f"{row}\n" for row in _rows(chosen)]
+        parts += [f"{row}\n" for row in rows(chosen)]
     return "".join(parts)
 
 
 _Row = tuple[dict[str, tuple[str, ...]], str]
 
 
-def _rows(refusals: list[Refusal]) -> list[str]:
+def rows(refusals: list[Refusal]) -> list[str]:
     """Rows of a table. Refusals with the same reason that differ in one axis share a row."""
-    rows: list[_Row] = [({axis: (value,) for axis, value in one.values.items()}, one.reason) for one in refusals]
+    joined: list[_Row] = [({axis: (value,) for axis, value in one.values.items()}, one.reason) for one in refusals]
     for axis in reversed(AXES):
-        rows = _joined(rows, axis)
-    return [_row(values, reason) for values, reason in rows]
+        joined = _joined(joined, axis)
+    return [_row(values, reason) for values, reason in joined]
 
 
 def _joined(rows: list[_Row], axis: str) -> list[_Row]:

@@ -10,7 +10,7 @@ import pytest
 import rl_coach
 from tests.conformance.axes import Cell, Refusal, cells_of, known_refusals, refused_cell, running_cells, uncovered
 from tests.conformance.cells import command_of, verdict
-from tests.conformance.page import PAGE, text
+from tests.conformance.page import PAGE, rows, text
 from tests.conformance.running import COMMANDS
 from tests.frameworks import FRAMEWORK
 
@@ -48,6 +48,36 @@ def test_no_cell_that_runs_has_refused_values():
     refusal = Refusal({"agent": "SAC", "actions": "Discrete"}, "")
     assert not any(cell.agent == "SAC" and cell.actions == "Discrete" for cell in running_cells([refusal]))
     assert refused_cell(refusal)[:4] == ("SAC", "own", "jax", "Discrete")
+
+
+@pytest.mark.parametrize(
+    ("listed", "fault"),
+    [
+        (Refusal({"agent": "DQN", "memory": "list"}, "why"), "it is refused, which no listed refusal explains: agent"),
+        (Refusal({"agent": "PPO", "memory": "list"}, "why"), None),
+    ],
+)
+def test_a_refusal_that_is_not_listed_is_a_fault(listed, fault, monkeypatch):
+    monkeypatch.setattr("tests.conformance.cells.known_refusals", lambda: [listed])
+    what, found = verdict(Cell("PPO", memory="list", framework=FRAMEWORK.name))
+    assert what == "refused" and [one.startswith(fault or "") for one in found] == [True] * (fault is not None)
+
+
+def test_a_listed_refusal_that_runs_is_a_fault(monkeypatch):
+    listed = Refusal({"agent": "DQN", "memory": "list"}, "why")
+    monkeypatch.setattr("tests.conformance.cells.known_refusals", lambda: [listed])
+    assert verdict(Cell("DQN", memory="list", framework=FRAMEWORK.name)) == (
+        "ran", ["it ran, and should be refused: why"],
+    )  # fmt: skip
+
+
+def test_refusals_with_one_reason_share_a_row_of_the_page():
+    refusals = [
+        Refusal({"agent": agent, "memory": memory}, f"needs more than {memory}Memory")
+        for agent in ("PPO", "A2C")
+        for memory in ("list", "own")
+    ]
+    assert rows(refusals) == ["| PPO, A2C | memory: list, own | needs more than listMemory |"]
 
 
 def test_the_page_is_that_of_the_refusals():
