@@ -31,8 +31,10 @@ from tests.zoo.environments import Bandit, MaskedChain, Target
 from tests.zoo.goals import WalkToGoal, places
 from tests.zoo.graphs import graph
 from tests.zoo.parameters import (
+    actor_critic,
     bootstrapped,
     categorical,
+    clipped_ppo,
     dqn,
     mixed_monte_carlo,
     munchausen,
@@ -40,6 +42,7 @@ from tests.zoo.parameters import (
     neural_episodic_control,
     normalized_advantages,
     persistent_advantage_learning,
+    policy_gradients,
     pqn,
     quantile_regression,
     rainbow,
@@ -129,6 +132,14 @@ def test_a_memory_that_lacks_its_observation_is_refused_before_the_first_step(ma
     agent.memory = make_memory()
     with pytest.raises(CoachError, match=f"needs the observation '{missing}', and the states of .* 'observation'"):
         graph(agent, Bandit, tmp_path)
+
+
+@pytest.mark.parametrize("make", [clipped_ppo, actor_critic, policy_gradients])
+def test_hindsight_is_refused_by_agents_that_learn_on_policy(make, tmp_path):
+    agent = make()
+    agent.memory = by_hindsight()
+    with pytest.raises(CoachError, match="learns on-policy, and EpisodicHindsightExperienceReplay adds transitions"):
+        graph(agent, WalkToGoal, tmp_path)
 
 
 class StepsToGoal(WalkToGoal):

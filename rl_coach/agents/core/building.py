@@ -54,6 +54,11 @@ def unmet_by_spaces(agent: Any) -> Iterator[str]:
             f"{type(memory).__name__} needs the observation '{name}', and the states of agent '{agent.name}' have only "
             f"{', '.join(map(repr, known))}: use another memory"
         )
+    if memory.relabels and agent.is_on_policy:
+        yield (
+            f"agent '{agent.name}' learns on-policy, and {type(memory).__name__} adds transitions with other goals: "
+            f"set memory to EpisodicExperienceReplayParameters()"
+        )
     if memory.stores_goals_as_actions and not lacking:
         goal = memory.needed_observations[-1]
         stored = tuple(map(int, states[goal].shape))

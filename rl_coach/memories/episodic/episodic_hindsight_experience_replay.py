@@ -72,6 +72,7 @@ class EpisodicHindsightExperienceReplay(EpisodicExperienceReplay):
     :param goals_space: defines the goal that a state reaches, and the reward for it
     """
 
+    relabels = True
     samples_sequences = False  # the recurrent state belongs to the original goal, not to a copy's goal
     max_n_step = 1  # copies have the reward of a single step
 
