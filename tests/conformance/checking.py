@@ -269,10 +269,9 @@ class _Table:
 
     def _why_not(self, episode: Episode, step: int, batch: dict[str, Any], row: int) -> str | None:
         last = min(step + int(batch["n_step"][row]), len(episode.actions))
-        if "HRL" in self.cell.memory:  # stores the goal that was reached as the action
-            is_same = np.allclose(episode.states[step + 1]["achieved_goal"], batch["actions"][row], atol=1e-5)
-        else:
-            is_same = is_same_action(self.cell, episode.actions[step], batch["actions"][row])
+        is_same = is_same_action(self.cell, episode.actions[step], batch["actions"][row])
+        if "HRL" in self.cell.memory:  # stores the goal that was reached as the action, except from a file
+            is_same |= np.allclose(episode.states[step + 1]["achieved_goal"], batch["actions"][row], atol=1e-5)
         if not is_same:
             return f"its action is {batch['actions'][row]!r}, and the environment was given {episode.actions[step]!r}"
         for name, column in batch["next_states"].items():
