@@ -18,6 +18,7 @@ from tests.conformance.seen import filtered, is_same_action, named
 _OWN_OBSERVATIONS = {"measurements", "goal", "accumulated_reward"}
 _TOLERANCE = 2e-4
 _CUT = ("PPO", "AdaptivePPO", "TRPO", "GAIL", "PQN")
+_CUT_BY_WORKERS = ("A2C", "ACER", "NStepQ", "PG", *_CUT)
 _WHOLE = ("one environment", "own loop", "recorded data")
 _PLAYS_MORE = ("kill and resume", "export and act", "evaluation")
 _UNKNOWN_ORDER = (*COMMANDS, "compiled")
@@ -90,7 +91,7 @@ def _faults_of_counts(cell: Cell, outcome: Outcome, found: list[list[dict[str, A
 
 
 def _faults_of_rows(cell: Cell, found: list[list[dict[str, Any]]]) -> Iterator[str]:
-    tables = [_Table(cell, episodes) for episodes in _episodes(cell, found)]
+    tables = [_Table(cell, episodes) for run in _runs(found) for episodes in _episodes(cell, run)]
     count = 0
     for entry in itertools.chain(*found):
         if entry["kind"] != "rows":
@@ -103,6 +104,17 @@ def _faults_of_rows(cell: Cell, found: list[list[dict[str, Any]]]) -> Iterator[s
                 return
     if not count and cell.agent != "Random" and cell.way != "compiled":
         yield "nothing was learned"
+
+
+def _runs(found: list[list[dict[str, Any]]]) -> list[list[list[dict[str, Any]]]]:
+    """The entries of the killed run, and of the run that was resumed from its checkpoint; or all entries."""
+    killed, resumed = [], []
+    for entries in found:
+        kinds = [entry["kind"] for entry in entries]
+        end = kinds.index("resumed") if "resumed" in kinds else len(kinds)
+        killed.append(entries[:end])
+        resumed.append([*entries[: kinds.index("saved") if "saved" in kinds else end], *entries[end:]])
+    return [killed, resumed] if killed != found else [found]
 
 
 def _by_environment(found: list[list[dict[str, Any]]]) -> dict[Any, list[dict[str, Any]]]:
@@ -295,8 +307,10 @@ class _Table:
         return None
 
     def _is_cut(self, terminated: bool, over: bool) -> bool:
-        """True if an episode in progress may have been cut here, as docs/several_environments.md says."""
-        return over and not terminated and self.cell.agent in _CUT and self.cell.way not in _WHOLE
+        """True if an episode in progress may have been cut here, as docs/several_environments.md and distributed.md
+        say."""
+        agents = _CUT_BY_WORKERS if self.cell.way == "-dc -n 2" else _CUT
+        return over and not terminated and self.cell.agent in agents and self.cell.way not in _WHOLE
 
 
 def _is_equal(one: Any, other: Any) -> bool:

@@ -29,6 +29,7 @@ from rl_coach.policy import Policy
 from rl_coach.utils import CoachError
 from tests.conformance.axes import Cell
 from tests.conformance.environment import ACTIONS, OBSERVATIONS, Logged
+from tests.conformance.log import record
 from tests.conformance.parts import MeanFilter, agent_parameters
 from tests.conformance.recording import DIRECTORY, record_learning
 from tests.conformance.seen import agents_action, filtered, named
@@ -220,8 +221,10 @@ def _killed_and_resumed(cell: Cell, directory: pathlib.Path, seed: int, manager:
         manager.heatup(EnvironmentSteps(HEATUP))
         manager.train_and_act(EnvironmentSteps(20))
         manager.save_checkpoint()
+        record(os.environ[DIRECTORY], "saved")
         manager.train_and_act(EnvironmentSteps(STEPS - 20))
     outcome = _outcome(manager)
+    record(os.environ[DIRECTORY], "resumed")
     again = graph_of(cell)
     again.create_graph(_task(cell, directory, seed, resume=True, checkpoint_restore_path=str(directory / "run")))
     if cell.way != "recorded data":
