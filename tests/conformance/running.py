@@ -13,7 +13,7 @@ from typing import Any, Callable, Iterator
 import numpy as np
 
 from rl_coach import make_agent
-from rl_coach.base_parameters import AgentParameters, Frameworks, TaskParameters, VisualizationParameters
+from rl_coach.base_parameters import AgentParameters, Frameworks, TaskParameters, TaskRole, VisualizationParameters
 from rl_coach.callbacks import Callback
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, Episode, RunPhase, TrainingSteps, Transition
 from rl_coach.environments.gym_environment import GymVectorEnvironment
@@ -24,6 +24,7 @@ from rl_coach.graph_managers.graph_manager import GraphManager, ScheduleParamete
 from rl_coach.graph_managers.multi_agent_graph_manager import MultiAgentGraphManager
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplay
 from rl_coach.memories.memory import MemoryGranularity
+from rl_coach.orchestrators.asynchronous_workers import trains_asynchronously
 from rl_coach.own_loop import Agent
 from rl_coach.policy import Policy
 from rl_coach.utils import CoachError
@@ -375,11 +376,14 @@ def _command(cell: Cell, directory: pathlib.Path, seed: int, is_played: bool) ->
         str(directory), "-f", cell.framework, "--seed", str(seed), *COMMANDS[cell.way], *extra,
     ]  # fmt: skip
     if not is_played:
-        manager.create_graph(_task(cell, directory, seed))
+        task = _task(cell, directory, seed)
+        if cell.way == "-dc -n 2" or not trains_asynchronously(manager):
+            task.role = TaskRole.TRAINING
+        manager.create_graph(task)
         return Outcome()
     done = subprocess.run(command, env=environment, cwd=_ROOT, capture_output=True, text=True, timeout=900)
     if done.returncode == 2:
-        raise CoachError(done.stderr.strip() or done.stdout.strip())
+        raise CoachError((done.stderr.strip() or done.stdout.strip()).removeprefix("coach: "))
     if done.returncode:
         raise AssertionError(f"exit code {done.returncode}: {done.stdout[-1500:]}\n{done.stderr[-1500:]}")
     return Outcome()
