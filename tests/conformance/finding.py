@@ -85,8 +85,9 @@ def _refusals_of(cell: Cell) -> list[Refusal]:
         if plainer != cell and _reason(plainer) is not None:
             cell = plainer
     names = [axis for axis in AXES if axis != "agent" and getattr(cell, axis) != getattr(usual(cell.agent), axis)]
-    varied = [axis for axis in names if axis not in _RICHEST and axis != "framework"][-1:] or names[-1:]
-    siblings = (cell._replace(**{axis: value}) for axis in varied for value in AXES[axis])
+    searched = [axis for axis in names if axis in _SEARCHED]
+    varied = [axis for axis in searched if axis not in _RICHEST] or searched
+    siblings = (cell._replace(**{axis: value}) for axis in varied[-1:] for value in AXES[axis])
     return [_refusal(cell, names), *(_refusal(one, names) for one in siblings if one != cell and _is_as_refused(one))]
 
 
