@@ -54,6 +54,8 @@ def store(core: Any, environment: FedEnvironment, data: Mapping[str, Any] | Iter
             f"agent '{core.name}' learns from the segments that it plays: {type(core).__name__} cannot use recorded "
             f"data"
         )
+    if not core.learns_from_recorded_steps:
+        raise CoachError(f"agent '{core.name}' learns as it plays: {type(core).__name__} cannot use recorded data")
     steps = _rows(data, _COLUMNS, _OPTIONAL)
     # all steps are checked before the first one is stored, so that an error leaves the memory unchanged
     played = [_played(core, environment, steps, episode) for episode in _episodes(steps)]

@@ -126,7 +126,7 @@ def running_cells(refusals: list[Refusal]) -> list[Cell]:
         values = left.pop(0)
         for pair in list(left):
             joined = {**values, **pair}
-            if values.items() <= joined.items() and not _is_refused(joined, refusals):
+            if values.items() <= joined.items() and _filled(joined, refusals) is not None:
                 values = joined
                 left.remove(pair)
         if (cell := _filled(values, refusals)) is not None:
@@ -140,13 +140,14 @@ def _is_refused(values: Mapping[str, str], refusals: list[Refusal]) -> bool:
 
 def _filled(values: dict[str, str], refusals: list[Refusal]) -> Cell | None:
     """A cell with these values, as usual as it can be; None if every cell is refused."""
+    if _is_refused(values, refusals):
+        return None
     missing = next((axis for axis in AXES if axis not in values), None)
     if missing is None:
         return Cell(**values)
     first = [getattr(usual(values["agent"]), missing)] if missing != "agent" else []
     for value in dict.fromkeys([*first, *AXES[missing]]):
-        fuller = {**values, missing: value}
-        if not _is_refused(fuller, refusals) and (cell := _filled(fuller, refusals)) is not None:
+        if (cell := _filled({**values, missing: value}, refusals)) is not None:
             return cell
     return None
 
