@@ -12,7 +12,7 @@ import numpy as np
 
 from tests.conformance import log
 from tests.conformance.axes import Cell
-from tests.conformance.running import COMMANDS, DEMONSTRATED, RECORDED, Outcome
+from tests.conformance.running import COMMANDS, DEMONSTRATED, RECORDED, Outcome, is_from_file
 from tests.conformance.seen import filtered, is_same_action, named
 
 _OWN_OBSERVATIONS = {"measurements", "goal", "accumulated_reward"}
@@ -159,7 +159,7 @@ def _episodes(cell: Cell, found: list[list[dict[str, Any]]]) -> Iterator[list[Ep
     parts = [numbers, *(numbers[:place] for place in places), *(numbers[place:] for place in places)]
     for part in parts:
         chosen = {number: by_number[number] for number in part}
-        if cell.agent in DEMONSTRATED:  # the recorded data are filtered already
+        if cell.agent in DEMONSTRATED or is_from_file(cell):  # the recorded data are filtered already
             yield list(_of(cell, by_number[RECORDED], {}))
         for count in (_one_by_one, _all_at_once, _data_set):
             normalized = count(cell, chosen)

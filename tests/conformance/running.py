@@ -82,12 +82,12 @@ class Counting(Callback):
 
 def _parameters(cell: Cell) -> AgentParameters:
     parameters = agent_parameters(cell)
-    if cell.agent in DEMONSTRATED or _is_from_file(cell):
+    if cell.agent in DEMONSTRATED or is_from_file(cell):
         parameters.memory.load_memory_from_file_path = _demonstrations(cell)
     return parameters
 
 
-def _is_from_file(cell: Cell) -> bool:
+def is_from_file(cell: Cell) -> bool:
     """True if a graph learns from a data file. Otherwise, an agent of a loop imports recorded steps."""
     return cell.way == "recorded data" and (cell.agent in FROM_FILES or cell.extra == "callback")
 
@@ -177,7 +177,7 @@ def run(cell: Cell, directory: pathlib.Path, seed: int = 1, is_played: bool = Tr
     logger = logging.getLogger("rl_coach")
     level = logger.level
     logger.setLevel(logging.ERROR)
-    recorded = _graph if _is_from_file(cell) else _recorded
+    recorded = _graph if is_from_file(cell) else _recorded
     way = {"own loop": _own_loop, "recorded data": recorded, **dict.fromkeys(COMMANDS, _command)}.get(cell.way, _graph)
     try:
         return way(cell, directory, seed, is_played)
