@@ -123,8 +123,8 @@ def _by_environment(found: list[list[dict[str, Any]]]) -> dict[Any, list[dict[st
     for entry in itertools.chain(*found):
         if entry["kind"] in ("reset", "step"):
             by_number.setdefault(entry["env"], []).append(entry)
-    if any("step" in entries[0] for entries in by_number.values()):
-        by_number = {(number, play): one for number in by_number for play, one in enumerate(_plays(by_number[number]))}
+    compiled = {number: by_number.pop(number) for number in list(by_number) if "step" in by_number[number][0]}
+    by_number |= {(number, play): one for number in compiled for play, one in enumerate(_plays(compiled[number]))}
     for number, entries in by_number.items():
         # no episode has one step alone
         if [entry["kind"] for entry in entries[:3]] in (["reset", "step", "reset"], ["reset", "step"]):

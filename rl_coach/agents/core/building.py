@@ -46,6 +46,11 @@ def make_update_loop(agent: Any) -> UpdateLoop:
 def unmet_by_spaces(agent: Any) -> Iterator[str]:
     """Requirements of the memory of an agent that its spaces do not meet."""
     memory, states, actions = agent.memory, agent.memory_spaces.state, agent.memory_spaces.action
+    if memory.relabels and agent.is_on_policy:
+        yield (
+            f"agent '{agent.name}' learns on-policy, and {type(memory).__name__} adds transitions with other goals: "
+            f"set memory to EpisodicExperienceReplayParameters()"
+        )
     # a level above sets the goal
     known = [*states.sub_spaces, *([] if agent.ap.is_a_highest_level_agent else ["desired_goal"])]
     lacking = [name for name in memory.needed_observations if name not in known]
@@ -53,11 +58,6 @@ def unmet_by_spaces(agent: Any) -> Iterator[str]:
         yield (
             f"{type(memory).__name__} needs the observation '{name}', and the states of agent '{agent.name}' have only "
             f"{', '.join(map(repr, known))}: use another memory"
-        )
-    if memory.relabels and agent.is_on_policy:
-        yield (
-            f"agent '{agent.name}' learns on-policy, and {type(memory).__name__} adds transitions with other goals: "
-            f"set memory to EpisodicExperienceReplayParameters()"
         )
     if memory.stores_goals_as_actions and not lacking:
         goal = memory.needed_observations[-1]
