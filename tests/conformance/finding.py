@@ -116,4 +116,5 @@ def _refusal(cell: Cell, names: list[str]) -> Refusal:
 def _reason(cell: Cell) -> str | None:
     is_played = cell.extra == "export and act" and cell.way not in COMMANDS  # its refusal comes when a run has ended
     with tempfile.TemporaryDirectory() as directory:
-        return run(cell, pathlib.Path(directory), is_played=is_played).refusal
+        refusal = run(cell, pathlib.Path(directory), is_played=is_played).refusal
+        return None if refusal is None else refusal.replace(directory, "DIRECTORY")

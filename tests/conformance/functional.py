@@ -68,6 +68,8 @@ class Functional:
     def _draw(self, key: Any, name: str, space: gym.Space) -> Any:
         if name == "action_mask":
             return (jax.random.permutation(key, 4) < 2).astype(jnp.int8)
+        if isinstance(space, gym.spaces.Tuple):
+            return tuple(self._draw(one, name, part) for one, part in zip(jax.random.split(key, len(space)), space))
         if isinstance(space, gym.spaces.Discrete):
             return jax.random.randint(key, (), 0, space.n)
         if np.issubdtype(space.dtype, np.integer):
