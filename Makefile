@@ -1,5 +1,6 @@
 # make run     trains CartPole_DQN until it holds its pole up
 # make test    lint, type check, import contracts, unit tests: those of agents on JAX, all others on TensorFlow
+# make conformance  runs all pairs of features in small cells on JAX and TensorFlow, and writes the page of refusals
 # make faults  kills, stops, starves and deceives runs and their parts in every way, with Redis 6.2 and 7 (ten minutes)
 # make soak    interrupts and resumes runs in every way; all slow tests; the tests of agents on TensorFlow (an hour)
 # make golden  trains every preset that has a reward to reach (hours)

@@ -27,7 +27,7 @@ def _chosen(cells: list[Cell]) -> list[Cell]:
     return cells[: min(len(cells) // 10, _MOST)]
 
 
-@pytest.mark.slow
+@pytest.mark.slow  # until all cells have run: see ``make conformance``
 @pytest.mark.parametrize("cell", _chosen([cell for cell in cells_of(FRAMEWORK.name) if cell.way not in _SLOW]), ids=str)
 def test_a_cell_is_refused_in_one_line_or_learns_from_what_is_logged(cell):
     what, faults = verdict(cell)
