@@ -1,5 +1,6 @@
 # make run     trains CartPole_DQN until it holds its pole up
 # make test    lint, type check, import contracts, unit tests: those of agents on JAX, all others on TensorFlow
+# make conformance  runs all pairs of features in small cells on JAX and TensorFlow, and writes the page of refusals
 # make faults  kills, stops, starves and deceives runs and their parts in every way, with Redis 6.2 and 7 (ten minutes)
 # make soak    interrupts and resumes runs in every way; all slow tests; the tests of agents on TensorFlow (an hour)
 # make golden  trains every preset that has a reward to reach (hours)
@@ -124,7 +125,7 @@ test: style
 	else echo "left out: PyTorch is not installed"; fi; \
 	wait $$typing; typed=$$?; cat "$$log"; exit $$(( on_jax || on_tensorflow || on_torch || typed ))
 
-# Each framework has a process of its own, which forks one for each cell; `make mxnet` runs the cells of MXNet.
+# Each framework has a process, which forks one for each cell. `make mxnet` and `make torch` run the cells of theirs.
 conformance: $(VENV)/.test-installed
 	@failed=0; set -x; \
 	$(BIN)/python -m tests.conformance run --framework jax || failed=1; \
@@ -224,7 +225,7 @@ $(TORCH_VENV)/.installed: $(METADATA)
 	$$python -m venv $(TORCH_VENV)
 	$(TORCH_BIN)/python -c '$(WITHOUT_FRAMEWORK)' > $(TORCH_VENV)/requirements.txt
 	$(TORCH_BIN)/python -m pip install --quiet -r $(TORCH_VENV)/requirements.txt \
-	  '$(TORCH)' faiss-cpu pytest pytest-xdist hypothesis stable-baselines3 'redis[hiredis]>=5.2'
+	  '$(TORCH)' faiss-cpu pytest pytest-xdist hypothesis allpairspy pettingzoo stable-baselines3 'redis[hiredis]>=5.2'
 	$(TORCH_BIN)/python -m pip install --quiet --no-deps --editable .
 	@touch $@
 
@@ -232,6 +233,7 @@ $(TORCH_VENV)/.installed: $(METADATA)
 torch: $(TORCH_VENV)/.installed
 	COACH_TEST_FRAMEWORK=torch $(TORCH_BIN)/python -m pytest -n auto --maxprocesses 8 -m "not golden and not resume" -q \
 	  tests/architectures tests/agents $(wildcard tests/policy/test_*stable_baselines3.py)
+	$(TORCH_BIN)/python -m tests.conformance run --framework torch
 
 $(VENV)/.bench-installed: $(BIN)/python $(METADATA)
 	$(INSTALL) '.[bench,jax,atari]'

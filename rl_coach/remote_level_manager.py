@@ -164,7 +164,7 @@ def _nothing_to_split(agent: Agent) -> str | None:
     """The reason why the agent cannot be split into trainer and workers, and an alternative; None if it can be
     split."""
     if agent.ap.algorithm.num_consecutive_playing_steps.num_steps == 0:
-        return "it never acts: train it in one process, without -dc"
+        return "it never acts: train it in one process: leave out -dc and -n"
     if not agent.can_train:
-        return "it has nothing to train: run it without -dc"
+        return "it has nothing to train: leave out -dc and -n"
     return None

@@ -73,6 +73,7 @@ class Agent(CoachNames, AgentInterface):
     :cvar recurrent_network: the network that may be recurrent; its state is the stored one
     :cvar learns_one_by_one: each update is a separate call, because ``columns_of_networks`` needs the newest networks
     :cvar most_updates_per_call: a phase of more updates makes several compiled calls; None for no bound
+    :cvar learns_from_recorded_steps: steps that others have played may be stored in its memory
     :cvar trains_asynchronously: several workers of one machine may train it at once on shared weights
     :cvar explores_by_parameter: the control parameter of the exploration policy says how much the agent explores
     :cvar batch_network: the ``batch_size`` of this network counts; None for the first network
@@ -104,6 +105,7 @@ class Agent(CoachNames, AgentInterface):
     most_updates_per_call: int | None = None
     trains_asynchronously = False
     reason_to_act_alone: str | None = None
+    learns_from_recorded_steps = True
     explores_by_parameter = True
     batch_network: str | None = None
     episode_class: type[EpisodeInProgress] = EpisodeInProgress
@@ -191,6 +193,7 @@ class Agent(CoachNames, AgentInterface):
         """Unmet requirements on the spaces, the settings and the memory: a line each, with advice. There are no
         networks yet. A subclass may add requirements."""
         yield from requirements_of(self).unmet_by_settings(self.name, self.ap, self.memory, self.spaces.action)
+        yield from building.unmet_by_spaces(self)
         yield from building.unmet_by_acting_beside_learning(self)
 
     def unmet_by_networks(self) -> Iterable[str]:

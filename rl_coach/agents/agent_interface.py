@@ -34,7 +34,7 @@ class AgentInterface:
     """
 
     is_person = False
-    reason_to_act_alone: str | None = "it is not made of one agent that learns from a memory: run it without -dc"
+    reason_to_act_alone: str | None = "it is not made of one agent that learns from a memory: leave out -dc and -n"
     can_train = True
     training_iteration = 0
     last_action_info: Any = None

@@ -58,8 +58,8 @@ class ApexDQNAgent(DDQNAgent):
         yield from super().unmet_by_settings()
         if not self.memory.takes_first_priorities:
             yield (
-                f"agent '{self.name}' gives each transition its first priority, which its memory, "
-                f"{type(self.memory).__name__}, does not take: set memory to PrioritizedExperienceReplayParameters()"
+                f"agent '{self.name}' gives each transition its first priority, and its memory, "
+                f"{type(self.memory).__name__}, takes none: set memory to PrioritizedExperienceReplayParameters()"
             )
 
     def first_priorities(self, batch: Batch) -> np.ndarray:

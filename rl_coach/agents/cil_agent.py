@@ -70,8 +70,8 @@ class CILAgent(ImitationAgent):
                 f"{did_you_mean(key, known)}: set algorithm.state_key_with_the_class_index"
             )
         if not isinstance(self.spaces.action, BoxActionSpace):
-            action = self.spaces.action
-            yield f"agent '{self.name}' imitates continuous actions, not {action!r}: use BCAgentParameters()"
+            kind = type(self.spaces.action).__name__
+            yield f"agent '{self.name}' imitates continuous actions, not {kind}: use BCAgentParameters()"
 
     @cached_property
     def _branches(self) -> tuple[str, ...]:

@@ -85,7 +85,7 @@ class DQfDAgent(DDQNAgent):
         yield from super().unmet_by_settings()
         if not self.memory.keeps_demonstrations:
             yield (
-                f"agent '{self.name}' keeps its demonstrations for ever, which its memory, "
+                f"agent '{self.name}' keeps its demonstrations for ever, and its memory, "
                 f"{type(self.memory).__name__}, does not: set memory to DemonstrationReplayParameters()"
             )
 

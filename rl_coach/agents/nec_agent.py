@@ -103,7 +103,8 @@ class NECAgent(ValueOptimizationAgent):
     network_requirements = {"main": NetworkRequirement((HeadRequirement("DNDQHeadParameters", ("embedding",)),))}
     predicts_values = True
     learns_one_by_one = True  # which entries are nearest depends on the weights
-    reason_to_act_alone = "it acts out of its memory: run it without -dc"
+    learns_from_recorded_steps = False  # the dictionary gets its entries as the agent plays
+    reason_to_act_alone = "it acts out of its memory: leave out -dc and -n"
     dnd: QDND
 
     def init_environment_dependent_modules(self) -> None:

@@ -51,9 +51,11 @@ def store(core: Any, environment: FedEnvironment, data: Mapping[str, Any] | Iter
     _require_memory(core)
     if core.learning.segment_steps is not None:
         raise CoachError(
-            f"agent '{core.name}' learns from the segments that it plays: {type(core).__name__} cannot use what was "
-            f"recorded"
+            f"agent '{core.name}' learns from the segments that it plays: {type(core).__name__} cannot use recorded "
+            f"data"
         )
+    if not core.learns_from_recorded_steps:
+        raise CoachError(f"agent '{core.name}' learns as it plays: {type(core).__name__} cannot use recorded data")
     steps = _rows(data, _COLUMNS, _OPTIONAL)
     # all steps are checked before the first one is stored, so that an error leaves the memory unchanged
     played = [_played(core, environment, steps, episode) for episode in _episodes(steps)]
@@ -79,7 +81,7 @@ def _require_memory(core: Any) -> None:
     if core.is_on_policy:
         raise CoachError(
             f"agent '{core.name}' learns from what it plays with its newest policy alone: {type(core).__name__} "
-            f"cannot use what was recorded"
+            f"cannot use recorded data"
         )
 
 

@@ -26,7 +26,7 @@ class TD3ExplorationAgent(TD3Agent):
     """
 
     memory_requirement = MemoryRequirement.EPISODES
-    reason_to_act_alone = "it learns what is new from the episode that it has just played: run it without -dc"
+    reason_to_act_alone = "it learns what is new from the episode that it has just played: leave out -dc and -n"
     counters = (*TD3Agent.counters, "intrinsic_returns_estimate", "last_rnd_training", "last_replay_buffer_save")
 
     def __init__(self, agent_parameters: Any, parent: Any = None):

@@ -94,7 +94,7 @@ class WolpertingerAgent(DDPGAgent):
         space, k = self.spaces.action, self.ap.algorithm.k
         if not isinstance(space, DiscreteActionSpace):
             yield (
-                f"agent '{self.name}' needs discrete actions, not {space!r}: "
+                f"agent '{self.name}' needs discrete actions, not {type(space).__name__}: "
                 f"add a BoxDiscretization to its output_filter, or choose DDPG"
             )
         elif k > space.num_actions:

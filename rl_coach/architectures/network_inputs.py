@@ -63,8 +63,17 @@ class NetworkInput:
         return x if embedder.input_clipping is None else ops.clip(x, *embedder.input_clipping)
 
     def layers(self, embedder: InputEmbedderParameters) -> list:
-        """The layers of its embedder."""
-        return schemes.resolve_layers(embedder, EMBEDDERS[self.kind])
+        """The layers of its embedder.
+
+        :raises CoachError: the scheme does not exist for inputs of its shape
+        """
+        scheme, known = embedder.scheme, EMBEDDERS[self.kind]
+        if isinstance(scheme, EmbedderScheme) and scheme not in known:
+            raise CoachError(
+                f"an input of the shape {self.shape} has no scheme {scheme.name}: set scheme to a list of "
+                f"layers, or add an ObservationRGBToYFilter before a filter that stacks images"
+            )
+        return schemes.resolve_layers(embedder, known)
 
     def is_too_small(self, embedder: InputEmbedderParameters) -> bool:
         """True for an image that is smaller than a kernel of its embedder's convolutions."""

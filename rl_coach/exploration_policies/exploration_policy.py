@@ -224,7 +224,7 @@ class ExplorationPolicy(KeepsEpisodeState):
 
     def _refuse(self, reason: str) -> CoachError:
         """The error that says why the action space is refused; ``reason`` ends with what to do."""
-        return CoachError(f"{type(self).__name__} cannot explore {self.action_space}: {reason}")
+        return CoachError(f"{type(self).__name__} cannot explore {type(self.action_space).__name__}: {reason}")
 
 
 class DiscreteActionExplorationPolicy(ExplorationPolicy):

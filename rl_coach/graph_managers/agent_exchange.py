@@ -18,11 +18,12 @@ from rl_coach.memories.backend.connection import of_agent, reason_of
 from rl_coach.memories.backend.streams import TrainerLink
 from rl_coach.memories.backend.wire import Chunk, ChunkError, pack
 from rl_coach.remote_level_manager import TransportSignals
-from rl_coach.utils import CoachError
+from rl_coach.utils import CoachError, TrainingError
 
 _SMALL_ROWS, _FRAME_ROWS = 32, 256
 _FRAME_BYTES = 4096  # of an observation; for larger ones the cost of transport depends on the bytes alone
 _CHUNK_BYTES = 8 << 20
+_MOST_UNFIT = 100  # chunks, if none has been stored; their senders play the same environment with the same settings
 _PRICE_OF_PUBLISHING = 10  # the pause is 10 times as long as publishing took, so publishing takes a tenth of the time
 
 
@@ -120,6 +121,7 @@ class AgentExchange:
         self._published_updates = -1
         self._publish_at = 0.0
         self._chunk_rows = 0
+        self._num_unfit = 0
 
     def start(self, incarnation: int) -> dict[str, Any]:
         """Begin a new incarnation. :return: the settings that workers need before they play for the agent"""
@@ -191,6 +193,7 @@ class AgentExchange:
         :param entry: the chunk's id in the stream
         :param phase: the run's phase
         :return: the stored experience; None if the chunk was discarded or refused
+        :raises TrainingError: no chunk fits the memory, so the run would never end
         """
         link = self.link
         if self.is_synchronous and chunk.policy != link.state.policy:
@@ -205,6 +208,9 @@ class AgentExchange:
             reason = error.reason if isinstance(error, ChunkError) else f"does not fit ({reason_of(error)[:120]})"
             link.ledger.refused[reason] += 1
             link.acknowledge(entry, chunk, is_stored=False)
+            self._num_unfit += 1
+            if self._num_unfit >= _MOST_UNFIT and not link.ledger.stored:
+                raise TrainingError(f"none of {self._num_unfit} chunks of workers was stored: {reason}") from None
             return None
         link.acknowledge(entry, chunk, is_stored=True)
         self.lag = lag

@@ -76,6 +76,9 @@ class Memory:
     :cvar samples_sequences: the memory implements ``sample_sequences``
     :cvar allow_duplicates: a transition may be in one batch more than once
     :cvar max_n_step: largest number of rewards in a transition's n-step sum
+    :cvar relabels: the memory adds transitions with other goals and rewards
+    :cvar stores_goals_as_actions: the last of ``needed_observations`` replaces the action
+    :ivar needed_observations: observations that a state must have
     """
 
     keeps_columns = False
@@ -87,6 +90,9 @@ class Memory:
     samples_sequences = False
     allow_duplicates = True
     max_n_step: float = math.inf
+    relabels = False
+    stores_goals_as_actions = False
+    needed_observations: tuple[str, ...] = ()
 
     def __init__(self, max_size: tuple[MemoryGranularity, int]):
         self.max_size = max_size

@@ -14,15 +14,27 @@ from rl_coach.core_types import Batch, EnvironmentSteps, RunPhase, Transition
 from rl_coach.exploration_policies.bootstrapped import BootstrappedParameters
 from rl_coach.exploration_policies.e_greedy import EGreedyParameters
 from rl_coach.exploration_policies.ucb import UCBParameters
+from rl_coach.memories.episodic.episodic_hindsight_experience_replay import (
+    EpisodicHindsightExperienceReplayParameters,
+    HindsightGoalSelectionMethod,
+)
+from rl_coach.memories.episodic.episodic_hrl_hindsight_experience_replay import (
+    EpisodicHRLHindsightExperienceReplayParameters,
+)
+from rl_coach.memories.non_episodic.balanced_experience_replay import BalancedExperienceReplayParameters
 from rl_coach.policy.export import policy_of
 from rl_coach.policy.policy import Policy
+from rl_coach.spaces import DiscreteActionSpace
 from rl_coach.utils import CoachError
 from tests.frameworks import FRAMEWORK
 from tests.zoo.environments import Bandit, MaskedChain, Target
+from tests.zoo.goals import WalkToGoal, places
 from tests.zoo.graphs import graph
 from tests.zoo.parameters import (
+    actor_critic,
     bootstrapped,
     categorical,
+    clipped_ppo,
     dqn,
     mixed_monte_carlo,
     munchausen,
@@ -30,6 +42,7 @@ from tests.zoo.parameters import (
     neural_episodic_control,
     normalized_advantages,
     persistent_advantage_learning,
+    policy_gradients,
     pqn,
     quantile_regression,
     rainbow,
@@ -97,6 +110,50 @@ def test_what_cannot_be_is_refused_by_name(parameters, change, message, tmp_path
 def test_other_actions_are_refused(parameters, problem, message, tmp_path):
     with pytest.raises(CoachError, match=message):
         graph(parameters(), problem, tmp_path)
+
+
+def by_hindsight(memory: Any = None) -> EpisodicHindsightExperienceReplayParameters:
+    memory = memory or EpisodicHindsightExperienceReplayParameters()
+    memory.hindsight_transitions_per_regular_transition = 1
+    memory.hindsight_goal_selection_method = HindsightGoalSelectionMethod.Final
+    memory.goals_space = places()
+    return memory
+
+
+def balanced() -> BalancedExperienceReplayParameters:
+    memory = BalancedExperienceReplayParameters()
+    memory.num_classes, memory.state_key_with_the_class_index = 2, "command"
+    return memory
+
+
+@pytest.mark.parametrize(("make_memory", "missing"), [(by_hindsight, "desired_goal"), (balanced, "command")])
+def test_a_memory_that_lacks_its_observation_is_refused_before_the_first_step(make_memory, missing, tmp_path):
+    agent = dqn()
+    agent.memory = make_memory()
+    with pytest.raises(CoachError, match=f"needs the observation '{missing}', and the states of .* 'observation'"):
+        graph(agent, Bandit, tmp_path)
+
+
+@pytest.mark.parametrize("make", [clipped_ppo, actor_critic, policy_gradients])
+def test_hindsight_is_refused_by_agents_that_learn_on_policy(make, tmp_path):
+    agent = make()
+    agent.memory = by_hindsight()
+    with pytest.raises(CoachError, match="learns on-policy, and EpisodicHindsightExperienceReplay adds transitions"):
+        graph(agent, WalkToGoal, tmp_path)
+
+
+class StepsToGoal(WalkToGoal):
+    """Has actions that are no places."""
+
+    def actions(self) -> DiscreteActionSpace:
+        return DiscreteActionSpace(2)
+
+
+def test_goals_that_are_no_actions_are_refused_before_the_first_step(tmp_path):
+    agent = dqn()
+    agent.memory = by_hindsight(EpisodicHRLHindsightExperienceReplayParameters())
+    with pytest.raises(CoachError, match=r"stores 'achieved_goal' of shape \(1,\) as actions, .* have the shape \(\)"):
+        graph(agent, StepsToGoal, tmp_path)
 
 
 def test_a_recurrent_network_is_refused_by_n_step_q(tmp_path):

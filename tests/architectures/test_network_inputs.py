@@ -56,6 +56,13 @@ def test_a_plane_without_channels_is_no_image_for_a_network():
     assert NetworkInput.named("plane", with_plane, "main").kind == "tensor"
 
 
+def test_a_scheme_is_refused_for_stacked_images_of_colours():
+    stacked = NetworkInput((8, 6, 3, 4), "tensor")
+    with pytest.raises(CoachError, match=r"shape \(8, 6, 3, 4\) has no scheme Medium: .* ObservationRGBToYFilter"):
+        stacked.layers(InputEmbedderParameters(scheme=EmbedderScheme.Medium))
+    assert stacked.layers(InputEmbedderParameters(scheme=EmbedderScheme.Empty)) == []
+
+
 def test_each_observation_gets_an_embedder_where_none_has_one(caplog):
     those = spaces()
     del those.state.sub_spaces["observation"]

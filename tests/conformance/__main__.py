@@ -1,10 +1,10 @@
 """Run cells: ``python -m tests.conformance``.
 
-    run [CELL ...]   run these cells, or all of a framework
-    find             find the refusals again, and write refused.json
-    page             write docs/what_goes_together.md
+    run [CELL ...]   run these cells, or all of a framework.
+    find             find the refusals again, and write refused.json.
+    page             write docs/what_goes_together.md.
 
-``--framework`` is that of this process, jax by default; ``--workers`` is the number of cells at a time.
+``--framework`` is the framework of this process, jax by default. ``--workers`` is the number of cells at a time.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("what", choices=("run", "find", "page"))
     parser.add_argument("cells", nargs="*")
-    parser.add_argument("--framework", default="jax", choices=("jax", "tensorflow", "mxnet"))
+    parser.add_argument("--framework", default="jax", choices=("jax", "tensorflow", "mxnet", "torch"))
     parser.add_argument("--workers", type=int, default=2)
     arguments = parser.parse_args()
     named = {text.split("/")[2] for text in arguments.cells}
@@ -35,7 +35,7 @@ def main() -> int:
     if arguments.what == "find":
         from tests.conformance.finding import find
 
-        find(arguments.workers)
+        find(framework, arguments.workers)
         return 0
     return _run(arguments.cells, framework, arguments.workers)
 

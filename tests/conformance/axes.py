@@ -17,7 +17,7 @@ AXES: dict[str, tuple[str, ...]] = {
         "EpisodicExperienceReplay", "EpisodicHindsightExperienceReplay", "EpisodicHRLHindsightExperienceReplay",
         "SingleEpisodeBuffer", "list",
     ),
-    "framework": ("jax", "tensorflow", "mxnet"),
+    "framework": ("jax", "tensorflow", "mxnet", "torch"),
     "actions": (
         "Discrete", "Discrete with start", "MultiDiscrete", "MultiBinary", "Box", "Box with two axes", "one-sided Box",
         "unbounded Box", "masked",
@@ -64,7 +64,7 @@ class Cell(NamedTuple):
 
 
 def usual(agent: str) -> Cell:
-    """The cell of an agent in which nothing is unusual."""
+    """The cell of an agent that has nothing unusual."""
     return Cell(
         agent,
         memory="EpisodicExperienceReplay" if agent == "BCQ" else "own",
@@ -114,7 +114,7 @@ def _agent_for(values: Mapping[str, str]) -> str:
 
 
 def running_cells(refusals: list[Refusal]) -> list[Cell]:
-    """Cells in which every pair of values is at least once, unless it is refused."""
+    """Cells that contain every pair of values at least once, unless it is refused."""
 
     def may_run(values: list[Any]) -> bool:
         return not _is_refused(dict(zip(AXES, values)), refusals)
@@ -126,7 +126,7 @@ def running_cells(refusals: list[Refusal]) -> list[Cell]:
         values = left.pop(0)
         for pair in list(left):
             joined = {**values, **pair}
-            if values.items() <= joined.items() and not _is_refused(joined, refusals):
+            if values.items() <= joined.items() and _filled(joined, refusals) is not None:
                 values = joined
                 left.remove(pair)
         if (cell := _filled(values, refusals)) is not None:
@@ -139,20 +139,21 @@ def _is_refused(values: Mapping[str, str], refusals: list[Refusal]) -> bool:
 
 
 def _filled(values: dict[str, str], refusals: list[Refusal]) -> Cell | None:
-    """A cell with these values, as usual as it can be; None if there is none."""
+    """A cell with these values, as usual as it can be; None if every cell is refused."""
+    if _is_refused(values, refusals):
+        return None
     missing = next((axis for axis in AXES if axis not in values), None)
     if missing is None:
         return Cell(**values)
     first = [getattr(usual(values["agent"]), missing)] if missing != "agent" else []
     for value in dict.fromkeys([*first, *AXES[missing]]):
-        fuller = {**values, missing: value}
-        if not _is_refused(fuller, refusals) and (cell := _filled(fuller, refusals)) is not None:
+        if (cell := _filled({**values, missing: value}, refusals)) is not None:
             return cell
     return None
 
 
 def cells_of(framework: str) -> list[Cell]:
-    """All cells of a framework: those that run, then one for each refusal."""
+    """All cells of a framework: the cells that run, then one for each refusal."""
     refusals = known_refusals()
     cells = [*running_cells(refusals), *map(refused_cell, refusals)]
     return list(dict.fromkeys(cell for cell in cells if cell.framework == framework))

@@ -13,7 +13,7 @@ from tests.conformance.running import COMMANDS, run
 
 
 def verdict(cell: Cell) -> tuple[str, list[str]]:
-    """``ran`` or ``refused``, and what is wrong with the cell."""
+    """``ran`` or ``refused``, and the faults of the cell."""
     expected = [one for one in known_refusals() if one.is_in(dict(zip(AXES, cell)))]
     with tempfile.TemporaryDirectory() as directory:
         place = pathlib.Path(directory) / "first"
@@ -28,6 +28,8 @@ def verdict(cell: Cell) -> tuple[str, list[str]]:
                 found.append("runs of two seeds have equal weights")
     if outcome.refusal is None:
         return "ran", found + [f"it ran, and should be refused: {one.reason}" for one in expected]
+    if not expected:
+        found.append(f"it is refused, which no listed refusal explains: {outcome.refusal}")
     return "refused", found
 
 

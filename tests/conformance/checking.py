@@ -1,4 +1,4 @@
-"""Comparison of what an agent learned from with the log, after a computation of the filters that uses NumPy alone."""
+"""Comparison of the rows that an agent learned from with the log. NumPy alone computes the filters."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ import numpy as np
 
 from tests.conformance import log
 from tests.conformance.axes import Cell
-from tests.conformance.running import COMMANDS, DEMONSTRATED, RECORDED, Outcome
+from tests.conformance.running import COMMANDS, DEMONSTRATED, RECORDED, Outcome, is_from_file
 from tests.conformance.seen import filtered, is_same_action, named
 
 _OWN_OBSERVATIONS = {"measurements", "goal", "accumulated_reward"}
 _TOLERANCE = 2e-4
 _CUT = ("PPO", "AdaptivePPO", "TRPO", "GAIL", "PQN")
+_CUT_BY_WORKERS = ("A2C", "ACER", "NStepQ", "PG", *_CUT)
 _WHOLE = ("one environment", "own loop", "recorded data")
 _PLAYS_MORE = ("kill and resume", "export and act", "evaluation")
 _UNKNOWN_ORDER = (*COMMANDS, "compiled")
@@ -36,7 +37,7 @@ class Episode:
 
 
 def faults(cell: Cell, outcome: Outcome, directory: pathlib.Path) -> Iterator[str]:
-    """What is wrong with a cell, a line each.
+    """The faults of a cell, a line each.
 
     :param directory: where its log is
     """
@@ -55,8 +56,12 @@ def faults(cell: Cell, outcome: Outcome, directory: pathlib.Path) -> Iterator[st
 def _faults_of_refusal(cell: Cell, line: str, found: list[list[dict[str, Any]]]) -> Iterator[str]:
     if "\n" in line.strip():
         yield f"it is refused in more than one line: {line!r}"
-    # the policy is asked for when the run has ended
-    if cell.extra != "export and act" and any(entry["kind"] == "rows" for entry in itertools.chain(*found)):
+    if cell.extra == "export and act":  # the policy is asked for when the run has ended
+        return
+    played = (entries for number, entries in _by_environment(found).items() if number != RECORDED)
+    if any(entry["kind"] == "step" for entry in itertools.chain(*played)):
+        yield f"it is refused after the first step: {line}"
+    if any(entry["kind"] == "rows" for entry in itertools.chain(*found)):
         yield f"it is refused after something was learned: {line}"
 
 
@@ -86,7 +91,7 @@ def _faults_of_counts(cell: Cell, outcome: Outcome, found: list[list[dict[str, A
 
 
 def _faults_of_rows(cell: Cell, found: list[list[dict[str, Any]]]) -> Iterator[str]:
-    tables = [_Table(cell, episodes) for episodes in _episodes(cell, found)]
+    tables = [_Table(cell, episodes) for run in _runs(found) for episodes in _episodes(cell, run)]
     count = 0
     for entry in itertools.chain(*found):
         if entry["kind"] != "rows":
@@ -101,16 +106,26 @@ def _faults_of_rows(cell: Cell, found: list[list[dict[str, Any]]]) -> Iterator[s
         yield "nothing was learned"
 
 
+def _runs(found: list[list[dict[str, Any]]]) -> list[list[list[dict[str, Any]]]]:
+    """The entries of the killed run, and of the run that was resumed from its checkpoint; or all entries."""
+    killed, resumed = [], []
+    for entries in found:
+        kinds = [entry["kind"] for entry in entries]
+        end = kinds.index("resumed") if "resumed" in kinds else len(kinds)
+        killed.append(entries[:end])
+        resumed.append([*entries[: kinds.index("saved") if "saved" in kinds else end], *entries[end:]])
+    return [killed, resumed] if killed != found else [found]
+
+
 def _by_environment(found: list[list[dict[str, Any]]]) -> dict[Any, list[dict[str, Any]]]:
-    """The entries of each environment, without the step with which the library looks what it answers."""
+    """The entries of each environment, without the step that Coach makes to see its answer."""
     by_number: dict[Any, list[dict[str, Any]]] = {}
     for entry in itertools.chain(*found):
         if entry["kind"] in ("reset", "step"):
             by_number.setdefault(entry["env"], []).append(entry)
+    compiled = {number: by_number.pop(number) for number in list(by_number) if "step" in by_number[number][0]}
+    by_number |= {(number, play): one for number in compiled for play, one in enumerate(_plays(compiled[number]))}
     for number, entries in by_number.items():
-        if "step" in entries[0]:  # a compiled loop writes in any order, and may play an episode twice
-            last = {entry["step"]: entry for entry in entries}
-            entries = [last[step] for step in sorted(last)]
         # no episode has one step alone
         if [entry["kind"] for entry in entries[:3]] in (["reset", "step", "reset"], ["reset", "step"]):
             entries = entries[2:]
@@ -119,23 +134,32 @@ def _by_environment(found: list[list[dict[str, Any]]]) -> dict[Any, list[dict[st
     return {number: entries for number, entries in by_number.items() if len(entries) > 1}
 
 
+def _plays(entries: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    """A compiled episode each time that it was played. Its entries are in any order."""
+    by_step: dict[int, list[dict[str, Any]]] = {}
+    for entry in entries:
+        by_step.setdefault(entry["step"], []).append(entry)
+    for play in range(max(map(len, by_step.values()))):
+        yield [by_step[step][min(play, len(by_step[step]) - 1)] for step in sorted(by_step)]
+
+
 Filtered = dict[int, np.ndarray]
 """The normalised observations, by the identity of their entry."""
 
 
 def _episodes(cell: Cell, found: list[list[dict[str, Any]]]) -> Iterator[list[Episode]]:
-    """The episodes with filtered observations, in each way in which statistics may count."""
+    """The episodes with filtered observations, for each way to count statistics."""
     by_number = _by_environment(found)
     if not _is_normalized(cell) or cell.way in _UNKNOWN_ORDER:
         yield [one for entries in by_number.values() for one in _of(cell, entries, {})]
         return
     numbers = [number for number in by_number if number != RECORDED or cell.way == "recorded data"]
-    # an evaluation counts nowhere; its environments are made before those of the training, or after them
+    # an evaluation counts nowhere; its environments are made before the training's environments, or after them
     places = range(1, len(numbers)) if cell.extra in ("evaluation", "export and act") else ()
     parts = [numbers, *(numbers[:place] for place in places), *(numbers[place:] for place in places)]
     for part in parts:
         chosen = {number: by_number[number] for number in part}
-        if cell.agent in DEMONSTRATED:  # what is recorded is filtered already, by whoever recorded it
+        if cell.agent in DEMONSTRATED or is_from_file(cell):  # the recorded data are filtered already
             yield list(_of(cell, by_number[RECORDED], {}))
         for count in (_one_by_one, _all_at_once, _data_set):
             normalized = count(cell, chosen)
@@ -143,7 +167,7 @@ def _episodes(cell: Cell, found: list[list[dict[str, Any]]]) -> Iterator[list[Ep
 
 
 def _is_normalized(cell: Cell) -> bool:
-    """True if the filter's observation exists; those of a Tuple have other names."""
+    """True if the filter's observation exists. A Tuple has other names."""
     return cell.filters == "normalisation" and cell.observations != "Tuple"
 
 
@@ -232,7 +256,7 @@ class _Table:
             for name in self._names
         }
         self._left_out = ("desired_goal",) if "Hindsight" in cell.memory else ()
-        # nobody knows from the log when the statistics of several processes are exchanged
+        # the log does not show when the statistics of several processes are exchanged
         is_unknown = cell.filters == "normalisation" and cell.way in _UNKNOWN_ORDER
         self._left_out += ("observation",) if is_unknown else ()
 
@@ -257,7 +281,10 @@ class _Table:
 
     def _why_not(self, episode: Episode, step: int, batch: dict[str, Any], row: int) -> str | None:
         last = min(step + int(batch["n_step"][row]), len(episode.actions))
-        if not is_same_action(self.cell, episode.actions[step], batch["actions"][row]):
+        is_same = is_same_action(self.cell, episode.actions[step], batch["actions"][row])
+        if "HRL" in self.cell.memory:  # stores the goal that was reached as the action, except from a file
+            is_same |= np.allclose(episode.states[step + 1]["achieved_goal"], batch["actions"][row], atol=1e-5)
+        if not is_same:
             return f"its action is {batch['actions'][row]!r}, and the environment was given {episode.actions[step]!r}"
         for name, column in batch["next_states"].items():
             if name in self._states and name not in self._left_out:
@@ -280,8 +307,10 @@ class _Table:
         return None
 
     def _is_cut(self, terminated: bool, over: bool) -> bool:
-        """True if an episode in progress may have been cut here, as docs/several_environments.md says."""
-        return over and not terminated and self.cell.agent in _CUT and self.cell.way not in _WHOLE
+        """True if an episode in progress may have been cut here, as docs/several_environments.md and distributed.md
+        say."""
+        agents = _CUT_BY_WORKERS if self.cell.way == "-dc -n 2" else _CUT
+        return over and not terminated and self.cell.agent in agents and self.cell.way not in _WHOLE
 
 
 def _is_equal(one: Any, other: Any) -> bool:

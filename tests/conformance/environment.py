@@ -1,4 +1,4 @@
-"""An environment of any spaces that keeps a log, in all forms in which environments come."""
+"""An environment of any spaces that keeps a log, in all forms of environments."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def sample(space: gym.Space, rng: np.random.Generator) -> Any:
 
 
 class Logged(gym.Env):
-    """Observations and rewards are drawn anew in each step, so that the values of a row tell which step it is.
+    """Each step draws new observations and rewards, so that the values of a row identify its step.
 
     :param actions: the name of its space in ``ACTIONS``
     :param observations: the name of its space in ``OBSERVATIONS``
@@ -112,7 +112,7 @@ def native(num_envs: int, **settings: Any) -> gym.vector.VectorEnv:
 
 
 def players(**settings: Any) -> Any:
-    """Two players, each with an environment of its own, whose episodes end together."""
+    """Two players. Each has an environment, and their episodes end together."""
     from pettingzoo import ParallelEnv  # its import takes a second, and few cells need it
 
     class Players(ParallelEnv):

@@ -12,12 +12,12 @@ import sys
 import traceback
 from typing import Any, Callable, Iterable, Iterator
 
-_SECONDS = 300
+_SECONDS = 1200
 _IMPORTED_LATE = ("keras", "onnx", "onnxruntime", "pettingzoo", "rl_coach.architectures.onnx_predictor")
 
 
 def results(work: Callable[[Any], Any], items: Iterable[Any], workers: int) -> Iterator[tuple[Any, Any]]:
-    """What ``work`` gives for each item, with the item, as it comes; an error as its text."""
+    """Each item with the result of ``work``, in any order. An error is a text."""
     for name in _IMPORTED_LATE:  # once, before the forks
         with contextlib.suppress(ModuleNotFoundError):
             importlib.import_module(name)
@@ -53,3 +53,5 @@ def _work(work: Callable[[Any], Any], item: Any, sender: Any) -> None:
     except Exception:
         result = traceback.format_exc(limit=-6)
     sender.send(result)
+    for child in multiprocessing.active_children():  # copies of the environment, which a cell leaves open
+        child.kill()

@@ -14,7 +14,7 @@ from tests.conformance.log import record
 
 
 class State(NamedTuple):
-    """An episode: the number that it has in the log, its length and end, and what was observed last."""
+    """An episode: its number in the log, its length and end, and its last observation."""
 
     number: Any
     steps: Any
@@ -24,7 +24,7 @@ class State(NamedTuple):
 
 
 class Functional:
-    """See ``Logged``. Each episode is an environment of its own in the log."""
+    """See ``Logged``. Each episode is one environment in the log."""
 
     def __init__(self, actions: str, observations: str, log: str):
         self.log, self.actions, self.observations = log, ACTIONS[actions], OBSERVATIONS[observations]
@@ -68,6 +68,8 @@ class Functional:
     def _draw(self, key: Any, name: str, space: gym.Space) -> Any:
         if name == "action_mask":
             return (jax.random.permutation(key, 4) < 2).astype(jnp.int8)
+        if isinstance(space, gym.spaces.Tuple):
+            return tuple(self._draw(one, name, part) for one, part in zip(jax.random.split(key, len(space)), space))
         if isinstance(space, gym.spaces.Discrete):
             return jax.random.randint(key, (), 0, space.n)
         if np.issubdtype(space.dtype, np.integer):

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import pathlib
+import re
+from typing import Any
 
 from tests.conformance.axes import AXES, Refusal, cells_of, known_refusals
 
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "what_goes_together.md"
+_NAME = re.compile(r"\b\w+(?:Agent|Buffer|Head|Memory|Replay|Space)\b")
 _BEGINNING = """\
-# What goes together
+# Features that work together
 
-Some features cannot work together. Coach refuses them with one line, before the first step. This page lists what is
-refused, and why.
+Some features cannot work together. Coach refuses them with one line, before the first step. This page lists the
+refused combinations with their reasons.
 
-`make conformance` tests all pairs of values in this table with {cells} short runs. A run is refused in one line, or
-the agent learns from exactly what the environment has logged.
+`make conformance` tests all pairs of values in this table with {cells} short runs. Coach refuses a run in one line, or
+the agent learns from exactly the values that the environment has logged.
 
 | axis | values |
 |---|---|
@@ -23,6 +26,7 @@ the agent learns from exactly what the environment has logged.
 "Own" is the default memory of the agent. "list" is the memory of a user on the page [Memories](memories.md). "with
 state" is a filter of a user that remembers the last observation.
 
+The names in a line are those of the first agent and the first value in its row.
 """
 
 
@@ -34,18 +38,47 @@ def write() -> None:
 def text() -> str:
     """The page."""
     refusals = known_refusals()
-    axes = "\n".join(f"| {axis} | {', '.join(values)} |" for axis, values in AXES.items())
+    axes = "\n".join(f"| {axis} | {_listed(values)} |" for axis, values in AXES.items())
     parts = [_BEGINNING.format(cells=sum(len(cells_of(framework)) for framework in AXES["framework"]), axes=axes)]
-    for title, one in (("For every agent", False), ("For one agent", True)):
-        chosen = [refusal for refusal in refusals if ("agent" in refusal.values) is one]
-        parts.append(f"## {title}\n\n| what | the line of Coach |\n|---|---|\n")
-        parts += [f"| {_shown(refusal)} | {_in_a_cell(refusal.reason)} |\n" for refusal in chosen] + ["\n"]
-    return "".join(parts).rstrip("\n") + "\n"
+    for title, heads, chosen in (
+        ("For every agent", "", [one for one in refusals if "agent" not in one.values]),
+        ("For some agents", "| agents ", [one for one in refusals if "agent" in one.values]),
+    ):
+        parts.append(f"\n## {title}\n\n{heads}| values | the line of Coach |\n{'|---' if heads else ''}|---|---|\n")
+        parts += [f"{row}\n" for row in rows(chosen)]
+    return "".join(parts)
 
 
-def _shown(refusal: Refusal) -> str:
-    return " + ".join(f"{value} ({axis})" for axis, value in refusal.values.items())
+_Row = tuple[dict[str, tuple[str, ...]], str]
 
 
-def _in_a_cell(reason: str) -> str:
-    return reason.replace("|", "\\|").replace("<", "&lt;")
+def rows(refusals: list[Refusal]) -> list[str]:
+    """Rows of a table. Refusals with the same reason that differ in one axis share a row."""
+    joined: list[_Row] = [({axis: (value,) for axis, value in one.values.items()}, one.reason) for one in refusals]
+    for axis in reversed(AXES):
+        joined = _joined(joined, axis)
+    return [_row(values, reason) for values, reason in joined]
+
+
+def _joined(rows: list[_Row], axis: str) -> list[_Row]:
+    groups: dict[Any, list[_Row]] = {}
+    for values, reason in rows:
+        others = tuple((name, value) for name, value in values.items() if name != axis)
+        groups.setdefault((others, axis in values, _NAME.sub("", reason)), []).append((values, reason))
+    joined: list[_Row] = []
+    for same in groups.values():
+        values, reason = same[0]
+        chosen = dict.fromkeys(value for one, _ in same for value in one.get(axis, ()))
+        joined.append(({**values, axis: tuple(chosen)} if chosen else values, reason))
+    return joined
+
+
+def _row(values: dict[str, tuple[str, ...]], reason: str) -> str:
+    agents = [_listed(values["agent"])] if "agent" in values else []
+    shown = "; ".join(f"{axis}: {_listed(chosen)}" for axis, chosen in values.items() if axis != "agent")
+    reason = reason.replace("|", "\\|").replace("<", "&lt;")
+    return "".join(f"| {cell} " for cell in (*agents, shown or "all", reason)) + "|"
+
+
+def _listed(values: tuple[str, ...]) -> str:
+    return ", ".join(f"{value!r}" if "," in value else value for value in values)

@@ -73,7 +73,7 @@ class ListMemoryParameters(MemoryParameters):
 
 
 class MeanFilter(ObservationFilter):
-    """The mean of an observation and the one before it. As users write filters, it declares nothing."""
+    """The mean of an observation and the one before it. It declares nothing, like the filters of users."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -13,7 +13,7 @@ from typing import Any, Callable, Iterator
 import numpy as np
 
 from rl_coach import make_agent
-from rl_coach.base_parameters import AgentParameters, Frameworks, TaskParameters, VisualizationParameters
+from rl_coach.base_parameters import AgentParameters, Frameworks, TaskParameters, TaskRole, VisualizationParameters
 from rl_coach.callbacks import Callback
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, Episode, RunPhase, TrainingSteps, Transition
 from rl_coach.environments.gym_environment import GymVectorEnvironment
@@ -24,14 +24,16 @@ from rl_coach.graph_managers.graph_manager import GraphManager, ScheduleParamete
 from rl_coach.graph_managers.multi_agent_graph_manager import MultiAgentGraphManager
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplay
 from rl_coach.memories.memory import MemoryGranularity
+from rl_coach.orchestrators.asynchronous_workers import trains_asynchronously
 from rl_coach.own_loop import Agent
 from rl_coach.policy import Policy
 from rl_coach.utils import CoachError
 from tests.conformance.axes import Cell
 from tests.conformance.environment import ACTIONS, OBSERVATIONS, Logged
+from tests.conformance.log import record
 from tests.conformance.parts import MeanFilter, agent_parameters
 from tests.conformance.recording import DIRECTORY, record_learning
-from tests.conformance.seen import filtered, named
+from tests.conformance.seen import agents_action, filtered, named
 
 STEPS, HEATUP = 60, 10
 _HERE = "tests.conformance.environment"
@@ -45,13 +47,13 @@ COMMANDS = {"-n 2": ["-n", "2"], "-dc -n 2": ["-dc", "-n", "2"]}
 
 @dataclass
 class Outcome:
-    """What became of a cell.
+    """The result of a cell.
 
     :param refusal: the line that refused it; None if it ran
     :param counted: the run's own counts, by name
-    :param weights: those of its networks at its end
-    :param equal: other results that must be equal to one another, by what they are
-    :param seen: what a callback has seen, by name
+    :param weights: the weights of its networks at its end
+    :param equal: pairs of other results that must be equal, by name
+    :param seen: the counts of a callback, by name
     """
 
     refusal: str | None = None
@@ -63,7 +65,7 @@ class Outcome:
 
 
 class Counting(Callback):
-    """Counts what it is called for."""
+    """Counts its calls."""
 
     def __init__(self) -> None:
         self.seen = {"steps": 0, "episodes": 0, "updates": 0}
@@ -80,9 +82,14 @@ class Counting(Callback):
 
 def _parameters(cell: Cell) -> AgentParameters:
     parameters = agent_parameters(cell)
-    if cell.agent in DEMONSTRATED or (cell.way == "recorded data" and cell.agent in FROM_FILES):
+    if cell.agent in DEMONSTRATED or is_from_file(cell):
         parameters.memory.load_memory_from_file_path = _demonstrations(cell)
     return parameters
+
+
+def is_from_file(cell: Cell) -> bool:
+    """True if a graph learns from a data file. Otherwise, an agent of a loop imports recorded steps."""
+    return cell.way == "recorded data" and (cell.agent in FROM_FILES or cell.extra == "callback")
 
 
 def _demonstrations(cell: Cell) -> str:
@@ -92,11 +99,11 @@ def _demonstrations(cell: Cell) -> str:
     for step in _random_steps(environment, 4):
         ends = step["terminated"] or step["truncated"]
         history = history or [named(cell, step["before"])]
-        state = filtered(cell, history)
+        state = _in_file(cell, history)
         history.append(named(cell, step["after"]))
-        action = step["action"] - environment.action_space.start if "Discrete" in cell.actions else step["action"]
+        action = agents_action(environment.action_space, step["action"])
         episode.insert(Transition(
-            state=state, action=action, reward=step["reward"], next_state=filtered(cell, history), game_over=ends,
+            state=state, action=action, reward=step["reward"], next_state=_in_file(cell, history), game_over=ends,
             terminated=step["terminated"],
         ))  # fmt: skip
         if ends:
@@ -108,8 +115,16 @@ def _demonstrations(cell: Cell) -> str:
     return path
 
 
+def _in_file(cell: Cell, history: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    """The newest observations in the dtypes of a file. Normalised observations are floats."""
+    found = filtered(cell, history)
+    if cell.filters == "normalisation" and "observation" in found:
+        return {**found, "observation": np.asarray(found["observation"], np.float32)}
+    return found
+
+
 def _random_steps(environment: Logged, seed: int) -> Iterator[dict[str, Any]]:
-    """Sixty steps of random actions, each with what was observed before and after."""
+    """Sixty steps of random actions, each with the observations before and after it."""
     environment.number = RECORDED
     environment.action_space.seed(seed)
     observation, _ = environment.reset(seed=seed)
@@ -162,7 +177,7 @@ def run(cell: Cell, directory: pathlib.Path, seed: int = 1, is_played: bool = Tr
     logger = logging.getLogger("rl_coach")
     level = logger.level
     logger.setLevel(logging.ERROR)
-    recorded = _graph if cell.agent in FROM_FILES else _recorded
+    recorded = _graph if is_from_file(cell) else _recorded
     way = {"own loop": _own_loop, "recorded data": recorded, **dict.fromkeys(COMMANDS, _command)}.get(cell.way, _graph)
     try:
         return way(cell, directory, seed, is_played)
@@ -200,22 +215,24 @@ def _graph(cell: Cell, directory: pathlib.Path, seed: int, is_played: bool) -> O
 
 
 def _killed_and_resumed(cell: Cell, directory: pathlib.Path, seed: int, manager: GraphManager) -> Outcome:
-    """Steps after the checkpoint are lost, as those of a killed run; the resumed run plays them again."""
+    """The steps after the checkpoint are lost, as in a killed run. The resumed run plays them again."""
     if cell.way == "recorded data":
         manager.improve()
     else:
         manager.heatup(EnvironmentSteps(HEATUP))
         manager.train_and_act(EnvironmentSteps(20))
         manager.save_checkpoint()
+        record(os.environ[DIRECTORY], "saved")
         manager.train_and_act(EnvironmentSteps(STEPS - 20))
     outcome = _outcome(manager)
+    record(os.environ[DIRECTORY], "resumed")
     again = graph_of(cell)
     again.create_graph(_task(cell, directory, seed, resume=True, checkpoint_restore_path=str(directory / "run")))
     if cell.way != "recorded data":
         again.train_and_act(EnvironmentSteps(STEPS - 20))
     resumed = _outcome(again)
     again.close()
-    if cell.way != "3 copies native":  # whose episodes cannot be taken up again, as docs/several_environments.md says
+    if cell.way != "3 copies native":  # their episodes cannot be resumed, as docs/several_environments.md says
         what = "of the resumed run and of the run without a break"
         outcome.equal[f"weights {what}"] = (outcome.weights, resumed.weights)
         outcome.equal[f"counts {what}"] = (outcome.counted, resumed.counted)
@@ -275,7 +292,7 @@ def _own_agent(cell: Cell, directory: pathlib.Path, seed: int, heatup: int = HEA
 
 def _own_loop(cell: Cell, directory: pathlib.Path, seed: int, is_played: bool) -> Outcome:
     if cell.extra == "callback":
-        raise CoachError("a loop of your own calls what it likes, so no callback is given to it")
+        raise CoachError("act and observe call no callbacks: call your function in your loop")
     agent = _own_agent(cell, directory, seed)
     if not is_played:
         return Outcome()
@@ -312,8 +329,6 @@ def _play(agent: Agent, environment: Logged, steps: int, begins: bool) -> None:
 
 def _recorded(cell: Cell, directory: pathlib.Path, seed: int, is_played: bool) -> Outcome:
     """Random steps are recorded, and an agent learns from them."""
-    if cell.extra == "callback":
-        raise CoachError("a loop of your own calls what it likes, so no callback is given to it")
     agent = _own_agent(cell, directory, seed, 0)
     steps = [
         {
@@ -361,11 +376,14 @@ def _command(cell: Cell, directory: pathlib.Path, seed: int, is_played: bool) ->
         str(directory), "-f", cell.framework, "--seed", str(seed), *COMMANDS[cell.way], *extra,
     ]  # fmt: skip
     if not is_played:
-        manager.create_graph(_task(cell, directory, seed))
+        task = _task(cell, directory, seed)
+        if cell.way == "-dc -n 2" or not trains_asynchronously(manager):
+            task.role = TaskRole.TRAINING
+        manager.create_graph(task)
         return Outcome()
-    done = subprocess.run(command, env=environment, cwd=_ROOT, capture_output=True, text=True, timeout=240)
+    done = subprocess.run(command, env=environment, cwd=_ROOT, capture_output=True, text=True, timeout=900)
     if done.returncode == 2:
-        raise CoachError(done.stderr.strip() or done.stdout.strip())
+        raise CoachError((done.stderr.strip() or done.stdout.strip()).removeprefix("coach: "))
     if done.returncode:
         raise AssertionError(f"exit code {done.returncode}: {done.stdout[-1500:]}\n{done.stderr[-1500:]}")
     return Outcome()

@@ -47,18 +47,26 @@ def filtered(cell: Cell, history: list[dict[str, np.ndarray]]) -> dict[str, np.n
     if cell.filters == "stack":
         frames = [one["observation"] for one in [history[0]] * STACK + history][-STACK:]
         observation = np.stack(frames, axis=-1)
+        observation = observation.ravel() if frames[0].ndim == 1 else observation
     return {**newest, "observation": observation}
 
 
 def is_same_action(cell: Cell, given: Any, learned: Any) -> bool:
     """True if the action that was learned from is the one that the environment was given."""
     space = ACTIONS[cell.actions]
-    if isinstance(space, gym.spaces.Discrete):
-        return int(given) - int(space.start) == int(learned)
     if isinstance(space, gym.spaces.Box):
         clipped = np.clip(np.asarray(learned).reshape(space.shape), space.low, space.high)
         return np.allclose(clipped, given, atol=1e-5)
-    if np.size(learned) == 1:  # a number for each combination
-        sizes = np.full(space.n, 2) if isinstance(space, gym.spaces.MultiBinary) else space.nvec
-        return int(np.ravel_multi_index(tuple(np.asarray(given, int)), tuple(sizes))) == int(np.ravel(learned)[0])
+    if np.size(learned) == 1:
+        return int(agents_action(space, given)) == int(np.ravel(learned)[0])
     return np.array_equal(np.asarray(given), np.asarray(learned))
+
+
+def agents_action(space: gym.Space, given: Any) -> Any:
+    """The action in a data file for the action of the environment: a number, or the values of a Box in a row."""
+    if isinstance(space, gym.spaces.Discrete):
+        return int(given) - int(space.start)
+    if isinstance(space, gym.spaces.Box):
+        return np.ravel(given)
+    sizes = np.full(space.n, 2) if isinstance(space, gym.spaces.MultiBinary) else space.nvec
+    return int(np.ravel_multi_index(tuple(np.asarray(given, int)), tuple(sizes)))  # a number for each combination

@@ -313,6 +313,39 @@ def test_lies_are_refused_and_counted(tmp_path):
         assert "messages of workers were refused so far" in run.text()
 
 
+PICKY = """
+from rl_coach.agents.dqn_agent import DQNAgentParameters
+from rl_coach.environments.gym_environment import GymVectorEnvironment
+from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
+from rl_coach.graph_managers.graph_manager import SimpleSchedule
+from rl_coach.memories.non_episodic.experience_replay import ExperienceReplay, ExperienceReplayParameters
+from rl_coach.utils import CoachError
+
+
+class Picky(ExperienceReplay):
+    def check_columns(self, chunk, episode_lengths=None):
+        raise CoachError("nothing is good enough")
+
+
+class PickyParameters(ExperienceReplayParameters):
+    path = "picky:Picky"
+
+
+agent_params = DQNAgentParameters()
+agent_params.memory = PickyParameters()
+graph_manager = BasicRLGraphManager(agent_params, GymVectorEnvironment("CartPole-v1"), SimpleSchedule())
+"""
+
+
+@pytest.mark.slow
+def test_a_run_whose_memory_stores_nothing_ends_and_says_why(tmp_path):
+    (tmp_path / "picky.py").write_text(PICKY)
+    with DistributedRun(tmp_path, preset=str(tmp_path / "picky.py")) as run:
+        assert run.process.wait(TOO_LONG) == 1, run.text()
+        assert "none of 100 chunks of workers was stored: does not fit (nothing is good enough)" in run.text()
+        assert "Traceback" not in run.text()
+
+
 @pytest.mark.slow
 def test_two_thousand_false_messages_do_not_end_a_run(tmp_path):
     with DistributedRun(tmp_path, *PLAYING) as run:

@@ -324,15 +324,18 @@ def test_updates_by_hand_and_its_own_share_a_clock():
     assert losses[-1] < losses[0] / 10 and by_hand.total_updates == 301
     with pytest.raises(CoachError, match="has no 'next_states'"):
         by_hand.update({name: column for name, column in columns.items() if name != "next_states"})
-    with pytest.raises(CoachError, match="cannot use what was recorded"):
+    with pytest.raises(CoachError, match="cannot use recorded data"):
         own_agent("ClippedPPO").update(columns)
 
 
-@pytest.mark.parametrize("name", ["IMPALA", "ACER", "NStepQ"])
-def test_an_agent_that_learns_from_the_segments_it_plays_refuses_recorded_steps(name):
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [*((name, "from the segments that it plays") for name in ("IMPALA", "ACER", "NStepQ")), ("NEC", "as it plays")],
+)
+def test_an_agent_that_learns_from_the_steps_it_plays_refuses_recorded_steps(name, reason):
     agent = agent_of(name, observation_space=PLACE, action_space=Discrete(2), seed=1)
     recorded = {"states": np.zeros((3, 3)), "actions": [0, 1, 0], "rewards": np.ones(3), "terminals": [0, 0, 1]}
-    with pytest.raises(CoachError, match="learns from the segments that it plays"):
+    with pytest.raises(CoachError, match=f"learns {reason}: .* cannot use recorded data"):
         agent.import_observations(recorded)
 
 

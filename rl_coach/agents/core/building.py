@@ -11,6 +11,7 @@ from rl_coach.agents.core.signals import RowUnit
 from rl_coach.agents.core.update_loop import UpdateLoop, UpdateSettings
 from rl_coach.architectures.network_wrapper import NetworkWrapper
 from rl_coach.logger import screen
+from rl_coach.spaces import DiscreteActionSpace
 from rl_coach.utils import CoachError
 
 
@@ -40,6 +41,33 @@ def make_update_loop(agent: Any) -> UpdateLoop:
         agent, agent.networks, agent.batches, agent.clock, agent.signals, agent.pre_network_filter, agent.watch,
         settings,
     )  # fmt: skip
+
+
+def unmet_by_spaces(agent: Any) -> Iterator[str]:
+    """Requirements of the memory of an agent that its spaces do not meet."""
+    memory, states, actions = agent.memory, agent.memory_spaces.state, agent.memory_spaces.action
+    if memory.relabels and agent.is_on_policy:
+        yield (
+            f"agent '{agent.name}' learns on-policy, and {type(memory).__name__} adds transitions with other goals: "
+            f"set memory to EpisodicExperienceReplayParameters()"
+        )
+    # a level above sets the goal
+    known = [*states.sub_spaces, *([] if agent.ap.is_a_highest_level_agent else ["desired_goal"])]
+    lacking = [name for name in memory.needed_observations if name not in known]
+    for name in lacking:
+        yield (
+            f"{type(memory).__name__} needs the observation '{name}', and the states of agent '{agent.name}' have only "
+            f"{', '.join(map(repr, known))}: use another memory"
+        )
+    if memory.stores_goals_as_actions and not lacking:
+        goal = memory.needed_observations[-1]
+        stored = tuple(map(int, states[goal].shape))
+        taken = () if isinstance(actions, DiscreteActionSpace) else tuple(map(int, actions.shape))
+        if stored != taken:
+            yield (
+                f"{type(memory).__name__} stores '{goal}' of shape {stored} as actions, and the actions of agent "
+                f"'{agent.name}' have the shape {taken}: use another memory"
+            )
 
 
 def unmet_by_acting_beside_learning(agent: Any) -> Iterator[str]:

@@ -110,10 +110,11 @@ class AgentRequirements:
                 yield f"agent '{agent}' needs a network '{name}', and the names in network_wrappers are {shown(given)}"
         is_bounded = isinstance(actions, BoxActionSpace) and np.all(np.isfinite([actions.low, actions.high]))
         if self.needs_bounded_actions and not is_bounded:
-            advice = "choose another agent or environment"
+            found, advice = type(actions).__name__, "choose another agent or environment"
             if isinstance(actions, BoxActionSpace):
+                found = "a space without them"
                 advice = "choose ClippedPPO or A2C, which need none, or give the action space bounds"
-            yield (f"agent '{agent}' needs continuous actions with finite bounds, not {actions!r}: {advice}")
+            yield f"agent '{agent}' needs continuous actions with finite bounds, not {found}: {advice}"
         if isinstance(actions, MultiDiscreteActionSpace) and not self.acts_in_parts:
             yield (
                 f"agent '{agent}' needs one number for each combination of the {len(actions.counts)} choices of an "
@@ -124,7 +125,7 @@ class AgentRequirements:
         n_step = parameters.algorithm.n_step
         for part, most in ((f"agent '{agent}'", self.max_n_step), (type(memory).__name__, memory.max_n_step)):
             if n_step > most:
-                yield f"algorithm.n_step is {n_step}, and {part} goes by single rewards: set it to -1"
+                yield f"algorithm.n_step is {n_step}, and {part} uses single rewards: set it to -1"
         if self.rescalers and parameters.algorithm.policy_gradient_rescaler not in self.rescalers:
             yield unknown_rescaler(agent, parameters.algorithm.policy_gradient_rescaler, self.rescalers)
 
@@ -138,8 +139,8 @@ class AgentRequirements:
         ):
             if self.memory_requirement is requirement and not is_met:
                 yield (
-                    f"agent '{agent}' learns from {learned}, which its memory, {type(memory).__name__}, does not "
-                    f"{lacks}: set memory to EpisodicExperienceReplayParameters()"
+                    f"agent '{agent}' learns from {learned}, and its memory, {type(memory).__name__}, does not "
+                    f"{lacks} them: set memory to EpisodicExperienceReplayParameters()"
                 )
 
         unit, size = getattr(parameters.memory, "max_size", None) or (MemoryGranularity.Episodes, 0)

@@ -72,6 +72,7 @@ class EpisodicHindsightExperienceReplay(EpisodicExperienceReplay):
     :param goals_space: defines the goal that a state reaches, and the reward for it
     """
 
+    relabels = True
     samples_sequences = False  # the recurrent state belongs to the original goal, not to a copy's goal
     max_n_step = 1  # copies have the reward of a single step
 
@@ -93,6 +94,7 @@ class EpisodicHindsightExperienceReplay(EpisodicExperienceReplay):
         self.hindsight_transitions_per_regular_transition = hindsight_transitions_per_regular_transition
         self.hindsight_goal_selection_method = hindsight_goal_selection_method
         self.goals_space = goals_space
+        self.needed_observations = (_GOAL, goals_space.goal_name)
 
     def store(self, transition: Transition) -> None:
         """:raises CoachError: always, because hindsight needs whole episodes"""

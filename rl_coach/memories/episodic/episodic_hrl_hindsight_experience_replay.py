@@ -35,6 +35,8 @@ class EpisodicHRLHindsightExperienceReplay(EpisodicHindsightExperienceReplay):
     transitions, section 4.2.3). The level thus learns to set goals that the level below can reach in time.
     """
 
+    stores_goals_as_actions = True
+
     def store_episode(self, episode: Episode, lock: bool = True) -> None:
         """Store a complete episode with the reached subgoals as actions. The argument ``episode`` is not changed.
 

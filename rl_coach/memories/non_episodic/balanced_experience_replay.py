@@ -86,6 +86,7 @@ class BalancedExperienceReplay(ExperienceReplay):
             raise CoachError(f"a balanced replay needs memory.num_classes of at least 2, not {num_classes}")
         self.num_classes = num_classes
         self.state_key_with_the_class_index = state_key_with_the_class_index
+        self.needed_observations = (state_key_with_the_class_index,)
         self._queues = [_SerialQueue() for _ in range(num_classes)]
 
     def store(self, transition: Transition, lock: bool = True) -> None:
