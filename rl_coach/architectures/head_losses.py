@@ -48,17 +48,11 @@ def measurements_loss(ops: Any, outputs: dict[str, Any], target: Any, action: An
 
 
 HEAD_LOSSES: dict[str, Callable] = {
-    "QHead": value_loss,
-    "DuelingQHead": value_loss,
-    "VHead": value_loss,
-    "DDPGVHead": value_loss,
-    "TD3VHead": value_loss,
-    "RNDHead": feature_loss,
-    "PolicyHead": policy_loss,
-    "ClassificationHead": classification_loss,
-    "RegressionHead": value_loss,
+    "QHead": value_loss, "DuelingQHead": value_loss, "VHead": value_loss, "DDPGVHead": value_loss,
+    "TD3VHead": value_loss, "RNDHead": feature_loss, "PolicyHead": policy_loss,
+    "ClassificationHead": classification_loss, "RegressionHead": value_loss,
     "MeasurementsPredictionHead": measurements_loss,
-}
+}  # fmt: skip
 
 
 def head_loss_rule(name: str, parameters: NetworkParameters) -> UpdateRule:

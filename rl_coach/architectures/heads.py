@@ -502,29 +502,14 @@ class MeasurementsPredictionHead(Head):
         return {"measurements": expectation + action - layers.ops.mean(action, axis=1, keepdims=True)}
 
 
+_OWN_HEADS = (
+    QHead, DuelingQHead, CategoricalQHead, RainbowQHead, QuantileRegressionQHead, DNDQHead, NAFHead, VHead, PPOVHead,
+    DDPGVHead, TD3VHead, DDPGActor, RNDHead, PolicyHead, PPOHead, SACPolicyHead, ACERPolicyHead, SACQHead,
+    ClassificationHead, RegressionHead, MeasurementsPredictionHead,
+)  # fmt: skip
 HEADS: dict[str, type[Head]] = {
-    "QHead": QHead,
-    "DuelingQHead": DuelingQHead,
-    "CategoricalQHead": CategoricalQHead,
-    "RainbowQHead": RainbowQHead,
-    "QuantileRegressionQHead": QuantileRegressionQHead,
-    "DNDQHead": DNDQHead,
-    "NAFHead": NAFHead,
-    "VHead": VHead,
-    "PPOVHead": PPOVHead,
-    "DDPGVHead": DDPGVHead,
-    "TD3VHead": TD3VHead,
-    "DDPGActor": DDPGActor,
+    **{head.__name__: head for head in _OWN_HEADS},
     "WolpertingerActorHead": DDPGActor,
-    "RNDHead": RNDHead,
-    "PolicyHead": PolicyHead,
-    "PPOHead": PPOHead,
-    "SACPolicyHead": SACPolicyHead,
-    "ACERPolicyHead": ACERPolicyHead,
-    "SACQHead": SACQHead,
-    "ClassificationHead": ClassificationHead,
-    "RegressionHead": RegressionHead,
-    "MeasurementsPredictionHead": MeasurementsPredictionHead,
 }
 
 

@@ -486,12 +486,7 @@ class Learner:
         return {name: network.layout.pack(ops, state[name]) for name, network in self.networks.items()}, [outputs]
 
     def updates_within(
-        self,
-        layout: UpdateLayout,
-        state: dict,
-        columns: Callable[[Any], dict[str, Any]],
-        scalars: Any,
-        count: Any,
+        self, layout: UpdateLayout, state: dict, columns: Callable[[Any], dict[str, Any]], scalars: Any, count: Any
     ) -> tuple[dict, Any]:
         """Some updates one after the other as a pure function, for a compiled call that does more than these.
 

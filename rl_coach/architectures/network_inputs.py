@@ -11,13 +11,7 @@ from rl_coach.architectures import schemes
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.layers import Conv2d
 from rl_coach.base_parameters import EmbedderScheme, NetworkParameters
-from rl_coach.spaces import (
-    ActionMaskSpace,
-    PlanarMapsObservationSpace,
-    Space,
-    SpacesDefinition,
-    VectorObservationSpace,
-)
+from rl_coach.spaces import ActionMaskSpace, PlanarMapsObservationSpace, Space, SpacesDefinition, VectorObservationSpace
 from rl_coach.utils import CoachError, did_you_mean
 
 logger = logging.getLogger("rl_coach")

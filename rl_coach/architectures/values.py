@@ -26,10 +26,7 @@ class ValuesParameters(NetworkParameters):
     """
 
     def __init__(
-        self,
-        trained: Mapping[str, Any] | None = None,
-        kept: Mapping[str, Any] | None = None,
-        **settings: Any,
+        self, trained: Mapping[str, Any] | None = None, kept: Mapping[str, Any] | None = None, **settings: Any
     ):
         super().__init__(**settings)
         self.trained = dict(trained or {})

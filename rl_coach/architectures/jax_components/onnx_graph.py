@@ -21,31 +21,11 @@ END = np.iinfo(np.int64).max
 IDENTITIES = ("copy", "copy_p", "stop_gradient", "reduce_precision", "optimization_barrier")
 NESTED_PROGRAMS = ("jaxpr", "call_jaxpr", "fun_jaxpr")
 ELEMENTWISE = {
-    "abs": "Abs",
-    "add": "Add",
-    "ceil": "Ceil",
-    "cos": "Cos",
-    "div": "Div",
-    "eq": "Equal",
-    "erf": "Erf",
-    "exp": "Exp",
-    "floor": "Floor",
-    "ge": "GreaterOrEqual",
-    "gt": "Greater",
-    "le": "LessOrEqual",
-    "log": "Log",
-    "logistic": "Sigmoid",
-    "lt": "Less",
-    "min": "Min",
-    "mul": "Mul",
-    "neg": "Neg",
-    "pow": "Pow",
-    "sign": "Sign",
-    "sin": "Sin",
-    "sqrt": "Sqrt",
-    "sub": "Sub",
-    "tanh": "Tanh",
-}
+    "abs": "Abs", "add": "Add", "ceil": "Ceil", "cos": "Cos", "div": "Div", "eq": "Equal", "erf": "Erf", "exp": "Exp",
+    "floor": "Floor", "ge": "GreaterOrEqual", "gt": "Greater", "le": "LessOrEqual", "log": "Log",
+    "logistic": "Sigmoid", "lt": "Less", "min": "Min", "mul": "Mul", "neg": "Neg", "pow": "Pow", "sign": "Sign",
+    "sin": "Sin", "sqrt": "Sqrt", "sub": "Sub", "tanh": "Tanh",
+}  # fmt: skip
 LOGICAL = {"and": "And", "or": "Or", "not": "Not"}
 REDUCTIONS = {"reduce_sum": "ReduceSum", "reduce_max": "ReduceMax", "reduce_min": "ReduceMin"}
 
@@ -133,8 +113,6 @@ class OnnxGraph:
         found = handler(equation, values)
         return found if isinstance(found, list) else [found]
 
-    # building
-
     def _node(self, kind: str, inputs: list[str], shape: tuple, **attributes: Any) -> Value:
         name = f"value_{len(self._nodes)}"
         self._nodes.append(helper.make_node(kind, inputs, [name], **attributes))
@@ -173,8 +151,6 @@ class OnnxGraph:
             raise CoachError(f"a network reshapes to {shape}, which has the batch size twice: use -f tensorflow")
         target = [n if isinstance(n, int) else -1 for n in shape]
         return self._node("Reshape", [name, self._integers(target)], shape)
-
-    # operations by the names of JAX's primitives
 
     def _jax_max(self, equation: Any, values: list[Value]) -> Value:
         for atom, other in zip(equation.invars, values[::-1]):
@@ -322,15 +298,11 @@ class OnnxGraph:
         x, kernel = self._inputs(equation, values)
         x = self._node("Transpose", [x], (), perm=list(numbers.lhs_spec)).name
         kernel = self._node("Transpose", [kernel], (), perm=list(numbers.rhs_spec)).name
+        pads = [before for before, _ in p["padding"]] + [after for _, after in p["padding"]]
         result = self._node(
-            "Conv",
-            [x, kernel],
-            (),
-            strides=list(p["window_strides"]),
-            pads=[before for before, _ in p["padding"]] + [after for _, after in p["padding"]],
-            dilations=list(p["rhs_dilation"]),
+            "Conv", [x, kernel], (), strides=list(p["window_strides"]), pads=pads, dilations=list(p["rhs_dilation"]),
             group=p["feature_group_count"],
-        )
+        )  # fmt: skip
         return self._node("Transpose", [result.name], shape, perm=[int(n) for n in np.argsort(numbers.out_spec)])
 
 

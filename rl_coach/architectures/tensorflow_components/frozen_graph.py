@@ -14,26 +14,11 @@ from rl_coach.architectures.onnx_model import keep_outputs
 from rl_coach.utils import CoachError
 
 _ELEMENTWISE = {
-    "Abs": tf.abs,
-    "Add": tf.add,
-    "Div": tf.divide,
-    "Elu": tf.nn.elu,
-    "Erf": tf.math.erf,
-    "Exp": tf.exp,
-    "Log": tf.math.log,
-    "MatMul": tf.matmul,
-    "Mul": tf.multiply,
-    "Neg": tf.negative,
-    "Pow": tf.pow,
-    "Reciprocal": tf.math.reciprocal,
-    "Relu": tf.nn.relu,
-    "Selu": tf.nn.selu,
-    "Sigmoid": tf.sigmoid,
-    "Softplus": tf.nn.softplus,
-    "Sqrt": tf.sqrt,
-    "Sub": tf.subtract,
-    "Tanh": tf.tanh,
-}
+    "Abs": tf.abs, "Add": tf.add, "Div": tf.divide, "Elu": tf.nn.elu, "Erf": tf.math.erf, "Exp": tf.exp,
+    "Log": tf.math.log, "MatMul": tf.matmul, "Mul": tf.multiply, "Neg": tf.negative, "Pow": tf.pow,
+    "Reciprocal": tf.math.reciprocal, "Relu": tf.nn.relu, "Selu": tf.nn.selu, "Sigmoid": tf.sigmoid,
+    "Softplus": tf.nn.softplus, "Sqrt": tf.sqrt, "Sub": tf.subtract, "Tanh": tf.tanh,
+}  # fmt: skip
 """Operations without attributes, by their ONNX names; they take the same arguments in the same order."""
 
 _REDUCTIONS = {
