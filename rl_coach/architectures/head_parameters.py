@@ -130,14 +130,8 @@ class _ActorHead(_NamedHead):
         loss_weight: float = 1.0,
         dense_layer: Any = None,
     ):
-        super().__init__(
-            activation_function,
-            name,
-            num_output_head_copies,
-            rescale_gradient_from_head_by_factor,
-            loss_weight,
-            dense_layer,
-        )
+        factor = rescale_gradient_from_head_by_factor
+        super().__init__(activation_function, name, num_output_head_copies, factor, loss_weight, dense_layer)
         self.batchnorm = batchnorm
         self.state_dependent_noise = False
 

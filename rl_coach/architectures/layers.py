@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Callable
+from typing import Any, Callable, Sequence
 
 import numpy as np
 
@@ -160,6 +160,7 @@ class Detached(Layer):
 
 
 NORM_MOMENTUM, NORM_EPSILON = 0.99, 1e-3
+SIGMA_ZERO = 0.5  # of Fortunato et al. 2018, section 3.2
 _LARGEST_RATIO, _LARGEST_SHIFT = 3.0, 5.0
 
 
@@ -183,6 +184,17 @@ def renormalized(ops: Any, x: Any, running_mean: Any, running_variance: Any, sha
     shift = ops.clip((mean - running_mean) / running_deviation, -_LARGEST_SHIFT, _LARGEST_SHIFT)
     r, d = ops.stop_gradient(1.0 + share * (ratio - 1.0)), ops.stop_gradient(share * shift)
     return (x - mean) / deviation * r + d, mean, variance
+
+
+def with_noise(ops: Any, x: Any, kernel: Sequence[Any], bias: Sequence[Any], noise: Sequence[Any]) -> Any:
+    """The output [B, units] of a NoisyNet layer; see ``Layers.noisy_dense``.
+
+    :param kernel: its means and deviations, [F, units] each; ``bias`` has those of the bias, [units] each
+    :param noise: [F] of the inputs and [units] of the outputs
+    """
+    # equation 10: the noise of the kernel is an outer product, so that no matrix of it has to be built
+    clean = ops.matmul(x, kernel[0]) + bias[0]
+    return clean + ops.matmul(x * noise[0], kernel[1]) * noise[1] + bias[1] * noise[1]
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,15 @@ from typing import Any, Callable, Iterator, Sequence
 import numpy as np
 
 from rl_coach.architectures.initializers import Constant, Initializer, UniformFanIn, UnitColumns
-from rl_coach.architectures.layers import NORM_EPSILON, NORM_MOMENTUM, Layers, LayerSettings, renormalized
-
-NOISE_AT_FIRST = 0.5  # sigma zero of Fortunato et al. 2018, section 3.2
+from rl_coach.architectures.layers import (
+    NORM_EPSILON,
+    NORM_MOMENTUM,
+    SIGMA_ZERO,
+    Layers,
+    LayerSettings,
+    renormalized,
+    with_noise,
+)
 
 CONVOLUTION, UNIT_COLUMNS = "convolution", "unit columns"
 """Kinds of weights that training steps treat in their own ways."""
@@ -224,20 +230,16 @@ class ArrayLayers(Layers):
         return x * self.run.dropout_mask(stream, x.shape, rate)
 
     def noisy_dense(self, x: Any, units: int) -> Any:
-        run, ops, fan_in = self.run, self.ops, x.shape[-1]
+        run, fan_in = self.run, x.shape[-1]
         stream = run.random_stream()
-        means, deviations = UniformFanIn(run.rng, fan_in), Constant(NOISE_AT_FIRST / np.sqrt(fan_in))
-        kernel_mean = run.weight((fan_in, units), means)
-        kernel_deviation = run.weight((fan_in, units), deviations)
-        bias_mean, bias_deviation = run.weight((units,), means), run.weight((units,), deviations)
+        initial = UniformFanIn(run.rng, fan_in), Constant(SIGMA_ZERO / np.sqrt(fan_in))
+        kernel = [run.weight((fan_in, units), one) for one in initial]
+        bias = [run.weight((units,), one) for one in initial]
         positions = run.noise_buffer(fan_in), run.noise_buffer(units)
         if run.draws_noise:
             for position, size in zip(positions, (fan_in, units)):
                 run.buffers[position] = run.factorised_noise(stream, size)
-        noise_in, noise_out = (run.buffers[position] for position in positions)
-        clean = ops.matmul(x, kernel_mean) + bias_mean
-        noisy = ops.matmul(x * noise_in, kernel_deviation) * noise_out
-        return clean + noisy + bias_deviation * noise_out
+        return with_noise(self.ops, x, kernel, bias, [run.buffers[position] for position in positions])
 
 
 class _OpenForgetGate(Constant):

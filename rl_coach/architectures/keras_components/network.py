@@ -62,7 +62,7 @@ class KerasNetwork(StructuredNetwork):
         single_step: bool = False,
         draws_noise: bool = False,
     ) -> tuple[Outputs, dict[str, Any], list]:
-        inputs = {name: ops.cast(inputs[name], "float32") for name in self.input_shapes} | self._recurrent(inputs)
+        inputs = self._given(ops, inputs)
         for layer in self._lstm_layers:
             layer.single_step = single_step
         for noisy in self._noisy_layers:
@@ -77,12 +77,6 @@ class KerasNetwork(StructuredNetwork):
         lines: list[str] = []
         self.model.summary(print_fn=lambda line, **_: lines.append(line))
         return "\n".join(lines)
-
-    def _recurrent(self, inputs: dict[str, Any]) -> dict[str, Any]:
-        return {
-            name: inputs[name] if name in inputs else ops.zeros((1, size), dtype="float32")
-            for name, size in self.recurrent_sizes.items()
-        }
 
     def _build(self) -> keras.Model:
         shapes = self.input_shapes | {name: (size,) for name, size in self.recurrent_sizes.items()}

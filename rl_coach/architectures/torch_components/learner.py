@@ -13,10 +13,10 @@ import torch
 
 from rl_coach.architectures.array_components.learner import ArrayLearner, Called, Change, PackedBatch
 from rl_coach.architectures.array_components.state import ArrayNetworkState, Pieces
-from rl_coach.architectures.learner import OPTIMIZER_SCALARS, CompiledStep, StepLayout, Variables
+from rl_coach.architectures.learner import OPTIMIZER_SCALARS, StepLayout, Variables
 from rl_coach.architectures.torch_components import ops
 from rl_coach.architectures.torch_components.compilation import Step, compiled
-from rl_coach.architectures.update import Move, Stage, TrainingStep
+from rl_coach.architectures.update import Move, Stage
 
 
 class TorchNetworkState(ArrayNetworkState):
@@ -56,10 +56,11 @@ def filled(example: Variables, tensors: Sequence[torch.Tensor]) -> tuple[Variabl
 class TorchLearner(ArrayLearner):
     """See ``Learner``."""
 
+    ops = ops
     networks: dict[str, TorchNetworkState]
 
-    def __init__(self, step: TrainingStep, networks: dict[str, TorchNetworkState], published: tuple[str, ...] = ()):
-        super().__init__(ops, step, networks)  # all weights cost the same to read
+    def __init__(self, *arguments: Any):
+        super().__init__(*arguments)
         self._steps: dict[tuple, Step] = {}
 
     def _gradients(self, function: Callable, weights: dict[str, Any]) -> tuple[dict[str, Any], Any]:
@@ -83,16 +84,6 @@ class TorchLearner(ArrayLearner):
         for name in gradients:
             after[name]["weights"] = state[name]["weights"].replaced(after[name]["weights"])
         return after, norms, signals
-
-    def _compile(self, layout: StepLayout, compute: Callable[..., tuple[Variables, list]]) -> CompiledStep:
-        def call(vector: np.ndarray, large: list[np.ndarray], indices: np.ndarray | None) -> list[np.ndarray]:
-            state = {name: network.variables for name, network in self.networks.items()}
-            _, results = compute(layout, state, vector, large, indices)
-            for network in self.networks.values():
-                network.version += 1
-            return results
-
-        return call
 
     def _update(self, layout: StepLayout, variables: Variables, batch: PackedBatch) -> tuple[Variables, Any]:
         # targets follow outside: whether one moves needs no step of its own then
