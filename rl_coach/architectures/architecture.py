@@ -36,8 +36,8 @@ class Architecture:
     :param rng: draws the noise of NoisyNet layers
     :param target_learning: makes the updates of the online network; None for a target
 
-    :ivar waits_for_updates: predict with what the updates that are under way lead to, also where the state keeps what
-        there was before them
+    :ivar waits_for_updates: predict with the result of the updates that are in progress, even if the state keeps the
+        values from before
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class Architecture:
 
         :param inputs: [B, ...] by name
         :param outputs: names of the outputs, among ``output_names``; all if not given
-        :param squeeze_output: give a single output as it is, not in a list
+        :param squeeze_output: return a single output itself, not a list of one
         :return: [B, ...] arrays, one for each output, in order
         :raises CoachError: a recurrent network got several rows
         """
@@ -119,7 +119,7 @@ class Architecture:
     ) -> np.ndarray:
         """[T, ...], one output for the rows of a segment of an episode [T, ...].
 
-        The state that the network acts with stays as it is.
+        The state that the network acts with does not change.
 
         :param recurrent_state: the state of a recurrent network before the first row; zero if not given
         """
@@ -136,7 +136,7 @@ class Architecture:
 
     def unroll(self, steps: dict[str, np.ndarray], recurrent_state: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """[S, T, ...] by name, the outputs of a recurrent network and the state after each step (``recurrent_outputs``)
-        for S sequences side by side. The state that it acts with stays as it is.
+        for S sequences in parallel. The state that the network acts with does not change.
 
         :param steps: [S, T, ...] by name
         :param recurrent_state: [S, size] for each of its parts, before the first steps
@@ -265,9 +265,9 @@ class Architecture:
         importance_weights: np.ndarray | None = None,
         no_accumulation: bool = False,
     ) -> Fitted:
-        """Add a batch's gradients to those that ``apply_gradients_and_sync_networks`` applies.
+        """Add a batch's gradients to the sum that ``apply_gradients_and_sync_networks`` applies.
 
-        :param no_accumulation: forget those before
+        :param no_accumulation: discard the earlier batches
         :return: as ``train_on_batch``, for this batch alone
         """
         refuse(additional_fetches)
@@ -287,7 +287,7 @@ class Architecture:
         self._learning.apply(gradients, scaler)
 
     def apply_and_reset_gradients(self, gradients: Sequence[np.ndarray], scaler: float = 1.0) -> None:
-        """Make an update with given gradients, and forget those that wait."""
+        """Make an update with the given gradients, and discard the accumulated ones."""
         self.apply_gradients(gradients, scaler)
         self.reset_accumulated_gradients()
 

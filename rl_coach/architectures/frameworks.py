@@ -27,7 +27,8 @@ class _Framework:
     :param uses_keras: its networks are Keras networks
     :param unneeded: modules that it imports where they are installed, for what Coach does not use. Without them,
         importing TensorFlow takes 2.6 s of a processor instead of 4.4, and 190 MB less; with JAX 1.2 s instead of 2.4.
-        What needs them in Keras says that they are missing, unless a program imports Keras before its first network.
+        Keras functions that need these modules report that they are missing, unless a program imports Keras before its
+        first network.
     """
 
     package: str
@@ -41,7 +42,7 @@ _UNNEEDED_BY_KERAS = ("sklearn", "matplotlib", "matplotlib.pyplot")
 
 
 _FRAMEWORKS = {
-    # without JAX, whose functions TensorFlow Lite converts
+    # without JAX: only TensorFlow Lite needs it, to convert functions
     Frameworks.tensorflow: _Framework("tensorflow", pip_install("tensorflow"), unneeded=(*_UNNEEDED_BY_KERAS, "jax")),
     Frameworks.jax: _Framework("jax", install_command("jax"), unneeded=_UNNEEDED_BY_KERAS),
     Frameworks.mxnet: _Framework("mxnet", f"{install_command('mxnet')} (Python up to 3.12)", uses_keras=False),

@@ -14,7 +14,7 @@ class HeadParameters(NetworkComponentParameters):
 
     :param parameterized_class_name: the name of the head, or a subclass of ``heads.Head``
     :param activation_function: between the head's own layers, where it has any
-    :param num_output_head_copies: number of such heads, each with weights of its own
+    :param num_output_head_copies: number of copies of the head, each with separate weights
     :param rescale_gradient_from_head_by_factor: 0 keeps the head from shaping the layers below it, 1 lets it
     :param loss_weight: the weight of this head's loss in the network's loss
     :param dense_layer: the class of fully connected layers; None for ``Dense``
@@ -51,13 +51,13 @@ class HeadParameters(NetworkComponentParameters):
 
     @property
     def path(self) -> str:
-        """The name of the head, or ``'module:Class'`` of one of your own."""
+        """The name of the head, or ``'module:Class'`` for a head that you wrote."""
         return self.parameterized_class_name
 
 
 @dataclass(eq=False, repr=False)
 class _NamedHead(HeadParameters):
-    """A head whose class says its name and defaults; None as an argument takes the class's default."""
+    """A head with its name and defaults as class attributes. None as an argument means the class's default."""
 
     activation_function: Any = None
     name: Any = None
@@ -84,7 +84,7 @@ class _NamedHead(HeadParameters):
 
 @dataclass(eq=False, repr=False)
 class _HeadWithOutputBias(_NamedHead):
-    """A head whose output bias can be given an initial value.
+    """A head with a setting for the initial output bias.
 
     :param output_bias_initializer: a number, or a framework's initializer; None for zeros
     """
@@ -343,7 +343,7 @@ class SACQHeadParameters(_NamedHead):
 
     :param layers_sizes: the hidden layers of each
     :param output_bias_initializer: a number, or a framework's initializer; None for zeros
-    :param num_critics: number of such networks
+    :param num_critics: number of Q networks
     :param num_quantiles: number of quantiles of the return that each gives; 1 is its mean
     :param dropout_rate: share of the activations of each hidden layer set to zero in training; 0 is off
     :param layernorm: layer normalisation of each hidden layer, before its activation
@@ -351,8 +351,7 @@ class SACQHeadParameters(_NamedHead):
     :param batch_renorm_warm_up: number of training passes after which ``batchnorm`` becomes batch renormalisation,
         100,000 in CrossQ; 0 begins with it, None never does
 
-    :ivar scheme: layers of each network, in place of ``network_layers_sizes``; what such a layer gives goes to the next
-        one as it is
+    :ivar scheme: layers of each network, in place of ``network_layers_sizes``; nothing is inserted between two of them
     :ivar num_atoms: number of returns, evenly from ``v_min`` to ``v_max``, that each network gives a distribution over;
         1 for no distribution. Beyond Coach, as ``scheme``.
     """
@@ -399,9 +398,9 @@ class SACQHeadParameters(_NamedHead):
 
 
 class RNDHeadParameters(_NamedHead):
-    """Features whose prediction error measures novelty (Burda et al. 2018).
+    """Features for a measure of novelty: the error of their prediction (Burda et al. 2018).
 
-    :param is_predictor: the trained half; the other stays as it was initialised
+    :param is_predictor: True for the trained network; the other one keeps its initial weights
     """
 
     constraints = {"is_predictor": FLAG}

@@ -107,7 +107,7 @@ class UpdateLayout:
     :param target_rates: after each update these networks' targets move towards them at these rates
     :param scalar_names: the agent's numbers, in order
     :param learning: networks that some updates may leave out
-    :param moving: networks whose targets some updates may leave where they are
+    :param moving: networks with targets that some updates may leave unchanged
     :param sequence_length: rows of each sequence that recurrent networks get; None if all are one
     """
 
@@ -161,10 +161,10 @@ class _Numbers:
 class LearningResult:
     """The result of K updates of batch size B.
 
-    A framework may still be computing them: the first look waits, and raises ``TrainingError`` if a loss is not finite.
-    Later looks give the numbers as they are, so that the state of a run that has failed can be saved.
+    A framework may still compute them: the first access waits, and raises ``TrainingError`` if a loss is not finite.
+    Later accesses return the numbers without an error, so that the state of a failed run can be saved.
 
-    :param read: waits and gives the numbers, and what is wrong with them
+    :param read: waits and returns the numbers, and a message if a loss is not finite
     :param signal_names: the names of the rule's signals, which are known before
     :param explain: gives the reason why a loss is not finite
     """
@@ -181,7 +181,7 @@ class LearningResult:
 
     @classmethod
     def of_stages(cls, results: Sequence[LearningResult]) -> LearningResult:
-        """The result of the stages of one update, which were calls of their own."""
+        """The result of the stages of one update, which were separate calls."""
         signals = [name for result in results for name in result.signal_names]
         return cls(lambda: (_numbers_together([result.wait() for result in results]), ""), signals)
 
@@ -204,7 +204,7 @@ class LearningResult:
 
     @property
     def losses(self) -> dict[str, np.ndarray]:
-        """[K] for each network; 0 for updates that left it out and others that may be, and so did not compute it."""
+        """[K] for each network; 0 for updates that left the network out and did not compute the loss."""
         return self.wait().losses
 
     @property
@@ -245,7 +245,7 @@ def _names_together(stages: Sequence[OutputNames]) -> OutputNames:
 
 
 def _together(one: Update, other: Update) -> Update:
-    """The results of two stages of an update as one; the errors are those of the last stage that gives any."""
+    """The results of two stages of an update as one; the errors come from the last stage that gives any."""
     errors = one.errors if other.errors is None else other.errors
     return Update(
         one.losses | other.losses, errors, signals=one.signals | other.signals, values=one.values | other.values
@@ -273,7 +273,7 @@ def _joined(numbers: list[_Numbers]) -> _Numbers:
 
 @contextlib.contextmanager
 def _first_call() -> Iterator[None]:
-    """The call in which a step is compiled, which takes seconds."""
+    """A context for the first call of a step. The call compiles the step, which takes seconds."""
     with screen.waiting_for("compiling the training step"), quiet_native_code():
         yield
 
@@ -299,7 +299,7 @@ class Learner:
         self.explain: Callable[[Mapping[str, np.ndarray]], str] | None = None
         self._compiled: dict[Any, tuple[Packing, CompiledStep]] = {}
         self._compiled_gradients: dict[Any, tuple[Packing, CompiledStep]] = {}
-        # of what was traced; frameworks sort the keys of what passes through them
+        # the names of traced outputs, because frameworks sort the keys of dicts that pass through them
         self._output_names: dict[Stages, OutputNames] = {}
 
     def train(
@@ -319,19 +319,19 @@ class Learner:
         """Make ``count`` of ``num_updates`` updates in one call, which may return before they are made.
 
         :param columns: [N, ...] each, by the names that ``LearningBatch`` has: ``states/<name>``,
-            ``next_states/<name>``, ``actions``, ``rewards``, ``discounts``, ``weights`` and ``extra/<name>``; nobody
-            may write to them afterwards
+            ``next_states/<name>``, ``actions``, ``rewards``, ``discounts``, ``weights`` and ``extra/<name>``; they must
+            not be written to afterwards
         :param scalars: the agent's numbers of these updates, handed to the rule
         :param indices: [K, B] int32 rows of each update's batch, -1 for none; without it update k takes the k-th
             of K equal parts
         :param num_updates: K; the compiled step is made for it
         :param count: number of updates to make, all if not given; does not need another compilation
         :param target_rates: after each update these networks' targets move towards them at these rates
-        :param learning: [K] bool for each network that not all updates teach; one that is left out stays as it is, with
-            its optimizer's slots and bias corrections. Which networks are named matters to the compiled step, not when
-        :param moving: [K] bool for each of ``target_rates`` whose target not all updates move
-        :param training_step: the training step, from 0 on, that all of these updates are part of, by which schedules of
-            the learning rate go; None if each update is one by itself
+        :param learning: [K] bool for each network that not all updates teach; one that is left out does not change, nor
+            do its optimizer's slots and bias corrections. The compiled step depends on the names, not on the values
+        :param moving: [K] bool for each of ``target_rates`` with a target that not all updates move
+        :param training_step: the training step, from 0 on, that all of these updates belong to. Schedules of the
+            learning rate depend on it. None if each update is a training step
         :param sequence_length: rows of each sequence that recurrent networks get; None if all are one
         :param stages: the parts of the update that are made, all if not given
         :raises TrainingError: a loss of an earlier call is not finite
@@ -378,7 +378,7 @@ class Learner:
         :param outputs: [K, outputs], as ``updates_within`` gives them
         :param count: number of updates that were made
         :param learning: as for ``train``
-        :param columns: what was learned from, to explain a loss that is not finite
+        :param columns: the data of the updates, to explain a loss that is not finite
         """
         names, learning = self._output_names[stages], learning or {}
         for name in names.losses:
@@ -394,10 +394,10 @@ class Learner:
         sequence_length: int | None = None,
         stage: int = 0,
     ) -> tuple[dict[str, np.ndarray], LearningResult]:
-        """The gradients of one batch. The networks stay as they are, but for their buffers: noise is drawn.
+        """The gradients of one batch. The networks do not change except for their buffers: noise is drawn.
 
-        :param columns: [B, ...] each, as for ``train``; ``scalars`` and ``sequence_length`` likewise
-        :param stage: the number of the update's stage; those of the stages before it are to be applied already
+        :param columns: [B, ...] each, as for ``train``; ``scalars`` and ``sequence_length`` as well
+        :param stage: the number of the update's stage; the gradients of earlier stages must be applied already
         :return: for each network that learns its gradients in one vector, in the order of its weights; and the numbers
             of the update that they would make
         :raises TrainingError: a loss is not finite
@@ -512,7 +512,7 @@ class Learner:
 
     @output_names.setter
     def output_names(self, names: OutputNames) -> None:
-        """Those that another process has traced."""
+        """Use the names that another process has traced."""
         self._output_names[self.step.stages] = names
 
     def views(self, state: dict) -> dict[str, NetworkView]:
@@ -527,14 +527,14 @@ class Learner:
         training_steps: Sequence[int] | None = None,
         taught: Mapping[str, np.ndarray] | None = None,
     ) -> np.ndarray:
-        """[P, count, S] float32, the numbers of the updates of P phases for ``updates_within``, without those that say
-        which networks learn and which targets move.
+        """[P, count, S] float32, the numbers of the updates of P phases for ``updates_within``, without the masks of
+        networks that learn and targets that move.
 
         :param scalars: [P] by name, the agent's numbers
         :param updates_before: [P] number of updates before each phase that are not counted yet
         :param training_steps: [P] the training step, from 0 on, that a phase is; None if each update is one by itself
-        :param taught: [P, count] for each network that not all updates teach: how many of those that are not counted
-            yet, the update itself among them, teach it; 1 at least
+        :param taught: [P, count] for each network that not all updates teach: the number of updates, not counted yet
+            and up to this one, that teach it; 1 at least
         """
         numbers = np.asarray(updates_before)[:, None] + np.arange(1, count + 1)
         steps = None if training_steps is None else np.broadcast_to(np.asarray(training_steps)[:, None], numbers.shape)
@@ -658,7 +658,7 @@ class Learner:
     def _moved(
         self, move: Move, stage: Stage, state: dict, gradients: dict[str, list], buffers: dict, batch: LearningBatch
     ) -> tuple[dict, dict[str, Any], dict[str, Any]]:
-        """:return: the new state, the gradient norm of the network that moved, and what the move tells"""
+        """:return: the new state, the gradient norm of the network that moved, and the signals of the move"""
         (name,) = stage.networks
         weights = {other: groups["weights"] for other, groups in state.items()}
 
@@ -680,7 +680,7 @@ class Learner:
         """Networks that an update leaves out are not differentiated, unless others that can be are not left out.
 
         :param learning: scalars by network, above 0 where it learns; networks that it lacks always do
-        :return: the gradients and the new buffers by network, and what the stage's rule tells
+        :return: the gradients and the new buffers by network, and the results of the stage's rule
         """
         weights = {name: state[name]["weights"] for name in self.networks}
 

@@ -49,14 +49,14 @@ class MiddlewareParameters(NetworkComponentParameters):
 
     @property
     def path(self) -> str:
-        """The name of the middleware, or ``'module:Class'`` of one of your own."""
+        """The name of the middleware, or ``'module:Class'`` for a middleware that you wrote."""
         return self.parameterized_class_name
 
 
 class FCMiddlewareParameters(MiddlewareParameters):
     """A stack of fully connected layers.
 
-    :param num_streams: number of such stacks side by side, each with weights of its own
+    :param num_streams: number of parallel stacks, each with separate weights
     """
 
     constraints = {"num_streams": whole(1)}
@@ -83,8 +83,8 @@ class LSTMMiddlewareParameters(MiddlewareParameters):
 
     :ivar sequence_length: steps of each sequence that PPO and value agents learn from; 1 teaches nothing about what
         to remember. Actor-critic and policy gradients learn from their own segments.
-    :ivar burn_in: steps before each sequence that value agents only bring the stored state up to date with
-        (Kapturowski et al. 2019); 0 takes it as it was stored
+    :ivar burn_in: steps before each sequence that value agents only bring the stored state up to date with (Kapturowski
+        et al. 2019); 0 uses the stored state unchanged
     """
 
     constraints = {"number_of_lstm_cells": whole(1), "sequence_length": whole(1), "burn_in": whole(0)}

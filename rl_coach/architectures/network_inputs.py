@@ -31,7 +31,7 @@ class NetworkInput:
     """An input of a network.
 
     :param shape: of one row
-    :param kind: ``'image'``, ``'vector'`` or ``'tensor'``, by which embedders choose scales and schemes
+    :param kind: ``'image'``, ``'vector'`` or ``'tensor'``; embedders choose scales and schemes by it
     """
 
     shape: tuple[int, ...]
@@ -43,7 +43,7 @@ class NetworkInput:
 
         :param spaces: the agent's spaces
         :param network: the network's name, for messages
-        :raises CoachError: there is none
+        :raises CoachError: the input does not exist
         """
         space = _space(name, spaces, network)
         return cls(tuple(int(n) for n in space.shape), _kind(space))
@@ -123,10 +123,10 @@ def _listed(names: list[str]) -> str:
 
 
 def embedded_names(parameters: NetworkParameters, network: str) -> list[str]:
-    """The inputs that have an embedder, in the order in which they are merged.
+    """The inputs that have an embedder, in the order of the merger.
 
     :param network: the network's name, for messages
-    :raises CoachError: there are none
+    :raises CoachError: the network has no inputs
     """
     if not parameters.input_embedders_parameters:
         raise CoachError(f"network '{network}' has no inputs: set input_embedders_parameters")

@@ -93,7 +93,7 @@ class StructuredNetwork(NetworkFunction):
         }
 
     def _name_outputs(self, outputs: Outputs) -> None:
-        """Note what the heads give. :param outputs: those of any call"""
+        """Store the names of the heads' outputs. :param outputs: the result of any call"""
         self.head_outputs = [tuple(head) for head in outputs]
         self.public_outputs = [
             (index, name)

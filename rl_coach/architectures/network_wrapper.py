@@ -80,7 +80,7 @@ class NetworkWrapper:
     def target_network(self) -> Architecture:
         """The target network.
 
-        :raises CoachError: there is none
+        :raises CoachError: the network has no target
         """
         if self._target is None:
             raise CoachError(f"network '{self.name}' has no target network: set create_target_network")
@@ -103,7 +103,7 @@ class NetworkWrapper:
         return NetworkBlueprint.of(self.state.function, self.exported())
 
     def outputs_named(self, *suffixes: str) -> tuple[str, ...]:
-        """Those of its outputs that are called so, in the order of the network."""
+        """The network's outputs with these suffixes, in the order of the network."""
         return tuple(name for name in self.online_network.output_names if name.split("_", 2)[2] in suffixes)
 
     @property
@@ -150,7 +150,7 @@ class NetworkWrapper:
     def accumulate_gradients(
         self, inputs: dict[str, np.ndarray], targets: Any, importance_weights: np.ndarray | None = None
     ) -> Fitted:
-        """Add a batch to those that ``apply_gradients_and_sync_networks`` will learn from together.
+        """Add a batch to the batches that ``apply_gradients_and_sync_networks`` will learn from together.
 
         :return: as ``train_and_sync_networks``, for this batch alone
         """
@@ -183,7 +183,8 @@ class NetworkWrapper:
         return Architecture.parallel_predict(None, network_input_tuples)
 
     def set_is_training(self, state: bool) -> None:
-        """Accept what need not be said: updates train batch normalisation and drop units out, predictions never do."""
+        """Accept the call and do nothing: updates always use the training form of batch normalisation and dropout,
+        predictions never do."""
 
     def collect_savers(self, parent_path_suffix: str) -> SaverCollection:
         """Savers of the online and the target weights by themselves; see ``Architecture.collect_savers``."""
@@ -201,7 +202,7 @@ class NetworkWrapper:
 
     @functools.cached_property
     def _embedder(self) -> NetworkWrapper:
-        """The same network, whose embedding is an output."""
+        """The same network with its embedding as an output."""
         parameters = copy.copy(self.ap)
         own = copy.copy(self.network_parameters)
         own.output_embedding = True
@@ -210,12 +211,12 @@ class NetworkWrapper:
 
     @property
     def layout(self) -> str:
-        """The shapes of the weights, which another network must have to take this one's state."""
+        """The shapes of the weights. Another network needs the same shapes to restore this one's state."""
         return " ".join("x".join(map(str, array.shape)) for array in self.state.arrays("weights"))
 
     def get_state(self) -> dict:
-        """Weights, buffers, optimizer state and target as arrays by name, what is acted with until the next update if
-        that is something else, gradients waiting to be applied, number of updates, and the noise."""
+        """Weights, buffers, optimizer state and target as arrays by name; the copy for acting, if there is one;
+        accumulated gradients; the number of updates; and the state of the noise."""
         arrays: dict[str, Any] = {group: _numbered(self.state.arrays(group)) for group in self.state.groups()}
         if self.state.kept is not None:
             arrays["kept"] = {group: _numbered(kept) for group, kept in self.state.kept.groups.items()}
@@ -228,7 +229,7 @@ class NetworkWrapper:
         }
 
     def set_state(self, state: dict) -> None:
-        """Restore what ``get_state`` gave.
+        """Restore the result of ``get_state``.
 
         :raises ValueError: a shape does not fit
         """

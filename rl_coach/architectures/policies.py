@@ -13,7 +13,7 @@ MASKED_LOGIT = -1e9  # a masked action's value or log probability, so that nothi
 
 
 def mask_of(batch: LearningBatch, name: str | None) -> Any:
-    """The observation [B, A] that masks actions, None where there is none."""
+    """The observation [B, A] that masks actions; None without a mask."""
     return None if name is None else batch.states[name]
 
 

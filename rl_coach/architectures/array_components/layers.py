@@ -1,7 +1,7 @@
-"""Layers over any array operations: MXNet's, PyTorch's, and those that record an ONNX graph.
+"""Layers over any array operations: those from MXNet or PyTorch, or operations that record an ONNX graph.
 
-Layers are plain functions of their input and of a ``Pass``, which hands out their weights. The first pass draws the
-weights, in the order in which the network asks for them; every later one hands out given ones in the same order.
+A layer is a plain function of its input and a ``Pass``, and the pass supplies its weights. The first pass draws the
+weights in the order of the calls. Every later pass supplies given weights in the same order.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class Pass:
     :param weights: the trained weights, in order
     :param buffers: the untrained state, in order; ``self.buffers`` has the new values afterwards
     :param training: batch normalisation over the batch, and dropout
-    :param single_step: each row is a sequence of its own with one step
-    :param draws_noise: NoisyNet layers draw new noise; otherwise they use that of the buffers
-    :param parts: all that the first pass has made besides arrays, in order
+    :param single_step: each row is a separate sequence with one step
+    :param draws_noise: NoisyNet layers draw new noise; otherwise they use the noise in the buffers
+    :param parts: all objects other than arrays that the first pass has made, in order
     """
 
     def __init__(
@@ -218,7 +218,7 @@ class ArrayLayers(Layers):
         return scale, shift, (run.buffer(size, Constant(0.0)), run.buffer(size, Constant(1.0)))
 
     def _move(self, positions: tuple[int, int], of_batch: Sequence[Any]) -> None:
-        """Running statistics towards those of the batch."""
+        """Move the running statistics towards the statistics of the batch."""
         for position, new in zip(positions, of_batch):
             old = self.run.buffers[position]
             self.run.buffers[position] = old + (1 - NORM_MOMENTUM) * (new - old)

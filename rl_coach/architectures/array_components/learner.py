@@ -29,9 +29,9 @@ class PackedBatch(NamedTuple):
 
 
 class VectorStep(TrainingStep):
-    """A training step whose optimizer works on all weights of a network as one vector.
+    """A training step with an optimizer that works on all weights of a network as one vector.
 
-    :param step: the step whose networks, parameters and stages it has
+    :param step: gives the networks, parameters and stages
     """
 
     def __init__(self, step: TrainingStep):

@@ -18,8 +18,8 @@ from rl_coach.filters.pure import PureFilters
 class JaxCompiledEvaluation:
     """Plays an episode in one copy of an environment, in calls of many steps, and learns nothing.
 
-    The environment's random numbers are those of a ``FunctionSimulator``. Those of actions come from a key of their own
-    and the step's number.
+    The environment gets the same random numbers as a ``FunctionSimulator``. The random numbers of actions come from a
+    separate key and the step's number.
 
     :param environment: a ``FunctionEnvironment``
     :param shapes: of the observations that the agent gets, by name
@@ -27,8 +27,8 @@ class JaxCompiledEvaluation:
     :param agent: acts
     :param recurrent_sizes: size of each part of the recurrent network's state; empty for none
     :param learner: of the agent's networks
-    :param input_filters: what observations and rewards pass at each step; they have no statistics
-    :param network_filters: what observations pass on their way into the networks
+    :param input_filters: filters of observations and rewards at each step; they have no statistics
+    :param network_filters: filters of observations before the networks
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class JaxCompiledEvaluation:
         """The beginning of an episode, as calls take it and give it on.
 
         :param beginning: of the episode, a ``Beginning``
-        :param seed: of what is random in the agent's actions
+        :param seed: of the random numbers in the agent's actions
         """
         sizes = self._recurrent_sizes.items()
         carry = {
@@ -61,7 +61,7 @@ class JaxCompiledEvaluation:
             "terminated": np.False_, "truncated": np.False_,
         }  # fmt: skip
         keys = {"play": beginning.key, "act": jax.random.key_data(jax.random.key(seed))}
-        # no dtype is weak: a call's answer has none that is, and would be compiled for anew
+        # no dtype is weak: a call returns strong dtypes only, and a weak one would compile the function twice
         return {**keys, **jax.tree.map(lambda leaf: jnp.array(leaf, leaf.dtype), carry)}
 
     def play(self, carry: Carry, most_steps: int) -> tuple[Carry, Evaluated]:

@@ -45,7 +45,7 @@ class Value:
 class OnnxGraph:
     """Collects the nodes of one function.
 
-    :param batch_input: the name of an input whose first dimension is the batch
+    :param batch_input: the name of an input with the batch as first dimension
     """
 
     def __init__(self, batch_input: str):
@@ -63,7 +63,7 @@ class OnnxGraph:
         """The whole graph, without nodes that no output needs.
 
         :param inputs: results of ``onnx.helper.make_tensor_value_info``
-        :param outputs: likewise, each with the value that it gets
+        :param outputs: results of the same function, each with the value that it gets
         """
         for info, value in outputs:
             self._nodes.append(helper.make_node("Identity", [value.name], [info.name]))
@@ -314,7 +314,8 @@ def _broadcast(shapes: list[tuple]) -> tuple:
 
 
 def _einsum(dimension_numbers: Any, left_rank: int, right_rank: int) -> str:
-    """Batched dimensions come first in the result, then what is left of the left operand, then of the right."""
+    """Batched dimensions come first in the result, then the rest of the left operand, then the rest of the right
+    operand."""
     (left_contracted, right_contracted), (left_batched, right_batched) = dimension_numbers
     left = list(string.ascii_lowercase[:left_rank])
     right = list(string.ascii_uppercase[:right_rank])

@@ -1,4 +1,4 @@
-"""Keras layers for what networks are made of, and the few that Keras lacks."""
+"""Keras layers for the parts of networks, and the few that Keras lacks."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from rl_coach.architectures.layers import (
 
 
 class KerasLayers(Layers):
-    """Layers over symbolic tensors, from which Keras makes a model.
+    """Layers over symbolic tensors, for a Keras model.
 
     :cvar dense_class: the layer of a matrix and a bias
     :cvar convolution_class: the layer of a convolution
-    :param made: gets the layers in the order in which they are made
+    :param made: gets each layer when it is made
     """
 
     dense_class: type[keras.layers.Dense] = keras.layers.Dense
@@ -172,8 +172,8 @@ class LSTMSequences(keras.layers.Layer):
     """The layer of ``Layers.lstm``.
 
     :param cells: the size of the state
-    :param kernel: initialization of the weights of the input; ``recurrent`` likewise those of the state
-    :ivar single_step: each row is a sequence of its own; set by the network for each of its calls
+    :param kernel: initialization of the weights of the input; ``recurrent`` is the initialization for the state
+    :ivar single_step: each row is a separate sequence; set by the network for each of its calls
     """
 
     def __init__(self, cells: int, kernel: Initializer, recurrent: Initializer):

@@ -45,8 +45,8 @@ class KerasNetwork(StructuredNetwork):
         self.order = {"weights": self._places(self._weights), "buffers": self._places(self._buffers)}
 
     def _places(self, variables: Sequence[keras.Variable]) -> list[int]:
-        """The place of each variable in the order in which layers are made; -1 for the generator of Keras' LSTM, which
-        draws nothing. A layer's generator comes first."""
+        """The place of each variable in the order of the layers; -1 for the generator of Keras' LSTM, because it draws
+        nothing. A layer's generator comes first."""
         made = [v for one in self._made for v in sorted(one.variables, key=_is_float)]
         unused = {id(v) for one in self._lstm_layers for v in one.non_trainable_variables}
         wanted = {id(v) for v in variables} - unused

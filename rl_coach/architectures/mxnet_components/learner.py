@@ -17,7 +17,7 @@ from rl_coach.utils import CoachError
 
 
 class MXNetNetworkState(ArrayNetworkState):
-    """See ``ArrayNetworkState``. Nobody writes to the arrays: an update replaces them."""
+    """See ``ArrayNetworkState``. An update replaces the arrays and does not write to them."""
 
     ops = ops
     update_target = numpy_semantics(ArrayNetworkState.update_target)

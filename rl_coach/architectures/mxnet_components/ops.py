@@ -26,7 +26,7 @@ _SELU_SCALE, _SELU_ALPHA = 1.0507009873554805, 1.6732632423543772
 
 
 def convert_to_tensor(x: Any, dtype: str | None = None) -> Any:
-    """``x`` as an ``mx.np`` array of its own type, or of ``dtype``; an array passes as it is."""
+    """``x`` as an ``mx.np`` array of the same type, or of ``dtype``; an array is returned unchanged."""
     if not isinstance(x, _np.ndarray):
         x = numpy.asarray(x)
         x = _np.array(x, dtype=x.dtype)
@@ -34,7 +34,7 @@ def convert_to_tensor(x: Any, dtype: str | None = None) -> Any:
 
 
 def cast(x: Any, dtype: str) -> Any:
-    """``x`` as ``dtype``; what has that type already passes as it is."""
+    """``x`` as ``dtype``; an array of that type is returned unchanged."""
     x = convert_to_tensor(x)
     return x if x.dtype == numpy.dtype(dtype) else x.astype(dtype)
 
@@ -45,7 +45,7 @@ def shape(x: Any) -> tuple[int, ...]:
 
 
 def stop_gradient(x: Any) -> Any:
-    """``x``, through which no gradient passes; none passes through what lies on the host."""
+    """``x`` without a gradient; arrays on the host never have one."""
     return x.detach() if isinstance(x, _np.ndarray) else x
 
 

@@ -1,4 +1,5 @@
-"""An ONNX model as TensorFlow's frozen graph: a ``GraphDef`` whose weights are constants, as TensorFlow 1 loads it."""
+"""An ONNX model as TensorFlow's frozen graph: a ``GraphDef`` with constant weights, in the form that TensorFlow 1
+loads."""
 
 from __future__ import annotations
 
@@ -92,7 +93,7 @@ def _converted(node: Any, values: list[Any]) -> Any:
 
 
 def _is_plain(attributes: dict[str, Any]) -> bool:
-    """True for a convolution of images whose padding, if any, is written out."""
+    """True for a convolution of images with explicit or no padding."""
     is_padded_otherwise = attributes.get("auto_pad", b"NOTSET") not in (b"NOTSET", b"VALID")
     return len(attributes["strides"]) == 2 and attributes.get("group", 1) == 1 and not is_padded_otherwise
 

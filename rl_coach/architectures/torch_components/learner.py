@@ -86,7 +86,7 @@ class TorchLearner(ArrayLearner):
         return after, norms, signals
 
     def _update(self, layout: StepLayout, variables: Variables, batch: PackedBatch) -> tuple[Variables, Any]:
-        # targets follow outside: whether one moves needs no step of its own then
+        # targets are updated outside of the compiled step, so that moving one does not need another compilation
         variables, outputs = super()._update(layout, variables, batch)
         moves = dict(zip(layout.moving, batch.scalars[len(batch.scalars) - len(layout.moving) :]))
         for name, rate in layout.target_rates.items():
@@ -114,16 +114,17 @@ class TorchLearner(ArrayLearner):
                         old.copy_(new)
                 return results
 
-            has_moves = any(stage.move for stage in layout.stages)  # which loop for as long as numbers say
+            # a move loops until a computed number stops it, and a trace has no such loop
+            has_moves = any(stage.move for stage in layout.stages)
             self._steps[key] = step if has_moves else compiled(step, given)
         return variables, self._steps[key](given)
 
 
 def _marked(array: torch.Tensor) -> torch.Tensor:
-    """The array as one that is differentiated by."""
+    """The array as a variable of differentiation."""
     return array.view_as(array) if array.requires_grad else array.detach().requires_grad_(True)
 
 
 def _tensor(array: np.ndarray) -> torch.Tensor:
-    """The array as a tensor on the same memory, unless nobody may write there."""
+    """The array as a tensor on the same memory; a copy if the array is read-only."""
     return torch.from_numpy(array if array.flags.writeable else array.copy())

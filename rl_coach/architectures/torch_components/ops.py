@@ -14,7 +14,7 @@ _DTYPES = {name: getattr(torch, name) for name in ("float32", "int32", "int64", 
 
 
 def convert_to_tensor(x: Any, dtype: str | None = None) -> torch.Tensor:
-    """``x`` as a tensor; floats have 32 bits, and so have Python's integers. A tensor passes as it is."""
+    """``x`` as a tensor; floats have 32 bits, and so have Python's integers. A tensor is returned unchanged."""
     if isinstance(x, (bool, int, float)):
         kind = "bool" if isinstance(x, bool) else "int32" if isinstance(x, int) else "float32"
         x = torch.full((), x, dtype=_DTYPES[kind])
@@ -101,7 +101,7 @@ def stack(xs: Sequence[Any], axis: int = 0) -> torch.Tensor:
 
 
 def split(x: torch.Tensor, indices_or_sections: int, axis: int = 0) -> Sequence[torch.Tensor]:
-    """So many equal parts along an axis."""
+    """Equal parts along an axis."""
     return torch.split(x, x.shape[axis] // indices_or_sections, dim=axis)
 
 
@@ -163,8 +163,8 @@ def piece(vector: torch.Tensor, start: int, stop: int, shape: tuple[int, ...]) -
     return vector[start:stop].view(shape)
 
 
-# Random numbers are a function of a state, so that a compiled step draws what an eager one draws, and a checkpoint has
-# all of it. The state is a seed and the number of draws so far.
+# Random numbers are a function of a state: a seed and the number of draws so far. A compiled step therefore draws the
+# same numbers as an eager one, and a checkpoint contains the whole state.
 
 _MULTIPLIER, _LOW_BITS = 0x45D9F3B, 0xFFFFFFFF
 
@@ -193,13 +193,13 @@ def _drawn(state: torch.Tensor) -> torch.Tensor:
 
 
 def _uniform(state: torch.Tensor, stream: int, size: int) -> torch.Tensor:
-    """[size] from 0 to below 1. :param stream: tells apart the numbers of one state"""
+    """[size] from 0 to below 1. :param stream: the number of an independent sequence for the same state"""
     key = _mixed(_mixed(state[0] + stream) + state[1])
     return (_mixed(_mixed(torch.arange(size)) ^ key) >> 8).to(torch.float32) * 2.0**-24
 
 
 def _mixed(x: torch.Tensor) -> torch.Tensor:
-    """A permutation of the numbers of 32 bits in which each bit depends on all (Mueller's hash function)."""
+    """A permutation of 32-bit numbers: each bit of the result depends on all bits (Mueller's hash function)."""
     x = x & _LOW_BITS
     for _ in range(2):
         x = ((x >> 16) ^ x) * _MULTIPLIER & _LOW_BITS
