@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Sequence
 
 from rl_coach.base_parameters import NetworkComponentParameters
 from rl_coach.utilities.requirements import FLAG, TEXT, bounds, flags, instance, list_of, number, optional, whole
 
 
+@dataclass(eq=False, repr=False)
 class HeadParameters(NetworkComponentParameters):
     """Settings that all heads have.
 
@@ -29,25 +30,17 @@ class HeadParameters(NetworkComponentParameters):
         "is_training": FLAG,
     }
 
-    def __init__(
-        self,
-        parameterized_class_name: str,
-        activation_function: str = "relu",
-        name: str = "head",
-        num_output_head_copies: int = 1,
-        rescale_gradient_from_head_by_factor: float = 1.0,
-        loss_weight: float = 1.0,
-        dense_layer: Any = None,
-        is_training: bool = False,
-    ):
-        super().__init__(dense_layer=dense_layer)
-        self.activation_function = activation_function
-        self.name = name
-        self.num_output_head_copies = num_output_head_copies
-        self.rescale_gradient_from_head_by_factor = rescale_gradient_from_head_by_factor
-        self.loss_weight = loss_weight
-        self.parameterized_class_name = parameterized_class_name
-        self.is_training = is_training
+    parameterized_class_name: str
+    activation_function: str = "relu"
+    name: str = "head"
+    num_output_head_copies: int = 1
+    rescale_gradient_from_head_by_factor: float = 1.0
+    loss_weight: float = 1.0
+    dense_layer: Any = None
+    is_training: bool = False
+
+    def __post_init__(self) -> None:
+        super().__init__(self.dense_layer)
 
     @property
     def path(self) -> str:
@@ -59,27 +52,21 @@ class HeadParameters(NetworkComponentParameters):
 class _NamedHead(HeadParameters):
     """A head with its name and defaults as class attributes. None as an argument means the class's default."""
 
+    parameterized_class_name: str = field(init=False)
     activation_function: Any = None
     name: Any = None
-    num_output_head_copies: int = 1
-    rescale_gradient_from_head_by_factor: float = 1.0
-    loss_weight: float = 1.0
-    dense_layer: Any = None
+    is_training: bool = field(default_factory=bool, init=False)
 
     head = ""
     default_name = ""
     default_activation = "relu"
 
     def __post_init__(self) -> None:
-        super().__init__(
-            self.head,
-            self.default_activation if self.activation_function is None else self.activation_function,
-            self.default_name if self.name is None else self.name,
-            self.num_output_head_copies,
-            self.rescale_gradient_from_head_by_factor,
-            self.loss_weight,
-            self.dense_layer,
-        )
+        super().__post_init__()
+        self.parameterized_class_name = self.head
+        if self.activation_function is None:
+            self.activation_function = self.default_activation
+        self.name = self.default_name if self.name is None else self.name
 
 
 @dataclass(eq=False, repr=False)
