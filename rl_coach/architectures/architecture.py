@@ -41,17 +41,9 @@ class Architecture:
     """
 
     def __init__(
-        self,
-        agent_parameters: AgentParameters,
-        spaces: SpacesDefinition,
-        name: str,
-        *,
-        state: Any,
-        group: str,
-        export: Any,
-        rng: np.random.Generator,
-        target_learning: TargetLearning | None = None,
-    ):
+        self, agent_parameters: AgentParameters, spaces: SpacesDefinition, name: str, *, state: Any, group: str,
+        export: Any, rng: np.random.Generator, target_learning: TargetLearning | None = None,
+    ):  # fmt: skip
         self.ap = agent_parameters
         self.spaces = spaces
         self.name = name
@@ -243,13 +235,9 @@ class Architecture:
         return self._target_learning
 
     def train_on_batch(
-        self,
-        inputs: dict[str, np.ndarray],
-        targets: Any,
-        scaler: float = 1.0,
-        additional_fetches: Any = None,
+        self, inputs: dict[str, np.ndarray], targets: Any, scaler: float = 1.0, additional_fetches: Any = None,
         importance_weights: np.ndarray | None = None,
-    ) -> Fitted:
+    ) -> Fitted:  # fmt: skip
         """Make an update towards targets that the caller computed; see ``TargetLearning.train``.
 
         :param scaler: divides the gradients
@@ -258,13 +246,9 @@ class Architecture:
         return self._learning.train(inputs, targets, importance_weights, scaler)
 
     def accumulate_gradients(
-        self,
-        inputs: dict[str, np.ndarray],
-        targets: Any,
-        additional_fetches: Any = None,
-        importance_weights: np.ndarray | None = None,
-        no_accumulation: bool = False,
-    ) -> Fitted:
+        self, inputs: dict[str, np.ndarray], targets: Any, additional_fetches: Any = None,
+        importance_weights: np.ndarray | None = None, no_accumulation: bool = False,
+    ) -> Fitted:  # fmt: skip
         """Add a batch's gradients to the sum that ``apply_gradients_and_sync_networks`` applies.
 
         :param no_accumulation: discard the earlier batches

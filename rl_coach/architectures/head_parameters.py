@@ -108,15 +108,10 @@ class _ActorHead(_NamedHead):
     constraints = {**flags("batchnorm", "state_dependent_noise")}
 
     def __init__(
-        self,
-        activation_function: str | None = None,
-        name: str | None = None,
-        batchnorm: bool = True,
-        num_output_head_copies: int = 1,
-        rescale_gradient_from_head_by_factor: float = 1.0,
-        loss_weight: float = 1.0,
+        self, activation_function: str | None = None, name: str | None = None, batchnorm: bool = True,
+        num_output_head_copies: int = 1, rescale_gradient_from_head_by_factor: float = 1.0, loss_weight: float = 1.0,
         dense_layer: Any = None,
-    ):
+    ):  # fmt: skip
         factor = rescale_gradient_from_head_by_factor
         super().__init__(activation_function, name, num_output_head_copies, factor, loss_weight, dense_layer)
         self.batchnorm = batchnorm
@@ -358,19 +353,11 @@ class SACQHeadParameters(_NamedHead):
     head, default_name = "SACQHead", "sac_q_head_params"
 
     def __init__(
-        self,
-        activation_function: str | None = None,
-        name: str | None = None,
-        dense_layer: Any = None,
-        layers_sizes: tuple[int, ...] = (256, 256),
-        output_bias_initializer: Any = None,
-        num_critics: int = 2,
-        num_quantiles: int = 1,
-        dropout_rate: float = 0.0,
-        layernorm: bool = False,
-        batchnorm: bool = False,
+        self, activation_function: str | None = None, name: str | None = None, dense_layer: Any = None,
+        layers_sizes: tuple[int, ...] = (256, 256), output_bias_initializer: Any = None, num_critics: int = 2,
+        num_quantiles: int = 1, dropout_rate: float = 0.0, layernorm: bool = False, batchnorm: bool = False,
         batch_renorm_warm_up: int | None = None,
-    ):
+    ):  # fmt: skip
         super().__init__(activation_function, name, dense_layer=dense_layer)
         self.network_layers_sizes = layers_sizes
         self.output_bias_initializer = output_bias_initializer

@@ -303,19 +303,11 @@ class Learner:
         self._output_names: dict[Stages, OutputNames] = {}
 
     def train(
-        self,
-        columns: dict[str, np.ndarray],
-        scalars: dict[str, float] | None = None,
-        indices: np.ndarray | None = None,
-        num_updates: int = 1,
-        count: int | None = None,
-        target_rates: dict[str, float] | None = None,
-        learning: Masks | None = None,
-        moving: Masks | None = None,
-        training_step: int | None = None,
-        sequence_length: int | None = None,
-        stages: Stages | None = None,
-    ) -> LearningResult:
+        self, columns: dict[str, np.ndarray], scalars: dict[str, float] | None = None,
+        indices: np.ndarray | None = None, num_updates: int = 1, count: int | None = None,
+        target_rates: dict[str, float] | None = None, learning: Masks | None = None, moving: Masks | None = None,
+        training_step: int | None = None, sequence_length: int | None = None, stages: Stages | None = None,
+    ) -> LearningResult:  # fmt: skip
         """Make ``count`` of ``num_updates`` updates in one call, which may return before they are made.
 
         :param columns: [N, ...] each, by the names that ``LearningBatch`` has: ``states/<name>``,
@@ -366,13 +358,9 @@ class Learner:
         return result
 
     def result_of(
-        self,
-        stages: Stages,
-        outputs: Any,
-        count: int,
-        learning: Masks | None = None,
+        self, stages: Stages, outputs: Any, count: int, learning: Masks | None = None,
         columns: Mapping[str, np.ndarray] | None = None,
-    ) -> LearningResult:
+    ) -> LearningResult:  # fmt: skip
         """The result of updates that a compiled call has made, which are counted.
 
         :param outputs: [K, outputs], as ``updates_within`` gives them
@@ -520,13 +508,9 @@ class Learner:
         return self.step.views(self.ops, {name: groups["weights"] for name, groups in state.items()}, state)
 
     def scalar_rows(
-        self,
-        scalars: Mapping[str, Sequence[float]],
-        count: int,
-        updates_before: Sequence[int],
-        training_steps: Sequence[int] | None = None,
-        taught: Mapping[str, np.ndarray] | None = None,
-    ) -> np.ndarray:
+        self, scalars: Mapping[str, Sequence[float]], count: int, updates_before: Sequence[int],
+        training_steps: Sequence[int] | None = None, taught: Mapping[str, np.ndarray] | None = None,
+    ) -> np.ndarray:  # fmt: skip
         """[P, count, S] float32, the numbers of the updates of P phases for ``updates_within``, without the masks of
         networks that learn and targets that move.
 

@@ -73,16 +73,10 @@ class LSTMMiddlewareParameters(MiddlewareParameters):
     constraints = {"number_of_lstm_cells": whole(1), "sequence_length": whole(1), "burn_in": whole(0)}
 
     def __init__(
-        self,
-        activation_function: str = "relu",
-        number_of_lstm_cells: int = 256,
-        scheme: Any = MiddlewareScheme.Medium,
-        batchnorm: bool = False,
-        dropout_rate: float = 0.0,
-        name: str = "middleware_lstm_embedder",
-        dense_layer: Any = None,
-        is_training: bool = False,
-    ):
+        self, activation_function: str = "relu", number_of_lstm_cells: int = 256, scheme: Any = MiddlewareScheme.Medium,
+        batchnorm: bool = False, dropout_rate: float = 0.0, name: str = "middleware_lstm_embedder",
+        dense_layer: Any = None, is_training: bool = False,
+    ):  # fmt: skip
         super().__init__(
             "LSTMMiddleware", activation_function, scheme, batchnorm, dropout_rate, name, dense_layer, is_training
         )

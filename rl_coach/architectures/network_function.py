@@ -49,14 +49,9 @@ class NetworkFunction:
         self._buffers: Sequence[Any] = []
 
     def __call__(
-        self,
-        weights: Sequence,
-        buffers: Sequence,
-        inputs: dict[str, Any],
-        training: bool,
-        single_step: bool = False,
+        self, weights: Sequence, buffers: Sequence, inputs: dict[str, Any], training: bool, single_step: bool = False,
         draws_noise: bool = False,
-    ) -> tuple[Outputs, dict[str, Any], list]:
+    ) -> tuple[Outputs, dict[str, Any], list]:  # fmt: skip
         """The outputs for given weights.
 
         :param inputs: [B, ...] by name, of any dtype; a recurrent network's state starts at zero if it is not there

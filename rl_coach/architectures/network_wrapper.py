@@ -39,16 +39,10 @@ class NetworkWrapper:
     """
 
     def __init__(
-        self,
-        agent_parameters: AgentParameters,
-        has_target: bool,
-        has_global: bool,
-        name: str,
-        spaces: SpacesDefinition,
-        replicated_device: Any = None,
-        worker_device: Any = None,
+        self, agent_parameters: AgentParameters, has_target: bool, has_global: bool, name: str,
+        spaces: SpacesDefinition, replicated_device: Any = None, worker_device: Any = None,
         rng: np.random.Generator | None = None,
-    ):
+    ):  # fmt: skip
         self.ap = agent_parameters
         self.name = name
         self.has_target = has_target
@@ -130,13 +124,9 @@ class NetworkWrapper:
             self.update_target_network()
 
     def train_and_sync_networks(
-        self,
-        inputs: dict[str, np.ndarray],
-        targets: Any,
-        additional_fetches: Sequence = (),
-        importance_weights: np.ndarray | None = None,
-        use_inputs_for_apply_gradients: bool = False,
-    ) -> Fitted:
+        self, inputs: dict[str, np.ndarray], targets: Any, additional_fetches: Sequence = (),
+        importance_weights: np.ndarray | None = None, use_inputs_for_apply_gradients: bool = False,
+    ) -> Fitted:  # fmt: skip
         """Make an update towards targets that the caller computed.
 
         :param inputs: [B, ...] observations by name; ``output_<i>_0`` holds the actions of policy head i

@@ -291,18 +291,11 @@ class SharedLearner:
         self._shared = shared
 
     def train(
-        self,
-        columns: dict[str, np.ndarray],
-        scalars: dict[str, float] | None = None,
-        indices: np.ndarray | None = None,
-        num_updates: int = 1,
-        count: int | None = None,
-        target_rates: dict[str, float] | None = None,
-        learning: Masks | None = None,
-        moving: Masks | None = None,
-        training_step: int | None = None,
-        sequence_length: int | None = None,
-    ) -> LearningResult:
+        self, columns: dict[str, np.ndarray], scalars: dict[str, float] | None = None,
+        indices: np.ndarray | None = None, num_updates: int = 1, count: int | None = None,
+        target_rates: dict[str, float] | None = None, learning: Masks | None = None, moving: Masks | None = None,
+        training_step: int | None = None, sequence_length: int | None = None,
+    ) -> LearningResult:  # fmt: skip
         """Make updates one after the other; see ``Learner.train``. Schedules of the learning rate depend on the updates
         of all workers; ``training_step`` is ignored."""
         size = len(columns["weights"]) // num_updates
@@ -316,13 +309,9 @@ class SharedLearner:
         return LearningResult.joined(results)
 
     def _update(
-        self,
-        columns: dict[str, np.ndarray],
-        scalars: dict[str, float] | None,
-        sequence_length: int | None,
-        k: int,
+        self, columns: dict[str, np.ndarray], scalars: dict[str, float] | None, sequence_length: int | None, k: int,
         learning: Masks,
-    ) -> LearningResult:
+    ) -> LearningResult:  # fmt: skip
         networks, results = self._learner.networks, []
         for stage in range(len(self._learner.step.stages)):
             found, result = self._learner.gradients(columns, scalars, sequence_length, stage)

@@ -70,14 +70,9 @@ class NetworkView:
     """
 
     def __init__(
-        self,
-        ops: Any,
-        function: NetworkFunction,
-        weights: list,
-        buffers: list,
-        target: tuple[list, list] | None,
+        self, ops: Any, function: NetworkFunction, weights: list, buffers: list, target: tuple[list, list] | None,
         sequence_length: int | None = None,
-    ):
+    ):  # fmt: skip
         self._ops = ops
         self._function = function
         self._weights = weights

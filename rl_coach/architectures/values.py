@@ -51,14 +51,9 @@ class ValuesFunction(NetworkFunction):
         self._buffers = [np.array(value, np.float32) for value in parameters.kept.values()]
 
     def __call__(
-        self,
-        weights: Any,
-        buffers: Any,
-        inputs: dict[str, Any],
-        training: bool,
-        single_step: bool = False,
+        self, weights: Any, buffers: Any, inputs: dict[str, Any], training: bool, single_step: bool = False,
         draws_noise: bool = False,
-    ) -> tuple[list[dict[str, Any]], dict[str, Any], list]:
+    ) -> tuple[list[dict[str, Any]], dict[str, Any], list]:  # fmt: skip
         values = dict(zip(self.parameters.trained, weights)) | dict(zip(self.kept_names, buffers))
         return [values], {}, list(buffers)
 

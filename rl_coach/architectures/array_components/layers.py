@@ -39,16 +39,9 @@ class Pass:
     """
 
     def __init__(
-        self,
-        ops: Any,
-        rng: np.random.Generator,
-        weights: Sequence,
-        buffers: Sequence,
-        training: bool = False,
-        single_step: bool = False,
-        draws_noise: bool = False,
-        parts: Sequence = (),
-    ):
+        self, ops: Any, rng: np.random.Generator, weights: Sequence, buffers: Sequence, training: bool = False,
+        single_step: bool = False, draws_noise: bool = False, parts: Sequence = (),
+    ):  # fmt: skip
         self.ops = ops
         self.rng = rng
         self.training = training

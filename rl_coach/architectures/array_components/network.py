@@ -33,14 +33,9 @@ class ArrayNetwork(StructuredNetwork):
         self.unit_columns, self.convolution_weights = drawing.kinds[UNIT_COLUMNS], drawing.kinds[CONVOLUTION]
 
     def __call__(
-        self,
-        weights: Sequence,
-        buffers: Sequence,
-        inputs: dict[str, Any],
-        training: bool,
-        single_step: bool = False,
+        self, weights: Sequence, buffers: Sequence, inputs: dict[str, Any], training: bool, single_step: bool = False,
         draws_noise: bool = False,
-    ) -> tuple[Outputs, dict[str, Any], list]:
+    ) -> tuple[Outputs, dict[str, Any], list]:  # fmt: skip
         ops = self.ops
         values, state = [ops.convert_to_tensor(weight) for weight in weights], [ops.buffer(one) for one in buffers]
         run = Pass(ops, self.rng, values, state, training, single_step, draws_noise, self.parts)

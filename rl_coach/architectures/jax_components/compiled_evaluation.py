@@ -32,16 +32,10 @@ class JaxCompiledEvaluation:
     """
 
     def __init__(
-        self,
-        environment: Any,
-        shapes: Mapping[str, tuple[int, ...]],
-        bounds: tuple[np.ndarray, np.ndarray] | None,
-        agent: CompiledActing,
-        recurrent_sizes: Mapping[str, int],
-        learner: Learner,
-        input_filters: PureFilters,
+        self, environment: Any, shapes: Mapping[str, tuple[int, ...]], bounds: tuple[np.ndarray, np.ndarray] | None,
+        agent: CompiledActing, recurrent_sizes: Mapping[str, int], learner: Learner, input_filters: PureFilters,
         network_filters: PureFilters,
-    ):
+    ):  # fmt: skip
         self._environment, self._shapes, self._bounds = environment, shapes, bounds
         self._agent, self._recurrent_sizes, self._learner = agent, recurrent_sizes, learner
         self._input_filters, self._network_filters = input_filters, network_filters

@@ -67,19 +67,10 @@ class JaxCompiledLoop:
     random = loop_random
 
     def __init__(
-        self,
-        environment: Any,
-        shapes: Mapping[str, tuple[int, ...]],
-        bounds: tuple[np.ndarray, np.ndarray] | None,
-        agent: CompiledAgent,
-        learner: Learner,
-        input_filters: PureFilters,
-        network_filters: PureFilters,
-        discount: float,
-        num_copies: int,
-        most_steps: int,
-        most_phases: int,
-    ):
+        self, environment: Any, shapes: Mapping[str, tuple[int, ...]], bounds: tuple[np.ndarray, np.ndarray] | None,
+        agent: CompiledAgent, learner: Learner, input_filters: PureFilters, network_filters: PureFilters,
+        discount: float, num_copies: int, most_steps: int, most_phases: int,
+    ):  # fmt: skip
         self._environment, self._shapes, self._bounds = environment, shapes, bounds
         self._agent, self._learner, self._discount = agent, learner, discount
         self._input_filters, self._network_filters = input_filters, network_filters

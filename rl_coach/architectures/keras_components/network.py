@@ -54,14 +54,9 @@ class KerasNetwork(StructuredNetwork):
         return [places.get(id(v), -1) for v in variables]
 
     def __call__(
-        self,
-        weights: Sequence,
-        buffers: Sequence,
-        inputs: dict[str, Any],
-        training: bool,
-        single_step: bool = False,
+        self, weights: Sequence, buffers: Sequence, inputs: dict[str, Any], training: bool, single_step: bool = False,
         draws_noise: bool = False,
-    ) -> tuple[Outputs, dict[str, Any], list]:
+    ) -> tuple[Outputs, dict[str, Any], list]:  # fmt: skip
         inputs = self._given(ops, inputs)
         for layer in self._lstm_layers:
             layer.single_step = single_step
