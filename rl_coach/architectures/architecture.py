@@ -145,6 +145,7 @@ class Architecture:
         kept = None if self.waits_for_updates else self._state.kept
         version = self._state.version if kept is None else kept.version
         if self._predictor is None:
+            # at the first prediction: a network that only learns is never exported
             threads = num_acting_threads(self.num_parameters, self._state.has_convolutions)
             self._predictor = OnnxPredictor(self._export(), self._arrays(kept), threads)
             self._version = version
@@ -177,6 +178,7 @@ class Architecture:
         first = self._state.num_arrays(self._groups[0])
         for index in self._noise:
             sample = self._rng.standard_normal(arrays[first + index].shape)
+            # in place: ONNX Runtime reads the array at its bound address
             arrays[first + index][...] = np.sign(sample) * np.sqrt(np.abs(sample))
 
     @property

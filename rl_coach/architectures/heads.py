@@ -326,7 +326,7 @@ class PolicyHead(Head):
         mean = layers.dense(features, self.num_actions)
         low, high = self.spaces.action.low, self.spaces.action.high
         if not (np.all(np.isfinite(low)) and np.all(np.isfinite(high))):
-            return mean
+            return mean  # an infinite bound has no centre to squash around
         return self._in_bounds(layers, layers.ops.tanh(mean))
 
     def _small_dense(self, layers: Layers, features: Any) -> Any:

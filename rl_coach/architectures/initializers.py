@@ -88,6 +88,7 @@ class Orthonormal(Initializer):
 
     def values(self, shape: Sequence[int]) -> np.ndarray:
         rows, columns = int(np.prod(shape[:-1])), shape[-1]
+        # tall, because QR makes orthonormal columns
         normal = self.rng.standard_normal((max(rows, columns), min(rows, columns)))
         q, r = np.linalg.qr(normal)
         q = q * np.sign(np.diag(r))  # makes the draw uniform over orthogonal matrices

@@ -66,6 +66,7 @@ class Packing:
             if size > LARGE_ROW:
                 self.large[name] = (column.shape, column.dtype)
                 continue
+            # float32 holds integers exactly up to 2^24, far above any number of actions
             is_integer = np.issubdtype(column.dtype, np.integer) and name == "actions"
             self.packed[name] = PackedColumn(width, width + size, column.shape[1:], is_integer)
             width += size
@@ -79,7 +80,7 @@ class Packing:
         for name, place in self.packed.items():
             rows[:, place.start : place.stop] = columns[name].reshape(self.rows, -1)
         vector[self.rows * self.width : -1] = scalars.ravel()
-        vector[-1] = count
+        vector[-1] = count  # as data: fewer updates need no other compilation
         return vector
 
     def unpack_rows(self, ops: Any, vector: Any) -> Any:
@@ -332,6 +333,7 @@ class Learner:
         scalars, target_rates, learning, moving = scalars or {}, target_rates or {}, learning or {}, moving or {}
         count = num_updates if count is None else count
         layout = tuple((name, column.shape, column.dtype.char) for name, column in columns.items())
+        # all values that the trace depends on: a change of any of them compiles another step
         key: tuple = (layout, num_updates, None if indices is None else indices.shape, tuple(target_rates.items()))
         key += (tuple(scalars), tuple(learning), tuple(moving), sequence_length, stages)
         is_new = key not in self._compiled
@@ -413,6 +415,7 @@ class Learner:
             names.signals,
             self.explain and partial(self.explain, columns),
         )
+        # the caller applies these gradients next, so a loss that is not finite must raise here
         result.wait()
         return {name: np.asarray(gradient) for name, gradient in zip(names.losses, found)}, result
 
@@ -696,6 +699,7 @@ class Learner:
         if not can_be_left_out or len(learning) == len(self.networks):
             found, buffers, told = differentiate(())
         else:
+            # a second branch without these networks: an update that leaves all of them out computes no gradient of them
             some_learn = sum(learning[name] for name in can_be_left_out)
             found, buffers, told = self._branch(
                 some_learn, lambda: differentiate(()), lambda: differentiate(can_be_left_out)
@@ -735,7 +739,7 @@ class Learner:
         )
 
     def _read(self, names: OutputNames, outputs: Any, count: int, updates: dict[str, int]) -> tuple[_Numbers, str]:
-        rows = np.asarray(outputs)[:count]
+        rows = np.asarray(outputs)[:count]  # later rows belong to updates that were not made
         is_finite = np.isfinite(rows[:, : len(names.losses)]).all()
         failure = "" if is_finite else self._not_finite(rows, names.losses, count, updates)
         numbers = iter(rows.T)

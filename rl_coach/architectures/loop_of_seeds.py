@@ -79,6 +79,7 @@ class LoopOfSeeds:
         variables, statistics = self._ask("results")
         for name, network in self._networks.items():
             network.hold(variables[name])
+            # these variables came from the other process, so that the next call need not send them back
             self._versions[name] = network.version
         if statistics:
             self._network_filters.take(statistics)

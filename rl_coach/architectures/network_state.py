@@ -245,10 +245,12 @@ class CompiledNetworkState(NetworkState):
 
     def finish(self) -> None:
         if self._pending is not None:
+            # first, so that a failure raises once: later reads must work, because the failed run is saved
             check, self._pending = self._pending, None
             check()
 
     def _replace(self, group: str, arrays: list[np.ndarray]) -> None:
+        # the vector of small arrays is the only variable that also holds other groups
         shared = {index: self._read(index) for index in self._variables_of[group] if index == 0}
         for index, value in self.layout.with_group(group, arrays, shared).items():
             self._write(index, value)

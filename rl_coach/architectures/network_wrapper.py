@@ -54,6 +54,7 @@ class NetworkWrapper:
         wanted_threads = task.num_threads if task else None
         embed_what_is_there(agent_parameters.network_wrappers, spaces)
         set_num_threads(framework, wanted_threads, agent_parameters.network_wrappers, spaces)
+        # an import and a build take seconds each: the checks let Ctrl-C end the run between them
         self.framework = load_framework(framework)
         stop_signals.stop_if_asked()
         function = self.network_parameters.make_function(self.framework, spaces, name, self.rng)
@@ -225,6 +226,7 @@ class NetworkWrapper:
         """
         for group in self.state.groups():
             self.state.set_arrays(group, self._read(group, state[group], state))
+        # after the groups, because set_arrays discards the copy for acting
         if self.state.keeps_for_acting and "kept" in state:
             self.state.keep({group: self._read(group, kept, state) for group, kept in state["kept"].items()})
         self._target_learning.accumulated = list(state["accumulated"])

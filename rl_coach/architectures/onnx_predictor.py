@@ -74,6 +74,7 @@ class OnnxPredictor:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = num_threads
         options.inter_op_num_threads = 1
+        # idle threads that spin would take the processor from the training step
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         options.log_severity_level = 3
         self.exported, self._num_threads = exported, num_threads
@@ -97,9 +98,9 @@ class OnnxPredictor:
         bound = self._bound.get(size)
         if bound is None:
             if len(self._bound) >= MAX_BOUND_BATCH_SIZES:
-                self._bound.pop(next(iter(self._bound)))
+                self._bound.pop(next(iter(self._bound)))  # the oldest: a dict keeps the order of insertion
             bound = self._bound[size] = _BoundBatch(self.session, self.exported, self.weights, size)
         for name, buffer in bound.inputs.items():
             buffer[...] = inputs[name]
         self.session.run_with_iobinding(bound.binding)
-        return [output.copy() for output in bound.outputs.values()]
+        return [output.copy() for output in bound.outputs.values()]  # the next prediction overwrites the buffers

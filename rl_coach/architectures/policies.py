@@ -27,6 +27,7 @@ def masked(ops: Any, policy: dict[str, Any], mask: Any) -> dict[str, Any]:
     """A discrete policy renormalised over the actions that a mask [B, A] allows; the policy itself without a mask."""
     if mask is None:
         return policy
+    # log-probabilities are logits, too: the softmax renormalises them over the allowed actions
     logits = ops.where(allows(ops, mask), policy["log_probabilities"], MASKED_LOGIT)
     return {"probabilities": ops.softmax(logits), "log_probabilities": ops.log_softmax(logits)}
 

@@ -183,6 +183,7 @@ class SharedNetworks:
 
         :param groups: the groups to read, from ``GROUPS``; acting and learning read only the weights
         """
+        # the lock is held for the copies alone: other workers would wait for the conversion to the framework's arrays
         with self._locked():
             values = {(name, group): self._vector(name, group).copy() for name in networks for group in groups}
             updates = {name: int(count[0]) for name, count in self._updates.items()}

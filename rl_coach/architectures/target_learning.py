@@ -133,7 +133,7 @@ class TargetLearning:
     def _examiner(self) -> Learner:
         """Computes losses and gradients, and does not change the network."""
         parameters = copy.copy(self._parameters)
-        parameters.optimizer_type, parameters.learning_rate = "SGD", 0.0
+        parameters.optimizer_type, parameters.learning_rate = "SGD", 0.0  # no slots, and steps of length 0
         return self._learner(parameters)
 
     def _learner(self, parameters: NetworkParameters) -> Learner:

@@ -40,6 +40,7 @@ class VectorStep(TrainingStep):
     def apply(
         self, ops: Any, state: dict, gradients: dict[str, Any], buffers: dict, optimizer_scalars: dict[str, Any]
     ) -> tuple[dict, dict[str, Any]]:
+        # norms of single weights or columns need the arrays; all else is one operation for each network
         if any(self._needs_each_variable(name) for name in self.networks):
             new_state, norms = super().apply(ops, state, gradients, buffers, optimizer_scalars)
             for name in gradients:
@@ -157,5 +158,6 @@ def _chosen(
         return rows[chosen], [column[chosen] for column in large]
     present = np.maximum(chosen, 0)
     rows = rows[present]
+    # the indexing above has copied the rows, so those in the packed vector keep their weights
     rows[chosen < 0, packing.packed["weights"].start] = 0.0
     return rows, [column[present] for column in large]

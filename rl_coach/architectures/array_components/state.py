@@ -107,6 +107,7 @@ class ArrayNetworkState(NetworkState):
         self.variables[group] = self._held(group, arrays)
 
     def _held(self, group: str, arrays: Sequence[np.ndarray]) -> Any:
+        # each buffer is replaced by itself in a pass, and some are no floats: in a vector they would have to be cut out
         if group in BUFFERS:
             return [self.ops.buffer(np.array(array)) for array in arrays]
         return Pieces.of(self.ops, arrays, tuple(shape for shape, _ in self._forms["weights"]))

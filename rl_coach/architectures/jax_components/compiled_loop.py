@@ -116,6 +116,7 @@ class JaxCompiledLoop:
             {**carry, **episodes, "statistics": self._network_filters.state()},
         )
         memory, statistics = self._agent.memory(played), self._network_filters.state()
+        # the keys of step 0 began the episodes
         return self._own({**carry, **episodes, "step": jnp.uint32(1), "memory": memory, "statistics": statistics})
 
     def begin_episodes(self, carry: Carry) -> Carry:
@@ -133,7 +134,7 @@ class JaxCompiledLoop:
         variables, carry, played = self._compiled(self.variables, carry, plan)
         for name, network in self._learner.networks.items():
             network.finish()
-            network.variables = variables[name]
+            network.variables = variables[name]  # the old arrays were donated and hold no values any more
             network.version += 1
         return carry, played
 

@@ -63,6 +63,7 @@ class KerasNetwork(StructuredNetwork):
         for noisy in self._noisy_layers:
             noisy.draws_noise = draws_noise
         mapping = list(zip(self._weights, weights)) + list(zip(self._buffers, buffers))
+        # within the scope the model reads the given values, and its own variables do not change
         with keras.StatelessScope(state_mapping=mapping) as scope:
             outputs = self.model({_tensor_name(name): value for name, value in inputs.items()}, training=training)
             new_buffers = [scope.get_current_value(buffer) for buffer in self._buffers]

@@ -72,6 +72,7 @@ class TorchLearner(ArrayLearner):
         for name, loss in losses.items():
             slopes: Sequence[Any] = [None] * len(marked[name])
             if loss.requires_grad:
+                # retained: the losses of several networks share parts of one graph
                 slopes = torch.autograd.grad(
                     loss, marked[name], retain_graph=True, create_graph=is_part, allow_unused=True
                 )
@@ -102,13 +103,14 @@ class TorchLearner(ArrayLearner):
         first_mask = len(self.networks) * OPTIMIZER_SCALARS + len(layout.scalar_names)
         learning = [float(mask) for mask in scalars[first_mask : first_mask + len(layout.learning)]]
         given = [*flattened(variables), *map(_tensor, (batch.rows, scalars[:first_mask], *batch.large))]
-        key = (id(layout), *learning)
+        key = (id(layout), *learning)  # masks are constants of a trace: one step for each choice of networks
         if key not in self._steps:
 
             def step(given: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
                 state, (rows, numbers, *large) = filled(variables, given)
                 columns = layout.packing.columns(ops, rows) | dict(zip(layout.packing.large, large))
                 after, results = change(state, columns, [*numbers.unbind(), *learning])
+                # in place: the state's pieces are views of these tensors
                 for old, new in zip(given, flattened(after)):
                     if new is not old:
                         old.copy_(new)

@@ -195,6 +195,7 @@ def _drawn(state: torch.Tensor) -> torch.Tensor:
 def _uniform(state: torch.Tensor, stream: int, size: int) -> torch.Tensor:
     """[size] from 0 to below 1. :param stream: the number of an independent sequence for the same state"""
     key = _mixed(_mixed(state[0] + stream) + state[1])
+    # float32 holds 24 bits: with more, the largest number would be rounded to 1
     return (_mixed(_mixed(torch.arange(size)) ^ key) >> 8).to(torch.float32) * 2.0**-24
 
 
@@ -202,5 +203,6 @@ def _mixed(x: torch.Tensor) -> torch.Tensor:
     """A permutation of 32-bit numbers: each bit of the result depends on all bits (Mueller's hash function)."""
     x = x & _LOW_BITS
     for _ in range(2):
+        # 32 and 27 bits: their product fits into 64, so that it is the same on every processor
         x = ((x >> 16) ^ x) * _MULTIPLIER & _LOW_BITS
     return (x >> 16) ^ x
