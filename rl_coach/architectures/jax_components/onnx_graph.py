@@ -23,8 +23,8 @@ NESTED_PROGRAMS = ("jaxpr", "call_jaxpr", "fun_jaxpr")
 ELEMENTWISE = {
     "abs": "Abs", "add": "Add", "ceil": "Ceil", "cos": "Cos", "div": "Div", "eq": "Equal", "erf": "Erf", "exp": "Exp",
     "floor": "Floor", "ge": "GreaterOrEqual", "gt": "Greater", "le": "LessOrEqual", "log": "Log",
-    "logistic": "Sigmoid", "lt": "Less", "min": "Min", "mul": "Mul", "neg": "Neg", "pow": "Pow", "sign": "Sign",
-    "sin": "Sin", "sqrt": "Sqrt", "sub": "Sub", "tanh": "Tanh",
+    "logistic": "Sigmoid", "lt": "Less", "min": "Min", "mul": "Mul", "ne": "Equal Not", "neg": "Neg", "pow": "Pow",
+    "rsqrt": "Sqrt Reciprocal", "sign": "Sign", "sin": "Sin", "sqrt": "Sqrt", "sub": "Sub", "tanh": "Tanh",
 }  # fmt: skip
 LOGICAL = {"and": "And", "or": "Or", "not": "Not"}
 REDUCTIONS = {"reduce_sum": "ReduceSum", "reduce_max": "ReduceMax", "reduce_min": "ReduceMin"}
@@ -99,7 +99,9 @@ class OnnxGraph:
         if name in IDENTITIES:
             return values
         if name in ELEMENTWISE:
-            return [self._elementwise(ELEMENTWISE[name], values)]
+            for kind in ELEMENTWISE[name].split():
+                values = [self._elementwise(kind, values)]
+            return values
         handler: Callable | None = getattr(self, f"_jax_{name}", None)
         if name in LOGICAL and equation.outvars[0].aval.dtype == np.bool_:
             return [self._elementwise(LOGICAL[name], values)]
@@ -158,17 +160,11 @@ class OnnxGraph:
                 return self._elementwise("Relu", [other])
         return self._elementwise("Max", values)
 
-    def _jax_ne(self, equation: Any, values: list[Value]) -> Value:
-        return self._elementwise("Not", [self._elementwise("Equal", values)])
-
     def _jax_square(self, equation: Any, values: list[Value]) -> Value:
         return self._elementwise("Mul", [values[0], values[0]])
 
     def _jax_integer_pow(self, equation: Any, values: list[Value]) -> Value:
         return self._elementwise("Pow", [values[0], self._float(equation.params["y"])])
-
-    def _jax_rsqrt(self, equation: Any, values: list[Value]) -> Value:
-        return self._elementwise("Reciprocal", [self._elementwise("Sqrt", values)])
 
     def _jax_log1p(self, equation: Any, values: list[Value]) -> Value:
         return self._elementwise("Log", [self._elementwise("Add", [values[0], self._float(1)])])
