@@ -55,7 +55,7 @@ class Architecture:
         self._rng = rng
         self._target_learning = target_learning
         self._predictor: OnnxPredictor | None = None
-        self._version = -1
+        self._version = -1  # older than every version of the state
         self.waits_for_updates = group != "weights"
         self._noise = state.function.noise_buffers
         self.recurrent_state: dict[str, np.ndarray] = {}

@@ -362,7 +362,7 @@ class SACPolicyHead(Head):
 
     public = ("mean", "log_deviation", "features", "noise_scales")
     supported_actions = (BoxActionSpace,)
-    LOG_DEVIATION_LIMITS = (-20.0, 2.0)
+    LOG_DEVIATION_LIMITS = (-20.0, 2.0)  # as in the authors' program
 
     def __call__(self, layers: Layers, features: Any, inputs: dict[str, Any]) -> dict[str, Any]:
         mean, limit = layers.dense(features, self.num_actions), self.parameters.mean_limit

@@ -159,9 +159,9 @@ class Detached(Layer):
         return layers.ops.stop_gradient(x)
 
 
-NORM_MOMENTUM, NORM_EPSILON = 0.99, 1e-3
+NORM_MOMENTUM, NORM_EPSILON = 0.99, 1e-3  # the defaults of Keras, so that all frameworks agree
 SIGMA_ZERO = 0.5  # of Fortunato et al. 2018, section 3.2
-_LARGEST_RATIO, _LARGEST_SHIFT = 3.0, 5.0
+_LARGEST_RATIO, _LARGEST_SHIFT = 3.0, 5.0  # the final limits of Ioffe 2017
 
 
 def renormalized(ops: Any, x: Any, running_mean: Any, running_variance: Any, share: Any) -> tuple[Any, Any, Any]:

@@ -26,7 +26,7 @@ from rl_coach.architectures.update import (
 from rl_coach.logger import screen
 from rl_coach.utils import TrainingError
 
-OPTIMIZER_SCALARS = 3
+OPTIMIZER_SCALARS = 3  # the learning rate and two bias corrections
 LARGE_ROW = 4096  # columns of more numbers a row than this, such as images, travel on their own, in their own dtype
 Masks = Mapping[str, Sequence[bool]]
 CompiledStep = Callable[[np.ndarray, "list[np.ndarray]", "np.ndarray | None"], "list[Any]"]

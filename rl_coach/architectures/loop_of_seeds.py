@@ -38,7 +38,7 @@ class LoopOfSeeds:
             own.connect(address)
         except OSError as error:
             raise _lost() from error
-        self._other = Connection(own.detach())
+        self._other = Connection(own.detach())  # which closes the file descriptor from now on
         self._tell(name)
 
     def agreed_steps(self, steps: int, place: int) -> int:

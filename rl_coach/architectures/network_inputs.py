@@ -130,7 +130,7 @@ def embedded_names(parameters: NetworkParameters, network: str) -> list[str]:
     """
     if not parameters.input_embedders_parameters:
         raise CoachError(f"network '{network}' has no inputs: set input_embedders_parameters")
-    return sorted(parameters.input_embedders_parameters)
+    return sorted(parameters.input_embedders_parameters)  # the order decides which weights fit which input
 
 
 def _space(name: str, spaces: SpacesDefinition, network: str) -> Space:

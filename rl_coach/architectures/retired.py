@@ -87,7 +87,7 @@ def retired_names(module: str, base: type[RetiredBase]) -> Callable[[str], Any]:
 
     def answer(name: str) -> Any:
         may_be_a_module = is_package and name.islower()
-        if name.startswith("__") or may_be_a_module:
+        if name.startswith("__") or may_be_a_module:  # Python itself asks for names such as __path__
             raise AttributeError(f"module '{module}' has no attribute '{name}'")
         raise CoachError(base.advice(f"{module}.{name}"))
 

@@ -273,7 +273,7 @@ class SharedNetworks:
 
     def _optimizer_scalars(self, name: str) -> np.ndarray:
         """Count an update of a network. :return: its learning rate and bias corrections"""
-        self._updates[name][0] += 1
+        self._updates[name][0] += 1  # first: the bias corrections count from 1 on
         shared = own = int(self._updates[name][0])
         if name in self._own_updates:
             own = self._own_updates[name] = self._own_updates[name] + 1

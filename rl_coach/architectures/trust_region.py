@@ -10,7 +10,7 @@ from rl_coach.architectures.update import LossOf, SlopeOf, UpdateRule
 
 DIVERGENCE, IMPROVEMENT, SHARE = "KL Divergence", "Surrogate Improvement", "Trust Region Share"
 SMALLEST_RESIDUAL = 1e-10  # squared; below it conjugate gradients divide rounding errors by each other
-_TINY = 1e-20
+_TINY = 1e-20  # keeps a division by a curvature of 0 finite
 
 
 def dot(ops: Any, one: list, other: list) -> Any:

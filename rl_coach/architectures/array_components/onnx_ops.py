@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-OPSET, IR_VERSION = 18, 8
+OPSET, IR_VERSION = 18, 8  # from 18 on, reductions take their axes as an input, and Split has num_outputs
 BATCH = "batch"
 Shape = tuple[Any, ...]
 

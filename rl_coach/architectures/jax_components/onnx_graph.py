@@ -17,7 +17,7 @@ from onnx import helper, numpy_helper
 
 from rl_coach.utils import CoachError
 
-END = np.iinfo(np.int64).max
+END = np.iinfo(np.int64).max  # ONNX clamps it to the length of an axis, also to a batch of unknown size
 IDENTITIES = ("copy", "copy_p", "stop_gradient", "reduce_precision", "optimization_barrier")
 NESTED_PROGRAMS = ("jaxpr", "call_jaxpr", "fun_jaxpr")
 ELEMENTWISE = {

@@ -185,7 +185,7 @@ class LSTMSequences(keras.layers.Layer):
         self.single_step = False
 
     def build(self, x_shape: tuple, h_shape: tuple, c_shape: tuple) -> None:
-        self.sequence.build((None, None, x_shape[-1]))
+        self.sequence.build((None, None, x_shape[-1]))  # now, so that its weights are drawn in the order of the layers
 
     def call(self, x: Any, h: Any, c: Any) -> tuple:
         if self.single_step:

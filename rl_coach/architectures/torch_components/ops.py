@@ -60,7 +60,7 @@ equal, not_equal, matmul, outer = map(_of_two, (torch.eq, torch.ne, torch.matmul
 exp, expand_dims, expm1, floor = map(_of_one, (torch.exp, torch.unsqueeze, torch.expm1, torch.floor))
 eye, ones, zeros = torch.eye, torch.ones, torch.zeros
 isnan, log, log1p, logical_not = map(_of_one, (torch.isnan, torch.log, torch.log1p, torch.logical_not))
-leaky_relu = _of_one(functools.partial(functional.leaky_relu, negative_slope=0.2))
+leaky_relu = _of_one(functools.partial(functional.leaky_relu, negative_slope=0.2))  # as in Keras; 0.01 in PyTorch
 log_softmax, softmax = (_of_one(functools.partial(one, axis=-1)) for one in (torch.log_softmax, torch.softmax))
 logaddexp, logical_and, logical_or = map(_of_two, (torch.logaddexp, torch.logical_and, torch.logical_or))
 max, min, mean, prod, sum = map(_of_one, (torch.amax, torch.amin, torch.mean, torch.prod, torch.sum))
@@ -69,7 +69,7 @@ ones_like, zeros_like, relu, selu = map(_of_one, (torch.ones_like, torch.zeros_l
 repeat, reshape, round = map(_of_one, (torch.repeat_interleave, torch.reshape, torch.round))
 sigmoid, sign, sin, sqrt = map(_of_one, (torch.sigmoid, torch.sign, torch.sin, torch.sqrt))
 square, squeeze, stop_gradient = map(_of_one, (torch.square, torch.squeeze, torch.Tensor.detach))
-std, var = (_of_one(functools.partial(one, correction=0)) for one in (torch.std, torch.var))
+std, var = (_of_one(functools.partial(one, correction=0)) for one in (torch.std, torch.var))  # as in NumPy
 swapaxes, tanh, tile, tril, triu = map(_of_one, (torch.swapaxes, torch.tanh, torch.tile, torch.tril, torch.triu))
 
 
