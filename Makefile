@@ -121,7 +121,7 @@ test: style
 	echo "on JAX:"; COACH_TEST_FRAMEWORK=jax KERAS_BACKEND=jax $(TESTS) $(QUICK) $(ON_JAX) $(LEARNERS); on_jax=$$?; \
 	echo "on TensorFlow:"; $(TESTS) $(MORE) $(QUICK) $(OTHERS) $(AGENTS); on_tensorflow=$$?; \
 	echo "on PyTorch:"; on_torch=0; \
-	if $(HAS_TORCH); then COACH_TEST_FRAMEWORK=torch $(TESTS) $(QUICK) $(ON_TORCH); on_torch=$$?; \
+	if $(HAS_TORCH); then OMP_WAIT_POLICY=PASSIVE COACH_TEST_FRAMEWORK=torch $(TESTS) $(QUICK) $(ON_TORCH); on_torch=$$?; \
 	else echo "left out: PyTorch is not installed"; fi; \
 	wait $$typing; typed=$$?; cat "$$log"; exit $$(( on_jax || on_tensorflow || on_torch || typed ))
 
@@ -229,9 +229,10 @@ $(TORCH_VENV)/.installed: $(METADATA)
 	$(TORCH_BIN)/python -m pip install --quiet --no-deps --editable .
 	@touch $@
 
-# Most tests run steps uncompiled, because Inductor takes 20 seconds for each.
+# Most tests run steps uncompiled, because Inductor takes 20 seconds for each. PyTorch's threads spin while they wait for
+# each other. With a process of tests on each core, this takes longer than the tests.
 torch: $(TORCH_VENV)/.installed
-	COACH_TEST_FRAMEWORK=torch $(TORCH_BIN)/python -m pytest -n auto --maxprocesses 8 -m "not golden and not resume" -q \
+	OMP_WAIT_POLICY=PASSIVE COACH_TEST_FRAMEWORK=torch $(TORCH_BIN)/python -m pytest -n auto --maxprocesses 8 -m "not golden and not resume" -q \
 	  tests/architectures tests/agents $(wildcard tests/policy/test_*stable_baselines3.py)
 	$(TORCH_BIN)/python -m tests.conformance run --framework torch
 

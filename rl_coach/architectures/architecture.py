@@ -36,22 +36,14 @@ class Architecture:
     :param rng: draws the noise of NoisyNet layers
     :param target_learning: makes the updates of the online network; None for a target
 
-    :ivar waits_for_updates: predict with what the updates that are under way lead to, also where the state keeps what
-        there was before them
+    :ivar waits_for_updates: predict with the result of the updates that are in progress, even if the state keeps the
+        values from before
     """
 
     def __init__(
-        self,
-        agent_parameters: AgentParameters,
-        spaces: SpacesDefinition,
-        name: str,
-        *,
-        state: Any,
-        group: str,
-        export: Any,
-        rng: np.random.Generator,
-        target_learning: TargetLearning | None = None,
-    ):
+        self, agent_parameters: AgentParameters, spaces: SpacesDefinition, name: str, *, state: Any, group: str,
+        export: Any, rng: np.random.Generator, target_learning: TargetLearning | None = None,
+    ):  # fmt: skip
         self.ap = agent_parameters
         self.spaces = spaces
         self.name = name
@@ -63,7 +55,7 @@ class Architecture:
         self._rng = rng
         self._target_learning = target_learning
         self._predictor: OnnxPredictor | None = None
-        self._version = -1
+        self._version = -1  # older than every version of the state
         self.waits_for_updates = group != "weights"
         self._noise = state.function.noise_buffers
         self.recurrent_state: dict[str, np.ndarray] = {}
@@ -97,7 +89,7 @@ class Architecture:
 
         :param inputs: [B, ...] by name
         :param outputs: names of the outputs, among ``output_names``; all if not given
-        :param squeeze_output: give a single output as it is, not in a list
+        :param squeeze_output: return a single output itself, not a list of one
         :return: [B, ...] arrays, one for each output, in order
         :raises CoachError: a recurrent network got several rows
         """
@@ -119,7 +111,7 @@ class Architecture:
     ) -> np.ndarray:
         """[T, ...], one output for the rows of a segment of an episode [T, ...].
 
-        The state that the network acts with stays as it is.
+        The state that the network acts with does not change.
 
         :param recurrent_state: the state of a recurrent network before the first row; zero if not given
         """
@@ -136,7 +128,7 @@ class Architecture:
 
     def unroll(self, steps: dict[str, np.ndarray], recurrent_state: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """[S, T, ...] by name, the outputs of a recurrent network and the state after each step (``recurrent_outputs``)
-        for S sequences side by side. The state that it acts with stays as it is.
+        for S sequences in parallel. The state that the network acts with does not change.
 
         :param steps: [S, T, ...] by name
         :param recurrent_state: [S, size] for each of its parts, before the first steps
@@ -153,6 +145,7 @@ class Architecture:
         kept = None if self.waits_for_updates else self._state.kept
         version = self._state.version if kept is None else kept.version
         if self._predictor is None:
+            # at the first prediction: a network that only learns is never exported
             threads = num_acting_threads(self.num_parameters, self._state.has_convolutions)
             self._predictor = OnnxPredictor(self._export(), self._arrays(kept), threads)
             self._version = version
@@ -185,6 +178,7 @@ class Architecture:
         first = self._state.num_arrays(self._groups[0])
         for index in self._noise:
             sample = self._rng.standard_normal(arrays[first + index].shape)
+            # in place: ONNX Runtime reads the array at its bound address
             arrays[first + index][...] = np.sign(sample) * np.sqrt(np.abs(sample))
 
     @property
@@ -243,13 +237,9 @@ class Architecture:
         return self._target_learning
 
     def train_on_batch(
-        self,
-        inputs: dict[str, np.ndarray],
-        targets: Any,
-        scaler: float = 1.0,
-        additional_fetches: Any = None,
+        self, inputs: dict[str, np.ndarray], targets: Any, scaler: float = 1.0, additional_fetches: Any = None,
         importance_weights: np.ndarray | None = None,
-    ) -> Fitted:
+    ) -> Fitted:  # fmt: skip
         """Make an update towards targets that the caller computed; see ``TargetLearning.train``.
 
         :param scaler: divides the gradients
@@ -258,16 +248,12 @@ class Architecture:
         return self._learning.train(inputs, targets, importance_weights, scaler)
 
     def accumulate_gradients(
-        self,
-        inputs: dict[str, np.ndarray],
-        targets: Any,
-        additional_fetches: Any = None,
-        importance_weights: np.ndarray | None = None,
-        no_accumulation: bool = False,
-    ) -> Fitted:
-        """Add a batch's gradients to those that ``apply_gradients_and_sync_networks`` applies.
+        self, inputs: dict[str, np.ndarray], targets: Any, additional_fetches: Any = None,
+        importance_weights: np.ndarray | None = None, no_accumulation: bool = False,
+    ) -> Fitted:  # fmt: skip
+        """Add a batch's gradients to the sum that ``apply_gradients_and_sync_networks`` applies.
 
-        :param no_accumulation: forget those before
+        :param no_accumulation: discard the earlier batches
         :return: as ``train_on_batch``, for this batch alone
         """
         refuse(additional_fetches)
@@ -287,7 +273,7 @@ class Architecture:
         self._learning.apply(gradients, scaler)
 
     def apply_and_reset_gradients(self, gradients: Sequence[np.ndarray], scaler: float = 1.0) -> None:
-        """Make an update with given gradients, and forget those that wait."""
+        """Make an update with the given gradients, and discard the accumulated ones."""
         self.apply_gradients(gradients, scaler)
         self.reset_accumulated_gradients()
 

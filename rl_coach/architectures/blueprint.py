@@ -1,4 +1,4 @@
-"""Blueprints: a network as plain data, from which one that only acts is built without a training framework."""
+"""Blueprints: a network as plain data. Acting needs only this data and no training framework."""
 
 from __future__ import annotations
 

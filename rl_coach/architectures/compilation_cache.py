@@ -19,7 +19,8 @@ _TENSORFLOW_FLAG = "--tf_xla_persistent_cache_directory"
 
 
 def keep_compiled_steps(framework: Frameworks) -> None:
-    """Tell a framework, before it compiles anything, to keep what it compiles; a choice that the user made stands.
+    """Make a framework store its compiled steps on disk. This runs before it compiles anything. A setting by the user
+    has priority.
 
     The environment variable ``COACH_COMPILATION_CACHE`` names the directory, or is ``off``.
     """
@@ -44,7 +45,7 @@ def keep_compiled_steps(framework: Frameworks) -> None:
 
 
 def forget_compiled_steps(framework: Frameworks) -> bool:
-    """Delete what a framework kept, of this version; True if there was anything."""
+    """Delete the stored steps of this version of a framework. Return True if there were any."""
     directory = compilation_cache(framework)
     kept = list(directory.glob("xla_compile_cache*")) if directory is not None else []
     for file in kept:
@@ -66,7 +67,8 @@ def compilation_cache(framework: Frameworks) -> Path | None:
 
 
 def _processor() -> str:
-    """Tells processors apart that do not run each other's machine code, where home directories are shared."""
+    """A digest of the processor's features: machines that share a home directory may not run each other's machine
+    code."""
     features = [platform.machine(), platform.processor()]
     try:
         with open("/proc/cpuinfo") as file:

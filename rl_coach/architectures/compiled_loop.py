@@ -46,7 +46,7 @@ class PlannedPhase(NamedTuple):
 
     :param num_updates: of the networks; the most that there can be, if the data decide
     :param moves: the updates after which targets move, [K] bool; or for all of them a bool
-    :param steps: environment steps from those that are counted to the phase
+    :param steps: environment steps between the last counted one and the phase
     :param updates_before: number of updates before it that are not counted yet
     :param training_step: its number, from 0 on
     """
@@ -76,7 +76,7 @@ class Learned(NamedTuple):
     """The result of a training phase.
 
     :param state: of the networks
-    :param memory: what is left in it
+    :param memory: the memory after the phase
     :param statistics: of the pre-network filters
     :param count: [] int32, number of updates that were made
     :param outputs: [K, outputs] of the updates; see ``Learner.updates_within``
@@ -181,7 +181,7 @@ class CompiledActing(Protocol):
         """
 
     def evaluate(self, key: Any, networks: Networks, states: Arrays, recurrent: Arrays) -> tuple[Any, Arrays]:
-        """As ``act``, in evaluations, where there is one copy: N is 1."""
+        """The same as ``act``, for evaluations with one copy: N is 1."""
 
     def levels(self, ahead: int, steps: int) -> np.ndarray:
         """[steps, L] float32, how the agent explores in its next steps in the present phase of the run; asked on the
@@ -222,8 +222,9 @@ class CompiledAgent(CompiledActing, Protocol):
     def plan(self, clock: Any, steps: int, updates_before: int, most: int | None) -> PlannedPhase:
         """The next training phase.
 
-        :param clock: a copy of the agent's ``TrainingClock``, as it will be then; it goes on by the phase
-        :param steps: environment steps from those that are counted to the phase
+        :param clock: a copy of the agent's ``TrainingClock``, in its state at that time; the method advances it by the
+            phase
+        :param steps: environment steps between the last counted one and the phase
         :param updates_before: number of updates before it that are not counted yet
         :param most: training steps that the run still wants, None for no limit
         """

@@ -17,7 +17,8 @@ def component_class(wanted: Any, known: Mapping[str, type[Component]], base: typ
     :param known: Coach's own
     :param base: the class that the one found must derive from
     :return: a subclass of ``base``, or of ``torch.nn.Module``
-    :raises CoachError: there is no such class, or it is no subclass of ``base``, or one of a class that is gone
+    :raises CoachError: the class does not exist, is not a subclass of ``base``, or derives from a class that was
+        removed
     """
     found = wanted
     if isinstance(wanted, str):

@@ -57,5 +57,5 @@ class InputEmbedderParameters(NetworkComponentParameters):
 
     @property
     def path(self) -> str:
-        """The name of the embedder; ``'module:Class'`` in a subclass with an embedder of its own."""
+        """The name of the embedder; ``'module:Class'`` in a subclass that names another embedder."""
         return "InputEmbedder"

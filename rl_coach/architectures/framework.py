@@ -21,14 +21,15 @@ class Framework:
 
     :param make_function: builds a network from its parameters, the agent's spaces, its name for messages, and the
         source of initial weights. Raises CoachError if a part of it does not exist or does not fit.
-    :param hold: makes a ``NetworkState`` of a network, at first as it was drawn, and True if it has a target
-    :param make_learner: makes a learner of a training step, the networks' states, and the names of those that act
-        between training phases, whose new weights are read after each
+    :param hold: makes a ``NetworkState`` from a network and a flag, True if it has a target. Its first values are the
+        initial weights.
+    :param make_learner: makes a learner from a training step, the networks' states, and the names of the networks that
+        act between training phases. The new weights of these networks are read after each phase.
     :param export_network: gives a network as an ONNX graph with weights as inputs. Raises CoachError if it uses an
         operation that cannot be exported.
     :param compiled_loop: the class of loops that are compiled as a whole, None if the framework has none
-    :param compiled_seeds: the class of such loops of several seeds in one program
-    :param compiled_evaluation: the class of what plays evaluations beside such loops
+    :param compiled_seeds: the class of compiled loops for several seeds in one program
+    :param compiled_evaluation: the class that plays evaluations during compiled loops
     """
 
     make_function: Callable[[NetworkParameters, SpacesDefinition, str, np.random.Generator], NetworkFunction]

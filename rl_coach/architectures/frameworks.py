@@ -22,16 +22,15 @@ from rl_coach.utils import CoachError
 class _Framework:
     """A framework before it is imported.
 
-    :param module: holds its ``FRAMEWORK``
     :param package: must be installed
     :param install: the command that installs it
     :param uses_keras: its networks are Keras networks
     :param unneeded: modules that it imports where they are installed, for what Coach does not use. Without them,
         importing TensorFlow takes 2.6 s of a processor instead of 4.4, and 190 MB less; with JAX 1.2 s instead of 2.4.
-        What needs them in Keras says that they are missing, unless a program imports Keras before its first network.
+        Keras functions that need these modules report that they are missing, unless a program imports Keras before its
+        first network.
     """
 
-    module: str
     package: str
     install: str
     uses_keras: bool = True
@@ -43,30 +42,12 @@ _UNNEEDED_BY_KERAS = ("sklearn", "matplotlib", "matplotlib.pyplot")
 
 
 _FRAMEWORKS = {
-    Frameworks.tensorflow: _Framework(
-        "rl_coach.architectures.tensorflow_components.framework",
-        "tensorflow",
-        pip_install("tensorflow"),
-        unneeded=(*_UNNEEDED_BY_KERAS, "jax"),  # whose functions TensorFlow Lite converts
-    ),
-    Frameworks.jax: _Framework(
-        "rl_coach.architectures.jax_components.framework", "jax", install_command("jax"), unneeded=_UNNEEDED_BY_KERAS
-    ),
-    Frameworks.mxnet: _Framework(
-        "rl_coach.architectures.mxnet_components.framework",
-        "mxnet",
-        f"{install_command('mxnet')} (Python up to 3.12)",
-        uses_keras=False,
-    ),
-    Frameworks.torch: _Framework(
-        "rl_coach.architectures.torch_components.framework", "torch", install_command("torch"), uses_keras=False
-    ),
-    Frameworks.acting: _Framework(
-        "rl_coach.architectures.acting_components.framework",
-        "onnxruntime",
-        pip_install("onnxruntime"),
-        uses_keras=False,
-    ),
+    # without JAX: only TensorFlow Lite needs it, to convert functions
+    Frameworks.tensorflow: _Framework("tensorflow", pip_install("tensorflow"), unneeded=(*_UNNEEDED_BY_KERAS, "jax")),
+    Frameworks.jax: _Framework("jax", install_command("jax"), unneeded=_UNNEEDED_BY_KERAS),
+    Frameworks.mxnet: _Framework("mxnet", f"{install_command('mxnet')} (Python up to 3.12)", uses_keras=False),
+    Frameworks.torch: _Framework("torch", install_command("torch"), uses_keras=False),
+    Frameworks.acting: _Framework("onnxruntime", pip_install("onnxruntime"), uses_keras=False),
 }
 
 
@@ -85,7 +66,7 @@ def load_framework(framework: Frameworks) -> Framework:
         _choose_keras_backend(framework.name)
     keep_compiled_steps(framework)
     with quiet_native_code(), hidden_modules(*chosen.unneeded):
-        return importlib.import_module(chosen.module).FRAMEWORK
+        return importlib.import_module(f"rl_coach.architectures.{framework.name}_components.framework").FRAMEWORK
 
 
 def _choose_keras_backend(backend: str) -> None:

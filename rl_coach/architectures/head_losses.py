@@ -11,7 +11,7 @@ from rl_coach.utils import CoachError
 
 
 def value_loss(ops: Any, outputs: dict[str, Any], target: Any, action: Any, is_huber: bool) -> Any:
-    """[B], the squared (or Huber) errors of a row's outputs added up; an output that equals its target adds none."""
+    """[B], the squared (or Huber) errors of a row's outputs added up; an output that equals its target adds nothing."""
     predicted = next(outputs[name] for name in ("critics", "q", "v", "values") if name in outputs)
     predicted = predicted if len(predicted.shape) > 1 else predicted[:, None]
     errors = ops.reshape(target, (ops.shape(predicted)[0], -1)) - predicted
@@ -40,25 +40,19 @@ def classification_loss(ops: Any, outputs: dict[str, Any], target: Any, action: 
 
 
 def measurements_loss(ops: Any, outputs: dict[str, Any], target: Any, action: Any, is_huber: bool) -> Any:
-    """[B], the squared errors of a row's measurements [B, A, offsets * M] added up. Targets that are not a number, such
-    as those of actions not taken and of offsets after the episode's end, add none."""
+    """[B], the squared errors of a row's measurements [B, A, offsets * M] added up. Targets that are not a number add
+    nothing, for example for actions not taken or for offsets after the episode's end."""
     errors = target - outputs["measurements"]
     errors = ops.where(ops.isnan(target), ops.zeros_like(errors), errors)
     return ops.sum(errors * errors, axis=(1, 2))
 
 
 HEAD_LOSSES: dict[str, Callable] = {
-    "QHead": value_loss,
-    "DuelingQHead": value_loss,
-    "VHead": value_loss,
-    "DDPGVHead": value_loss,
-    "TD3VHead": value_loss,
-    "RNDHead": feature_loss,
-    "PolicyHead": policy_loss,
-    "ClassificationHead": classification_loss,
-    "RegressionHead": value_loss,
+    "QHead": value_loss, "DuelingQHead": value_loss, "VHead": value_loss, "DDPGVHead": value_loss,
+    "TD3VHead": value_loss, "RNDHead": feature_loss, "PolicyHead": policy_loss,
+    "ClassificationHead": classification_loss, "RegressionHead": value_loss,
     "MeasurementsPredictionHead": measurements_loss,
-}
+}  # fmt: skip
 
 
 def head_loss_rule(name: str, parameters: NetworkParameters) -> UpdateRule:

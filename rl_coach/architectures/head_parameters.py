@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Sequence
 
 from rl_coach.base_parameters import NetworkComponentParameters
 from rl_coach.utilities.requirements import FLAG, TEXT, bounds, flags, instance, list_of, number, optional, whole
 
 
+@dataclass(eq=False, repr=False)
 class HeadParameters(NetworkComponentParameters):
     """Settings that all heads have.
 
     :param parameterized_class_name: the name of the head, or a subclass of ``heads.Head``
     :param activation_function: between the head's own layers, where it has any
-    :param num_output_head_copies: number of such heads, each with weights of its own
+    :param num_output_head_copies: number of copies of the head, each with separate weights
     :param rescale_gradient_from_head_by_factor: 0 keeps the head from shaping the layers below it, 1 lets it
     :param loss_weight: the weight of this head's loss in the network's loss
     :param dense_layer: the class of fully connected layers; None for ``Dense``
@@ -29,62 +30,48 @@ class HeadParameters(NetworkComponentParameters):
         "is_training": FLAG,
     }
 
-    def __init__(
-        self,
-        parameterized_class_name: str,
-        activation_function: str = "relu",
-        name: str = "head",
-        num_output_head_copies: int = 1,
-        rescale_gradient_from_head_by_factor: float = 1.0,
-        loss_weight: float = 1.0,
-        dense_layer: Any = None,
-        is_training: bool = False,
-    ):
-        super().__init__(dense_layer=dense_layer)
-        self.activation_function = activation_function
-        self.name = name
-        self.num_output_head_copies = num_output_head_copies
-        self.rescale_gradient_from_head_by_factor = rescale_gradient_from_head_by_factor
-        self.loss_weight = loss_weight
-        self.parameterized_class_name = parameterized_class_name
-        self.is_training = is_training
+    parameterized_class_name: str
+    activation_function: str = "relu"
+    name: str = "head"
+    num_output_head_copies: int = 1
+    rescale_gradient_from_head_by_factor: float = 1.0
+    loss_weight: float = 1.0
+    dense_layer: Any = None
+    is_training: bool = False
+
+    def __post_init__(self) -> None:
+        super().__init__(self.dense_layer)
 
     @property
     def path(self) -> str:
-        """The name of the head, or ``'module:Class'`` of one of your own."""
+        """The name of the head, or ``'module:Class'`` for a head that you wrote."""
         return self.parameterized_class_name
 
 
 @dataclass(eq=False, repr=False)
 class _NamedHead(HeadParameters):
-    """A head whose class says its name and defaults; None as an argument takes the class's default."""
+    """A head with its name and defaults as class attributes. None as an argument means the class's default."""
 
+    parameterized_class_name: str = field(init=False)
     activation_function: Any = None
     name: Any = None
-    num_output_head_copies: int = 1
-    rescale_gradient_from_head_by_factor: float = 1.0
-    loss_weight: float = 1.0
-    dense_layer: Any = None
+    is_training: bool = field(default_factory=bool, init=False)
 
     head = ""
     default_name = ""
     default_activation = "relu"
 
     def __post_init__(self) -> None:
-        super().__init__(
-            self.head,
-            self.default_activation if self.activation_function is None else self.activation_function,
-            self.default_name if self.name is None else self.name,
-            self.num_output_head_copies,
-            self.rescale_gradient_from_head_by_factor,
-            self.loss_weight,
-            self.dense_layer,
-        )
+        super().__post_init__()
+        self.parameterized_class_name = self.head
+        if self.activation_function is None:
+            self.activation_function = self.default_activation
+        self.name = self.default_name if self.name is None else self.name
 
 
 @dataclass(eq=False, repr=False)
 class _HeadWithOutputBias(_NamedHead):
-    """A head whose output bias can be given an initial value.
+    """A head with a setting for the initial output bias.
 
     :param output_bias_initializer: a number, or a framework's initializer; None for zeros
     """
@@ -121,23 +108,12 @@ class _ActorHead(_NamedHead):
     constraints = {**flags("batchnorm", "state_dependent_noise")}
 
     def __init__(
-        self,
-        activation_function: str | None = None,
-        name: str | None = None,
-        batchnorm: bool = True,
-        num_output_head_copies: int = 1,
-        rescale_gradient_from_head_by_factor: float = 1.0,
-        loss_weight: float = 1.0,
+        self, activation_function: str | None = None, name: str | None = None, batchnorm: bool = True,
+        num_output_head_copies: int = 1, rescale_gradient_from_head_by_factor: float = 1.0, loss_weight: float = 1.0,
         dense_layer: Any = None,
-    ):
-        super().__init__(
-            activation_function,
-            name,
-            num_output_head_copies,
-            rescale_gradient_from_head_by_factor,
-            loss_weight,
-            dense_layer,
-        )
+    ):  # fmt: skip
+        factor = rescale_gradient_from_head_by_factor
+        super().__init__(activation_function, name, num_output_head_copies, factor, loss_weight, dense_layer)
         self.batchnorm = batchnorm
         self.state_dependent_noise = False
 
@@ -349,7 +325,7 @@ class SACQHeadParameters(_NamedHead):
 
     :param layers_sizes: the hidden layers of each
     :param output_bias_initializer: a number, or a framework's initializer; None for zeros
-    :param num_critics: number of such networks
+    :param num_critics: number of Q networks
     :param num_quantiles: number of quantiles of the return that each gives; 1 is its mean
     :param dropout_rate: share of the activations of each hidden layer set to zero in training; 0 is off
     :param layernorm: layer normalisation of each hidden layer, before its activation
@@ -357,8 +333,7 @@ class SACQHeadParameters(_NamedHead):
     :param batch_renorm_warm_up: number of training passes after which ``batchnorm`` becomes batch renormalisation,
         100,000 in CrossQ; 0 begins with it, None never does
 
-    :ivar scheme: layers of each network, in place of ``network_layers_sizes``; what such a layer gives goes to the next
-        one as it is
+    :ivar scheme: layers of each network, in place of ``network_layers_sizes``; nothing is inserted between two of them
     :ivar num_atoms: number of returns, evenly from ``v_min`` to ``v_max``, that each network gives a distribution over;
         1 for no distribution. Beyond Coach, as ``scheme``.
     """
@@ -378,19 +353,11 @@ class SACQHeadParameters(_NamedHead):
     head, default_name = "SACQHead", "sac_q_head_params"
 
     def __init__(
-        self,
-        activation_function: str | None = None,
-        name: str | None = None,
-        dense_layer: Any = None,
-        layers_sizes: tuple[int, ...] = (256, 256),
-        output_bias_initializer: Any = None,
-        num_critics: int = 2,
-        num_quantiles: int = 1,
-        dropout_rate: float = 0.0,
-        layernorm: bool = False,
-        batchnorm: bool = False,
+        self, activation_function: str | None = None, name: str | None = None, dense_layer: Any = None,
+        layers_sizes: tuple[int, ...] = (256, 256), output_bias_initializer: Any = None, num_critics: int = 2,
+        num_quantiles: int = 1, dropout_rate: float = 0.0, layernorm: bool = False, batchnorm: bool = False,
         batch_renorm_warm_up: int | None = None,
-    ):
+    ):  # fmt: skip
         super().__init__(activation_function, name, dense_layer=dense_layer)
         self.network_layers_sizes = layers_sizes
         self.output_bias_initializer = output_bias_initializer
@@ -405,9 +372,9 @@ class SACQHeadParameters(_NamedHead):
 
 
 class RNDHeadParameters(_NamedHead):
-    """Features whose prediction error measures novelty (Burda et al. 2018).
+    """Features for a measure of novelty: the error of their prediction (Burda et al. 2018).
 
-    :param is_predictor: the trained half; the other stays as it was initialised
+    :param is_predictor: True for the trained network; the other one keeps its initial weights
     """
 
     constraints = {"is_predictor": FLAG}

@@ -19,8 +19,8 @@ from rl_coach.utils import CoachError
 class Head:
     """Base of heads: maps features to named outputs.
 
-    Those listed in ``public`` are what ``predict`` returns, in that order; the others serve update rules, which want
-    logarithms where people want probabilities.
+    ``predict`` returns the outputs listed in ``public``, in that order. The other outputs serve update rules, for
+    example logarithms of probabilities.
 
     :param parameters: its ``HeadParameters``
     :param spaces: the agent's spaces
@@ -28,7 +28,7 @@ class Head:
     :cvar public: the names of the outputs that ``predict`` returns
     :cvar inputs: inputs of the network that the head reads besides the features, such as ``'action'``
     :cvar takes_streams: it takes a list of [B, F], the features of a middleware with several streams
-    :raises CoachError: the action space is none of ``supported_actions``
+    :raises CoachError: the type of the action space is not in ``supported_actions``
     """
 
     public: tuple[str, ...] = ()
@@ -52,13 +52,13 @@ class Head:
         """The outputs by name, of any one framework's arrays.
 
         :param layers: makes layers, and has the framework's array operations as ``layers.ops``
-        :param features: [B, F], what the middleware gives
+        :param features: [B, F], the output of the middleware
         :param inputs: all inputs of the network by name
         """
         raise NotImplementedError(f"{type(self).__name__} does not say what it computes")
 
     def _hidden_and_output(self, layers: Layers, features: Any, units: int) -> Any:
-        """[B, units], from a layer of ``HIDDEN_UNITS`` of its own."""
+        """[B, units], through a separate layer of ``HIDDEN_UNITS``."""
         hidden = layers.dense(features, self.HIDDEN_UNITS)
         return layers.dense(layers.activate(self.parameters.activation_function, hidden), units)
 
@@ -142,8 +142,8 @@ class CategoricalQHead(Head):
 
 
 class RainbowQHead(CategoricalQHead):
-    """A categorical head whose logits are those of a state's value and of the actions' advantages, less the mean of
-    these, each from 512 hidden units (Hessel et al. 2018, section 3)."""
+    """A categorical head with dueling logits: the state's value plus the actions' advantages minus the mean advantage.
+    Value and advantages have 512 hidden units each (Hessel et al. 2018, section 3)."""
 
     def _logits(self, layers: Layers, features: Any) -> Any:
         atoms = self.parameters.atoms
@@ -166,7 +166,7 @@ class QuantileRegressionQHead(Head):
 
 
 class DNDQHead(Head):
-    """``embedding`` [B, F]: the features themselves, by which an agent looks Q(s, a) up in its dictionary of
+    """``embedding`` [B, F]: the features themselves. An agent uses them as the key for Q(s, a) in its dictionary of
     embeddings and values (Pritzel et al. 2017)."""
 
     public = ("embedding",)
@@ -177,8 +177,9 @@ class DNDQHead(Head):
 
 
 class NAFHead(Head):
-    """``mean`` [B, D], the best action, ``v`` [B], its value, and ``factor`` [B, D, D], the lower-triangular L of
-    Q(s, a) = v - |L^T (a - mean)|^2 / 2, with a positive diagonal (Gu et al. 2016, section 4)."""
+    """``mean`` [B, D], the best action, ``v`` [B], its value, and ``factor`` [B, D, D]. The factor is the
+    lower-triangular L of Q(s, a) = v - |L^T (a - mean)|^2 / 2 and has a positive diagonal (Gu et al. 2016, section
+    4)."""
 
     public = ("mean", "v")
     supported_actions = (BoxActionSpace,)
@@ -242,8 +243,8 @@ class DDPGVHead(VHead):
 
 
 class TD3VHead(DDPGVHead):
-    """``critics`` [B, streams]: a Q(s, a) of each stream; ``q`` [B], the smallest of them; ``first`` [B], that of the
-    first stream, whose gradient passes through no other."""
+    """``critics`` [B, streams]: a Q(s, a) of each stream; ``q`` [B], the smallest of them; ``first`` [B], Q(s, a) of
+    the first stream alone, so that its gradient reaches no other stream."""
 
     public = ("critics", "q")
     takes_streams = True
@@ -256,8 +257,8 @@ class TD3VHead(DDPGVHead):
 
 
 class DDPGActor(Head):
-    """``action`` [B, A], a deterministic policy within the bounds of the action space, and ``pre_activation``, what its
-    squashing gets (Lillicrap et al. 2016, section 7)."""
+    """``action`` [B, A], a deterministic policy within the bounds of the action space, and ``pre_activation``, its
+    value before squashing (Lillicrap et al. 2016, section 7)."""
 
     public = ("action", "features")
     supported_actions = (BoxActionSpace,)
@@ -273,7 +274,7 @@ class DDPGActor(Head):
 def noise_of_state(
     layers: Layers, features: Any, num_actions: int, initial_log_scale: float
 ) -> tuple[Any, dict[str, Any]]:
-    """Generalised state-dependent exploration: the noise is z(s) E, where E's elements have deviations of their own
+    """Generalised state-dependent exploration: the noise is z(s) E, and each element of E has a trained deviation
     (Raffin et al. 2022, equation 6).
 
     :param features: [B, F], z
@@ -283,7 +284,7 @@ def noise_of_state(
     """
     ops, shape = layers.ops, (features.shape[-1], num_actions)
     scales = layers.trained_row(features, shape[0] * shape[1], Constant(initial_log_scale), ops.exp)
-    features = ops.stop_gradient(features)  # the deviation does not shape what the mean is computed from
+    features = ops.stop_gradient(features)  # the deviation must not train the features of the mean
     variance = ops.matmul(ops.square(features), ops.square(ops.reshape(scales[0], shape)))
     return variance + 1e-6, {"features": features, "noise_scales": scales}
 
@@ -291,9 +292,9 @@ def noise_of_state(
 class PolicyHead(Head):
     """A policy. Discrete: ``probabilities``, ``log_probabilities`` and ``logits`` [B, A], or [B, K, M] of K parts of an
     action with at most M choices each. Continuous: ``mean`` and ``standard_deviation`` [B, A], the mean squashed into
-    the action space where that is bounded.
+    the action space if that is bounded.
 
-    With ``state_dependent_noise`` the standard deviation is that of ``noise_of_state``, whose outputs follow.
+    With ``state_dependent_noise``, ``noise_of_state`` gives the standard deviation and further outputs.
     """
 
     public = ("probabilities", "mean", "standard_deviation", "features", "noise_scales")
@@ -313,7 +314,7 @@ class PolicyHead(Head):
         return {"mean": mean, "standard_deviation": self._standard_deviation(layers, features)}
 
     def _logits(self, layers: Layers, features: Any) -> Any:
-        """[B, A], or [B, K, M] of the parts of an action. Beyond the choices of a part they are those of no choice."""
+        """[B, A], or [B, K, M] of the parts of an action. Beyond the choices of a part they are ``MASKED_LOGIT``."""
         action = self.spaces.action
         if not isinstance(action, MultiDiscreteActionSpace):
             return layers.dense(features, self.num_actions)
@@ -325,7 +326,7 @@ class PolicyHead(Head):
         mean = layers.dense(features, self.num_actions)
         low, high = self.spaces.action.low, self.spaces.action.high
         if not (np.all(np.isfinite(low)) and np.all(np.isfinite(high))):
-            return mean
+            return mean  # an infinite bound has no centre to squash around
         return self._in_bounds(layers, layers.ops.tanh(mean))
 
     def _small_dense(self, layers: Layers, features: Any) -> Any:
@@ -356,12 +357,12 @@ class ACERPolicyHead(PolicyHead):
 class SACPolicyHead(Head):
     """``mean`` and ``log_deviation`` [B, A] of the Gaussian before squashing (Haarnoja et al. 2018, appendix C).
 
-    With ``state_dependent_noise`` the deviation is that of ``noise_of_state``, whose outputs follow.
+    With ``state_dependent_noise``, ``noise_of_state`` gives the deviation and further outputs.
     """
 
     public = ("mean", "log_deviation", "features", "noise_scales")
     supported_actions = (BoxActionSpace,)
-    LOG_DEVIATION_LIMITS = (-20.0, 2.0)
+    LOG_DEVIATION_LIMITS = (-20.0, 2.0)  # as in the authors' program
 
     def __call__(self, layers: Layers, features: Any, inputs: dict[str, Any]) -> dict[str, Any]:
         mean, limit = layers.dense(features, self.num_actions), self.parameters.mean_limit
@@ -502,29 +503,14 @@ class MeasurementsPredictionHead(Head):
         return {"measurements": expectation + action - layers.ops.mean(action, axis=1, keepdims=True)}
 
 
+_OWN_HEADS = (
+    QHead, DuelingQHead, CategoricalQHead, RainbowQHead, QuantileRegressionQHead, DNDQHead, NAFHead, VHead, PPOVHead,
+    DDPGVHead, TD3VHead, DDPGActor, RNDHead, PolicyHead, PPOHead, SACPolicyHead, ACERPolicyHead, SACQHead,
+    ClassificationHead, RegressionHead, MeasurementsPredictionHead,
+)  # fmt: skip
 HEADS: dict[str, type[Head]] = {
-    "QHead": QHead,
-    "DuelingQHead": DuelingQHead,
-    "CategoricalQHead": CategoricalQHead,
-    "RainbowQHead": RainbowQHead,
-    "QuantileRegressionQHead": QuantileRegressionQHead,
-    "DNDQHead": DNDQHead,
-    "NAFHead": NAFHead,
-    "VHead": VHead,
-    "PPOVHead": PPOVHead,
-    "DDPGVHead": DDPGVHead,
-    "TD3VHead": TD3VHead,
-    "DDPGActor": DDPGActor,
+    **{head.__name__: head for head in _OWN_HEADS},
     "WolpertingerActorHead": DDPGActor,
-    "RNDHead": RNDHead,
-    "PolicyHead": PolicyHead,
-    "PPOHead": PPOHead,
-    "SACPolicyHead": SACPolicyHead,
-    "ACERPolicyHead": ACERPolicyHead,
-    "SACQHead": SACQHead,
-    "ClassificationHead": ClassificationHead,
-    "RegressionHead": RegressionHead,
-    "MeasurementsPredictionHead": MeasurementsPredictionHead,
 }
 
 

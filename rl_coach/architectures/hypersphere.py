@@ -1,5 +1,5 @@
-"""Layers whose weights and features lie on hyperspheres (Lee et al. 2025, "Hyperspherical normalization for scalable
-deep reinforcement learning", SimbaV2)."""
+"""Layers with weights and features on hyperspheres (Lee et al. 2025, "Hyperspherical normalization for scalable deep
+reinforcement learning", SimbaV2)."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ def on_sphere(ops: Any, x: Any, axis: int = -1) -> Any:
 def scaled(layers: Layers, x: Any, initial: float, rate: float) -> Any:
     """``x`` [B, F] times a trained vector [F] that starts at ``initial``.
 
-    :param rate: the trained numbers start at it and are multiplied by ``initial / rate``, so that they move by
-        ``initial / rate`` times what an optimizer changes
+    :param rate: the trained numbers start at it and are multiplied by ``initial / rate``. This factor also scales each
+        step of the optimizer
     """
     factor = initial / rate
     return x * layers.trained_row(x, x.shape[-1], Constant(rate), lambda row: row * factor)
 
 
 class SphereEmbedding(Layer):
-    """The input with a constant put behind it, on the unit sphere; then a scaled linear layer, on the sphere again.
+    """The input with an appended constant, on the unit sphere; then a scaled linear layer, on the sphere again.
 
     The constant keeps the length of the input: without it, all inputs of one direction would be the same.
 
@@ -55,12 +55,12 @@ class SphereEmbedding(Layer):
 
 
 class LerpBlock(Layer):
-    """h after a step on the sphere towards what two linear layers make of it: (1 - alpha) h + alpha MLP(h), normalised.
+    """h after a step on the sphere towards the output of two linear layers: (1 - alpha) h + alpha MLP(h), normalised.
 
     MLP(h) is W2 relu(s W1 h) on the unit sphere, s and alpha are trained vectors.
 
-    :param depth: L, the number of such blocks of the network; alpha starts at 1 / (L + 1)
-    :param expansion: the hidden layer is so many times as wide
+    :param depth: L, the number of these blocks in the network; alpha starts at 1 / (L + 1)
+    :param expansion: the width of the hidden layer, in multiples of the input's
     """
 
     constraints = {"depth": whole(1), "expansion": whole(1)}

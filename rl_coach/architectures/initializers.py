@@ -54,7 +54,7 @@ class NormalizedColumns(Initializer):
 class UniformFanIn(Initializer):
     """Uniform within 1 / sqrt(fan in), as NoisyNet starts its means (Fortunato et al. 2018, section 3.2).
 
-    :param fan_in: number of inputs that each output is computed from; those of a kernel's shape if not given
+    :param fan_in: number of inputs of each output; None reads it from the kernel's shape
     """
 
     def __init__(self, rng: np.random.Generator, fan_in: int | None = None):
@@ -88,6 +88,7 @@ class Orthonormal(Initializer):
 
     def values(self, shape: Sequence[int]) -> np.ndarray:
         rows, columns = int(np.prod(shape[:-1])), shape[-1]
+        # tall, because QR makes orthonormal columns
         normal = self.rng.standard_normal((max(rows, columns), min(rows, columns)))
         q, r = np.linalg.qr(normal)
         q = q * np.sign(np.diag(r))  # makes the draw uniform over orthogonal matrices
@@ -95,8 +96,8 @@ class Orthonormal(Initializer):
 
 
 class UnitColumns(Orthonormal):
-    """Columns of norm 1, one for each output; orthogonal where they are no more than the rows, else the rows are before
-    the columns are divided by their norms."""
+    """Columns of norm 1, one for each output. They are orthogonal if the columns do not outnumber the rows.
+    Otherwise the rows are orthogonal until the columns are divided by their norms."""
 
     def __init__(self, rng: np.random.Generator):
         super().__init__(rng, 1.0)
@@ -129,10 +130,9 @@ class Xavier(InitialWeights):
 
 
 class KaimingUniform(InitialWeights):
-    """Kernels and biases uniform within 1 / sqrt(fan in), as PyTorch's ``Linear`` and ``Conv2d`` have them.
+    """Kernels and biases uniform within 1 / sqrt(fan in), like PyTorch's ``Linear`` and ``Conv2d``.
 
-    PyTorch calls ``kaiming_uniform_(a=sqrt(5))``, of which this is the result (He et al. 2015, equation 10, has the
-    idea).
+    This is the result of PyTorch's ``kaiming_uniform_(a=sqrt(5))`` (the idea is equation 10 of He et al. 2015).
     """
 
     def kernel(self, rng: np.random.Generator) -> Initializer:
@@ -168,7 +168,7 @@ INITIAL_WEIGHTS: dict[str, type[InitialWeights]] = {
 def initial_weights(wanted: str | InitialWeights) -> InitialWeights:
     """The scheme of that name, or the scheme itself.
 
-    :raises CoachError: there is none of that name
+    :raises CoachError: the name is unknown
     """
     if isinstance(wanted, InitialWeights):
         return wanted

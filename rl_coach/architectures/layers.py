@@ -1,10 +1,10 @@
-"""Layers: plain descriptions of them, and what a head, an embedder or a middleware computes with on every framework."""
+"""Layers: plain descriptions, and the interface that heads, embedders and middlewares use on every framework."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Callable
+from typing import Any, Callable, Sequence
 
 import numpy as np
 
@@ -19,7 +19,7 @@ _EXTENT = whole(1) | list_of(whole(1))
 class Layer(Constrained):
     """Base of layers as they stand in a scheme; two of one class with equal settings are equal.
 
-    A layer of your own is a subclass with an ``applied`` made of what ``Layers`` offers.
+    To write a layer, derive from this class and build ``applied`` from the methods of ``Layers``.
     """
 
     def applied(self, layers: Layers, x: Any) -> Any:
@@ -124,7 +124,7 @@ class Dense(Layer):
 
 
 class NoisyNetDense(Layer):
-    """A fully connected layer whose weights carry learned factorised Gaussian noise (Fortunato et al. 2018)."""
+    """A fully connected layer with learned factorised Gaussian noise on its weights (Fortunato et al. 2018)."""
 
     constraints = {"units": whole(1)}
 
@@ -159,16 +159,17 @@ class Detached(Layer):
         return layers.ops.stop_gradient(x)
 
 
-NORM_MOMENTUM, NORM_EPSILON = 0.99, 1e-3
-_LARGEST_RATIO, _LARGEST_SHIFT = 3.0, 5.0
+NORM_MOMENTUM, NORM_EPSILON = 0.99, 1e-3  # the defaults of Keras, so that all frameworks agree
+SIGMA_ZERO = 0.5  # of Fortunato et al. 2018, section 3.2
+_LARGEST_RATIO, _LARGEST_SHIFT = 3.0, 5.0  # the final limits of Ioffe 2017
 
 
 def renormalized(ops: Any, x: Any, running_mean: Any, running_variance: Any, share: Any) -> tuple[Any, Any, Any]:
-    """``x`` normalised by its batch, and corrected to what the running statistics would have made of it (Ioffe 2017,
+    """``x`` normalised by its batch, and corrected to the result that the running statistics would give (Ioffe 2017,
     "Batch renormalization", algorithm 1): (x - mean) / deviation * r + d with r within 1/3 and 3 and d within -5 and 5.
 
-    No gradient passes through r and d. The limits are those that the paper ends with; it widens them little by little,
-    and CrossQ's authors at once, after a warm-up (Bhatt et al. 2024).
+    No gradient passes through r and d. The limits are the final limits of the paper. The paper widens them step by
+    step, and CrossQ's authors at once, after a warm-up (Bhatt et al. 2024).
 
     :param x: [..., F]
     :param running_mean: [F]; ``running_variance`` likewise
@@ -183,6 +184,17 @@ def renormalized(ops: Any, x: Any, running_mean: Any, running_variance: Any, sha
     shift = ops.clip((mean - running_mean) / running_deviation, -_LARGEST_SHIFT, _LARGEST_SHIFT)
     r, d = ops.stop_gradient(1.0 + share * (ratio - 1.0)), ops.stop_gradient(share * shift)
     return (x - mean) / deviation * r + d, mean, variance
+
+
+def with_noise(ops: Any, x: Any, kernel: Sequence[Any], bias: Sequence[Any], noise: Sequence[Any]) -> Any:
+    """The output [B, units] of a NoisyNet layer; see ``Layers.noisy_dense``.
+
+    :param kernel: means and deviations of the kernel, [F, units] each; ``bias`` has the same for the bias, [units] each
+    :param noise: [F] of the inputs and [units] of the outputs
+    """
+    # equation 10: the noise of the kernel is an outer product, so that no matrix of it has to be built
+    clean = ops.matmul(x, kernel[0]) + bias[0]
+    return clean + ops.matmul(x * noise[0], kernel[1]) * noise[1] + bias[1] * noise[1]
 
 
 @dataclass(frozen=True)
@@ -293,22 +305,22 @@ class Layers:
         raise NotImplementedError(f"{type(self).__name__} has no batch renormalisation")
 
     def dropout(self, x: Any, rate: float) -> Any:
-        """``x`` with this share of it set to zero in training."""
+        """``x`` with this share of its elements set to zero in training."""
         raise NotImplementedError(f"{type(self).__name__} has no dropout")
 
     def lstm(self, x: Any, h: Any, c: Any, cells: int) -> tuple[Any, Any, Any]:
         """An LSTM over N sequences of T steps each that come as N * T rows, the steps of a sequence next to each other.
 
-        N is the number of rows of the initial state ``h`` and ``c`` [N, cells], so that acting (one row, one state) and
-        learning from an episode (T rows, one state) are the same call (Hochreiter & Schmidhuber 1997; the forget gate
-        starts open, Jozefowicz et al. 2015).
+        N is the number of rows of the initial state ``h`` and ``c`` [N, cells]. Acting (one row, one state) and
+        learning from an episode (T rows, one state) are therefore the same call. (Hochreiter & Schmidhuber 1997; the
+        forget gate starts open, Jozefowicz et al. 2015.)
 
         :return: [N * T, cells], and the last state
         """
         raise NotImplementedError(f"{type(self).__name__} has no LSTM")
 
     def trained_row(self, x: Any, size: int, initializer: Initializer, function: Callable[[Any], Any]) -> Any:
-        """[B, size], what ``function`` makes of a trained vector [size]: the same row for each row of ``x`` [B, F]."""
+        """[B, size], ``function`` of a trained vector [size]: the same row for each row of ``x`` [B, F]."""
         raise NotImplementedError(f"{type(self).__name__} has no trained rows")
 
     def constant(self, array: np.ndarray) -> Any:
@@ -323,9 +335,9 @@ class Layers:
         raise CoachError(f"'{module_class.__name__}' is a module of PyTorch: use -f torch")
 
     def native(self, layer: Any, x: Any) -> Any:
-        """``x`` after a layer of the framework's own.
+        """``x`` after a layer that belongs to the framework, such as a Keras layer.
 
-        :raises CoachError: it is none
+        :raises CoachError: ``layer`` is not a layer of this framework
         """
         raise CoachError(
             f"a network cannot have a layer {layer!r}: use Dense, Conv2d, NoisyNetDense, LayerNorm, "

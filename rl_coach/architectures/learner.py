@@ -26,7 +26,7 @@ from rl_coach.architectures.update import (
 from rl_coach.logger import screen
 from rl_coach.utils import TrainingError
 
-OPTIMIZER_SCALARS = 3
+OPTIMIZER_SCALARS = 3  # the learning rate and two bias corrections
 LARGE_ROW = 4096  # columns of more numbers a row than this, such as images, travel on their own, in their own dtype
 Masks = Mapping[str, Sequence[bool]]
 CompiledStep = Callable[[np.ndarray, "list[np.ndarray]", "np.ndarray | None"], "list[Any]"]
@@ -66,6 +66,7 @@ class Packing:
             if size > LARGE_ROW:
                 self.large[name] = (column.shape, column.dtype)
                 continue
+            # float32 holds integers exactly up to 2^24, far above any number of actions
             is_integer = np.issubdtype(column.dtype, np.integer) and name == "actions"
             self.packed[name] = PackedColumn(width, width + size, column.shape[1:], is_integer)
             width += size
@@ -79,7 +80,7 @@ class Packing:
         for name, place in self.packed.items():
             rows[:, place.start : place.stop] = columns[name].reshape(self.rows, -1)
         vector[self.rows * self.width : -1] = scalars.ravel()
-        vector[-1] = count
+        vector[-1] = count  # as data: fewer updates need no other compilation
         return vector
 
     def unpack_rows(self, ops: Any, vector: Any) -> Any:
@@ -107,7 +108,7 @@ class UpdateLayout:
     :param target_rates: after each update these networks' targets move towards them at these rates
     :param scalar_names: the agent's numbers, in order
     :param learning: networks that some updates may leave out
-    :param moving: networks whose targets some updates may leave where they are
+    :param moving: networks with targets that some updates may leave unchanged
     :param sequence_length: rows of each sequence that recurrent networks get; None if all are one
     """
 
@@ -161,10 +162,10 @@ class _Numbers:
 class LearningResult:
     """The result of K updates of batch size B.
 
-    A framework may still be computing them: the first look waits, and raises ``TrainingError`` if a loss is not finite.
-    Later looks give the numbers as they are, so that the state of a run that has failed can be saved.
+    A framework may still compute them: the first access waits, and raises ``TrainingError`` if a loss is not finite.
+    Later accesses return the numbers without an error, so that the state of a failed run can be saved.
 
-    :param read: waits and gives the numbers, and what is wrong with them
+    :param read: waits and returns the numbers, and a message if a loss is not finite
     :param signal_names: the names of the rule's signals, which are known before
     :param explain: gives the reason why a loss is not finite
     """
@@ -181,7 +182,7 @@ class LearningResult:
 
     @classmethod
     def of_stages(cls, results: Sequence[LearningResult]) -> LearningResult:
-        """The result of the stages of one update, which were calls of their own."""
+        """The result of the stages of one update, which were separate calls."""
         signals = [name for result in results for name in result.signal_names]
         return cls(lambda: (_numbers_together([result.wait() for result in results]), ""), signals)
 
@@ -204,7 +205,7 @@ class LearningResult:
 
     @property
     def losses(self) -> dict[str, np.ndarray]:
-        """[K] for each network; 0 for updates that left it out and others that may be, and so did not compute it."""
+        """[K] for each network; 0 for updates that left the network out and did not compute the loss."""
         return self.wait().losses
 
     @property
@@ -245,7 +246,7 @@ def _names_together(stages: Sequence[OutputNames]) -> OutputNames:
 
 
 def _together(one: Update, other: Update) -> Update:
-    """The results of two stages of an update as one; the errors are those of the last stage that gives any."""
+    """The results of two stages of an update as one; the errors come from the last stage that gives any."""
     errors = one.errors if other.errors is None else other.errors
     return Update(
         one.losses | other.losses, errors, signals=one.signals | other.signals, values=one.values | other.values
@@ -273,7 +274,7 @@ def _joined(numbers: list[_Numbers]) -> _Numbers:
 
 @contextlib.contextmanager
 def _first_call() -> Iterator[None]:
-    """The call in which a step is compiled, which takes seconds."""
+    """A context for the first call of a step. The call compiles the step, which takes seconds."""
     with screen.waiting_for("compiling the training step"), quiet_native_code():
         yield
 
@@ -299,39 +300,31 @@ class Learner:
         self.explain: Callable[[Mapping[str, np.ndarray]], str] | None = None
         self._compiled: dict[Any, tuple[Packing, CompiledStep]] = {}
         self._compiled_gradients: dict[Any, tuple[Packing, CompiledStep]] = {}
-        # of what was traced; frameworks sort the keys of what passes through them
+        # the names of traced outputs, because frameworks sort the keys of dicts that pass through them
         self._output_names: dict[Stages, OutputNames] = {}
 
     def train(
-        self,
-        columns: dict[str, np.ndarray],
-        scalars: dict[str, float] | None = None,
-        indices: np.ndarray | None = None,
-        num_updates: int = 1,
-        count: int | None = None,
-        target_rates: dict[str, float] | None = None,
-        learning: Masks | None = None,
-        moving: Masks | None = None,
-        training_step: int | None = None,
-        sequence_length: int | None = None,
-        stages: Stages | None = None,
-    ) -> LearningResult:
+        self, columns: dict[str, np.ndarray], scalars: dict[str, float] | None = None,
+        indices: np.ndarray | None = None, num_updates: int = 1, count: int | None = None,
+        target_rates: dict[str, float] | None = None, learning: Masks | None = None, moving: Masks | None = None,
+        training_step: int | None = None, sequence_length: int | None = None, stages: Stages | None = None,
+    ) -> LearningResult:  # fmt: skip
         """Make ``count`` of ``num_updates`` updates in one call, which may return before they are made.
 
         :param columns: [N, ...] each, by the names that ``LearningBatch`` has: ``states/<name>``,
-            ``next_states/<name>``, ``actions``, ``rewards``, ``discounts``, ``weights`` and ``extra/<name>``; nobody
-            may write to them afterwards
+            ``next_states/<name>``, ``actions``, ``rewards``, ``discounts``, ``weights`` and ``extra/<name>``; they must
+            not be written to afterwards
         :param scalars: the agent's numbers of these updates, handed to the rule
         :param indices: [K, B] int32 rows of each update's batch, -1 for none; without it update k takes the k-th
             of K equal parts
         :param num_updates: K; the compiled step is made for it
         :param count: number of updates to make, all if not given; does not need another compilation
         :param target_rates: after each update these networks' targets move towards them at these rates
-        :param learning: [K] bool for each network that not all updates teach; one that is left out stays as it is, with
-            its optimizer's slots and bias corrections. Which networks are named matters to the compiled step, not when
-        :param moving: [K] bool for each of ``target_rates`` whose target not all updates move
-        :param training_step: the training step, from 0 on, that all of these updates are part of, by which schedules of
-            the learning rate go; None if each update is one by itself
+        :param learning: [K] bool for each network that not all updates teach; one that is left out does not change, nor
+            do its optimizer's slots and bias corrections. The compiled step depends on the names, not on the values
+        :param moving: [K] bool for each of ``target_rates`` with a target that not all updates move
+        :param training_step: the training step, from 0 on, that all of these updates belong to. Schedules of the
+            learning rate depend on it. None if each update is a training step
         :param sequence_length: rows of each sequence that recurrent networks get; None if all are one
         :param stages: the parts of the update that are made, all if not given
         :raises TrainingError: a loss of an earlier call is not finite
@@ -340,6 +333,7 @@ class Learner:
         scalars, target_rates, learning, moving = scalars or {}, target_rates or {}, learning or {}, moving or {}
         count = num_updates if count is None else count
         layout = tuple((name, column.shape, column.dtype.char) for name, column in columns.items())
+        # all values that the trace depends on: a change of any of them compiles another step
         key: tuple = (layout, num_updates, None if indices is None else indices.shape, tuple(target_rates.items()))
         key += (tuple(scalars), tuple(learning), tuple(moving), sequence_length, stages)
         is_new = key not in self._compiled
@@ -366,19 +360,15 @@ class Learner:
         return result
 
     def result_of(
-        self,
-        stages: Stages,
-        outputs: Any,
-        count: int,
-        learning: Masks | None = None,
+        self, stages: Stages, outputs: Any, count: int, learning: Masks | None = None,
         columns: Mapping[str, np.ndarray] | None = None,
-    ) -> LearningResult:
+    ) -> LearningResult:  # fmt: skip
         """The result of updates that a compiled call has made, which are counted.
 
         :param outputs: [K, outputs], as ``updates_within`` gives them
         :param count: number of updates that were made
         :param learning: as for ``train``
-        :param columns: what was learned from, to explain a loss that is not finite; None if it stays in the call
+        :param columns: the data of the updates, to explain a loss that is not finite; None if they stay in the call
         """
         names, learning = self._output_names[stages], learning or {}
         for name in names.losses:
@@ -394,10 +384,10 @@ class Learner:
         sequence_length: int | None = None,
         stage: int = 0,
     ) -> tuple[dict[str, np.ndarray], LearningResult]:
-        """The gradients of one batch. The networks stay as they are, but for their buffers: noise is drawn.
+        """The gradients of one batch. The networks do not change except for their buffers: noise is drawn.
 
-        :param columns: [B, ...] each, as for ``train``; ``scalars`` and ``sequence_length`` likewise
-        :param stage: the number of the update's stage; those of the stages before it are to be applied already
+        :param columns: [B, ...] each, as for ``train``; ``scalars`` and ``sequence_length`` as well
+        :param stage: the number of the update's stage; the gradients of earlier stages must be applied already
         :return: for each network that learns its gradients in one vector, in the order of its weights; and the numbers
             of the update that they would make
         :raises TrainingError: a loss is not finite
@@ -425,6 +415,7 @@ class Learner:
             names.signals,
             self.explain and partial(self.explain, columns),
         )
+        # the caller applies these gradients next, so a loss that is not finite must raise here
         result.wait()
         return {name: np.asarray(gradient) for name, gradient in zip(names.losses, found)}, result
 
@@ -486,12 +477,7 @@ class Learner:
         return {name: network.layout.pack(ops, state[name]) for name, network in self.networks.items()}, [outputs]
 
     def updates_within(
-        self,
-        layout: UpdateLayout,
-        state: dict,
-        columns: Callable[[Any], dict[str, Any]],
-        scalars: Any,
-        count: Any,
+        self, layout: UpdateLayout, state: dict, columns: Callable[[Any], dict[str, Any]], scalars: Any, count: Any
     ) -> tuple[dict, Any]:
         """Some updates one after the other as a pure function, for a compiled call that does more than these.
 
@@ -517,7 +503,7 @@ class Learner:
 
     @output_names.setter
     def output_names(self, names: OutputNames) -> None:
-        """Those that another process has traced."""
+        """Use the names that another process has traced."""
         self._output_names[self.step.stages] = names
 
     def views(self, state: dict) -> dict[str, NetworkView]:
@@ -525,21 +511,17 @@ class Learner:
         return self.step.views(self.ops, {name: groups["weights"] for name, groups in state.items()}, state)
 
     def scalar_rows(
-        self,
-        scalars: Mapping[str, Sequence[float]],
-        count: int,
-        updates_before: Sequence[int],
-        training_steps: Sequence[int] | None = None,
-        taught: Mapping[str, np.ndarray] | None = None,
-    ) -> np.ndarray:
-        """[P, count, S] float32, the numbers of the updates of P phases for ``updates_within``, without those that say
-        which networks learn and which targets move.
+        self, scalars: Mapping[str, Sequence[float]], count: int, updates_before: Sequence[int],
+        training_steps: Sequence[int] | None = None, taught: Mapping[str, np.ndarray] | None = None,
+    ) -> np.ndarray:  # fmt: skip
+        """[P, count, S] float32, the numbers of the updates of P phases for ``updates_within``, without the masks of
+        networks that learn and targets that move.
 
         :param scalars: [P] by name, the agent's numbers
         :param updates_before: [P] number of updates before each phase that are not counted yet
         :param training_steps: [P] the training step, from 0 on, that a phase is; None if each update is one by itself
-        :param taught: [P, count] for each network that not all updates teach: how many of those that are not counted
-            yet, the update itself among them, teach it; 1 at least
+        :param taught: [P, count] for each network that not all updates teach: the number of updates, not counted yet
+            and up to this one, that teach it; 1 at least
         """
         numbers = np.asarray(updates_before)[:, None] + np.arange(1, count + 1)
         steps = None if training_steps is None else np.broadcast_to(np.asarray(training_steps)[:, None], numbers.shape)
@@ -663,7 +645,7 @@ class Learner:
     def _moved(
         self, move: Move, stage: Stage, state: dict, gradients: dict[str, list], buffers: dict, batch: LearningBatch
     ) -> tuple[dict, dict[str, Any], dict[str, Any]]:
-        """:return: the new state, the gradient norm of the network that moved, and what the move tells"""
+        """:return: the new state, the gradient norm of the network that moved, and the signals of the move"""
         (name,) = stage.networks
         weights = {other: groups["weights"] for other, groups in state.items()}
 
@@ -685,7 +667,7 @@ class Learner:
         """Networks that an update leaves out are not differentiated, unless others that can be are not left out.
 
         :param learning: scalars by network, above 0 where it learns; networks that it lacks always do
-        :return: the gradients and the new buffers by network, and what the stage's rule tells
+        :return: the gradients and the new buffers by network, and the results of the stage's rule
         """
         weights = {name: state[name]["weights"] for name in self.networks}
 
@@ -717,6 +699,7 @@ class Learner:
         if not can_be_left_out or len(learning) == len(self.networks):
             found, buffers, told = differentiate(())
         else:
+            # a second branch without these networks: an update that leaves all of them out computes no gradient of them
             some_learn = sum(learning[name] for name in can_be_left_out)
             found, buffers, told = self._branch(
                 some_learn, lambda: differentiate(()), lambda: differentiate(can_be_left_out)
@@ -756,7 +739,7 @@ class Learner:
         )
 
     def _read(self, names: OutputNames, outputs: Any, count: int, updates: dict[str, int]) -> tuple[_Numbers, str]:
-        rows = np.asarray(outputs)[:count]
+        rows = np.asarray(outputs)[:count]  # later rows belong to updates that were not made
         is_finite = np.isfinite(rows[:, : len(names.losses)]).all()
         failure = "" if is_finite else self._not_finite(rows, names.losses, count, updates)
         numbers = iter(rows.T)

@@ -38,7 +38,7 @@ class LoopOfSeeds:
             own.connect(address)
         except OSError as error:
             raise _lost() from error
-        self._other = Connection(own.detach())
+        self._other = Connection(own.detach())  # which closes the file descriptor from now on
         self._tell(name)
 
     def agreed_steps(self, steps: int, place: int) -> int:
@@ -61,7 +61,8 @@ class LoopOfSeeds:
         return carry
 
     def run(self, carry: Any, plan: Plan) -> tuple[Any, int]:
-        """Ask for what is planned, which is done as soon as all seeds have asked. :return: what ``read`` gives"""
+        """Ask for the planned work. The other process starts as soon as all seeds have asked. :return: what ``read``
+        gives"""
         self._tell("run", plan, self._changed_variables())
         self._num_calls += 1
         return carry, self._num_calls
@@ -78,6 +79,7 @@ class LoopOfSeeds:
         variables, statistics = self._ask("results")
         for name, network in self._networks.items():
             network.hold(variables[name])
+            # these variables came from the other process, so that the next call need not send them back
             self._versions[name] = network.version
         if statistics:
             self._network_filters.take(statistics)
@@ -87,7 +89,7 @@ class LoopOfSeeds:
         return self._ask("leaves")
 
     def with_leaves(self, carry: Any, leaves: list[np.ndarray]) -> Any:
-        """Go on with other arrays.
+        """Continue with other arrays.
 
         :raises ValueError: their number or a shape does not fit
         """
@@ -95,7 +97,7 @@ class LoopOfSeeds:
         return carry
 
     def _changed_variables(self) -> dict[str, list[np.ndarray]] | None:
-        """The variables of all networks, if somebody has changed any since the other process got or gave them."""
+        """The variables of all networks, if any has changed since the last exchange with the other process."""
         versions = {name: network.version for name, network in self._networks.items()}
         if versions == self._versions:
             return None

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 from rl_coach.base_parameters import MiddlewareScheme, NetworkComponentParameters
 from rl_coach.utilities.requirements import TEXT, flags, number, optional, whole
 
 
+@dataclass(eq=False, repr=False)
 class MiddlewareParameters(NetworkComponentParameters):
     """Settings that all middlewares have.
 
@@ -27,55 +29,36 @@ class MiddlewareParameters(NetworkComponentParameters):
         "name": TEXT,
     }
 
-    def __init__(
-        self,
-        parameterized_class_name: str,
-        activation_function: str = "relu",
-        scheme: Any = MiddlewareScheme.Medium,
-        batchnorm: bool = False,
-        dropout_rate: float = 0.0,
-        name: str = "middleware",
-        dense_layer: Any = None,
-        is_training: bool = False,
-    ):
-        super().__init__(dense_layer=dense_layer)
-        self.activation_function = activation_function
-        self.scheme = scheme
-        self.batchnorm = batchnorm
-        self.dropout_rate = dropout_rate
-        self.name = name
-        self.is_training = is_training
-        self.parameterized_class_name = parameterized_class_name
+    parameterized_class_name: str
+    activation_function: str = "relu"
+    scheme: Any = MiddlewareScheme.Medium
+    batchnorm: bool = False
+    dropout_rate: float = 0.0
+    name: str = "middleware"
+    dense_layer: Any = None
+    is_training: bool = False
+
+    def __post_init__(self) -> None:
+        super().__init__(self.dense_layer)
 
     @property
     def path(self) -> str:
-        """The name of the middleware, or ``'module:Class'`` of one of your own."""
+        """The name of the middleware, or ``'module:Class'`` for a middleware that you wrote."""
         return self.parameterized_class_name
 
 
+@dataclass(eq=False, repr=False)
 class FCMiddlewareParameters(MiddlewareParameters):
     """A stack of fully connected layers.
 
-    :param num_streams: number of such stacks side by side, each with weights of its own
+    :param num_streams: number of parallel stacks, each with separate weights
     """
 
     constraints = {"num_streams": whole(1)}
 
-    def __init__(
-        self,
-        activation_function: str = "relu",
-        scheme: Any = MiddlewareScheme.Medium,
-        batchnorm: bool = False,
-        dropout_rate: float = 0.0,
-        name: str = "middleware_fc_embedder",
-        dense_layer: Any = None,
-        is_training: bool = False,
-        num_streams: int = 1,
-    ):
-        super().__init__(
-            "FCMiddleware", activation_function, scheme, batchnorm, dropout_rate, name, dense_layer, is_training
-        )
-        self.num_streams = num_streams
+    parameterized_class_name: str = field(default_factory=lambda: "FCMiddleware", init=False)
+    name: str = "middleware_fc_embedder"
+    num_streams: int = 1
 
 
 class LSTMMiddlewareParameters(MiddlewareParameters):
@@ -83,23 +66,17 @@ class LSTMMiddlewareParameters(MiddlewareParameters):
 
     :ivar sequence_length: steps of each sequence that PPO and value agents learn from; 1 teaches nothing about what
         to remember. Actor-critic and policy gradients learn from their own segments.
-    :ivar burn_in: steps before each sequence that value agents only bring the stored state up to date with
-        (Kapturowski et al. 2019); 0 takes it as it was stored
+    :ivar burn_in: steps before each sequence that value agents only bring the stored state up to date with (Kapturowski
+        et al. 2019); 0 uses the stored state unchanged
     """
 
     constraints = {"number_of_lstm_cells": whole(1), "sequence_length": whole(1), "burn_in": whole(0)}
 
     def __init__(
-        self,
-        activation_function: str = "relu",
-        number_of_lstm_cells: int = 256,
-        scheme: Any = MiddlewareScheme.Medium,
-        batchnorm: bool = False,
-        dropout_rate: float = 0.0,
-        name: str = "middleware_lstm_embedder",
-        dense_layer: Any = None,
-        is_training: bool = False,
-    ):
+        self, activation_function: str = "relu", number_of_lstm_cells: int = 256, scheme: Any = MiddlewareScheme.Medium,
+        batchnorm: bool = False, dropout_rate: float = 0.0, name: str = "middleware_lstm_embedder",
+        dense_layer: Any = None, is_training: bool = False,
+    ):  # fmt: skip
         super().__init__(
             "LSTMMiddleware", activation_function, scheme, batchnorm, dropout_rate, name, dense_layer, is_training
         )

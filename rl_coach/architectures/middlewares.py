@@ -25,16 +25,16 @@ class Middleware:
         self.recurrent_sizes: dict[str, int] = {}
 
     def __call__(self, layers: Layers, x: Any, state: State) -> tuple[Any, State]:
-        """The features that the heads get, [B, F] or a list of those of several streams, and the new state.
+        """The features for the heads, [B, F] or a list of [B, F] for several streams, and the new state.
 
-        :param x: [B, F], what the embedders give
+        :param x: [B, F], the output of the embedders
         :param state: [N, size] for each of ``recurrent_sizes``; B is a multiple of N
         """
         raise NotImplementedError(f"{type(self).__name__} does not say what it computes")
 
 
 class FCMiddleware(Middleware):
-    """A stack of layers, or several side by side: with ``num_streams`` above 1 the features are a list of [B, F]."""
+    """A stack of layers, or several parallel stacks: with ``num_streams`` above 1 the features are a list of [B, F]."""
 
     def __call__(self, layers: Layers, x: Any, state: State) -> tuple[Any, State]:
         if self.parameters.num_streams == 1:

@@ -34,7 +34,8 @@ def quiet_native_code() -> Iterator[None]:
     Nothing is kept back where the user has set ``TF_CPP_MIN_LOG_LEVEL`` to 0 or 2.
 
     TensorFlow greets on every import before it reads that variable, and reads it only then: where a user's program has
-    imported Keras first, it goes on to report each device and compilation. So the file descriptor is turned away.
+    imported Keras first, it continues to report each device and compilation. Therefore this function redirects the file
+    descriptor.
     """
     silence_tensorflow()
     if os.environ[_LEVEL] not in (_SILENT, _SET_BY_TENSORFLOW):

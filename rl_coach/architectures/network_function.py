@@ -1,4 +1,4 @@
-"""Networks as pure functions of their weights: what frameworks, learners and agents know of a network."""
+"""Networks as pure functions of their weights: the interface for frameworks, learners and agents."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ Outputs = list[dict[str, Any]]
 
 
 class NetworkFunction:
-    """Base of networks, which hold no weights: they are handed in at each call.
+    """Base of networks. They hold no weights: the caller passes them to each call.
 
-    So one network serves the online weights, the target weights, and the weights of a compiled step between two
+    One network therefore serves the online weights, the target weights, and the weights of a compiled step between two
     updates. ``weights`` are trained; ``buffers`` are not (batch normalisation's statistics, noise, the state of random
     generators) and come back from a call with their new values.
 
@@ -24,13 +24,13 @@ class NetworkFunction:
     :ivar input_shapes: the shape of one row of each input, by name
     :ivar recurrent_sizes: size of each part of the state that the network carries from step to step
     :ivar public_outputs: results of ``predict``, as numbers of heads and names of their outputs
-    :ivar head_outputs: the names of each head's outputs, public or not; None where only those that act are known
+    :ivar head_outputs: the names of each head's outputs, public or not; None if only the public outputs are known
     :ivar noise_buffers: the buffers that hold NoisyNet's noise, by their position among the float buffers
-    :ivar unit_columns: the weights whose columns each update divides by their norms, by their position
+    :ivar unit_columns: positions of the weights with columns that each update divides by their norms
     :ivar convolution_weights: kernels and biases of convolutions, by their position
     :ivar kept_names: the names of buffers that an update rule may replace, which are all or none of them
-    :ivar order: for ``weights`` and ``buffers`` the place of each array in the order in which layers are made, the same
-        on every framework; empty if the network does not know it
+    :ivar order: for ``weights`` and ``buffers`` the place of each array in the order of the layers, the same on every
+        framework; empty if the network does not know it
     """
 
     def __init__(self, parameters: NetworkParameters, name: str):
@@ -49,30 +49,25 @@ class NetworkFunction:
         self._buffers: Sequence[Any] = []
 
     def __call__(
-        self,
-        weights: Sequence,
-        buffers: Sequence,
-        inputs: dict[str, Any],
-        training: bool,
-        single_step: bool = False,
+        self, weights: Sequence, buffers: Sequence, inputs: dict[str, Any], training: bool, single_step: bool = False,
         draws_noise: bool = False,
-    ) -> tuple[Outputs, dict[str, Any], list]:
+    ) -> tuple[Outputs, dict[str, Any], list]:  # fmt: skip
         """The outputs for given weights.
 
         :param inputs: [B, ...] by name, of any dtype; a recurrent network's state starts at zero if it is not there
         :param training: batch normalisation over the batch, and dropout
-        :param single_step: each row is a sequence of its own with one step
-        :param draws_noise: NoisyNet layers draw new noise; otherwise they use that of the buffers
+        :param single_step: each row is a separate sequence with one step
+        :param draws_noise: NoisyNet layers draw new noise; otherwise they use the noise in the buffers
         :return: a dict of outputs for each head, the new recurrent state, the new buffers
         """
         raise NotImplementedError(f"{type(self).__name__} does not say what it computes")
 
     def initial_weights(self) -> list[np.ndarray]:
-        """The trained weights as they were drawn."""
+        """The initial values of the trained weights."""
         return [np.array(weight) for weight in self._weights]
 
     def initial_buffers(self) -> list[np.ndarray]:
-        """The untrained state as it begins."""
+        """The initial values of the untrained state."""
         return [np.array(buffer) for buffer in self._buffers]
 
     @property

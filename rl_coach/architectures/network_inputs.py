@@ -11,13 +11,7 @@ from rl_coach.architectures import schemes
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.layers import Conv2d
 from rl_coach.base_parameters import EmbedderScheme, NetworkParameters
-from rl_coach.spaces import (
-    ActionMaskSpace,
-    PlanarMapsObservationSpace,
-    Space,
-    SpacesDefinition,
-    VectorObservationSpace,
-)
+from rl_coach.spaces import ActionMaskSpace, PlanarMapsObservationSpace, Space, SpacesDefinition, VectorObservationSpace
 from rl_coach.utils import CoachError, did_you_mean
 
 logger = logging.getLogger("rl_coach")
@@ -37,7 +31,7 @@ class NetworkInput:
     """An input of a network.
 
     :param shape: of one row
-    :param kind: ``'image'``, ``'vector'`` or ``'tensor'``, by which embedders choose scales and schemes
+    :param kind: ``'image'``, ``'vector'`` or ``'tensor'``; embedders choose scales and schemes by it
     """
 
     shape: tuple[int, ...]
@@ -49,7 +43,7 @@ class NetworkInput:
 
         :param spaces: the agent's spaces
         :param network: the network's name, for messages
-        :raises CoachError: there is none
+        :raises CoachError: the input does not exist
         """
         space = _space(name, spaces, network)
         return cls(tuple(int(n) for n in space.shape), _kind(space))
@@ -138,14 +132,14 @@ def _listed(names: list[str]) -> str:
 
 
 def embedded_names(parameters: NetworkParameters, network: str) -> list[str]:
-    """The inputs that have an embedder, in the order in which they are merged.
+    """The inputs that have an embedder, in the order of the merger.
 
     :param network: the network's name, for messages
-    :raises CoachError: there are none
+    :raises CoachError: the network has no inputs
     """
     if not parameters.input_embedders_parameters:
         raise CoachError(f"network '{network}' has no inputs: set input_embedders_parameters")
-    return sorted(parameters.input_embedders_parameters)
+    return sorted(parameters.input_embedders_parameters)  # the order decides which weights fit which input
 
 
 def _space(name: str, spaces: SpacesDefinition, network: str) -> Space:

@@ -11,7 +11,7 @@ from rl_coach.utils import CoachError
 
 
 class NetworkSaver(Saver):
-    """Writes a network's weights and buffers as a safetensors file of their own.
+    """Writes a network's weights and buffers to a separate safetensors file.
 
     :param path: the path relative to the checkpoint's
     :param state: the network's state

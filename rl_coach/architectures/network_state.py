@@ -76,7 +76,7 @@ class StateLayout:
         """The new values of the variables that hold a group, by index.
 
         :param arrays: the group's new values
-        :param variables: the present values of at least those of its variables that hold other arrays too
+        :param variables: the present values of the variables, at least of the ones that also hold other arrays
         """
         changed: dict[int, np.ndarray] = {}
         for array, (index, part) in zip(arrays, self._places[name]):
@@ -106,7 +106,7 @@ def initial_groups(function: NetworkFunction, has_target: bool) -> dict[str, lis
 class NetworkState:
     """Weights, buffers, optimizer slots and, with a target, the target's weights and buffers; groups of arrays by name.
 
-    A framework's subclass holds them, says what they are (``arrays``), replaces a group (``_replace``) and moves the
+    A framework's subclass holds the arrays, returns a group (``arrays``), replaces a group (``_replace``) and moves the
     target (``update_target``).
 
     :param function: the network, for example a ``KerasNetwork``
@@ -114,8 +114,9 @@ class NetworkState:
     :ivar updates: number of updates of the weights so far, whichever learner made them; the optimizer's schedules and
         bias corrections depend on it
     :ivar version: changes whenever a value does
-    :ivar keeps_for_acting: what the network predicts with is kept while an update goes on, so that acting need not wait
-    :ivar kept: what was kept before the last update; None if nothing was, or values have been replaced since
+    :ivar keeps_for_acting: the network predicts with a copy of its values during an update, so that acting does not
+        wait
+    :ivar kept: the copy from before the last update; None without a copy, or if values have been replaced since
     """
 
     def __init__(self, function: NetworkFunction, groups: dict[str, list[np.ndarray]]):
@@ -167,7 +168,8 @@ class NetworkState:
         raise NotImplementedError(f"{type(self).__name__} moves no target")
 
     def prepare_update(self) -> None:
-        """Wait for updates under way, and raise if they failed; keep what is acted with during the next, if wanted."""
+        """Wait for updates in progress, and raise if they failed. Copy the values for acting during the next update, if
+        wanted."""
         self.finish()
         if self.keeps_for_acting:
             self.keep({group: self.arrays(group) for group in ACTING_GROUPS})
@@ -196,8 +198,8 @@ class CompiledNetworkState(NetworkState):
 
     :param ops: the framework's array operations, with the names of ``keras.ops``
 
-    :ivar published: values of variables that the last step returned beside its results, by index, where they cost less
-        to read than the variables
+    :ivar published: values of variables that the last step returned with its results, by index, if they cost less to
+        read than the variables
     """
 
     def __init__(self, ops: Any, function: NetworkFunction, has_target: bool):
@@ -218,7 +220,7 @@ class CompiledNetworkState(NetworkState):
         return self.layout.group(np, values, group)
 
     def hold(self, variables: Sequence[np.ndarray]) -> None:
-        """Take over the values of all variables."""
+        """Replace the values of all variables."""
         self.finish()
         self.variables = [self._hold(one) for one in variables]
         self.published = {}
@@ -243,10 +245,12 @@ class CompiledNetworkState(NetworkState):
 
     def finish(self) -> None:
         if self._pending is not None:
+            # first, so that a failure raises once: later reads must work, because the failed run is saved
             check, self._pending = self._pending, None
             check()
 
     def _replace(self, group: str, arrays: list[np.ndarray]) -> None:
+        # the vector of small arrays is the only variable that also holds other groups
         shared = {index: self._read(index) for index in self._variables_of[group] if index == 0}
         for index, value in self.layout.with_group(group, arrays, shared).items():
             self._write(index, value)
@@ -261,5 +265,5 @@ class CompiledNetworkState(NetworkState):
         raise NotImplementedError(f"{type(self).__name__} does not write variables")
 
     def _compile(self, change: Callable[[Sequence], list]) -> Callable[[], None]:
-        """A function that replaces the variables' values by what ``change`` makes of them."""
+        """A function that replaces the variables' values by the result of ``change``."""
         raise NotImplementedError(f"{type(self).__name__} does not compile")

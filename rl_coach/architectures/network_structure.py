@@ -84,8 +84,16 @@ class StructuredNetwork(NetworkFunction):
                 outputs[-1] = {**outputs[-1], EMBEDDING: layers.ops.stack(features, 1) if has_streams else features}
         return outputs, state
 
+    def _given(self, ops: Any, inputs: dict[str, Any]) -> dict[str, Any]:
+        """The inputs as floats, and a recurrent network's state, zeros [1, size] where it is not among them."""
+        given = {name: ops.cast(inputs[name], "float32") for name in self.input_shapes}
+        sizes = self.recurrent_sizes.items()
+        return given | {
+            name: ops.cast(inputs[name] if name in inputs else ops.zeros((1, size)), "float32") for name, size in sizes
+        }
+
     def _name_outputs(self, outputs: Outputs) -> None:
-        """Note what the heads give. :param outputs: those of any call"""
+        """Store the names of the heads' outputs. :param outputs: the result of any call"""
         self.head_outputs = [tuple(head) for head in outputs]
         self.public_outputs = [
             (index, name)

@@ -39,16 +39,10 @@ class NetworkWrapper:
     """
 
     def __init__(
-        self,
-        agent_parameters: AgentParameters,
-        has_target: bool,
-        has_global: bool,
-        name: str,
-        spaces: SpacesDefinition,
-        replicated_device: Any = None,
-        worker_device: Any = None,
+        self, agent_parameters: AgentParameters, has_target: bool, has_global: bool, name: str,
+        spaces: SpacesDefinition, replicated_device: Any = None, worker_device: Any = None,
         rng: np.random.Generator | None = None,
-    ):
+    ):  # fmt: skip
         self.ap = agent_parameters
         self.name = name
         self.has_target = has_target
@@ -60,6 +54,7 @@ class NetworkWrapper:
         wanted_threads = task.num_threads if task else None
         embed_what_is_there(agent_parameters.network_wrappers, spaces)
         set_num_threads(framework, wanted_threads, agent_parameters.network_wrappers, spaces)
+        # an import and a build take seconds each: the checks let Ctrl-C end the run between them
         self.framework = load_framework(framework)
         stop_signals.stop_if_asked()
         function = self.network_parameters.make_function(self.framework, spaces, name, self.rng)
@@ -80,7 +75,7 @@ class NetworkWrapper:
     def target_network(self) -> Architecture:
         """The target network.
 
-        :raises CoachError: there is none
+        :raises CoachError: the network has no target
         """
         if self._target is None:
             raise CoachError(f"network '{self.name}' has no target network: set create_target_network")
@@ -103,7 +98,7 @@ class NetworkWrapper:
         return NetworkBlueprint.of(self.state.function, self.exported())
 
     def outputs_named(self, *suffixes: str) -> tuple[str, ...]:
-        """Those of its outputs that are called so, in the order of the network."""
+        """The network's outputs with these suffixes, in the order of the network."""
         return tuple(name for name in self.online_network.output_names if name.split("_", 2)[2] in suffixes)
 
     @property
@@ -130,13 +125,9 @@ class NetworkWrapper:
             self.update_target_network()
 
     def train_and_sync_networks(
-        self,
-        inputs: dict[str, np.ndarray],
-        targets: Any,
-        additional_fetches: Sequence = (),
-        importance_weights: np.ndarray | None = None,
-        use_inputs_for_apply_gradients: bool = False,
-    ) -> Fitted:
+        self, inputs: dict[str, np.ndarray], targets: Any, additional_fetches: Sequence = (),
+        importance_weights: np.ndarray | None = None, use_inputs_for_apply_gradients: bool = False,
+    ) -> Fitted:  # fmt: skip
         """Make an update towards targets that the caller computed.
 
         :param inputs: [B, ...] observations by name; ``output_<i>_0`` holds the actions of policy head i
@@ -150,7 +141,7 @@ class NetworkWrapper:
     def accumulate_gradients(
         self, inputs: dict[str, np.ndarray], targets: Any, importance_weights: np.ndarray | None = None
     ) -> Fitted:
-        """Add a batch to those that ``apply_gradients_and_sync_networks`` will learn from together.
+        """Add a batch to the batches that ``apply_gradients_and_sync_networks`` will learn from together.
 
         :return: as ``train_and_sync_networks``, for this batch alone
         """
@@ -183,7 +174,8 @@ class NetworkWrapper:
         return Architecture.parallel_predict(None, network_input_tuples)
 
     def set_is_training(self, state: bool) -> None:
-        """Accept what need not be said: updates train batch normalisation and drop units out, predictions never do."""
+        """Accept the call and do nothing: updates always use the training form of batch normalisation and dropout,
+        predictions never do."""
 
     def collect_savers(self, parent_path_suffix: str) -> SaverCollection:
         """Savers of the online and the target weights by themselves; see ``Architecture.collect_savers``."""
@@ -201,7 +193,7 @@ class NetworkWrapper:
 
     @functools.cached_property
     def _embedder(self) -> NetworkWrapper:
-        """The same network, whose embedding is an output."""
+        """The same network with its embedding as an output."""
         parameters = copy.copy(self.ap)
         own = copy.copy(self.network_parameters)
         own.output_embedding = True
@@ -210,12 +202,12 @@ class NetworkWrapper:
 
     @property
     def layout(self) -> str:
-        """The shapes of the weights, which another network must have to take this one's state."""
+        """The shapes of the weights. Another network needs the same shapes to restore this one's state."""
         return " ".join("x".join(map(str, array.shape)) for array in self.state.arrays("weights"))
 
     def get_state(self) -> dict:
-        """Weights, buffers, optimizer state and target as arrays by name, what is acted with until the next update if
-        that is something else, gradients waiting to be applied, number of updates, and the noise."""
+        """Weights, buffers, optimizer state and target as arrays by name; the copy for acting, if there is one;
+        accumulated gradients; the number of updates; and the state of the noise."""
         arrays: dict[str, Any] = {group: _numbered(self.state.arrays(group)) for group in self.state.groups()}
         if self.state.kept is not None:
             arrays["kept"] = {group: _numbered(kept) for group, kept in self.state.kept.groups.items()}
@@ -228,12 +220,13 @@ class NetworkWrapper:
         }
 
     def set_state(self, state: dict) -> None:
-        """Restore what ``get_state`` gave.
+        """Restore the result of ``get_state``.
 
         :raises ValueError: a shape does not fit
         """
         for group in self.state.groups():
             self.state.set_arrays(group, self._read(group, state[group], state))
+        # after the groups, because set_arrays discards the copy for acting
         if self.state.keeps_for_acting and "kept" in state:
             self.state.keep({group: self._read(group, kept, state) for group, kept in state["kept"].items()})
         self._target_learning.accumulated = list(state["accumulated"])

@@ -1,4 +1,4 @@
-"""A network as an ONNX model that stands alone: its weights inside, and what it is in its metadata."""
+"""A network as an ONNX model that stands alone: its weights inside, and its description in its metadata."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def with_weights(
     :param exported: the graph with its weights as inputs
     :param weights: float32 arrays in the order of ``exported.weight_names``
     :param metadata: becomes the model's ``metadata_props``
-    :param outputs: names of the outputs to keep; all if not given. What only the others need is left out.
+    :param outputs: names of the outputs to keep; all if not given. Nodes and weights of other outputs are removed.
     :return: the serialised ``ModelProto``
     """
     import onnx  # slow to import, and needed only where a model is written
@@ -44,7 +44,8 @@ def with_weights(
 def hoist_transposes(model: Any, weights: Collection[str]) -> dict[str, tuple[int, ...]]:
     """Change a graph so that weights which it reads only transposed are given transposed.
 
-    It would transpose them anew at each prediction; those of the Nature network take as long as all its convolutions.
+    The graph would transpose them again at each prediction. For the Nature network this takes as long as all
+    convolutions.
 
     :param model: the ``ModelProto``; its nodes and inputs are changed
     :param weights: the names of inputs that may be given otherwise
@@ -63,7 +64,7 @@ def hoist_transposes(model: Any, weights: Collection[str]) -> dict[str, tuple[in
             continue
         axes[given.name] = permutation
         for node in nodes:
-            # keeps the names of what others read; ONNX Runtime drops it
+            # an identity keeps the names that other nodes read; ONNX Runtime drops it
             node.op_type = "Identity"
             del node.attribute[:]
         sizes = [dimension.dim_value for dimension in given.type.tensor_type.shape.dim]

@@ -18,7 +18,7 @@ MAX_BOUND_BATCH_SIZES = 8
 
 @dataclass(frozen=True)
 class ExportedNetwork:
-    """A network as an ONNX graph whose inputs are its weights, then its observations.
+    """A network as an ONNX graph. Its inputs are its weights, then its observations.
 
     :param model: the serialised ``ModelProto``
     :param weight_names: the names of the weights' inputs, in the order of the weights
@@ -41,7 +41,7 @@ class ExportedNetwork:
         return [array.transpose(self.weight_axes.get(name, range(array.ndim))) for name, array in named]
 
     def disarranged(self, arranged: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
-        """Views of what ``arranged`` gave, in which the axes are as they were."""
+        """Views of the result of ``arranged`` with the original axes."""
         named = zip(self.weight_names, arranged)
         return [array.transpose(np.argsort(self.weight_axes.get(name, range(array.ndim)))) for name, array in named]
 
@@ -67,13 +67,14 @@ class OnnxPredictor:
 
     :param exported: the graph
     :param weights: float32 arrays in the order of ``exported.weight_names``
-    :param num_threads: 1 is best for small networks, whose work is done before a second thread wakes up
+    :param num_threads: 1 is best for small networks: they are done before a second thread wakes up
     """
 
     def __init__(self, exported: ExportedNetwork, weights: list[np.ndarray], num_threads: int = 1):
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = num_threads
         options.inter_op_num_threads = 1
+        # idle threads that spin would take the processor from the training step
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         options.log_severity_level = 3
         self.exported, self._num_threads = exported, num_threads
@@ -83,7 +84,7 @@ class OnnxPredictor:
         self._bound: dict[int, _BoundBatch] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A copy, also in another process, has a session of its own: those of ONNX Runtime cannot be copied."""
+        """A copy, also in another process, makes a new session: sessions of ONNX Runtime cannot be copied."""
         return OnnxPredictor, (self.exported, self._own_form, self._num_threads)
 
     def set_weights(self, weights: Sequence[np.ndarray]) -> None:
@@ -97,9 +98,9 @@ class OnnxPredictor:
         bound = self._bound.get(size)
         if bound is None:
             if len(self._bound) >= MAX_BOUND_BATCH_SIZES:
-                self._bound.pop(next(iter(self._bound)))
+                self._bound.pop(next(iter(self._bound)))  # the oldest: a dict keeps the order of insertion
             bound = self._bound[size] = _BoundBatch(self.session, self.exported, self.weights, size)
         for name, buffer in bound.inputs.items():
             buffer[...] = inputs[name]
         self.session.run_with_iobinding(bound.binding)
-        return [output.copy() for output in bound.outputs.values()]
+        return [output.copy() for output in bound.outputs.values()]  # the next prediction overwrites the buffers

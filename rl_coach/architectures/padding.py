@@ -1,4 +1,4 @@
-"""Rows of weight 0 that fill a batch up to a size for which there is a compiled step."""
+"""Rows of weight 0 that fill a batch up to the size of a compiled step."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def padded(columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def padded_length(rows: int) -> int:
-    """The rows that ``padded`` makes of so many."""
+    """The number of rows after ``padded``."""
     return max(SMALLEST_BUCKET, 1 << (rows - 1).bit_length())
 
 

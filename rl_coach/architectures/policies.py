@@ -13,7 +13,7 @@ MASKED_LOGIT = -1e9  # a masked action's value or log probability, so that nothi
 
 
 def mask_of(batch: LearningBatch, name: str | None) -> Any:
-    """The observation [B, A] that masks actions, None where there is none."""
+    """The observation [B, A] that masks actions; None without a mask."""
     return None if name is None else batch.states[name]
 
 
@@ -27,6 +27,7 @@ def masked(ops: Any, policy: dict[str, Any], mask: Any) -> dict[str, Any]:
     """A discrete policy renormalised over the actions that a mask [B, A] allows; the policy itself without a mask."""
     if mask is None:
         return policy
+    # log-probabilities are logits, too: the softmax renormalises them over the allowed actions
     logits = ops.where(allows(ops, mask), policy["log_probabilities"], MASKED_LOGIT)
     return {"probabilities": ops.softmax(logits), "log_probabilities": ops.log_softmax(logits)}
 

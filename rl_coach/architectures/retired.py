@@ -1,4 +1,4 @@
-"""Classes of Coach 1.0.1 that built TensorFlow 1 graphs: who derives from them is told what to write instead."""
+"""Classes of Coach 1.0.1 that built TensorFlow 1 graphs. A subclass raises an error that names the replacement."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class RetiredBase:
 
     @classmethod
     def refuse(cls) -> NoReturn:
-        """:raises CoachError: always; it says what to write instead"""
+        """:raises CoachError: always; the message names the replacement"""
         raise CoachError(cls.advice(f"{cls.__module__}.{cls.__qualname__}"))
 
     @classmethod
     def advice(cls, name: str) -> str:
-        """Line that says what to write instead. :param name: what is no more"""
+        """The message that names the replacement. :param name: the name that was removed"""
         return (
             f"{name} builds a TensorFlow 1 graph, which is gone: derive it from {cls.successor} and write "
             f"{cls.method} (docs/adding_an_agent.md)"
@@ -60,10 +60,10 @@ class Middleware(RetiredBase):
 
 
 class _RetiredModules(importlib.abc.MetaPathFinder):
-    """Answers the import of a module that Coach had in a package, and that is no more. Asked after all others.
+    """Refuses the import of a removed module of a Coach package, after all other finders.
 
     :param package: its full name
-    :param base: of the classes in its modules
+    :param base: the base of the classes in its modules
     """
 
     def __init__(self, package: str, base: type[RetiredBase]):
@@ -76,10 +76,10 @@ class _RetiredModules(importlib.abc.MetaPathFinder):
 
 
 def retired_names(module: str, base: type[RetiredBase]) -> Callable[[str], Any]:
-    """The ``__getattr__`` of a module whose other names are no more; of a package, its other modules neither.
+    """The ``__getattr__`` of a module with removed names, and for a package with removed modules.
 
     :param module: its full name
-    :param base: of the classes that it had
+    :param base: the base of its removed classes
     """
     is_package = hasattr(sys.modules[module], "__path__")
     if is_package:
@@ -87,7 +87,7 @@ def retired_names(module: str, base: type[RetiredBase]) -> Callable[[str], Any]:
 
     def answer(name: str) -> Any:
         may_be_a_module = is_package and name.islower()
-        if name.startswith("__") or may_be_a_module:
+        if name.startswith("__") or may_be_a_module:  # Python itself asks for names such as __path__
             raise AttributeError(f"module '{module}' has no attribute '{name}'")
         raise CoachError(base.advice(f"{module}.{name}"))
 

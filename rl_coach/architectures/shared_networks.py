@@ -1,4 +1,4 @@
-"""Networks whose weights several processes of one machine share (Mnih et al. 2016, "Asynchronous methods for deep
+"""Networks with weights that several processes of one machine share (Mnih et al. 2016, "Asynchronous methods for deep
 reinforcement learning", section 4).
 
 Weights, optimizer slots and buffers lie in one block of shared memory. A worker computes gradients on its own copy of
@@ -46,8 +46,8 @@ class SharedFile:
 
     :ivar memory: its bytes
     :ivar joint_updates: [1], number of updates that all workers made together
-    :ivar present: [workers], 1 for those who take part in joint updates
-    :ivar arrived: [workers], 1 for those whose gradients are there for the next one
+    :ivar present: [workers], 1 for workers in joint updates
+    :ivar arrived: [workers], 1 if the worker's gradients for the next joint update have arrived
     """
 
     def __init__(self, path: str, num_workers: int):
@@ -76,7 +76,7 @@ class SharedFile:
             self.present[worker] = 1
 
     def leave(self, worker: int) -> None:
-        """Have nobody wait for a worker any more, which has ended or died."""
+        """Stop waiting for a worker that has ended or died."""
         with self.locked():
             self.present[worker] = self.arrived[worker] = 0
 
@@ -112,7 +112,7 @@ class SharedBlock:
         return self._counts(memory, self._first_update)
 
     def contributors(self, memory: Any) -> dict[str, np.ndarray]:
-        """Views [1] onto the number of workers whose gradients of each network wait for the next joint update."""
+        """Views [1], for each network, onto the number of gradients that wait for the next joint update."""
         return self._counts(memory, self._first_contributor)
 
     def _counts(self, memory: Any, start: int) -> dict[str, np.ndarray]:
@@ -164,7 +164,7 @@ class SharedNetworks:
         self._own_updates = dict.fromkeys(self._own_slots, 0)
 
     def publish(self, networks: Mapping[str, NetworkState]) -> None:
-        """Make a worker's networks those of all."""
+        """Make a worker's networks the shared ones."""
         with self._locked():
             for name, network in networks.items():
                 for group in GROUPS:
@@ -181,8 +181,9 @@ class SharedNetworks:
     def take(self, networks: Mapping[str, NetworkState], groups: Sequence[str] = ("weights",)) -> None:
         """Make the newest shared values a worker's own.
 
-        :param groups: those of ``GROUPS`` that are wanted; acting and learning read the weights alone
+        :param groups: the groups to read, from ``GROUPS``; acting and learning read only the weights
         """
+        # the lock is held for the copies alone: other workers would wait for the conversion to the framework's arrays
         with self._locked():
             values = {(name, group): self._vector(name, group).copy() for name in networks for group in groups}
             updates = {name: int(count[0]) for name, count in self._updates.items()}
@@ -194,11 +195,11 @@ class SharedNetworks:
             network.updates = updates[name]
 
     def apply(self, gradients: Mapping[str, np.ndarray], networks: Mapping[str, NetworkState]) -> None:
-        """Change the shared weights by a worker's gradients, at once or, where training is synchronous, together with
-        those of all other workers, which are waited for.
+        """Change the shared weights by a worker's gradients. Asynchronous training does so at once. Synchronous
+        training waits for the gradients of all other workers.
 
         :param gradients: of each network that learns, in one vector
-        :param networks: the worker's own, whose buffers become the shared ones
+        :param networks: the worker's networks; their buffers become the shared ones
         """
         if self._is_asynchronous:
             with self._locked():
@@ -215,7 +216,8 @@ class SharedNetworks:
             self._file.arrived[self.worker] = 1
         while True:
             with self._locked():
-                # one lock for looking and applying: whoever finds all gradients there applies them, and nobody again
+                # one lock for the check and the update: the first worker that finds all gradients applies them, exactly
+                # once
                 if self._file.joint_updates[0] != before:
                     return
                 if np.array_equal(self._file.arrived & self._file.present, self._file.present):
@@ -251,8 +253,8 @@ class SharedNetworks:
         return np.concatenate([array.ravel() for array in clipped])
 
     def _descend(self, name: str, gradient: np.ndarray) -> None:
-        """An optimizer treats each number by itself: it gets stretches of the vectors, what it makes of which stays in
-        the processor's cache."""
+        """Apply the optimizer to stretches of the vectors, because it treats each number alone. The intermediate
+        results of a stretch stay in the processor's cache."""
         optimizer, scalars = self._optimizers[name], self._optimizer_scalars(name)
         weights, slots = self._vector(name, "weights"), self._vector(name, "slots")
         slots = slots.reshape(optimizer.num_slots, weights.size)
@@ -271,7 +273,7 @@ class SharedNetworks:
 
     def _optimizer_scalars(self, name: str) -> np.ndarray:
         """Count an update of a network. :return: its learning rate and bias corrections"""
-        self._updates[name][0] += 1
+        self._updates[name][0] += 1  # first: the bias corrections count from 1 on
         shared = own = int(self._updates[name][0])
         if name in self._own_updates:
             own = self._own_updates[name] = self._own_updates[name] + 1
@@ -290,20 +292,13 @@ class SharedLearner:
         self._shared = shared
 
     def train(
-        self,
-        columns: dict[str, np.ndarray],
-        scalars: dict[str, float] | None = None,
-        indices: np.ndarray | None = None,
-        num_updates: int = 1,
-        count: int | None = None,
-        target_rates: dict[str, float] | None = None,
-        learning: Masks | None = None,
-        moving: Masks | None = None,
-        training_step: int | None = None,
-        sequence_length: int | None = None,
-    ) -> LearningResult:
-        """Make updates one after the other; see ``Learner.train``. Schedules of the learning rate go by the updates of
-        all workers, whatever ``training_step`` is."""
+        self, columns: dict[str, np.ndarray], scalars: dict[str, float] | None = None,
+        indices: np.ndarray | None = None, num_updates: int = 1, count: int | None = None,
+        target_rates: dict[str, float] | None = None, learning: Masks | None = None, moving: Masks | None = None,
+        training_step: int | None = None, sequence_length: int | None = None,
+    ) -> LearningResult:  # fmt: skip
+        """Make updates one after the other; see ``Learner.train``. Schedules of the learning rate depend on the updates
+        of all workers; ``training_step`` is ignored."""
         size = len(columns["weights"]) // num_updates
         results = []
         for k in range(num_updates if count is None else count):
@@ -315,13 +310,9 @@ class SharedLearner:
         return LearningResult.joined(results)
 
     def _update(
-        self,
-        columns: dict[str, np.ndarray],
-        scalars: dict[str, float] | None,
-        sequence_length: int | None,
-        k: int,
+        self, columns: dict[str, np.ndarray], scalars: dict[str, float] | None, sequence_length: int | None, k: int,
         learning: Masks,
-    ) -> LearningResult:
+    ) -> LearningResult:  # fmt: skip
         networks, results = self._learner.networks, []
         for stage in range(len(self._learner.step.stages)):
             found, result = self._learner.gradients(columns, scalars, sequence_length, stage)
@@ -349,7 +340,7 @@ def _is_float(array: np.ndarray) -> bool:
 
 
 def _floats(arrays: Sequence[np.ndarray]) -> Arrays:
-    """Those that are shared: the state of random generators, which is no float, stays each worker's own."""
+    """The arrays that are shared: each worker keeps the state of its random generators, which is not a float."""
     return [array for array in arrays if _is_float(array)]
 
 

@@ -73,7 +73,7 @@ class BuiltNetwork:
     def outputs(self, observations: Any, training: bool = False) -> Any:
         """The part's outputs.
 
-        :param observations: [B, ...], or a dict of such by input
+        :param observations: [B, ...], or a dict of these by input
         :param training: batch normalisation over the batch, and dropout
         :return: [B, ...] of a layer, an embedder or a middleware; of a head its outputs by name; of a network a list of
             these
@@ -86,7 +86,7 @@ class BuiltNetwork:
         return found if self._is_whole else found[0].get("features", found[0])
 
     def get_weights(self) -> list[np.ndarray]:
-        """The weights, in the order in which they are made."""
+        """The weights, in the order of the network."""
         return [np.array(array) for array in self.state.arrays("weights")]
 
     def set_weights(self, weights: Sequence[Any]) -> None:

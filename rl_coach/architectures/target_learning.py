@@ -24,15 +24,14 @@ Fitted = tuple[float, list[float], float, list]
 class TargetLearning:
     """Teaches a network the targets of its heads.
 
-    Batches whose gradients are accumulated are kept instead of the gradients: weights do not change in between, so that
-    the sum is the same.
+    It stores the batches instead of their gradients: weights do not change in between, so the sum is the same.
 
     :param name: the network's name
     :param parameters: the network's parameters
     :param framework: makes the learners
     :param state: the network's state
 
-    :ivar accumulated: the batches whose gradients wait to be applied
+    :ivar accumulated: the batches for the next ``apply``
     """
 
     def __init__(self, name: str, parameters: NetworkParameters, framework: Framework, state: NetworkState):
@@ -64,9 +63,9 @@ class TargetLearning:
     def accumulate(
         self, inputs: Columns, targets: Any, importance_weights: np.ndarray | None, replaces: bool = False
     ) -> Fitted:
-        """Add a batch to those that ``apply`` will learn from together.
+        """Add a batch to the batches that ``apply`` will learn from together.
 
-        :param replaces: forget those before
+        :param replaces: discard the earlier batches
         :return: as ``train``, for this batch alone
         """
         columns = self.columns(inputs, targets, importance_weights)
@@ -78,7 +77,7 @@ class TargetLearning:
 
         :param gradients: one for each weight, in the order of ``get_weights``; they are not clipped
         :param scaler: divides the gradients
-        :raises CoachError: there are none, or not as many as weights
+        :raises CoachError: there are no gradients, or not as many as weights
         """
         if gradients is not None:
             self._apply_given(gradients, scaler)
@@ -132,9 +131,9 @@ class TargetLearning:
 
     @functools.cached_property
     def _examiner(self) -> Learner:
-        """Tells losses and gradients, and leaves the network as it is."""
+        """Computes losses and gradients, and does not change the network."""
         parameters = copy.copy(self._parameters)
-        parameters.optimizer_type, parameters.learning_rate = "SGD", 0.0
+        parameters.optimizer_type, parameters.learning_rate = "SGD", 0.0  # no slots, and steps of length 0
         return self._learner(parameters)
 
     def _learner(self, parameters: NetworkParameters) -> Learner:

@@ -2,9 +2,9 @@
 
 Measured on two cores with TensorFlow, steps a second with one thread and with two: DQN with 256 x 512 units and a batch
 of 32 makes 660 and 570, SAC with 256 x 256 and a batch of 256 115 and 170; with 64 x 64 units it makes no difference.
-DDPG with 400 x 300 and a batch of 64, just above the limit, makes 126 and 157, on JAX 146 and 211.
-On JAX, PPO in eight environments makes 12,600 and 9,700, SAC 125 and 170, and the others differ by less than what the
-machine does. MXNet, which compiles nothing, keeps its default.
+DDPG with 400 x 300 and a batch of 64, just above the limit, makes 126 and 157, on JAX 146 and 211. On JAX, PPO in eight
+environments makes 12,600 and 9,700, SAC 125 and 170; the differences of other presets are within the noise of the
+machine. MXNet, which compiles nothing, keeps its default.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LARGE_PRODUCT = 6_000_000
 ACTING_THREADS = 2
 """For heavy networks; one row at a time has no work for more."""
 GUESSED_SIZE = 256
-"""Numbers of an observation that nobody has seen yet."""
+"""Assumed size of an observation before the environment is made."""
 HEAVY_NETWORK = 1_000_000
 """Trained numbers of a network from which on acting takes a second thread."""
 _VARIABLES = {
@@ -40,9 +40,10 @@ _VARIABLES = {
 def set_num_threads(
     framework: Frameworks, wanted: int | None, networks: Mapping[str, NetworkParameters], spaces: SpacesDefinition
 ) -> None:
-    """Say how many threads a framework is to compute with; it listens until its first computation in this process.
+    """Set the number of threads of a framework. It takes effect before the framework's first computation in this
+    process.
 
-    What the user has put into the framework's own environment variable stays, unless ``wanted`` says otherwise.
+    A value that the user has set in the framework's environment variable has priority, unless ``wanted`` is given.
 
     :param wanted: ``TaskParameters.num_threads``; None decides by the size of the networks
     :param networks: the agent's networks by name
@@ -67,8 +68,8 @@ def _set(framework: Frameworks, number: int) -> None:
 
 
 def set_num_threads_early(framework: Frameworks, wanted: int | None, networks: Mapping[str, NetworkParameters]) -> None:
-    """As ``set_num_threads``, for an environment that computes with the framework as soon as it is imported, before
-    anybody knows its spaces: observations and goals are taken to be vectors of ``GUESSED_SIZE`` numbers.
+    """Call ``set_num_threads`` for an environment that uses the framework at its import, before its spaces are known.
+    Observations and goals are assumed to be vectors of ``GUESSED_SIZE`` numbers.
 
     Measured on JAX, on two cores: PPO with 64 x 64 units in a compiled loop makes 99,000 steps a second with one thread
     and 81,000 with two, which take 1.6 times as much of the processors.

@@ -10,7 +10,7 @@ from rl_coach.architectures.update import LossOf, SlopeOf, UpdateRule
 
 DIVERGENCE, IMPROVEMENT, SHARE = "KL Divergence", "Surrogate Improvement", "Trust Region Share"
 SMALLEST_RESIDUAL = 1e-10  # squared; below it conjugate gradients divide rounding errors by each other
-_TINY = 1e-20
+_TINY = 1e-20  # keeps a division by a curvature of 0 finite
 
 
 def dot(ops: Any, one: list, other: list) -> Any:
@@ -26,7 +26,7 @@ def conjugate_gradients(
     :param product: F v for lists of arrays v; F is symmetric and positive definite
     :param gradient: g
     :param iterations: the most products; as many as g has numbers solve the equation, but for rounding
-    :param smallest: squared norm of g - F x at which it stops
+    :param smallest: the iteration stops at this squared norm of g - F x
     """
 
     def is_left(number: Any, solution: list, residual: list, conjugate: list, square: Any) -> Any:
@@ -52,14 +52,14 @@ class TrustRegion:
 
     The direction is x = F^-1 g, with the Fisher matrix F as the second derivative of the divergence. The largest step
     is sqrt(2 limit / x F x) x. It is shortened until the divergence is at most the limit and the loss is smaller than
-    before; if no step is short enough, the policy stays as it is, bit for bit.
+    before; if no step is short enough, the policy does not change, bit for bit.
 
-    :param divergence: a rule whose loss is the mean divergence of the policy from the one that played; it is smallest
-        at the policy that played
+    :param divergence: a rule with the mean divergence of the policy from the one that played as its loss; it is
+        smallest at the policy that played
     :param limit: delta, the largest divergence of an update, in nats
     :param iterations: of conjugate gradients
     :param damping: this many times the identity is added to F; 0 adds nothing, the larger it is the more x is g
-    :param shortening: each step that is tried is so many times the one before
+    :param shortening: the factor from one tried step to the next
     :param attempts: the most steps that are tried
     """
 

@@ -2,9 +2,9 @@
 
 An algorithm gives an *update rule*, a pure function ``rule(ops, networks, batch) -> Update``. ``ops`` has the names of
 ``keras.ops``; ``networks['main'].online(states)`` and ``.target(states)`` give a list with a dict of outputs for each
-head. ``TrainingStep`` turns the rule into a pure step on the networks' state: gradients, clipping, optimizer,
-target networks. Where one network is to learn from what another has just learned, the algorithm gives a rule for each
-``Stage`` of its update. A framework only has to differentiate, to loop and to compile (see ``learner.py``).
+head. ``TrainingStep`` turns the rule into a pure step on the networks' state: gradients, clipping, optimizer, target
+networks. If one network learns from the new weights of another, the algorithm gives a rule for each ``Stage`` of its
+update. A framework only has to differentiate, to loop and to compile (see ``learner.py``).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Update:
     :param losses: a scalar for each network that learns; each network descends its own loss alone
     :param errors: [B], how surprising each transition was, for prioritized replay
     :param signals: scalars to log
-    :param values: [B] each, by name: what the agent wants to know of each row besides its error
+    :param values: [B] each, by name: further results for each row
     """
 
     losses: dict[str, Any]
@@ -41,10 +41,10 @@ class Update:
 class LearningBatch:
     """A batch as update rules see it; all are tensors with leading dimension B.
 
-    :param states: observations by name; ``next_states`` likewise
+    :param states: observations by name; ``next_states`` as well
     :param actions: [B] int32 or [B, D] float32
     :param rewards: [B]
-    :param discounts: [B], what a bootstrapped value is worth: gamma^n after n steps, 0 where the transition terminated
+    :param discounts: [B], the factor of a bootstrapped value: gamma^n after n steps, 0 if the transition terminated
     :param weights: [B], each transition's weight in the loss; 0 for rows that only fill up the batch
     :param extra: further columns that the agent adds, by name
     :param scalars: numbers that change from one update to the next, by name
@@ -70,14 +70,9 @@ class NetworkView:
     """
 
     def __init__(
-        self,
-        ops: Any,
-        function: NetworkFunction,
-        weights: list,
-        buffers: list,
-        target: tuple[list, list] | None,
+        self, ops: Any, function: NetworkFunction, weights: list, buffers: list, target: tuple[list, list] | None,
         sequence_length: int | None = None,
-    ):
+    ):  # fmt: skip
         self._ops = ops
         self._function = function
         self._weights = weights
@@ -114,10 +109,11 @@ class NetworkView:
         return outputs, after
 
     def step(self, states: dict[str, Any], recurrent: dict[str, Any]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-        """The outputs of the network that learns as it acts, and its state after that. The buffers stay as they are.
+        """The outputs of the network that learns in its acting form, and its state after the step. The buffers do not
+        change.
 
         :param states: [B, ...] by name, a step of each of B sequences
-        :param recurrent: [B, size] for each part of the state before; empty where there is none
+        :param recurrent: [B, size] for each part of the state before; empty for a network without a state
         """
         inputs = {**states, **recurrent}
         outputs, after, _ = self._function(
@@ -132,7 +128,7 @@ class NetworkView:
     def unroll_target(
         self, states: dict[str, Any], recurrent: dict[str, Any]
     ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-        """As ``unroll``, of the target network."""
+        """The same as ``unroll``, for the target network."""
         if self._target is None:
             raise CoachError("this network has no target network: set create_target_network")
         weights, own_buffers = self._target
@@ -154,7 +150,7 @@ class NetworkView:
 
 UpdateRule = Callable[[Any, dict[str, NetworkView], LearningBatch], Update]
 LossOf = Callable[[UpdateRule, list], Any]
-"""The loss that a rule gives for a network with given weights, all else as it is; without l2 regularisation."""
+"""The loss that a rule gives for a network with given weights, all else unchanged; without l2 regularisation."""
 SlopeOf = Callable[[Callable[[list], Any], list], list]
 """The gradient of a function of a network's weights, which gives a scalar, at given weights; it may be nested."""
 
@@ -162,7 +158,7 @@ SlopeOf = Callable[[Callable[[list], Any], list], list]
 class Move(Protocol):
     """Moves the weights of the only network of a stage, in place of gradient clipping and the optimizer.
 
-    :ivar signal_names: the scalars that it tells of each update
+    :ivar signal_names: the names of the scalars that it returns for each update
     """
 
     @property
@@ -180,17 +176,17 @@ class Move(Protocol):
 
 @dataclass(frozen=True)
 class Stage:
-    """A part of an update, whose losses are descended before the next part is computed from the new weights.
+    """A part of an update. Its losses are descended first, and the next part is computed from the new weights.
 
     TD3's critic is one stage and its actor, which climbs the critic that has just learned, the next.
 
-    :param networks: the networks that learn in it, those of the rule's losses
+    :param networks: the networks that learn in it, which have a loss in the rule
     :param rule: the losses of this part alone
     :param gradient_sums: (signal, network) each: signals that log the sum of the absolute values of all gradients of a
         network before clipping; 0 where an update leaves the network out
     :param move: moves the weights of its only network, which no update may leave out; None for the optimizer's step
-    :param shared_convolutions: two networks; after each update, the convolutions of the second, and those of the
-        first one's target, are those of the first
+    :param shared_convolutions: two networks; after each update, the convolutions of the first are copied to the second
+        and to the target of the first
     """
 
     networks: tuple[str, ...]
@@ -204,7 +200,7 @@ Stages = tuple[Stage, ...]
 
 
 def stages_of(rule: UpdateRule | Stages, networks: Iterable[str]) -> Stages:
-    """The stages of an update; a rule is one, in which all networks may learn."""
+    """The stages of an update. A single rule is one stage that teaches all networks."""
     return rule if isinstance(rule, tuple) else (Stage(tuple(networks), rule),)
 
 
@@ -326,7 +322,7 @@ class Optimizer:
         return weights, [means, squares]
 
     def _rmsprop(self, ops: Any, weights: list, gradients: list, slots: list, scalars: Any) -> tuple[list, list]:
-        """Tieleman & Hinton 2012, lecture 6.5; epsilon inside the root, as TensorFlow has it."""
+        """Tieleman & Hinton 2012, lecture 6.5; epsilon inside the root, as in TensorFlow."""
         decay, epsilon = self.parameters.rms_prop_optimizer_decay, self.parameters.optimizer_epsilon
         squares = [decay * v + (1 - decay) * g * g for v, g in zip(slots[0], gradients)]
         weights = [w - scalars[0] * g / ops.sqrt(v + epsilon) for w, g, v in zip(weights, gradients, squares)]
@@ -342,9 +338,9 @@ _COLUMNS = 128  # numbers that XLA adds up side by side
 def sum_of_squares(ops: Any, array: Any) -> Any:
     """The sum of an array's squares.
 
-    XLA adds all numbers of an array up one after the other (140 us for 256 x 512 on TensorFlow), but those of 128
-    columns side by side (too little to measure). Without the absolute value, which changes nothing here, it would make
-    one sum of the two.
+    XLA adds all numbers of an array one after the other (140 us for 256 x 512 on TensorFlow), but it adds 128 columns
+    in parallel (too fast to measure). The absolute value changes no number. Without it, XLA would merge the two sums
+    into one.
     """
     squares = array * array
     if len(array.shape) > 1:
@@ -418,7 +414,7 @@ class TrainingStep:
     ) -> dict[str, NetworkView]:
         """The networks as rules see them.
 
-        :param weights: of each network, which may differ from those in ``state``
+        :param weights: of each network; they may differ from the weights in ``state``
         """
         return {
             name: NetworkView(ops, function, weights[name], own["buffers"], _target_of(own), sequence_length)
@@ -458,7 +454,8 @@ class TrainingStep:
         ]
 
     def keep_left_out(self, ops: Any, old: dict, new: dict, learning: dict[str, Any]) -> dict:
-        """The state in which networks that an update leaves out are bit for bit as before; random generators go on.
+        """The new state with the old values, bit for bit, of networks that an update leaves out. Random generators keep
+        their new state.
 
         :param old: the state before a stage; ``new`` after it
         :param learning: scalars by network, above 0 where it learns
@@ -473,7 +470,7 @@ class TrainingStep:
         return kept
 
     def keep_targets(self, ops: Any, old: dict, new: dict, moving: dict[str, Any]) -> dict:
-        """The state in which targets whose scalar in ``moving`` is 0 are as before."""
+        """The new state with the old targets of networks with the scalar 0 in ``moving``."""
         groups = ("target_weights", "target_buffers")
         chosen = {
             name: {group: self.choose(ops, moves, new[name][group], old[name][group]) for group in groups}
@@ -501,7 +498,7 @@ class TrainingStep:
         return moved
 
     def share_convolutions(self, state: dict, stages: Stages) -> dict:
-        """The state in which stages that share convolutions have them. See ``Stage``."""
+        """The state after the copies of ``Stage.shared_convolutions``."""
         shared = dict(state)
         for source, other in (stage.shared_convolutions for stage in stages if stage.shared_convolutions):
             newest = [shared[source]["weights"][index] for index in self.networks[source].convolution_weights]

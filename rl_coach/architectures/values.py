@@ -1,4 +1,4 @@
-"""Values that an algorithm keeps outside networks and memory: a network without inputs holds them.
+"""Values of an algorithm outside of networks and memory. A network without inputs holds them.
 
 They are learned by the same compiled step as networks and saved with them, on every framework alike.
 """
@@ -15,21 +15,18 @@ from rl_coach.spaces import SpacesDefinition
 
 
 class ValuesParameters(NetworkParameters):
-    """Settings of values, which an agent lists in its ``network_wrappers`` beside its networks.
+    """Settings of values. An agent lists them in its ``network_wrappers``, together with its networks.
 
     In the update rule ``networks[name].online({})[0]`` gives them all by name, ``Update.losses[name]`` teaches the
     trained ones and ``networks[name].keep(mean=...)`` replaces the others.
 
     :param trained: initial values, such as ``{'log_temperature': 0.0}``; the optimizer descends this network's loss
-    :param kept: initial values of those that the rule replaces itself, such as running statistics
+    :param kept: initial values of the numbers that the rule replaces itself, such as running statistics
     :param settings: the optimizer's, as for any network
     """
 
     def __init__(
-        self,
-        trained: Mapping[str, Any] | None = None,
-        kept: Mapping[str, Any] | None = None,
-        **settings: Any,
+        self, trained: Mapping[str, Any] | None = None, kept: Mapping[str, Any] | None = None, **settings: Any
     ):
         super().__init__(**settings)
         self.trained = dict(trained or {})
@@ -42,7 +39,7 @@ class ValuesParameters(NetworkParameters):
 
 
 class ValuesFunction(NetworkFunction):
-    """Values as a network: no inputs, one head, whose outputs are the values."""
+    """Values as a network: no inputs, and one head with the values as outputs."""
 
     parameters: ValuesParameters
 
@@ -54,14 +51,9 @@ class ValuesFunction(NetworkFunction):
         self._buffers = [np.array(value, np.float32) for value in parameters.kept.values()]
 
     def __call__(
-        self,
-        weights: Any,
-        buffers: Any,
-        inputs: dict[str, Any],
-        training: bool,
-        single_step: bool = False,
+        self, weights: Any, buffers: Any, inputs: dict[str, Any], training: bool, single_step: bool = False,
         draws_noise: bool = False,
-    ) -> tuple[list[dict[str, Any]], dict[str, Any], list]:
+    ) -> tuple[list[dict[str, Any]], dict[str, Any], list]:  # fmt: skip
         values = dict(zip(self.parameters.trained, weights)) | dict(zip(self.kept_names, buffers))
         return [values], {}, list(buffers)
 

@@ -10,19 +10,58 @@ import pathlib
 import pickle
 import sys
 import tempfile
-from typing import Any
+from typing import Any, Callable
 
 import numpy as np
 
+from rl_coach.agents.discrete_cql_agent import DiscreteCQLAgentParameters
 from rl_coach.architectures.learner import Learner
+from rl_coach.base_parameters import AgentParameters
+from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
+from tests.agents import test_bc, test_cil, test_iql, test_offline_actor_critic
 from tests.frameworks import FRAMEWORK
+from tests.zoo.environments import Bandit, Target
 from tests.zoo.graphs import graph, schedule
-from tests.zoo.parameters import PROBLEMS
+from tests.zoo.parameters import PROBLEMS, dqn
+from tests.zoo.runs import created
 
 MOST_CALLS = 2
 DRAWS_NOISE = ("rainbow", "droq")
-"""Agents whose networks draw random numbers, which differ between frameworks."""
-NAMES = [name for name in PROBLEMS if name not in DRAWS_NOISE]
+"""Agents with networks that draw random numbers. These differ between frameworks."""
+IN_RUNS = (
+    "acer", "ppo", "ppo with an LSTM", "dqfd", "gail", "categorical with an LSTM", "drq",
+)  # fmt: skip
+"""Agents of ``tests.zoo.runs`` with rules that ``PROBLEMS`` lacks."""
+
+
+def _discrete_cql() -> AgentParameters:
+    agent = DiscreteCQLAgentParameters()
+    agent.memory = EpisodicExperienceReplayParameters()
+    return dqn(agent)
+
+
+OF_RECORDED_STEPS: dict[str, Callable[[], AgentParameters]] = {
+    "iql": lambda: test_iql.tiny(0.7, 3.0),
+    "cql": test_offline_actor_critic.conservative,
+    "awac": test_offline_actor_critic.weighted,
+    "discrete_cql": _discrete_cql,
+}
+"""Agents that learn from steps that another policy has played."""
+
+
+def _cloning(directory: pathlib.Path) -> Any:
+    states = np.eye(2, dtype=np.float32)[[0, 1] * 20]
+    recorded = test_bc.saved_memory(directory / "cloned.npz", states, np.arange(40) % 2)
+    return graph(test_bc.cloning(recorded), Bandit, directory)
+
+
+def _branched(directory: pathlib.Path) -> Any:
+    return graph(test_cil.imitating(test_cil.recorded(directory)), test_cil.Crossroads, directory)
+
+
+OF_FILES = {"bc": _cloning, "cil": _branched}
+"""Agents that imitate the steps of a file."""
+NAMES = [*(name for name in PROBLEMS if name not in DRAWS_NOISE), *IN_RUNS, *OF_RECORDED_STEPS, *OF_FILES]
 OTHER_SLOPES = {"jax": ("direct_future_prediction",)}
 """Agents with a leaky relu of exactly 0, where JAX has the slope 1, and the other frameworks have the smaller one."""
 
@@ -31,9 +70,21 @@ class Enough(Exception):
     """As many updates as are wanted have been recorded."""
 
 
-def built(name: str) -> Any:
-    parameters, problem, steps, _ = PROBLEMS[name]
-    return graph(parameters(), problem, pathlib.Path(tempfile.mkdtemp()), schedule(steps, heatup=40), seed=1)
+def built(name: str) -> tuple[Any, Callable[[], Any]]:
+    """An agent, and a function that trains it."""
+    directory = pathlib.Path(tempfile.mkdtemp())
+    if name in OF_RECORDED_STEPS:
+        problem = Bandit if name == "discrete_cql" else Target
+        agent = test_iql.built(OF_RECORDED_STEPS[name](), directory, problem)
+        return agent, lambda: agent.update_loop.learn(MOST_CALLS)
+    if name in OF_FILES:
+        manager = OF_FILES[name](directory)
+    elif name in IN_RUNS:
+        manager = created(name, 1000, directory)
+    else:
+        parameters, problem, steps, _ = PROBLEMS[name]
+        manager = graph(parameters(), problem, directory, schedule(steps, heatup=40), seed=1)
+    return manager.get_agent(), manager.improve
 
 
 def states(agent: Any) -> dict[str, dict]:
@@ -53,13 +104,15 @@ def results(agent: Any, result: Any) -> dict[str, Any]:
 
 
 def record(name: str) -> list[dict[str, Any]]:
-    manager = built(name)
-    agent, calls = manager.get_agent(), []
+    agent, learn = built(name)
+    calls: list[dict[str, Any]] = []
     train = Learner.train
 
     def recorded(self: Learner, *arguments: Any, **named: Any) -> Any:
         if self is not agent.update_loop.learner:
             return train(self, *arguments, **named)
+        if name in IN_RUNS:  # their calls make hundreds of updates, which amplify the rounding of the first
+            named["count"] = 1
         stages = named.get("stages")
         call = {"arguments": arguments, "named": {**named, "stages": None}, "before": states(agent)}
         call["stages"] = None if stages is None else [self.step.stages.index(one) for one in stages]
@@ -71,7 +124,7 @@ def record(name: str) -> list[dict[str, Any]]:
 
     Learner.train = recorded  # type: ignore[method-assign]
     try:
-        manager.improve()
+        learn()
     except Enough:
         pass
     finally:
@@ -80,7 +133,7 @@ def record(name: str) -> list[dict[str, Any]]:
 
 
 def compare(name: str, calls: list[dict[str, Any]]) -> None:
-    agent = built(name).get_agent()
+    agent, _ = built(name)
     learner = agent.update_loop.learner
     for call in calls:
         for network, state in call["before"].items():

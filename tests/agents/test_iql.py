@@ -25,7 +25,7 @@ from tests.agents.numpy_gradients import (
     recorded_columns,
 )
 from tests.frameworks import FRAMEWORK, in_layers_of_keras
-from tests.zoo.environments import SmallEnvironmentParameters, Target
+from tests.zoo.environments import SmallEnvironment, SmallEnvironmentParameters, Target
 from tests.zoo.graphs import graph, schedule
 
 SIZE, UPDATES = 8, 4
@@ -48,9 +48,9 @@ def tiny(expectile: float, beta: float) -> AgentParameters:
     return agent
 
 
-def built(parameters: AgentParameters, directory: Any) -> Any:
+def built(parameters: AgentParameters, directory: Any, problem: type[SmallEnvironment] = Target) -> Any:
     manager = BatchRLGraphManager(
-        parameters, SmallEnvironmentParameters(Target), schedule(TrainingSteps(1), heatup=40),
+        parameters, SmallEnvironmentParameters(problem), schedule(TrainingSteps(1), heatup=40),
         VisualizationParameters(dump_csv=False), train_to_eval_ratio=1,
     )  # fmt: skip
     manager.create_graph(TaskParameters(FRAMEWORK, experiment_path=str(directory), seed=1))

@@ -1,7 +1,7 @@
-"""Layers over any array operations: MXNet's, PyTorch's, and those that record an ONNX graph.
+"""Layers over any array operations: those from MXNet or PyTorch, or operations that record an ONNX graph.
 
-Layers are plain functions of their input and of a ``Pass``, which hands out their weights. The first pass draws the
-weights, in the order in which the network asks for them; every later one hands out given ones in the same order.
+A layer is a plain function of its input and a ``Pass``, and the pass supplies its weights. The first pass draws the
+weights in the order of the calls. Every later pass supplies given weights in the same order.
 """
 
 from __future__ import annotations
@@ -11,9 +11,15 @@ from typing import Any, Callable, Iterator, Sequence
 import numpy as np
 
 from rl_coach.architectures.initializers import Constant, Initializer, UniformFanIn, UnitColumns
-from rl_coach.architectures.layers import NORM_EPSILON, NORM_MOMENTUM, Layers, LayerSettings, renormalized
-
-NOISE_AT_FIRST = 0.5  # sigma zero of Fortunato et al. 2018, section 3.2
+from rl_coach.architectures.layers import (
+    NORM_EPSILON,
+    NORM_MOMENTUM,
+    SIGMA_ZERO,
+    Layers,
+    LayerSettings,
+    renormalized,
+    with_noise,
+)
 
 CONVOLUTION, UNIT_COLUMNS = "convolution", "unit columns"
 """Kinds of weights that training steps treat in their own ways."""
@@ -27,22 +33,15 @@ class Pass:
     :param weights: the trained weights, in order
     :param buffers: the untrained state, in order; ``self.buffers`` has the new values afterwards
     :param training: batch normalisation over the batch, and dropout
-    :param single_step: each row is a sequence of its own with one step
-    :param draws_noise: NoisyNet layers draw new noise; otherwise they use that of the buffers
-    :param parts: all that the first pass has made besides arrays, in order
+    :param single_step: each row is a separate sequence with one step
+    :param draws_noise: NoisyNet layers draw new noise; otherwise they use the noise in the buffers
+    :param parts: all objects other than arrays that the first pass has made, in order
     """
 
     def __init__(
-        self,
-        ops: Any,
-        rng: np.random.Generator,
-        weights: Sequence,
-        buffers: Sequence,
-        training: bool = False,
-        single_step: bool = False,
-        draws_noise: bool = False,
-        parts: Sequence = (),
-    ):
+        self, ops: Any, rng: np.random.Generator, weights: Sequence, buffers: Sequence, training: bool = False,
+        single_step: bool = False, draws_noise: bool = False, parts: Sequence = (),
+    ):  # fmt: skip
         self.ops = ops
         self.rng = rng
         self.training = training
@@ -212,7 +211,7 @@ class ArrayLayers(Layers):
         return scale, shift, (run.buffer(size, Constant(0.0)), run.buffer(size, Constant(1.0)))
 
     def _move(self, positions: tuple[int, int], of_batch: Sequence[Any]) -> None:
-        """Running statistics towards those of the batch."""
+        """Move the running statistics towards the statistics of the batch."""
         for position, new in zip(positions, of_batch):
             old = self.run.buffers[position]
             self.run.buffers[position] = old + (1 - NORM_MOMENTUM) * (new - old)
@@ -224,20 +223,16 @@ class ArrayLayers(Layers):
         return x * self.run.dropout_mask(stream, x.shape, rate)
 
     def noisy_dense(self, x: Any, units: int) -> Any:
-        run, ops, fan_in = self.run, self.ops, x.shape[-1]
+        run, fan_in = self.run, x.shape[-1]
         stream = run.random_stream()
-        means, deviations = UniformFanIn(run.rng, fan_in), Constant(NOISE_AT_FIRST / np.sqrt(fan_in))
-        kernel_mean = run.weight((fan_in, units), means)
-        kernel_deviation = run.weight((fan_in, units), deviations)
-        bias_mean, bias_deviation = run.weight((units,), means), run.weight((units,), deviations)
+        initial = UniformFanIn(run.rng, fan_in), Constant(SIGMA_ZERO / np.sqrt(fan_in))
+        kernel = [run.weight((fan_in, units), one) for one in initial]
+        bias = [run.weight((units,), one) for one in initial]
         positions = run.noise_buffer(fan_in), run.noise_buffer(units)
         if run.draws_noise:
             for position, size in zip(positions, (fan_in, units)):
                 run.buffers[position] = run.factorised_noise(stream, size)
-        noise_in, noise_out = (run.buffers[position] for position in positions)
-        clean = ops.matmul(x, kernel_mean) + bias_mean
-        noisy = ops.matmul(x * noise_in, kernel_deviation) * noise_out
-        return clean + noisy + bias_deviation * noise_out
+        return with_noise(self.ops, x, kernel, bias, [run.buffers[position] for position in positions])
 
 
 class _OpenForgetGate(Constant):

@@ -8,7 +8,7 @@ from typing import Any, Callable, NamedTuple, Sequence
 import numpy as np
 
 from rl_coach.architectures.array_components.state import with_updated_target
-from rl_coach.architectures.learner import Learner, Packing, StepLayout, Variables
+from rl_coach.architectures.learner import CompiledStep, Learner, Packing, StepLayout, Variables
 from rl_coach.architectures.update import TrainingStep
 from rl_coach.base_parameters import NetworkParameters
 from rl_coach.core_types import GradientClippingMethod
@@ -29,9 +29,9 @@ class PackedBatch(NamedTuple):
 
 
 class VectorStep(TrainingStep):
-    """A training step whose optimizer works on all weights of a network as one vector.
+    """A training step with an optimizer that works on all weights of a network as one vector.
 
-    :param step: the step whose networks, parameters and stages it has
+    :param step: gives the networks, parameters and stages
     """
 
     def __init__(self, step: TrainingStep):
@@ -40,6 +40,7 @@ class VectorStep(TrainingStep):
     def apply(
         self, ops: Any, state: dict, gradients: dict[str, Any], buffers: dict, optimizer_scalars: dict[str, Any]
     ) -> tuple[dict, dict[str, Any]]:
+        # norms of single weights or columns need the arrays; all else is one operation for each network
         if any(self._needs_each_variable(name) for name in self.networks):
             new_state, norms = super().apply(ops, state, gradients, buffers, optimizer_scalars)
             for name in gradients:
@@ -79,12 +80,26 @@ class ArrayLearner(Learner):
     targets move stay on the host.
 
     A framework's subclass says how a step is called (``_called``).
+
+    :cvar ops: the framework's array operations; see ``ArrayNetwork``
     """
 
+    ops: Any
     step: VectorStep
 
-    def __init__(self, ops: Any, step: TrainingStep, networks: dict[str, Any]):
-        super().__init__(ops, VectorStep(step), networks)
+    def __init__(self, step: TrainingStep, networks: dict[str, Any], published: tuple[str, ...] = ()):
+        super().__init__(self.ops, VectorStep(step), networks)  # all weights cost the same to read
+
+    def _compile(self, layout: StepLayout, compute: Callable[..., tuple[Variables, list]]) -> CompiledStep:
+        def call(vector: np.ndarray, large: list[np.ndarray], indices: np.ndarray | None) -> list[np.ndarray]:
+            state = {name: network.variables for name, network in self.networks.items()}
+            state, results = compute(layout, state, vector, large, indices)
+            for name, network in self.networks.items():
+                network.variables = state[name]
+                network.version += 1
+            return results
+
+        return call
 
     def _no_gradients(self, weights: Any) -> Any:
         return weights.with_vectors([self.ops.zeros_like(vector) for vector in weights.vectors])
@@ -143,5 +158,6 @@ def _chosen(
         return rows[chosen], [column[chosen] for column in large]
     present = np.maximum(chosen, 0)
     rows = rows[present]
+    # the indexing above has copied the rows, so those in the packed vector keep their weights
     rows[chosen < 0, packing.packed["weights"].start] = 0.0
     return rows, [column[present] for column in large]

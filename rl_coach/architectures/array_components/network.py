@@ -33,19 +33,13 @@ class ArrayNetwork(StructuredNetwork):
         self.unit_columns, self.convolution_weights = drawing.kinds[UNIT_COLUMNS], drawing.kinds[CONVOLUTION]
 
     def __call__(
-        self,
-        weights: Sequence,
-        buffers: Sequence,
-        inputs: dict[str, Any],
-        training: bool,
-        single_step: bool = False,
+        self, weights: Sequence, buffers: Sequence, inputs: dict[str, Any], training: bool, single_step: bool = False,
         draws_noise: bool = False,
-    ) -> tuple[Outputs, dict[str, Any], list]:
+    ) -> tuple[Outputs, dict[str, Any], list]:  # fmt: skip
         ops = self.ops
         values, state = [ops.convert_to_tensor(weight) for weight in weights], [ops.buffer(one) for one in buffers]
         run = Pass(ops, self.rng, values, state, training, single_step, draws_noise, self.parts)
-        given = {name: ops.cast(inputs[name], "float32") for name in self.input_shapes}
-        heads, recurrent = self.run(run, given | self._recurrent(inputs))
+        heads, recurrent = self.run(run, self._given(ops, inputs))
         return heads, recurrent, run.buffers
 
     def run(self, run: Pass, inputs: dict[str, Any]) -> tuple[Outputs, dict[str, Any]]:
@@ -60,11 +54,5 @@ class ArrayNetwork(StructuredNetwork):
         """The first pass, over one row of zeros."""
         zeros = {name: self.ops.zeros((1, *shape)) for name, shape in self.input_shapes.items()}
         run = DrawingPass(self.ops, self.rng)
-        self._name_outputs(self.run(run, zeros | self._recurrent({}))[0])
+        self._name_outputs(self.run(run, self._given(self.ops, zeros))[0])
         return run
-
-    def _recurrent(self, inputs: dict[str, Any]) -> dict[str, Any]:
-        return {
-            name: self.ops.convert_to_tensor(inputs[name]) if name in inputs else self.ops.zeros((1, size))
-            for name, size in self.recurrent_sizes.items()
-        }

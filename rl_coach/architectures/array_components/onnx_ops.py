@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-OPSET, IR_VERSION = 18, 8
+OPSET, IR_VERSION = 18, 8  # from 18 on, reductions take their axes as an input, and Split has num_outputs
 BATCH = "batch"
 Shape = tuple[Any, ...]
 
@@ -18,7 +18,7 @@ class OnnxTensor:
 
     :param graph: the operations that made it
     :param name: its name
-    :param shape: its shape, in which ``'batch'`` stands for the number of rows
+    :param shape: its shape; ``'batch'`` stands for the number of rows
     """
 
     def __init__(self, graph: OnnxOps, name: str, shape: Shape):
@@ -48,7 +48,7 @@ class OnnxTensor:
 
 
 def _of_shape(kind: str, **attributes: Any) -> Callable[[OnnxOps, OnnxTensor], OnnxTensor]:
-    """A method that adds a node of this kind, whose output has its only input's shape."""
+    """A method that adds a node of this kind. The output has the shape of the only input."""
     return lambda ops, x: ops._node(kind, [x], x.shape, **attributes)
 
 
@@ -85,7 +85,7 @@ class OnnxOps:
     def include(self, model: onnx.ModelProto, x: OnnxTensor, given: Mapping[str, Any]) -> OnnxTensor:
         """The output of another graph.
 
-        :param model: has the inputs ``x`` and those of ``given``, and the output ``y``
+        :param model: has the input ``x``, an input for each name in ``given``, and the output ``y``
         """
         prefix = f"{self._new_name()}/"
         names = {"x": x.name} | {name: one.name for name, one in given.items() if isinstance(one, OnnxTensor)}
@@ -106,7 +106,7 @@ class OnnxOps:
         return OnnxTensor(self, renamed("y"), (BATCH, *sizes[1:]))
 
     def convert_to_tensor(self, x: Any) -> OnnxTensor:
-        """A constant; a tensor passes as it is."""
+        """A constant; a tensor is returned unchanged."""
         if isinstance(x, OnnxTensor):
             return x
         array = np.asarray(x, np.float32)

@@ -17,12 +17,12 @@ Shapes = tuple[tuple[int, ...], ...]
 
 
 class Pieces(Sequence):
-    """Consecutive pieces of vectors, as arrays on the same memory: each operation costs as much as adding thousands of
-    numbers.
+    """Consecutive pieces of vectors, as arrays on the same memory. A call of an operation costs as much as the addition
+    of thousands of numbers, so the optimizer works on the vectors.
 
     :param ops: the framework's array operations
     :param vectors: its arrays of one dimension, each cut in the same way
-    :param shapes: the shapes of one vector's pieces, whose sizes add up to its length
+    :param shapes: the shapes of one vector's pieces; their sizes add up to its length
     """
 
     def __init__(self, ops: Any, vectors: Sequence[Any], shapes: Shapes):
@@ -54,7 +54,7 @@ class Pieces(Sequence):
 
     @cached_property
     def arrays(self) -> list[Any]:
-        """The pieces; those of one ``Pieces`` are always the same objects."""
+        """The pieces; each access returns the same objects."""
         places = self._places()
         return [self.ops.piece(v, start, stop, shape) for v in self.vectors for start, stop, shape in places]
 
@@ -107,6 +107,7 @@ class ArrayNetworkState(NetworkState):
         self.variables[group] = self._held(group, arrays)
 
     def _held(self, group: str, arrays: Sequence[np.ndarray]) -> Any:
+        # each buffer is replaced by itself in a pass, and some are no floats: in a vector they would have to be cut out
         if group in BUFFERS:
             return [self.ops.buffer(np.array(array)) for array in arrays]
         return Pieces.of(self.ops, arrays, tuple(shape for shape, _ in self._forms["weights"]))

@@ -18,8 +18,8 @@ from rl_coach.filters.pure import PureFilters
 class JaxCompiledEvaluation:
     """Plays an episode in one copy of an environment, in calls of many steps, and learns nothing.
 
-    The environment's random numbers are those of a ``FunctionSimulator``. Those of actions come from a key of their own
-    and the step's number.
+    The environment gets the same random numbers as a ``FunctionSimulator``. The random numbers of actions come from a
+    separate key and the step's number.
 
     :param environment: a ``FunctionEnvironment``
     :param shapes: of the observations that the agent gets, by name
@@ -27,21 +27,15 @@ class JaxCompiledEvaluation:
     :param agent: acts
     :param recurrent_sizes: size of each part of the recurrent network's state; empty for none
     :param learner: of the agent's networks
-    :param input_filters: what observations and rewards pass at each step; they have no statistics
-    :param network_filters: what observations pass on their way into the networks
+    :param input_filters: filters of observations and rewards at each step; they have no statistics
+    :param network_filters: filters of observations before the networks
     """
 
     def __init__(
-        self,
-        environment: Any,
-        shapes: Mapping[str, tuple[int, ...]],
-        bounds: tuple[np.ndarray, np.ndarray] | None,
-        agent: CompiledActing,
-        recurrent_sizes: Mapping[str, int],
-        learner: Learner,
-        input_filters: PureFilters,
+        self, environment: Any, shapes: Mapping[str, tuple[int, ...]], bounds: tuple[np.ndarray, np.ndarray] | None,
+        agent: CompiledActing, recurrent_sizes: Mapping[str, int], learner: Learner, input_filters: PureFilters,
         network_filters: PureFilters,
-    ):
+    ):  # fmt: skip
         self._environment, self._shapes, self._bounds = environment, shapes, bounds
         self._agent, self._recurrent_sizes, self._learner = agent, recurrent_sizes, learner
         self._input_filters, self._network_filters = input_filters, network_filters
@@ -51,7 +45,7 @@ class JaxCompiledEvaluation:
         """The beginning of an episode, as calls take it and give it on.
 
         :param beginning: of the episode, a ``Beginning``
-        :param seed: of what is random in the agent's actions
+        :param seed: of the random numbers in the agent's actions
         """
         sizes = self._recurrent_sizes.items()
         carry = {
@@ -61,7 +55,7 @@ class JaxCompiledEvaluation:
             "terminated": np.False_, "truncated": np.False_,
         }  # fmt: skip
         keys = {"play": beginning.key, "act": jax.random.key_data(jax.random.key(seed))}
-        # no dtype is weak: a call's answer has none that is, and would be compiled for anew
+        # no dtype is weak: a call returns strong dtypes only, and a weak one would compile the function twice
         return {**keys, **jax.tree.map(lambda leaf: jnp.array(leaf, leaf.dtype), carry)}
 
     def play(self, carry: Carry, most_steps: int) -> tuple[Carry, Evaluated]:

@@ -20,7 +20,7 @@ from rl_coach.filters.pure import PureFilters
 from rl_coach.space_values import observation_name
 
 Carry = dict[str, Any]
-"""All that goes on from one step to the next except for the networks: a tree of arrays.
+"""All values that pass from one step to the next, except for the networks: a tree of arrays.
 
 ``key`` and ``step``: random numbers come from both. ``environments``: the state of each copy. ``states``: [N, ...] by
 name. ``recurrent``: the state of the agent's recurrent network in each copy. ``episodes``: totals of the episodes in
@@ -56,8 +56,8 @@ class JaxCompiledLoop:
     :param bounds: the lowest and the highest action, which others are moved to; None for discrete actions
     :param agent: acts, remembers and learns
     :param learner: of the agent's networks
-    :param input_filters: what observations and rewards pass at each step; they have no statistics
-    :param network_filters: what observations pass on their way into the networks
+    :param input_filters: filters of observations and rewards at each step; they have no statistics
+    :param network_filters: filters of observations before the networks
     :param discount: of the discounted return that is logged
     :param num_copies: N, of the environment
     :param most_steps: S, of each copy in one call
@@ -67,19 +67,10 @@ class JaxCompiledLoop:
     random = loop_random
 
     def __init__(
-        self,
-        environment: Any,
-        shapes: Mapping[str, tuple[int, ...]],
-        bounds: tuple[np.ndarray, np.ndarray] | None,
-        agent: CompiledAgent,
-        learner: Learner,
-        input_filters: PureFilters,
-        network_filters: PureFilters,
-        discount: float,
-        num_copies: int,
-        most_steps: int,
-        most_phases: int,
-    ):
+        self, environment: Any, shapes: Mapping[str, tuple[int, ...]], bounds: tuple[np.ndarray, np.ndarray] | None,
+        agent: CompiledAgent, learner: Learner, input_filters: PureFilters, network_filters: PureFilters,
+        discount: float, num_copies: int, most_steps: int, most_phases: int,
+    ):  # fmt: skip
         self._environment, self._shapes, self._bounds = environment, shapes, bounds
         self._agent, self._learner, self._discount = agent, learner, discount
         self._input_filters, self._network_filters = input_filters, network_filters
@@ -88,7 +79,7 @@ class JaxCompiledLoop:
         self.num_devices = len(devices)
         self._mesh = jax.sharding.Mesh(np.array(devices), ("copies",))
         self._everywhere = NamedSharding(self._mesh, PartitionSpec())
-        # donated: XLA writes the new values over the old ones, which nobody may read after the call
+        # donated: XLA writes the new values over the old ones. No code may read the old ones after the call
         self._compiled = jax.jit(self.compute, donate_argnums=(0, 1))
         self._begun = jax.jit(self._begin_episodes)
         self._cut = jax.jit(agent.cut)
@@ -100,7 +91,7 @@ class JaxCompiledLoop:
         return loop
 
     def agreed_steps(self, steps: int, place: int) -> int:
-        """The number of steps that a call makes of those that the level asks for: all of them.
+        """The number of steps that a call makes for the level: all of ``steps``.
 
         :param place: number of steps before them in the run
         """
@@ -109,7 +100,7 @@ class JaxCompiledLoop:
     def begin(self, seed: int, updates: Mapping[str, int] | None = None) -> Carry:
         """An empty memory, and an episode that begins in each copy.
 
-        :param updates: number of updates of the networks so far, by name; None for those of this loop's own
+        :param updates: number of updates of the networks so far, by name; None keeps this loop's numbers
         """
         for name, number in (updates or {}).items():
             self._learner.networks[name].updates = number
@@ -125,6 +116,7 @@ class JaxCompiledLoop:
             {**carry, **episodes, "statistics": self._network_filters.state()},
         )
         memory, statistics = self._agent.memory(played), self._network_filters.state()
+        # the keys of step 0 began the episodes
         return self._own({**carry, **episodes, "step": jnp.uint32(1), "memory": memory, "statistics": statistics})
 
     def begin_episodes(self, carry: Carry) -> Carry:
@@ -134,15 +126,15 @@ class JaxCompiledLoop:
         return self._own({**carry, **episodes, "step": step, "memory": self._cut(carry["memory"])})
 
     def run(self, carry: Carry, plan: Plan) -> tuple[Carry, Played]:
-        """Begin to do what is planned. It may still be computed when this returns, and so may be the networks' weights.
+        """Start the planned work. JAX may still compute it, and the networks' weights, when this returns.
 
-        :param carry: nobody may use it afterwards
+        :param carry: donated: it cannot be used afterwards
         :return: the carry after it, and what ``read`` gives
         """
         variables, carry, played = self._compiled(self.variables, carry, plan)
         for name, network in self._learner.networks.items():
             network.finish()
-            network.variables = variables[name]
+            network.variables = variables[name]  # the old arrays were donated and hold no values any more
             network.version += 1
         return carry, played
 
@@ -172,11 +164,10 @@ class JaxCompiledLoop:
         return self._own(jax.tree.unflatten(tree, [with_data(one, new) for one, new in zip(old, leaves)]))
 
     def _own(self, carry: Carry) -> Carry:
-        """The same numbers on the devices that they belong to, each array in memory of its own: a call takes over the
-        memory of all.
+        """The same numbers on their devices. No two arrays share memory, because a call donates the memory of all.
 
-        No dtype is weak, as it is where an environment made an array of a Python number: a call's answer has none that
-        is, and the loop would be compiled once for each form.
+        No dtype is weak. An environment that makes an array from a Python number gives a weak dtype, but a call returns
+        strong dtypes only. The loop would be compiled once for each form.
         """
         copied = jax.tree.map(lambda leaf: jnp.array(leaf, leaf.dtype, copy=True), carry)
         return copied if self.num_devices == 1 else jax.device_put(copied, self._places(copied))
@@ -202,10 +193,10 @@ class JaxCompiledLoop:
         """See ``Learner``."""
         return self._learner.output_names
 
-    # what is compiled
+    # compiled functions
 
     def compute(self, variables: dict[str, list], carry: Carry, plan: Plan) -> tuple[dict[str, list], Carry, Played]:
-        """Compute what is planned, as a pure function. :return: variables and carry after it, and its record"""
+        """Do the planned work, as a pure function. :return: variables and carry after it, and its record"""
         with inside_loop():
             state, networks = unpacked(self._learner, variables), self._learner.networks
             keys = self._keys(carry, self._most_steps + 1)
@@ -235,7 +226,7 @@ class JaxCompiledLoop:
         return self._agent.learn(key, state, carry["memory"], carry["statistics"], phase)
 
     def _keys(self, carry: Carry, count: int) -> _Keys:
-        """Those of the next ``count`` steps: each step's come from its number and the seed's key alone."""
+        """The keys of the next ``count`` steps. The keys of a step depend only on its number and the seed's key."""
         seed, numbers = jax.random.wrap_key_data(carry["key"]), carry["step"] + jnp.arange(count, dtype=jnp.uint32)
         act, play, begin, learn = jax.vmap(lambda number: jax.random.split(jax.random.fold_in(seed, number), 4))(
             numbers
@@ -243,7 +234,7 @@ class JaxCompiledLoop:
         return _Keys(act, jax.vmap(self._keys_of_copies)(play), jax.vmap(self._keys_of_copies)(begin), learn)
 
     def _empty(self, state: Any, carry: Carry, plan: Plan, keys: _Keys) -> Played:
-        """Room for what the call does."""
+        """Empty arrays for the record of a call."""
         first = jax.tree.map(lambda rows: rows[0], plan.phases)
         learned = jax.eval_shape(self._learn, keys.learn[0], state, carry, first)
 

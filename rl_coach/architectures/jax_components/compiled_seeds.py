@@ -42,7 +42,7 @@ class JaxCompiledSeeds:
     """Plays, remembers and learns for several seeds in one call: every array has a row for each seed.
 
     If JAX has several devices, as many of them as divide the number of seeds compute as many seeds each. The numbers of
-    a seed do not depend on what the others do; they differ in the last digits from those of the seed's own loop.
+    a seed do not depend on the other seeds. They differ in the last digits from a loop with one seed.
 
     :param loop: of one seed
     :param num_seeds: R
@@ -85,9 +85,9 @@ class JaxCompiledSeeds:
         self._variables = self._replaced(self._variables, row, dict(variables))
 
     def run(self, plan: Plan, waiting: Iterable[int]) -> JaxPlayedSeeds:
-        """Begin to do what is planned.
+        """Start the planned work.
 
-        :param waiting: the rows of seeds that this plan is not for, and that are to stay as they are
+        :param waiting: the rows of seeds without a part in this plan; they do not change
         """
         kept = np.zeros(self._num_seeds, np.bool_)
         kept[list(waiting)] = True
@@ -105,7 +105,7 @@ class JaxCompiledSeeds:
         return jax.tree.map(lambda leaf: np.asarray(leaf[row]), (self._variables, statistics))
 
     def output_names(self, row: int) -> OutputNames:
-        """The names of the numbers that an update gives, those of every seed."""
+        """The names of the numbers that an update gives, the same for every seed."""
         return self._loop.output_names
 
     def leaves(self, row: int) -> list[np.ndarray]:
@@ -134,7 +134,7 @@ class JaxCompiledSeeds:
 
 
 def _row_of(row: int, rows: Any) -> Any:
-    """A seed's array on no device in particular, so that what is computed with it may go to any."""
+    """A seed's array without a fixed device, so that results computed from it may go to any device."""
     return with_data(rows, np.asarray(data_of(rows)[row]))
 
 

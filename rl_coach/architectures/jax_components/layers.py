@@ -1,4 +1,4 @@
-"""Layers that have a form of their own on JAX."""
+"""Layers with a special form on JAX."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _IS_IN_LOOP = ContextVar("_IS_IN_LOOP", default=False)
 def inside_loop() -> Iterator[None]:
     """Networks that are traced within are part of a loop that XLA compiles.
 
-    JAX keeps what it has traced of a function, so a function that was traced outside stays as it was there.
+    JAX caches the trace of a function: a function that was traced outside keeps the form from outside.
     """
     token = _IS_IN_LOOP.set(True)
     try:
@@ -29,14 +29,15 @@ def inside_loop() -> Iterator[None]:
         _IS_IN_LOOP.reset(token)
 
 
-_LEAST_ROWS = 512  # with fewer rows, turning them over takes as long as it saves
+_LEAST_ROWS = 512  # with fewer rows, the transposition takes as long as it saves
 
 
 class LoopedDense(keras.layers.Dense):
-    """A dense layer for which many rows are turned over before the gradient of its kernel, inside of loops on a CPU.
+    """A dense layer that transposes large batches before the gradient of its kernel, inside of loops on a CPU.
 
-    XLA's fast matrix product for CPUs is not used for a product over the rows of both factors, which that gradient is.
-    With 2,048 rows and 64 x 64 units, a gradient takes 1.1 ms without this and 0.6 ms with it (one core with AVX-512).
+    XLA does not use its fast matrix product for CPUs for a product over the rows of both factors, and this gradient is
+    one. With 2,048 rows and 64 x 64 units, a gradient takes 1.1 ms without this and 0.6 ms with it (one core with
+    AVX-512).
     """
 
     def call(self, inputs: Any, training: bool | None = None) -> Any:
@@ -60,7 +61,7 @@ def _product_and_factors(rows: Any, kernel: Any) -> tuple[Any, tuple[Any, Any]]:
 
 def _gradients_of_factors(factors: tuple[Any, Any], gradient: Any) -> tuple[Any, Any]:
     rows, kernel = factors
-    # without the barrier, XLA would take the turning into the product again
+    # without the barrier, XLA would merge the transposition into the product again
     return gradient @ kernel.T, jax.lax.optimization_barrier(rows.T) @ gradient
 
 
@@ -68,7 +69,7 @@ _product.defvjp(_product_and_factors, _gradients_of_factors)
 
 
 class LoopedConvolution(keras.layers.Conv2D):
-    """A convolution which is a sum of matrix products inside of loops on a CPU.
+    """A convolution that is computed as a sum of matrix products inside of loops on a CPU.
 
     XLA's fast convolutions for CPUs are not used inside of loops: there the gradient of the Nature network with 256
     rows takes 7.2 s as convolutions and 0.14 s as products, on two cores with AVX-512. Outside of loops convolutions

@@ -21,7 +21,7 @@ from rl_coach.architectures.update import TrainingStep
 class JaxNetworkState(CompiledNetworkState):
     """See ``CompiledNetworkState``.
 
-    No two variables share memory, because the training step takes over the memory of all.
+    No two variables share memory, because the training step donates the memory of all.
     """
 
     def __init__(self, function: NetworkFunction, has_target: bool):
@@ -51,10 +51,10 @@ class JaxLearner(Learner):
     networks: dict[str, JaxNetworkState]
 
     def __init__(self, step: TrainingStep, networks: dict[str, JaxNetworkState], published: tuple[str, ...] = ()):
-        super().__init__(ops, step, networks)  # all weights cost little to read, those of acting networks or not
+        super().__init__(ops, step, networks)  # all weights cost little to read, also unpublished ones
 
     def _compile(self, layout: StepLayout, compute: Callable[..., tuple[Variables, list]]) -> CompiledStep:
-        # donated: XLA writes the new values over the old ones, which nobody may read after the call
+        # donated: XLA writes the new values over the old ones. No code may read the old ones after the call
         compiled = jax.jit(partial(compute, layout), donate_argnums=0)
 
         def call(vector: np.ndarray, large: list[np.ndarray], indices: np.ndarray | None) -> list[jax.Array]:
@@ -68,7 +68,8 @@ class JaxLearner(Learner):
 
     def _gradients(self, function: Callable, weights: dict[str, list]) -> tuple[dict[str, list], Any]:
         # One forward pass, and for each loss a backward pass that leads to that network's own weights alone. A single
-        # backward pass told which loss counts would compute what the others contribute: zeros, but XLA cannot know.
+        # backward pass with a mask over the losses would also compute the gradients of the masked ones: they are zeros,
+        # but XLA does not know this.
         losses, slope, auxiliary = jax.linearize(function, weights, has_aux=True)
         unmoved = jax.tree.map(jnp.zeros_like, weights)
         found = {}

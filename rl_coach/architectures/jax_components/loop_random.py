@@ -1,4 +1,5 @@
-"""Random numbers for compiled loops: those of ``jax.random``, bit for bit, with a faster permutation."""
+"""Random numbers for compiled loops: the same numbers as from ``jax.random``, bit for bit, with a faster
+permutation."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ def permutation(key: Any, count: int) -> Any:
     """[count] int32, the numbers below ``count`` in the random order of ``jax.random.permutation``.
 
     JAX sorts pairs of a random key and a number. On a CPU, XLA sorts pairs seven times as slowly as keys alone (8,192
-    pairs: 1,130 us). So the keys are sorted alone, and the place of each key is looked up.
+    pairs: 1,130 us). Therefore this function sorts the keys alone and looks up the place of each key.
     """
     if count < _LEAST_ROWS:
         return jax.random.permutation(key, count)

@@ -17,35 +17,15 @@ from onnx import helper, numpy_helper
 
 from rl_coach.utils import CoachError
 
-END = np.iinfo(np.int64).max
+END = np.iinfo(np.int64).max  # ONNX clamps it to the length of an axis, also to a batch of unknown size
 IDENTITIES = ("copy", "copy_p", "stop_gradient", "reduce_precision", "optimization_barrier")
 NESTED_PROGRAMS = ("jaxpr", "call_jaxpr", "fun_jaxpr")
 ELEMENTWISE = {
-    "abs": "Abs",
-    "add": "Add",
-    "ceil": "Ceil",
-    "cos": "Cos",
-    "div": "Div",
-    "eq": "Equal",
-    "erf": "Erf",
-    "exp": "Exp",
-    "floor": "Floor",
-    "ge": "GreaterOrEqual",
-    "gt": "Greater",
-    "le": "LessOrEqual",
-    "log": "Log",
-    "logistic": "Sigmoid",
-    "lt": "Less",
-    "min": "Min",
-    "mul": "Mul",
-    "neg": "Neg",
-    "pow": "Pow",
-    "sign": "Sign",
-    "sin": "Sin",
-    "sqrt": "Sqrt",
-    "sub": "Sub",
-    "tanh": "Tanh",
-}
+    "abs": "Abs", "add": "Add", "ceil": "Ceil", "cos": "Cos", "div": "Div", "eq": "Equal", "erf": "Erf", "exp": "Exp",
+    "floor": "Floor", "ge": "GreaterOrEqual", "gt": "Greater", "le": "LessOrEqual", "log": "Log",
+    "logistic": "Sigmoid", "lt": "Less", "min": "Min", "mul": "Mul", "ne": "Equal Not", "neg": "Neg", "pow": "Pow",
+    "rsqrt": "Sqrt Reciprocal", "sign": "Sign", "sin": "Sin", "sqrt": "Sqrt", "sub": "Sub", "tanh": "Tanh",
+}  # fmt: skip
 LOGICAL = {"and": "And", "or": "Or", "not": "Not"}
 REDUCTIONS = {"reduce_sum": "ReduceSum", "reduce_max": "ReduceMax", "reduce_min": "ReduceMin"}
 
@@ -65,7 +45,7 @@ class Value:
 class OnnxGraph:
     """Collects the nodes of one function.
 
-    :param batch_input: the name of an input whose first dimension is the batch
+    :param batch_input: the name of an input with the batch as first dimension
     """
 
     def __init__(self, batch_input: str):
@@ -83,7 +63,7 @@ class OnnxGraph:
         """The whole graph, without nodes that no output needs.
 
         :param inputs: results of ``onnx.helper.make_tensor_value_info``
-        :param outputs: likewise, each with the value that it gets
+        :param outputs: results of the same function, each with the value that it gets
         """
         for info, value in outputs:
             self._nodes.append(helper.make_node("Identity", [value.name], [info.name]))
@@ -119,7 +99,9 @@ class OnnxGraph:
         if name in IDENTITIES:
             return values
         if name in ELEMENTWISE:
-            return [self._elementwise(ELEMENTWISE[name], values)]
+            for kind in ELEMENTWISE[name].split():
+                values = [self._elementwise(kind, values)]
+            return values
         handler: Callable | None = getattr(self, f"_jax_{name}", None)
         if name in LOGICAL and equation.outvars[0].aval.dtype == np.bool_:
             return [self._elementwise(LOGICAL[name], values)]
@@ -132,8 +114,6 @@ class OnnxGraph:
             )
         found = handler(equation, values)
         return found if isinstance(found, list) else [found]
-
-    # building
 
     def _node(self, kind: str, inputs: list[str], shape: tuple, **attributes: Any) -> Value:
         name = f"value_{len(self._nodes)}"
@@ -174,25 +154,17 @@ class OnnxGraph:
         target = [n if isinstance(n, int) else -1 for n in shape]
         return self._node("Reshape", [name, self._integers(target)], shape)
 
-    # operations by the names of JAX's primitives
-
     def _jax_max(self, equation: Any, values: list[Value]) -> Value:
         for atom, other in zip(equation.invars, values[::-1]):
             if isinstance(atom, core.Literal) and np.ndim(atom.val) == 0 and atom.val == 0:
                 return self._elementwise("Relu", [other])
         return self._elementwise("Max", values)
 
-    def _jax_ne(self, equation: Any, values: list[Value]) -> Value:
-        return self._elementwise("Not", [self._elementwise("Equal", values)])
-
     def _jax_square(self, equation: Any, values: list[Value]) -> Value:
         return self._elementwise("Mul", [values[0], values[0]])
 
     def _jax_integer_pow(self, equation: Any, values: list[Value]) -> Value:
         return self._elementwise("Pow", [values[0], self._float(equation.params["y"])])
-
-    def _jax_rsqrt(self, equation: Any, values: list[Value]) -> Value:
-        return self._elementwise("Reciprocal", [self._elementwise("Sqrt", values)])
 
     def _jax_log1p(self, equation: Any, values: list[Value]) -> Value:
         return self._elementwise("Log", [self._elementwise("Add", [values[0], self._float(1)])])
@@ -322,15 +294,11 @@ class OnnxGraph:
         x, kernel = self._inputs(equation, values)
         x = self._node("Transpose", [x], (), perm=list(numbers.lhs_spec)).name
         kernel = self._node("Transpose", [kernel], (), perm=list(numbers.rhs_spec)).name
+        pads = [before for before, _ in p["padding"]] + [after for _, after in p["padding"]]
         result = self._node(
-            "Conv",
-            [x, kernel],
-            (),
-            strides=list(p["window_strides"]),
-            pads=[before for before, _ in p["padding"]] + [after for _, after in p["padding"]],
-            dilations=list(p["rhs_dilation"]),
+            "Conv", [x, kernel], (), strides=list(p["window_strides"]), pads=pads, dilations=list(p["rhs_dilation"]),
             group=p["feature_group_count"],
-        )
+        )  # fmt: skip
         return self._node("Transpose", [result.name], shape, perm=[int(n) for n in np.argsort(numbers.out_spec)])
 
 
@@ -342,7 +310,8 @@ def _broadcast(shapes: list[tuple]) -> tuple:
 
 
 def _einsum(dimension_numbers: Any, left_rank: int, right_rank: int) -> str:
-    """Batched dimensions come first in the result, then what is left of the left operand, then of the right."""
+    """Batched dimensions come first in the result, then the rest of the left operand, then the rest of the right
+    operand."""
     (left_contracted, right_contracted), (left_batched, right_batched) = dimension_numbers
     left = list(string.ascii_lowercase[:left_rank])
     right = list(string.ascii_uppercase[:right_rank])

@@ -45,7 +45,7 @@ class ActingFunction:
         return list(outputs.values())
 
     def exported(self, model: Any) -> ExportedNetwork:
-        """The traced function's ``ModelProto`` with what is known about it."""
+        """The traced function's ``ModelProto`` with its names and shapes."""
         weights = list(self.weight_shapes)
         axes = hoist_transposes(model, weights[: self._num_weights])
         return ExportedNetwork(model.SerializeToString(), weights, self.input_shapes, self.output_shapes, axes)

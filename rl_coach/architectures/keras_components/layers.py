@@ -1,4 +1,4 @@
-"""Keras layers for what networks are made of, and the few that Keras lacks."""
+"""Keras layers for the parts of networks, and the few that Keras lacks."""
 
 from __future__ import annotations
 
@@ -9,15 +9,23 @@ import numpy as np
 from keras import ops
 
 from rl_coach.architectures.initializers import Constant, Initializer, UniformFanIn, UnitColumns
-from rl_coach.architectures.layers import NORM_EPSILON, NORM_MOMENTUM, Layers, LayerSettings, renormalized
+from rl_coach.architectures.layers import (
+    NORM_EPSILON,
+    NORM_MOMENTUM,
+    SIGMA_ZERO,
+    Layers,
+    LayerSettings,
+    renormalized,
+    with_noise,
+)
 
 
 class KerasLayers(Layers):
-    """Layers over symbolic tensors, from which Keras makes a model.
+    """Layers over symbolic tensors, for a Keras model.
 
     :cvar dense_class: the layer of a matrix and a bias
     :cvar convolution_class: the layer of a convolution
-    :param made: gets the layers in the order in which they are made
+    :param made: gets each layer when it is made
     """
 
     dense_class: type[keras.layers.Dense] = keras.layers.Dense
@@ -135,8 +143,6 @@ class NoisyDense(keras.layers.Layer):
     :ivar draws_noise: calls draw new noise; set by the network for each of its calls
     """
 
-    SIGMA_ZERO = 0.5
-
     def __init__(self, units: int, rng: np.random.Generator):
         super().__init__()
         self.units = units
@@ -146,11 +152,11 @@ class NoisyDense(keras.layers.Layer):
 
     def build(self, input_shape: tuple) -> None:
         fan_in = int(input_shape[-1])
-        means, deviations = UniformFanIn(self.rng, fan_in), Constant(self.SIGMA_ZERO / np.sqrt(fan_in))
-        self.kernel_mean = self.add_weight((fan_in, self.units), means, name="kernel_mean")
-        self.kernel_deviation = self.add_weight((fan_in, self.units), deviations, name="kernel_deviation")
-        self.bias_mean = self.add_weight((self.units,), means, name="bias_mean")
-        self.bias_deviation = self.add_weight((self.units,), deviations, name="bias_deviation")
+        means, deviations = UniformFanIn(self.rng, fan_in), Constant(SIGMA_ZERO / np.sqrt(fan_in))
+        initial = {"mean": means, "deviation": deviations}.items()
+        shape = (fan_in, self.units)
+        self.kernel = [self.add_weight(shape, one, name=f"kernel_{name}") for name, one in initial]
+        self.bias = [self.add_weight((self.units,), one, name=f"bias_{name}") for name, one in initial]
         self.noise_in = self.add_weight((fan_in,), Constant(0.0), trainable=False, name="noise_in")
         self.noise_out = self.add_weight((self.units,), Constant(0.0), trainable=False, name="noise_out")
 
@@ -159,18 +165,15 @@ class NoisyDense(keras.layers.Layer):
             for noise in (self.noise_in, self.noise_out):
                 sample = keras.random.normal(noise.shape, seed=self.seed_generator)
                 noise.assign(ops.sign(sample) * ops.sqrt(ops.abs(sample)))
-        # equation 10: the noise matrix is an outer product, so it never has to be built
-        clean = ops.matmul(x, self.kernel_mean) + self.bias_mean
-        noisy = ops.matmul(x * self.noise_in, self.kernel_deviation) * self.noise_out
-        return clean + noisy + self.bias_deviation * self.noise_out
+        return with_noise(ops, x, self.kernel, self.bias, (self.noise_in, self.noise_out))
 
 
 class LSTMSequences(keras.layers.Layer):
     """The layer of ``Layers.lstm``.
 
     :param cells: the size of the state
-    :param kernel: initialization of the weights of the input; ``recurrent`` likewise those of the state
-    :ivar single_step: each row is a sequence of its own; set by the network for each of its calls
+    :param kernel: initialization of the weights of the input; ``recurrent`` is the initialization for the state
+    :ivar single_step: each row is a separate sequence; set by the network for each of its calls
     """
 
     def __init__(self, cells: int, kernel: Initializer, recurrent: Initializer):
@@ -182,7 +185,7 @@ class LSTMSequences(keras.layers.Layer):
         self.single_step = False
 
     def build(self, x_shape: tuple, h_shape: tuple, c_shape: tuple) -> None:
-        self.sequence.build((None, None, x_shape[-1]))
+        self.sequence.build((None, None, x_shape[-1]))  # now, so that its weights are drawn in the order of the layers
 
     def call(self, x: Any, h: Any, c: Any) -> tuple:
         if self.single_step:

@@ -45,8 +45,8 @@ class KerasNetwork(StructuredNetwork):
         self.order = {"weights": self._places(self._weights), "buffers": self._places(self._buffers)}
 
     def _places(self, variables: Sequence[keras.Variable]) -> list[int]:
-        """The place of each variable in the order in which layers are made; -1 for the generator of Keras' LSTM, which
-        draws nothing. A layer's generator comes first."""
+        """The place of each variable in the order of the layers; -1 for the generator of Keras' LSTM, because it draws
+        nothing. A layer's generator comes first."""
         made = [v for one in self._made for v in sorted(one.variables, key=_is_float)]
         unused = {id(v) for one in self._lstm_layers for v in one.non_trainable_variables}
         wanted = {id(v) for v in variables} - unused
@@ -54,20 +54,16 @@ class KerasNetwork(StructuredNetwork):
         return [places.get(id(v), -1) for v in variables]
 
     def __call__(
-        self,
-        weights: Sequence,
-        buffers: Sequence,
-        inputs: dict[str, Any],
-        training: bool,
-        single_step: bool = False,
+        self, weights: Sequence, buffers: Sequence, inputs: dict[str, Any], training: bool, single_step: bool = False,
         draws_noise: bool = False,
-    ) -> tuple[Outputs, dict[str, Any], list]:
-        inputs = {name: ops.cast(inputs[name], "float32") for name in self.input_shapes} | self._recurrent(inputs)
+    ) -> tuple[Outputs, dict[str, Any], list]:  # fmt: skip
+        inputs = self._given(ops, inputs)
         for layer in self._lstm_layers:
             layer.single_step = single_step
         for noisy in self._noisy_layers:
             noisy.draws_noise = draws_noise
         mapping = list(zip(self._weights, weights)) + list(zip(self._buffers, buffers))
+        # within the scope the model reads the given values, and its own variables do not change
         with keras.StatelessScope(state_mapping=mapping) as scope:
             outputs = self.model({_tensor_name(name): value for name, value in inputs.items()}, training=training)
             new_buffers = [scope.get_current_value(buffer) for buffer in self._buffers]
@@ -77,12 +73,6 @@ class KerasNetwork(StructuredNetwork):
         lines: list[str] = []
         self.model.summary(print_fn=lambda line, **_: lines.append(line))
         return "\n".join(lines)
-
-    def _recurrent(self, inputs: dict[str, Any]) -> dict[str, Any]:
-        return {
-            name: inputs[name] if name in inputs else ops.zeros((1, size), dtype="float32")
-            for name, size in self.recurrent_sizes.items()
-        }
 
     def _build(self) -> keras.Model:
         shapes = self.input_shapes | {name: (size,) for name, size in self.recurrent_sizes.items()}

@@ -17,7 +17,7 @@ from rl_coach.utils import CoachError
 
 
 class MXNetNetworkState(ArrayNetworkState):
-    """``ArrayNetworkState`` of MXNet. Arrays are never changed: an update replaces them."""
+    """See ``ArrayNetworkState``. An update replaces the arrays and does not write to them."""
 
     ops = ops
     update_target = numpy_semantics(ArrayNetworkState.update_target)
@@ -49,27 +49,19 @@ def gradients(function: Callable, weights: dict[str, Pieces]) -> tuple[dict[str,
 class MXNetLearner(ArrayLearner):
     """See ``Learner``."""
 
+    ops = ops
     networks: dict[str, MXNetNetworkState]
 
-    def __init__(self, step: TrainingStep, networks: dict[str, MXNetNetworkState], published: tuple[str, ...] = ()):
+    def __init__(self, step: TrainingStep, *others: Any):
         if any(stage.move for stage in step.stages):
             raise CoachError("the update needs second derivatives, which MXNet lacks: use -f tensorflow or -f jax")
-        super().__init__(ops, step, networks)  # all weights cost the same to read
+        super().__init__(step, *others)
 
     def _gradients(self, function: Callable, weights: dict[str, Any]) -> tuple[dict[str, Any], Any]:
         return gradients(function, weights)
 
     def _compile(self, layout: StepLayout, compute: Callable[..., tuple[Variables, list]]) -> CompiledStep:
-        @numpy_semantics
-        def call(vector: np.ndarray, large: list[np.ndarray], indices: np.ndarray | None) -> list[np.ndarray]:
-            state = {name: network.variables for name, network in self.networks.items()}
-            state, results = compute(layout, state, vector, large, indices)
-            for name, network in self.networks.items():
-                network.variables = state[name]
-                network.version += 1
-            return results
-
-        return call
+        return numpy_semantics(super()._compile(layout, compute))
 
     def _called(self, layout: StepLayout, change: Change, variables: Variables, batch: PackedBatch) -> Called:
         return change(variables, _columns(layout.packing, batch.rows, batch.large), batch.scalars.tolist())
@@ -77,6 +69,7 @@ class MXNetLearner(ArrayLearner):
 
 def _columns(packing: Packing, rows: np.ndarray, large: list[np.ndarray]) -> dict[str, Any]:
     """The columns of a batch, which is brought to MXNet in one array."""
+    # one copy to MXNet and views of it: a copy or a slice there costs an operation, NumPy's slices next to nothing
     packed = [rows[:, place.start : place.stop] for place in packing.packed.values()]
     shapes = tuple((len(rows), *place.shape) for place in packing.packed.values())
     columns = {

@@ -10,71 +10,23 @@ from rl_coach.architectures.mxnet_components.compatible_mxnet import mxnet
 
 _np, _npx = mxnet.np, mxnet.npx
 
-abs = _np.abs
-all = _np.all
-any = _np.any
-arange = _np.arange
-arctan = _np.arctan
-argmax = _np.argmax
-argmin = _np.argmin
-broadcast_to = _np.broadcast_to
-ceil = _np.ceil
-concatenate = _np.concatenate
-cos = _np.cos
-cumsum = _np.cumsum
-equal = _np.equal
-exp = _np.exp
-expand_dims = _np.expand_dims
-expm1 = _np.expm1
-eye = _np.eye
-floor = _np.floor
-isnan = _np.isnan
-log = _np.log
-log1p = _np.log1p
-log_softmax = _npx.log_softmax
-logical_not = _np.logical_not
-max = _np.max
-maximum = _np.maximum
-mean = _np.mean
-min = _np.min
-minimum = _np.minimum
-not_equal = _np.not_equal
-ones = _np.ones
-ones_like = _np.ones_like
-outer = _np.outer
-prod = _np.prod
-relu = _npx.relu
-repeat = _np.repeat
-reshape = _np.reshape
-round = _np.round
-sigmoid = _npx.sigmoid
-sign = _np.sign
-sin = _np.sin
-sort = _np.sort
-softmax = _npx.softmax
-split = _np.split
-sqrt = _np.sqrt
-square = _np.square
-squeeze = _np.squeeze
-stack = _np.stack
-std = _np.std
-sum = _np.sum
-swapaxes = _np.swapaxes
-take = _np.take
-tanh = _np.tanh
-tile = _np.tile
-transpose = _np.transpose
-tril = _np.tril
-var = _np.var
-where = _np.where
-zeros = _np.zeros
+abs, all, any, arange, arctan, argmax = _np.abs, _np.all, _np.any, _np.arange, _np.arctan, _np.argmax
+argmin, broadcast_to, ceil, concatenate, cos = _np.argmin, _np.broadcast_to, _np.ceil, _np.concatenate, _np.cos
+cumsum, equal, exp, expand_dims, expm1, eye = _np.cumsum, _np.equal, _np.exp, _np.expand_dims, _np.expm1, _np.eye
+floor, isnan, log, log1p, log_softmax = _np.floor, _np.isnan, _np.log, _np.log1p, _npx.log_softmax
+logical_not, max, maximum, mean, min, minimum = _np.logical_not, _np.max, _np.maximum, _np.mean, _np.min, _np.minimum
+not_equal, ones, ones_like, outer, prod, relu = _np.not_equal, _np.ones, _np.ones_like, _np.outer, _np.prod, _npx.relu
+repeat, reshape, round, sigmoid, sign, sin = _np.repeat, _np.reshape, _np.round, _npx.sigmoid, _np.sign, _np.sin
+sort, softmax, split, sqrt, square, squeeze = _np.sort, _npx.softmax, _np.split, _np.sqrt, _np.square, _np.squeeze
+stack, std, sum, swapaxes, take, tanh, tile = _np.stack, _np.std, _np.sum, _np.swapaxes, _np.take, _np.tanh, _np.tile
+transpose, tril, var, where, zeros = _np.transpose, _np.tril, _np.var, _np.where, _np.zeros
 zeros_like = _np.zeros_like
 
 _SELU_SCALE, _SELU_ALPHA = 1.0507009873554805, 1.6732632423543772
 
 
 def convert_to_tensor(x: Any, dtype: str | None = None) -> Any:
-    """``x`` as an ``mx.np`` array of its own type, or of ``dtype``; an array passes as it is."""
+    """``x`` as an ``mx.np`` array of the same type, or of ``dtype``; an array is returned unchanged."""
     if not isinstance(x, _np.ndarray):
         x = numpy.asarray(x)
         x = _np.array(x, dtype=x.dtype)
@@ -82,7 +34,7 @@ def convert_to_tensor(x: Any, dtype: str | None = None) -> Any:
 
 
 def cast(x: Any, dtype: str) -> Any:
-    """``x`` as ``dtype``; what has that type already passes as it is."""
+    """``x`` as ``dtype``; an array of that type is returned unchanged."""
     x = convert_to_tensor(x)
     return x if x.dtype == numpy.dtype(dtype) else x.astype(dtype)
 
@@ -93,7 +45,7 @@ def shape(x: Any) -> tuple[int, ...]:
 
 
 def stop_gradient(x: Any) -> Any:
-    """``x``, through which no gradient passes; none passes through what lies on the host."""
+    """``x`` without a gradient; arrays on the host never have one."""
     return x.detach() if isinstance(x, _np.ndarray) else x
 
 

@@ -1,4 +1,5 @@
-"""An ONNX model as TensorFlow's frozen graph: a ``GraphDef`` whose weights are constants, as TensorFlow 1 loads it."""
+"""An ONNX model as TensorFlow's frozen graph: a ``GraphDef`` with constant weights, in the form that TensorFlow 1
+loads."""
 
 from __future__ import annotations
 
@@ -14,26 +15,11 @@ from rl_coach.architectures.onnx_model import keep_outputs
 from rl_coach.utils import CoachError
 
 _ELEMENTWISE = {
-    "Abs": tf.abs,
-    "Add": tf.add,
-    "Div": tf.divide,
-    "Elu": tf.nn.elu,
-    "Erf": tf.math.erf,
-    "Exp": tf.exp,
-    "Log": tf.math.log,
-    "MatMul": tf.matmul,
-    "Mul": tf.multiply,
-    "Neg": tf.negative,
-    "Pow": tf.pow,
-    "Reciprocal": tf.math.reciprocal,
-    "Relu": tf.nn.relu,
-    "Selu": tf.nn.selu,
-    "Sigmoid": tf.sigmoid,
-    "Softplus": tf.nn.softplus,
-    "Sqrt": tf.sqrt,
-    "Sub": tf.subtract,
-    "Tanh": tf.tanh,
-}
+    "Abs": tf.abs, "Add": tf.add, "Div": tf.divide, "Elu": tf.nn.elu, "Erf": tf.math.erf, "Exp": tf.exp,
+    "Log": tf.math.log, "MatMul": tf.matmul, "Mul": tf.multiply, "Neg": tf.negative, "Pow": tf.pow,
+    "Reciprocal": tf.math.reciprocal, "Relu": tf.nn.relu, "Selu": tf.nn.selu, "Sigmoid": tf.sigmoid,
+    "Softplus": tf.nn.softplus, "Sqrt": tf.sqrt, "Sub": tf.subtract, "Tanh": tf.tanh,
+}  # fmt: skip
 """Operations without attributes, by their ONNX names; they take the same arguments in the same order."""
 
 _REDUCTIONS = {
@@ -107,7 +93,7 @@ def _converted(node: Any, values: list[Any]) -> Any:
 
 
 def _is_plain(attributes: dict[str, Any]) -> bool:
-    """True for a convolution of images whose padding, if any, is written out."""
+    """True for a convolution of images with explicit or no padding."""
     is_padded_otherwise = attributes.get("auto_pad", b"NOTSET") not in (b"NOTSET", b"VALID")
     return len(attributes["strides"]) == 2 and attributes.get("group", 1) == 1 and not is_padded_otherwise
 

@@ -1,7 +1,7 @@
-"""Traced functions that are shared by all who compute the same.
+"""Traced functions that are shared by all callers with an equal graph.
 
-XLA keeps what it has compiled for as long as the process lives, some 7 MB for a training step, and compiles each
-function anew, even if a graph of the same structure was compiled before. So a function is looked up by its nodes first.
+XLA keeps compiled code until the process ends, some 7 MB for a training step. It compiles each function again, even if
+it has compiled an equal graph before. This module therefore looks a function up by its nodes first.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def shared(function: Any, is_compiled: bool) -> Any:
 
 
 def fingerprint(graph: GraphDef) -> bytes:
-    """A digest of what a graph computes, which does not depend on the names in it: Keras and TensorFlow count names on
-    from one graph to the next."""
+    """A digest of a graph's operations. It does not depend on names, because Keras and TensorFlow continue to number
+    names from one graph to the next."""
     functions = {function.signature.name: function for function in graph.library.function}
     known: dict[str, bytes] = {}
 
@@ -45,7 +45,8 @@ def fingerprint(graph: GraphDef) -> bytes:
 
 
 def _ends(function: FunctionDef) -> Iterable[tuple[str, str]]:
-    """The outputs of a function, as names of what gives them; and attributes, which say who compiles it."""
+    """The outputs of a function, as names of the nodes that give them, and its attributes, which say who compiles
+    it."""
     yield from ((argument.name, function.ret[argument.name]) for argument in function.signature.output_arg)
     yield from (("", f"{name}={function.attr[name]}") for name in sorted(function.attr))
 
@@ -63,7 +64,7 @@ def _digest(
     for node in nodes:
         copy = NodeDef(op=node.op, device=node.device, input=[_renamed(source, numbers) for source in node.input])
         for name, value in node.attr.items():
-            if name != "_class":  # a wish to stand beside another node, by its name
+            if name != "_class":  # a colocation with another node, by its name
                 copy.attr[name].CopyFrom(_without_names(value, of_function))
         digest.update(copy.SerializeToString(deterministic=True))
     for _, source in ends:

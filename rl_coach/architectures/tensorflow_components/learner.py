@@ -2,11 +2,11 @@
 a training phase in one call.
 
 XLA's convolutions are slow on processors, TensorFlow's own are not: an update of the Nature network takes 50 ms of the
-processors compiled as a whole, 43 ms not compiled, and 32 ms where only what the optimizer does is compiled.
+processors compiled as a whole, 43 ms not compiled, and 32 ms if only the optimizer is compiled.
 
-Compiled functions are called without the Python that TensorFlow wraps around each call: one of an update of a 64 x 64
-Q-network takes some 90 us of a processor, of which XLA computes 40. Through ``ConcreteFunction.__call__`` it takes 260
-more, and a new tensor for the batch at each call another 80.
+Compiled functions are called without the Python that TensorFlow wraps around each call: an update of a 64 x 64
+Q-network takes some 90 us of a processor, and XLA's computation is 40 us of them. Through ``ConcreteFunction.__call__``
+it takes 260 more, and a new tensor for the batch at each call another 80.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class TensorFlowNetworkState(CompiledNetworkState):
         super().__init__(ops, function, has_target)
 
     def read(self) -> list[tf.Tensor]:
-        """The variables' values as tensors; within a traced step those that they have then."""
+        """The variables' values as tensors; within a traced step, the values at that point of the step."""
         return [variable.value() for variable in self.variables]
 
     def assign(self, values: Sequence, old: Sequence) -> None:
@@ -66,7 +66,7 @@ class TensorFlowNetworkState(CompiledNetworkState):
             self.assign(change(before), before)
 
         def call() -> None:
-            self.finish()  # an update may go on in another thread
+            self.finish()  # an update may still run in another thread
             changed()
             self.published = {}
 
@@ -150,7 +150,7 @@ class DirectCall:
     """A traced step, handed to the runtime at once; nothing records gradients of it. See ``Learner._compile``.
 
     :param traced: takes a vector first; it holds the tensors that it captures, and stays alive as long as this object
-    :param function: what is called with them
+    :param function: is called with the vector and these tensors
     :param networks: the networks that the step changes
     :param acting_weights: the network and the variable of each of the step's last outputs, which are published
     """
@@ -178,9 +178,9 @@ class DirectCall:
     def __call__(self, vector: np.ndarray, large: list[np.ndarray], indices: np.ndarray | None) -> list[np.ndarray]:
         """The results of the step.
 
-        :raises CoachError: what an earlier run compiled was damaged since, for example by a full disk
+        :raises CoachError: the stored step of an earlier run was damaged, for example by a full disk
         """
-        self._vector.array[:] = vector
+        self._vector.array[:] = vector  # into memory that TensorFlow reads: a new tensor would cost 80 us
         arguments = [self._vector.tensor, *map(tf.constant, large)]
         if indices is not None:
             arguments.append(tf.constant(indices, tf.int32))
@@ -199,7 +199,7 @@ class DirectCall:
 
 
 class CallBeside:
-    """A compiled step that is computed in a thread of its own, but for the first call, which compiles it.
+    """A compiled step that runs in a separate thread. The first call compiles it and runs in the caller's thread.
 
     :param call: the step
     """

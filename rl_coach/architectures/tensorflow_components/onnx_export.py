@@ -39,7 +39,7 @@ def export(network: NetworkFunction) -> ExportedNetwork:
 
 
 def _rename_outputs(model: Any, names: list[str]) -> None:
-    """Give the graph's outputs, which are in order, names that say what they are."""
+    """Rename the graph's outputs, in order."""
     new_names = {output.name: name for output, name in zip(model.graph.output, names)}
     for output in model.graph.output:
         output.name = new_names[output.name]

@@ -1,7 +1,7 @@
 """A step as machine code: PyTorch traces it, Inductor turns the trace into C++, and the result is kept between runs.
 
-A step that is traced first needs no Dynamo, and one that is compiled ahead of time has no guards. An update of DQN with
-64 x 64 units takes 240 us through ``torch.compile`` and 120 us this way. A later run loads it in milliseconds.
+A traced step needs no Dynamo, and a step that is compiled ahead of time has no guards. An update of DQN with 64 x 64
+units takes 240 us through ``torch.compile`` and 120 us this way. A later run loads it in milliseconds.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def traced(function: Callable, *tensors: torch.Tensor) -> GraphModule:
 
 
 def compiled(function: Step, tensors: Tensors) -> Step:
-    """The function as machine code. It stays as it is where there is no C++ compiler, where the environment variable
-    ``COACH_TORCH_COMPILE`` is ``off``, and where the run is asked to stop meanwhile.
+    """The function as machine code. The function itself is returned if there is no C++ compiler, if the environment
+    variable ``COACH_TORCH_COMPILE`` is ``off``, or if the run is asked to stop during compilation.
 
     :param tensors: an example of its arguments
     :raises CoachError: Inductor fails
@@ -51,7 +51,7 @@ def compiled(function: Step, tensors: Tensors) -> Step:
     directory = compilation_cache(Frameworks.torch)
     package = None if directory is None else directory / f"{_digest(graph, tensors)}.pt2"
     if package is not None and package.exists():
-        with contextlib.suppress(RuntimeError):  # it is damaged: what is compiled now replaces it
+        with contextlib.suppress(RuntimeError):  # it is damaged: the new package replaces it
             return _loaded(package)
     with tempfile.TemporaryDirectory() as scratch:
         made = _compile(graph, tensors, scratch)
@@ -72,7 +72,7 @@ def _digest(graph: GraphModule, tensors: Tensors) -> str:
     """All that the machine code depends on, apart from PyTorch's version and the processor."""
     constants = [(name, value) for name, value in vars(graph).items() if isinstance(value, torch.Tensor)]
     constants += list(graph.named_buffers())
-    known = [graph.code, str(torch.get_num_threads())]
+    known = [graph.code, str(torch.get_num_threads())]  # Inductor writes the number of threads into the code
     known += [f"{tuple(tensor.shape)} {tensor.stride()} {tensor.dtype}" for tensor in tensors]
     known += [f"{name} {value.dtype} {value.tolist()}" for name, value in constants]
     return hashlib.sha256("\n".join(known).encode()).hexdigest()[:32]
@@ -93,7 +93,7 @@ def _keep(made: pathlib.Path, package: pathlib.Path) -> None:
 
 @functools.cache
 def _has_compiler(compiler: str) -> bool:
-    """True if this C++ compiler is installed; otherwise one line says that it is missing."""
+    """True if this C++ compiler is installed; otherwise print one line."""
     if shutil.which(compiler) is not None:
         return True
     screen.warning(

@@ -13,10 +13,10 @@ import torch
 
 from rl_coach.architectures.array_components.learner import ArrayLearner, Called, Change, PackedBatch
 from rl_coach.architectures.array_components.state import ArrayNetworkState, Pieces
-from rl_coach.architectures.learner import OPTIMIZER_SCALARS, CompiledStep, StepLayout, Variables
+from rl_coach.architectures.learner import OPTIMIZER_SCALARS, StepLayout, Variables
 from rl_coach.architectures.torch_components import ops
 from rl_coach.architectures.torch_components.compilation import Step, compiled
-from rl_coach.architectures.update import Move, Stage, TrainingStep
+from rl_coach.architectures.update import Move, Stage
 
 
 class TorchNetworkState(ArrayNetworkState):
@@ -56,10 +56,11 @@ def filled(example: Variables, tensors: Sequence[torch.Tensor]) -> tuple[Variabl
 class TorchLearner(ArrayLearner):
     """See ``Learner``."""
 
+    ops = ops
     networks: dict[str, TorchNetworkState]
 
-    def __init__(self, step: TrainingStep, networks: dict[str, TorchNetworkState], published: tuple[str, ...] = ()):
-        super().__init__(ops, step, networks)  # all weights cost the same to read
+    def __init__(self, *arguments: Any):
+        super().__init__(*arguments)
         self._steps: dict[tuple, Step] = {}
 
     def _gradients(self, function: Callable, weights: dict[str, Any]) -> tuple[dict[str, Any], Any]:
@@ -71,6 +72,7 @@ class TorchLearner(ArrayLearner):
         for name, loss in losses.items():
             slopes: Sequence[Any] = [None] * len(marked[name])
             if loss.requires_grad:
+                # retained: the losses of several networks share parts of one graph
                 slopes = torch.autograd.grad(
                     loss, marked[name], retain_graph=True, create_graph=is_part, allow_unused=True
                 )
@@ -84,18 +86,8 @@ class TorchLearner(ArrayLearner):
             after[name]["weights"] = state[name]["weights"].replaced(after[name]["weights"])
         return after, norms, signals
 
-    def _compile(self, layout: StepLayout, compute: Callable[..., tuple[Variables, list]]) -> CompiledStep:
-        def call(vector: np.ndarray, large: list[np.ndarray], indices: np.ndarray | None) -> list[np.ndarray]:
-            state = {name: network.variables for name, network in self.networks.items()}
-            _, results = compute(layout, state, vector, large, indices)
-            for network in self.networks.values():
-                network.version += 1
-            return results
-
-        return call
-
     def _update(self, layout: StepLayout, variables: Variables, batch: PackedBatch) -> tuple[Variables, Any]:
-        # targets follow outside: whether one moves needs no step of its own then
+        # targets are updated outside of the compiled step, so that moving one does not need another compilation
         variables, outputs = super()._update(layout, variables, batch)
         moves = dict(zip(layout.moving, batch.scalars[len(batch.scalars) - len(layout.moving) :]))
         for name, rate in layout.target_rates.items():
@@ -111,28 +103,30 @@ class TorchLearner(ArrayLearner):
         first_mask = len(self.networks) * OPTIMIZER_SCALARS + len(layout.scalar_names)
         learning = [float(mask) for mask in scalars[first_mask : first_mask + len(layout.learning)]]
         given = [*flattened(variables), *map(_tensor, (batch.rows, scalars[:first_mask], *batch.large))]
-        key = (id(layout), *learning)
+        key = (id(layout), *learning)  # masks are constants of a trace: one step for each choice of networks
         if key not in self._steps:
 
             def step(given: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
                 state, (rows, numbers, *large) = filled(variables, given)
                 columns = layout.packing.columns(ops, rows) | dict(zip(layout.packing.large, large))
                 after, results = change(state, columns, [*numbers.unbind(), *learning])
+                # in place: the state's pieces are views of these tensors
                 for old, new in zip(given, flattened(after)):
                     if new is not old:
                         old.copy_(new)
                 return results
 
-            has_moves = any(stage.move for stage in layout.stages)  # which loop for as long as numbers say
+            # a move loops until a computed number stops it, and a trace has no such loop
+            has_moves = any(stage.move for stage in layout.stages)
             self._steps[key] = step if has_moves else compiled(step, given)
         return variables, self._steps[key](given)
 
 
 def _marked(array: torch.Tensor) -> torch.Tensor:
-    """The array as one that is differentiated by."""
+    """The array as a variable of differentiation."""
     return array.view_as(array) if array.requires_grad else array.detach().requires_grad_(True)
 
 
 def _tensor(array: np.ndarray) -> torch.Tensor:
-    """The array as a tensor on the same memory, unless nobody may write there."""
+    """The array as a tensor on the same memory; a copy if the array is read-only."""
     return torch.from_numpy(array if array.flags.writeable else array.copy())

@@ -1,4 +1,4 @@
-"""Networks on PyTorch, of which modules of users may be parts."""
+"""Networks on PyTorch, with modules of users as possible parts."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def made(
 
 
 def exported(module: torch.nn.Module, shape: tuple[Any, ...]) -> Any:
-    """The ``ModelProto`` of a module as it acts; weights and buffers are inputs of their own names."""
+    """The ``ModelProto`` of a module in evaluation mode. Weights and buffers are inputs under their names."""
     file: Any = io.BytesIO()
     example = torch.zeros((2, *shape[1:]))
     rows = {"x": {0: BATCH}, "y": {0: BATCH}}

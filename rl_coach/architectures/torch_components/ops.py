@@ -14,7 +14,7 @@ _DTYPES = {name: getattr(torch, name) for name in ("float32", "int32", "int64", 
 
 
 def convert_to_tensor(x: Any, dtype: str | None = None) -> torch.Tensor:
-    """``x`` as a tensor; floats have 32 bits, and so have Python's integers. A tensor passes as it is."""
+    """``x`` as a tensor; floats have 32 bits, and so have Python's integers. A tensor is returned unchanged."""
     if isinstance(x, (bool, int, float)):
         kind = "bool" if isinstance(x, bool) else "int32" if isinstance(x, int) else "float32"
         x = torch.full((), x, dtype=_DTYPES[kind])
@@ -52,67 +52,25 @@ def _of_two(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
 
 # PyTorch takes NumPy's `axis` and `keepdims` for its own `dim` and `keepdim`
 
-abs = _of_one(torch.abs)
-all = _of_one(torch.all)
-any = _of_one(torch.any)
-arctan = _of_one(torch.arctan)
-argmax = _of_one(torch.argmax)
-argmin = _of_one(torch.argmin)
-argsort = _of_one(torch.argsort)
-broadcast_to = _of_one(torch.broadcast_to)
-ceil = _of_one(torch.ceil)
-cos = _of_one(torch.cos)
-cumsum = _of_one(torch.cumsum)
-elu = _of_one(functional.elu)
-equal = _of_two(torch.eq)
-exp = _of_one(torch.exp)
-expand_dims = _of_one(torch.unsqueeze)
-expm1 = _of_one(torch.expm1)
-eye = torch.eye
-floor = _of_one(torch.floor)
-isnan = _of_one(torch.isnan)
-leaky_relu = _of_one(functools.partial(functional.leaky_relu, negative_slope=0.2))
-log = _of_one(torch.log)
-log1p = _of_one(torch.log1p)
-log_sigmoid = _of_one(functional.logsigmoid)
-logaddexp = _of_two(torch.logaddexp)
-logical_and = _of_two(torch.logical_and)
-logical_not = _of_one(torch.logical_not)
-logical_or = _of_two(torch.logical_or)
-matmul = _of_two(torch.matmul)
-max = _of_one(torch.amax)
-maximum = _of_two(torch.maximum)
-mean = _of_one(torch.mean)
-min = _of_one(torch.amin)
-minimum = _of_two(torch.minimum)
-not_equal = _of_two(torch.ne)
-ones = torch.ones
-ones_like = _of_one(torch.ones_like)
-outer = _of_two(torch.outer)
-prod = _of_one(torch.prod)
-relu = _of_one(torch.relu)
-repeat = _of_one(torch.repeat_interleave)
-reshape = _of_one(torch.reshape)
-round = _of_one(torch.round)
-selu = _of_one(torch.selu)
-sigmoid = _of_one(torch.sigmoid)
-sign = _of_one(torch.sign)
-sin = _of_one(torch.sin)
-softplus = _of_one(functional.softplus)
-sqrt = _of_one(torch.sqrt)
-square = _of_one(torch.square)
-squeeze = _of_one(torch.squeeze)
-std = _of_one(functools.partial(torch.std, correction=0))
-stop_gradient = _of_one(torch.Tensor.detach)
-sum = _of_one(torch.sum)
-swapaxes = _of_one(torch.swapaxes)
-tanh = _of_one(torch.tanh)
-tile = _of_one(torch.tile)
-tril = _of_one(torch.tril)
-triu = _of_one(torch.triu)
-var = _of_one(functools.partial(torch.var, correction=0))
-zeros = torch.zeros
-zeros_like = _of_one(torch.zeros_like)
+abs, all, any, arctan = map(_of_one, (torch.abs, torch.all, torch.any, torch.arctan))
+argmax, argmin, argsort = map(_of_one, (torch.argmax, torch.argmin, torch.argsort))
+broadcast_to, ceil, cos, cumsum = map(_of_one, (torch.broadcast_to, torch.ceil, torch.cos, torch.cumsum))
+elu, log_sigmoid, softplus = map(_of_one, (functional.elu, functional.logsigmoid, functional.softplus))
+equal, not_equal, matmul, outer = map(_of_two, (torch.eq, torch.ne, torch.matmul, torch.outer))
+exp, expand_dims, expm1, floor = map(_of_one, (torch.exp, torch.unsqueeze, torch.expm1, torch.floor))
+eye, ones, zeros = torch.eye, torch.ones, torch.zeros
+isnan, log, log1p, logical_not = map(_of_one, (torch.isnan, torch.log, torch.log1p, torch.logical_not))
+leaky_relu = _of_one(functools.partial(functional.leaky_relu, negative_slope=0.2))  # as in Keras; 0.01 in PyTorch
+log_softmax, softmax = (_of_one(functools.partial(one, axis=-1)) for one in (torch.log_softmax, torch.softmax))
+logaddexp, logical_and, logical_or = map(_of_two, (torch.logaddexp, torch.logical_and, torch.logical_or))
+max, min, mean, prod, sum = map(_of_one, (torch.amax, torch.amin, torch.mean, torch.prod, torch.sum))
+maximum, minimum = map(_of_two, (torch.maximum, torch.minimum))
+ones_like, zeros_like, relu, selu = map(_of_one, (torch.ones_like, torch.zeros_like, torch.relu, torch.selu))
+repeat, reshape, round = map(_of_one, (torch.repeat_interleave, torch.reshape, torch.round))
+sigmoid, sign, sin, sqrt = map(_of_one, (torch.sigmoid, torch.sign, torch.sin, torch.sqrt))
+square, squeeze, stop_gradient = map(_of_one, (torch.square, torch.squeeze, torch.Tensor.detach))
+std, var = (_of_one(functools.partial(one, correction=0)) for one in (torch.std, torch.var))  # as in NumPy
+swapaxes, tanh, tile, tril, triu = map(_of_one, (torch.swapaxes, torch.tanh, torch.tile, torch.tril, torch.triu))
 
 
 def shape(x: Any) -> tuple[int, ...]:
@@ -143,7 +101,7 @@ def stack(xs: Sequence[Any], axis: int = 0) -> torch.Tensor:
 
 
 def split(x: torch.Tensor, indices_or_sections: int, axis: int = 0) -> Sequence[torch.Tensor]:
-    """So many equal parts along an axis."""
+    """Equal parts along an axis."""
     return torch.split(x, x.shape[axis] // indices_or_sections, dim=axis)
 
 
@@ -181,16 +139,6 @@ def take_along_axis(x: torch.Tensor, indices: Any, axis: int = -1) -> torch.Tens
     return torch.take_along_dim(x, convert_to_tensor(indices).to(torch.int64), axis)
 
 
-def softmax(x: Any, axis: int = -1) -> torch.Tensor:
-    """exp(x) divided by its sum along an axis."""
-    return torch.softmax(convert_to_tensor(x), axis)
-
-
-def log_softmax(x: Any, axis: int = -1) -> torch.Tensor:
-    """The logarithm of ``softmax``."""
-    return torch.log_softmax(convert_to_tensor(x), axis)
-
-
 def logsumexp(x: Any, axis: int | None = None, keepdims: bool = False) -> torch.Tensor:
     """log sum exp(x), which does not overflow."""
     x = convert_to_tensor(x)
@@ -215,8 +163,8 @@ def piece(vector: torch.Tensor, start: int, stop: int, shape: tuple[int, ...]) -
     return vector[start:stop].view(shape)
 
 
-# Random numbers are a function of a state, so that a compiled step draws what an eager one draws, and a checkpoint has
-# all of it. The state is a seed and the number of draws so far.
+# Random numbers are a function of a state: a seed and the number of draws so far. A compiled step therefore draws the
+# same numbers as an eager one, and a checkpoint contains the whole state.
 
 _MULTIPLIER, _LOW_BITS = 0x45D9F3B, 0xFFFFFFFF
 
@@ -245,14 +193,16 @@ def _drawn(state: torch.Tensor) -> torch.Tensor:
 
 
 def _uniform(state: torch.Tensor, stream: int, size: int) -> torch.Tensor:
-    """[size] from 0 to below 1. :param stream: tells apart the numbers of one state"""
+    """[size] from 0 to below 1. :param stream: the number of an independent sequence for the same state"""
     key = _mixed(_mixed(state[0] + stream) + state[1])
+    # float32 holds 24 bits: with more, the largest number would be rounded to 1
     return (_mixed(_mixed(torch.arange(size)) ^ key) >> 8).to(torch.float32) * 2.0**-24
 
 
 def _mixed(x: torch.Tensor) -> torch.Tensor:
-    """A permutation of the numbers of 32 bits in which each bit depends on all (Mueller's hash function)."""
+    """A permutation of 32-bit numbers: each bit of the result depends on all bits (Mueller's hash function)."""
     x = x & _LOW_BITS
     for _ in range(2):
+        # 32 and 27 bits: their product fits into 64, so that it is the same on every processor
         x = ((x >> 16) ^ x) * _MULTIPLIER & _LOW_BITS
     return (x >> 16) ^ x
