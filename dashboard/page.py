@@ -24,7 +24,7 @@ import panel as pn
 from rl_coach.runs import report
 from rl_coach.runs.annotations import TRASH, take_back
 from rl_coach.runs.comparison import compare_groups
-from rl_coach.runs.experiments import EVALUATION_REWARD, episode_files
+from rl_coach.runs.experiments import EVALUATION_REWARD, TRAINING_REWARD, episode_files
 from rl_coach.runs.run_group import is_group
 from rl_coach.runs.signal_file import MOST_ROWS, TIME_COLUMNS, TOTAL_STEPS, SignalFile
 from rl_coach.runs.status import FAILED, RUNNING
@@ -416,7 +416,8 @@ class Page:
             view = self._with_companions(replace(view, runs=(newest.id,)), newest)
         if not view.left and not view.right:
             view = replace(view, left=self._first_signal(view))
-        if "x" not in self._asked_for and not self._have(view, TOTAL_STEPS):
+        has_signals = any(runs[run_id].has_signals for run_id in view.runs if run_id in runs)
+        if "x" not in self._asked_for and has_signals and not self._have(view, TOTAL_STEPS):
             view = replace(view, x="episode")
         self.view = view
         self._keep_colours()
@@ -437,6 +438,8 @@ class Page:
     def _first_signal(self, view: View) -> tuple[str, ...]:
         """The evaluation reward; without an evaluation the training reward, or else the first signal of the runs."""
         chosen = [self.store.runs[run_id] for run_id in view.runs if run_id in self.store.runs]
+        if not any(run.has_signals for run in chosen):
+            return (TRAINING_REWARD,)
         if any(math.isfinite(run.summary.last_evaluation_reward) for run in chosen):
             return (EVALUATION_REWARD,)
         names = by_use(name for run in chosen for name in run.names[1:] if name != EVALUATION_REWARD)
@@ -472,8 +475,11 @@ class Page:
         runs = self.store.runs
         colours = dict(zip(self.view.runs, self.view.colours))
         if self.view.draw != "runs":
-            groups = groups_of(self.chosen(), self.view.group)
-            colours = {run.id: self._colour_of(f"group:{name}") for name, members in groups.items() for run in members}
+            lines = {line.id: run.id for run in self.chosen() for line in run.lines}
+            groups = groups_of([line for run in self.chosen() for line in run.lines], self.view.group)
+            colours = {
+                lines[line.id]: self._colour_of(f"group:{name}") for name, members in groups.items() for line in members
+            }
         shown = {
             run_id: line_colour(colour, self.theme)
             for run_id, colour in colours.items()
@@ -543,7 +549,9 @@ class Page:
     def _show_parameters(self) -> None:
         colours = dict(zip(self.view.runs, self.view.colours))
         words, only = self.words.value_input or "", bool(self.differences.value)
-        self._set(self.parameters, parameters_table(self.chosen(), colours, self.theme, words, only))
+        colours |= {line.id: colours.get(run.id, 0) for run in self.chosen() for line in run.lines}
+        lines = [line for run in self.chosen() for line in run.lines]
+        self._set(self.parameters, parameters_table(lines, colours, self.theme, words, only))
 
     @staticmethod
     def _set(pane: pn.pane.HTML, text: str) -> None:
@@ -918,10 +926,16 @@ class EpisodesPanel:
 
 def _age_of(run: Run) -> tuple[bool, bool, bool, bool, float, float]:
     """A sort key, larger for newer runs. A running run is newer than any run that has ended. Runs that failed, only
-    evaluated, are archived or have no signal are older than all others."""
+    evaluated, are archived or have a CSV without signals are older than all others."""
     trained = not run.description.evaluates_only and not run.annotation.archived
     state = run.state != FAILED, run.state == RUNNING
-    return len(run.names) > 1, trained, *state, run.description.start or run.modified, run.modified
+    return (
+        len(run.names) > 1 or not run.has_signals,
+        trained,
+        *state,
+        run.description.start or run.modified,
+        run.modified,
+    )
 
 
 def _episodes_of(run: Run) -> dict[int, Path]:
@@ -933,11 +947,12 @@ def _episodes_of(run: Run) -> dict[int, Path]:
 
 def _labels_of_csvs(runs: list[Run]) -> dict[str, str]:
     """A label for each CSV: the run's label, and the worker's number if there are several workers."""
-    labels = labels_of(runs)
+    lines = [line for run in runs for line in run.lines]
+    labels = labels_of(lines)
     return {
-        csv.path: f"{labels[run.id]} · worker {csv.description.worker}" if run.workers else labels[run.id]
-        for run in runs
-        for csv in run.csvs
+        csv.path: f"{labels[line.id]} · worker {csv.description.worker}" if line.workers else labels[line.id]
+        for line in lines
+        for csv in line.csvs
     }
 
 

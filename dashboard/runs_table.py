@@ -13,6 +13,7 @@ from typing import Any, Iterable, Mapping, Sequence
 import param
 from panel.custom import JSComponent
 
+from rl_coach.core_types import RunPhase
 from rl_coach.graph_managers.schedule_parameters import PLURALS, UNITS
 from rl_coach.runs.experiments import Summary
 from rl_coach.runs.status import RUNNING
@@ -43,6 +44,7 @@ COLUMNS = {
     "speed": "Steps/s",
     "last": "Last eval",
     "best": "Best eval",
+    "target": "To target",
     "start": "Started",
     "minutes": "Duration",
     "note": "Note",
@@ -51,6 +53,7 @@ RESULTS = {
     "Best evaluation reward": lambda summary: summary.best_evaluation_reward if summary.complete else math.nan,
     "Last evaluation reward": lambda summary: summary.last_evaluation_reward,
     "Environment steps": lambda summary: summary.steps,
+    "Steps to the target": lambda summary: summary.steps_to_target,
     "Steps per second": lambda summary: summary.steps_per_second,
     "Minutes": lambda summary: summary.minutes,
 }
@@ -58,6 +61,7 @@ MOST_SETTINGS = 6
 """The largest number of columns for differing settings, unless the user chooses columns."""
 PARAMETER = "parameter:"
 """The prefix of a column that shows a parameter."""
+_PHASES_OF_TRAINING = (RunPhase.TRAIN.value, RunPhase.TEST.value)
 
 
 class RunsTable(JSComponent):
@@ -147,7 +151,7 @@ def row_of(
         "evaluates": about.evaluates_only,
         "remark": run.remark,
         "detail": workers_of(run) if alone else detail_of(run),
-        "workers": [_worker_row(worker) for worker in run.workers],
+        "parts": [_part_row(part) for part in run.agents or run.workers],
         "preset": about.preset,
         "agent": about.agent,
         "environment": about.environment,
@@ -156,6 +160,7 @@ def row_of(
         "values": {name: plain_value(about.parameters.get(name)) for name in parameters},
         "seed": about.seed,
         "state": run.state,
+        "doing": _doing(run),
         "error": run.error,
         **_results(summary),
         "start": about.start,
@@ -171,18 +176,31 @@ def _results(summary: Summary) -> dict[str, float | None]:
         "speed": _known(summary.steps_per_second),
         "last": _known(summary.last_evaluation_reward),
         "best": _known(summary.best_evaluation_reward) if summary.complete else None,
+        "target": _known(summary.steps_to_target),
     }
 
 
-def _worker_row(worker: Run) -> dict[str, Any]:
-    """The row of a worker, below the row of its run."""
-    about = worker.description
+def _doing(run: Run) -> str:
+    """The phase of a running run that does not train, such as ``heatup 40%``."""
+    progress = run.printed.get("progress")
+    phase = progress.get("phase") if isinstance(progress, dict) else None
+    if run.state != RUNNING or not isinstance(phase, str) or phase in _PHASES_OF_TRAINING:
+        return ""
+    done, total = (progress.get(name) for name in ("done", "total"))
+    are_counts = isinstance(done, int) and isinstance(total, int) and total > 0
+    return f"{phase.lower()} {done / total:.0%}" if are_counts else phase.lower()
+
+
+def _part_row(part: Run) -> dict[str, Any]:
+    """The row of a worker or an agent, below the row of its run."""
+    about = part.description
     return {
-        "name": f"worker {about.worker}",
+        "name": part.agent or f"worker {about.worker}",
+        **({"agent": about.agent} if part.agent else {}),
         "evaluates": about.evaluates_only,
-        "remark": worker.remark,
-        **_results(worker.summary),
-        "minutes": _known(worker.summary.minutes),
+        "remark": part.remark,
+        **_results(part.summary),
+        "minutes": _known(part.summary.minutes),
     }
 
 
@@ -299,7 +317,9 @@ def detail_of(run: Run) -> str:
 
 
 def workers_of(run: Run) -> str:
-    """Number of a run's workers; empty for a single worker."""
+    """Number of a run's agents or workers; empty for one."""
+    if len(run.agents) > 1:
+        return f"{len(run.agents)} agents"
     return f"{len(run.workers)} workers" if run.workers else ""
 
 

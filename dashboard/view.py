@@ -20,7 +20,7 @@ DRAWINGS = ("runs", "std", "confidence", "iqm")
 TABS = ("plot", "charts", "compare", "episodes", "videos", "parameters")
 THEMES = ("", "light", "dark")
 USUAL_COLUMNS = (
-    "preset", "agent", "environment", "seed", "state", "steps", "speed", "last", "best", "start", "minutes",
+    "state", "steps", "last", "best", "target", "seed", "preset", "agent", "environment", "speed", "start", "minutes",
 )  # fmt: skip
 LARGEST_WINDOW = 500
 _MOST_ITEMS = 2000

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import json
 import os
 import pathlib
 import shutil
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -23,6 +25,7 @@ from rl_coach.dashboard.view import USUAL_COLUMNS, View
 from rl_coach.runs import signal_file
 from rl_coach.runs.experiments import RunDescription, SignalFile
 from rl_coach.runs.status import FAILED, FINISHED, RUNNING, RunStatus
+from rl_coach.utils import CoachError
 from tests.dashboard.runs import signal_rows, write_gif, write_run
 
 
@@ -157,7 +160,7 @@ def test_the_workers_of_a_run_are_one_row_with_each_of_them_in_it(root):
     assert len(run.workers) == 2 and run.summary.steps == sum(worker.summary.steps for worker in run.workers)
     rows = [row for row in rows_of(store.runs, "experiment", {}) if row["group"] == "CartPole_A3C"]
     assert [(row["id"], row["detail"], row["steps"]) for row in rows] == [(run.id, "2 workers", run.summary.steps)]
-    assert [(worker["name"], worker["steps"]) for worker in rows[0]["workers"]] == [
+    assert [(worker["name"], worker["steps"]) for worker in rows[0]["parts"]] == [
         (f"worker {place}", worker.summary.steps) for place, worker in enumerate(run.workers)
     ]
 
@@ -182,11 +185,78 @@ def test_agents_of_one_run_are_no_independent_runs(root):
         path.with_name(path.name.replace("agent_0", "other_0")).write_text(path.read_text())
     store = scanned(root)
     chosen = [run for run in store.runs.values() if run.description.experiment == "CartPole_A3C"]
-    groups = groups_of(chosen, "experiment")
+    assert [run.id for run in chosen] == [f"CartPole_A3C/22_11_2026-{hour}_00" for hour in ("10", "09")]
+    groups = groups_of([line for run in chosen for line in run.lines], "experiment")
     assert {name: len(runs) for name, runs in groups.items()} == {
         "CartPole_A3C · agent": 2,
         "CartPole_A3C · other": 2,
     }
+    view = View(runs=(chosen[0].id,), left=("Training Reward",))
+    curves = draw(view, store.runs, store.columns(view.runs), lambda key: 3).curves
+    assert [(curve.label, curve.colour, curve.dash) for curve in curves] == [("agent", 3, 0), ("other", 3, 1)]
+
+
+def test_a_run_has_the_figures_that_it_prints_and_its_agents_their_own(root):
+    path = write_run(root, "Spread", "22_11_2026-10_00", rows=30)
+    progress = {"steps": 2000, "seconds": 90.0, "last_evaluation": -100.14, "best_evaluation": -90, "total": "x"}
+    (path.parent / "status.json").write_text(json.dumps({"state": "finished", "progress": progress}))
+    document = next(path.parent.glob("*.json"))
+    settings = json.loads(document.read_text())
+    settings["parameters"]["agent_of"] = None
+    document.write_text(json.dumps(settings))
+    store = scanned(root)
+    run = store.runs["Spread/22_11_2026-10_00"]
+    (row,) = rows_of({run.id: run}, "", {})
+    figures = row["steps"], row["minutes"], row["last"], row["best"], row["target"]
+    assert figures == (2000, 1.5, -100.14, -90, None)
+    (part,) = row["parts"]
+    assert (part["name"], part["agent"], part["steps"]) == ("agent", "Spread", run.agents[0].summary.steps)
+    view = View(runs=(run.id,), left=("Training Reward",))
+    (curve,) = draw(view, store.runs, store.columns(view.runs), lambda key: 0).curves
+    assert curve.label == "Spread · agent"
+
+
+@pytest.mark.parametrize(
+    "progress", ["text", {"steps": "many", "last_evaluation": float("inf"), "seconds": None}, None]
+)
+def test_figures_of_a_damaged_status_are_those_of_the_csv(root, progress):
+    before = next(iter(scanned(root).runs.values()))
+    (pathlib.Path(before.path).parent / "status.json").write_text(
+        json.dumps({"state": "stopped", "progress": progress})
+    )
+    after = scanned(root).runs[before.id]
+    assert after.summary == before.summary and after.state == "stopped"
+
+
+def test_a_run_is_shown_before_its_first_row_with_what_it_does(tmp_path):
+    directory = tmp_path / "CartPole_DQN" / "22_11_2026-10_00"
+    path = write_run(tmp_path, "CartPole_DQN", directory.name, rows=5)
+    rows = path.read_text()
+    path.unlink()
+    progress = {"phase": "Heatup", "steps": 400, "done": 400, "total": 1000}
+    status = {"state": "running", "pid": os.getpid(), "updated": time.time(), "progress": progress}
+    (directory / "status.json").write_text(json.dumps(status))
+    for root, run_id in ((tmp_path, "CartPole_DQN/22_11_2026-10_00"), (directory, "22_11_2026-10_00")):
+        store = scanned(root)
+        (row,) = rows_of(store.runs, "", {})
+        assert (row["id"], row["state"], row["doing"], row["steps"]) == (run_id, "running", "heatup 40%", 400)
+        assert row["agent"] == "DQN" and row["seed"] == 0
+        drawing = draw(View(runs=(run_id,), left=("Loss",)), store.runs, store.columns([run_id]), lambda key: 0)
+        assert drawing.message.startswith("No values yet")
+        with pytest.raises(CoachError, match="has no CSV yet"):
+            store.annotate([run_id], {"name": "mine"})
+        path.write_text(rows)
+        assert store.scan() and list(store.runs) == [run_id] and store.runs[run_id].has_signals
+        path.unlink()
+
+
+def test_runs_that_differ_in_many_settings_are_called_by_their_directories(root):
+    for trial in range(3):
+        settings = {f"a_setting_with_a_long_name_{place}": trial + place for place in range(4)}
+        write_run(root, "Tuned", f"22_11_2026-12_00/trial_{trial}", rows=20, seed=trial, parameters=settings)
+    (root / "Tuned" / "22_11_2026-12_00" / "runs.json").write_text("{}")
+    runs = [run for run in scanned(root).runs.values() if "trial" in run.id]
+    assert sorted(labels_of(runs).values()) == sorted(groups_of(runs, "")) == ["trial_0", "trial_1", "trial_2"]
 
 
 def test_a_run_of_several_workers_is_annotated_and_deleted_as_one(root):
@@ -271,7 +341,7 @@ def test_settings_that_differ_are_columns_at_once_and_empty_columns_are_hidden(r
     run = next(iter(store.runs.values()))
     varied = ["agent.algorithm.discount", "agent.gone"]
     columns = shown_columns(USUAL_COLUMNS, varied)
-    assert columns.index("parameter:agent.algorithm.discount") == columns.index("environment") + 1
+    assert columns.index("parameter:agent.algorithm.discount") == columns.index("target") + 1
     rows = [{**row, "agent": ""} for row in rows_of({run.id: run}, "", {}, columns)]
     shown = shown_columns(USUAL_COLUMNS, varied, rows)
     assert "parameter:agent.algorithm.discount" in shown
