@@ -115,6 +115,7 @@ export function render({ model }) {
   model.on("live", showLive);
   model.on("theme", showTheme);
   model.on("query", showAddress);
+  listenToPlots();
   showLive();
   showCover();
   if (!model.theme) model.theme = document.documentElement.dataset.theme || "light";

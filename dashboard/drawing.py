@@ -16,7 +16,7 @@ from .colours import DASHES
 from .curves import Curve, line_of, smooth, x_values
 from .runs_table import detail_of, group_of, plain_value, short_names
 from .store import Run, varied_parameters
-from .view import X_AXES, View
+from .view import View, x_label
 
 _REWARDS = (EVALUATION_REWARD, TRAINING_REWARD)
 _NUM_PARTS = 5
@@ -100,13 +100,13 @@ def draw(
         what = "Choose a signal on the left to plot it."
         if not chosen:
             what = _NO_ROWS if selected else "Select a run in the table above to plot it."
-        return Drawing((), X_AXES[view.x], left, right, what)
+        return Drawing((), x_label(view.x), left, right, what)
     if view.draw == "runs":
         drawn = _curves_of_runs(view, selected, files, signals, colour_of)
     else:
         drawn = _curves_of_groups(view, chosen, files, signals, colour_of)
     curves = tuple(curve for curve in drawn if curve.x.size)
-    return Drawing(curves, X_AXES[view.x], left, right, "" if curves else _why_nothing(view, chosen, files, signals))
+    return Drawing(curves, x_label(view.x), left, right, "" if curves else _why_nothing(view, chosen, files, signals))
 
 
 _NO_ROWS = "No values yet: a run writes its first row after its first episode."
@@ -122,7 +122,7 @@ def _why_nothing(
     which = "This run" if len(chosen) == 1 else "None of these runs"
     has = "has no" if len(chosen) == 1 else "has a"
     if all(x_values(files[run.id], view.x, run.description.counts_minutes) is None for run in chosen):
-        return f"{which} {has} column for “{X_AXES[view.x]}”. Choose another x-axis."
+        return f"{which} {has} column for “{x_label(view.x)}”. Choose another x-axis."
     if view.log_x or view.log_y:
         return "No positive values to show on a logarithmic axis."
     names = ", ".join(f"“{name}”" for name, _ in signals)

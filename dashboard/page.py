@@ -33,7 +33,7 @@ from rl_coach.utils import CoachError
 
 from .colours import line_colour, lowest_free
 from .components import Bar, Comparison, PictureButtons, SignalPicker, Wall
-from .curves import AXIS_COLUMNS, Curve, short_titles, thin
+from .curves import Curve, axis_columns, short_titles, thin
 from .drawing import Drawing, draw, groups_of, labels_of, sides_of
 from .importance import importance
 from .panels import message, no_experiments, parameters_table, video_gallery
@@ -41,7 +41,7 @@ from .plot import MOST_CURVES, STYLE, SignalPlot
 from .runs_table import RunsTable, comparison, group_options, offered_columns, rows_of, shown_columns
 from .signals import by_use
 from .store import Run, Store
-from .view import LARGEST_WINDOW, TABS, USUAL_COLUMNS, X_AXES, View, from_query, to_query
+from .view import LARGEST_WINDOW, SIGNAL, TABS, USUAL_COLUMNS, View, from_query, to_query, x_label
 
 LOOK_EVERY_MILLISECONDS = 750
 _HERE = Path(__file__).parent
@@ -56,7 +56,7 @@ _SHARE_OF_PARTS = 4
 _POINTS_OF_A_CHART = 160
 _DRAWS_NOTHING_NEW = {
     *("zoom", "filter", "regex", "sort", "live", "tab", "episode", "steps", "columns", "archived", "pins"),
-    *("across", "result", "axes"),
+    *("across", "across_scale", "result", "result_scale", "axes"),
 }
 _SETTINGS_OF_CHARTS = ("runs", "x", "smoothing", "window", "group", "draw", "log_x", "log_y", "theme")
 
@@ -148,6 +148,8 @@ class Page:
         self.left = SignalPicker(title="Signals", **own)
         self.right = SignalPicker(title="Signals on the right axis", **own)
         self.x = _segments({"Episode": "episode", "Iteration": "iteration", "Steps": "steps", "Time": "time"}, common)
+        self.x_signal = pn.widgets.Select(label="Or a signal", options={"–": ""}, **common)
+        self.x_signal.param.watch(self._on_x_signal, "value")
         self.smoothing = _segments({"None": "none", "Window": "window", "Exponential": "exponential"}, common)
         label = "Rows smoothed over (0: a twentieth)"
         self.window = pn.widgets.IntSlider(label=label, start=0, end=LARGEST_WINDOW, **common)
@@ -168,6 +170,8 @@ class Page:
             if field in titles:
                 parts.append(_title(titles[field]))
             parts.append(self._widgets[field])
+            if field == "x":
+                parts.append(self.x_signal)
         self.controls = pn.Column(*parts, sizing_mode="stretch_width", margin=0)
 
     def _build_tabs(self) -> None:
@@ -225,15 +229,19 @@ class Page:
         self.wall.param.watch(lambda event: self.in_order(self._fill_wall), "wanted")
         self.wall.param.watch(self._on_own_component, "pins")
         self.wall.param.watch(lambda event: self.in_order(partial(self._open_chart, event.new)), "opened")
-        view = self.view
-        self.compared = Comparison(across=view.across, result=view.result, axes=list(view.axes), **whole)
+        self.compared = Comparison(**self._compared_fields(), **whole)
         # An own component is always displayed, so it needs a column that can be hidden.
         self.wall_tab = pn.Column(self.wall, visible=False, **whole)
         self.compare_tab = pn.Column(self.compared, visible=False, **whole)
-        self.compared.param.watch(self._on_own_component, ["across", "result", "axes"])
+        self.compared.param.watch(self._on_own_component, list(self._compared_fields()))
         self.shown = pn.Column(
             self.plot_tab, self.wall_tab, self.compare_tab, self.videos_tab, self.parameters_tab, **whole
         )
+
+    def _compared_fields(self) -> dict[str, Any]:
+        view = self.view
+        scales = {"across_scale": view.across_scale, "result_scale": view.result_scale}
+        return {"across": view.across, "result": view.result, "axes": list(view.axes), **scales}
 
     # reactions
 
@@ -266,6 +274,10 @@ class Page:
         else:
             value = tuple(event.new) if isinstance(event.new, list) else event.new
         self.in_order(partial(self.change, **{field: value}))
+
+    def _on_x_signal(self, event: Any) -> None:
+        if not self._writing_widgets:
+            self.in_order(partial(self.change, x=event.new or "steps"))
 
     def _on_query(self, event: Any) -> None:
         if event.new != self._address():
@@ -372,7 +384,11 @@ class Page:
             )
             view = self.view
             self.wall.param.update(pins=list(view.pins), log_x=view.log_x, log_y=view.log_y)
-            self.compared.param.update(across=view.across, result=view.result, axes=list(view.axes))
+            self.compared.param.update(**self._compared_fields())
+            is_signal = view.x.startswith(SIGNAL)
+            self.x_signal.value = view.x if is_signal and _offers(self.x_signal, view.x) else ""
+            if is_signal:
+                self.x.value = None
             self.window.disabled = self.raw.disabled = self.view.smoothing == "none"
             self.raw.visible = self.view.draw == "runs"
         finally:
@@ -442,7 +458,7 @@ class Page:
             return (TRAINING_REWARD,)
         if any(math.isfinite(run.summary.last_evaluation_reward) for run in chosen):
             return (EVALUATION_REWARD,)
-        names = by_use(name for run in chosen for name in run.names[1:] if name != EVALUATION_REWARD)
+        names = by_use(name for run in chosen for name in run.signals if name != EVALUATION_REWARD)
         return tuple(name for name in names if name not in TIME_COLUMNS)[:1]
 
     def _say_what_is_missing(self) -> None:
@@ -500,10 +516,17 @@ class Page:
     def _offer_signals(self) -> None:
         runs = self.store.runs
         chosen = [runs[run_id] for run_id in self.view.runs if run_id in runs] or list(runs.values())[:1]
-        names = by_use(name for run in chosen for name in run.names[1:])
+        names = by_use(name for run in chosen for name in run.signals)
         for picker, shown in ((self.left, self.view.left), (self.right, self.view.right)):
             picker.names = names + [name for name in shown if name not in names]
         self.wall.names = [name for name in names if name not in TIME_COLUMNS]
+        axis = self.view.x
+        offered = list(dict.fromkeys([*self.wall.names, *([axis.removeprefix(SIGNAL)] if SIGNAL in axis else [])]))
+        options = {"–": "", **{name: f"{SIGNAL}{name}" for name in offered}}
+        if self.x_signal.options != options:
+            self._writing_widgets = True
+            self.x_signal.param.update(options=options, value=axis if axis.startswith(SIGNAL) else "")
+            self._writing_widgets = False
 
     def _offer_columns(self) -> None:
         others = sorted({name for run in self.chosen() for name in run.description.parameters})
@@ -608,7 +631,7 @@ class Page:
 
     def _compute(self, view: View, runs: dict[str, Run], settings: int) -> Drawing:
         told = _Progress(self, view, runs, settings)
-        files = self.store.columns(view.runs, (*AXIS_COLUMNS[view.x], *view.left, *view.right), told)
+        files = self.store.columns(view.runs, (*axis_columns(view.x), *view.left, *view.right), told)
         return draw(view, runs, files, self._colour_of)
 
     def _note_progress(self, done: int, total: int, settings: int) -> None:
@@ -649,7 +672,7 @@ class Page:
             if self._closed or self._wall_shows[:2] != shows:
                 raise _Superseded
 
-        files = self.store.columns(view.runs, (*AXIS_COLUMNS[view.x], *signals), told)
+        files = self.store.columns(view.runs, (*axis_columns(view.x), *signals), told)
         charts = {}
         for signal in signals:
             curves = draw(replace(view, left=(signal,), right=()), runs, files, self._colour_of).curves[:MOST_CURVES]
@@ -780,7 +803,7 @@ class Page:
 
     def _export_csv(self) -> io.BytesIO:
         curves = self._drawn.curves if self._drawn else ()
-        return io.BytesIO(curves_as_csv(curves, X_AXES[self.view.x], self.view.zoom).encode())
+        return io.BytesIO(curves_as_csv(curves, x_label(self.view.x), self.view.zoom).encode())
 
     async def _export_report(self) -> io.BytesIO:
         """The report of ``coach compare`` on the compared runs."""

@@ -15,7 +15,7 @@ from panel.custom import JSComponent
 
 from rl_coach.core_types import RunPhase
 from rl_coach.graph_managers.schedule_parameters import PLURALS, UNITS
-from rl_coach.runs.experiments import Summary
+from rl_coach.runs.experiments import Summary, parse_timestamp
 from rl_coach.runs.status import RUNNING
 
 from .components import script, style
@@ -138,6 +138,8 @@ def row_of(
     """A run as a row: words, numbers, and None for unknown values."""
     about, summary = run.description, run.summary
     minutes = summary.minutes
+    details = workers_of(run) if alone else detail_of(run)
+    tells = group != "experiment" and not run.annotation.name and _is_of_group(run)
     if not math.isfinite(minutes) and about.start is not None:
         minutes = ((now if run.state == RUNNING else run.modified) - about.start) / 60
     return {
@@ -150,7 +152,7 @@ def row_of(
         "archived": run.annotation.archived,
         "evaluates": about.evaluates_only,
         "remark": run.remark,
-        "detail": workers_of(run) if alone else detail_of(run),
+        "detail": " · ".join(part for part in (about.experiment if tells else "", details) if part),
         "parts": [_part_row(part) for part in run.agents or run.workers],
         "preset": about.preset,
         "agent": about.agent,
@@ -289,8 +291,9 @@ def comparison(
     differing = ranked_by_difference([run.description for run in runs])
     ordered = differing + sorted(names.difference(differing))
     points = []
+    same_unit = {name for name in ordered if len({_unit(run.description.parameters.get(name)) for run in runs}) == 1}
     for run in runs:
-        values = {name: plain_value(run.description.parameters.get(name)) for name in ordered}
+        values = {name: _number_or_words(run.description.parameters.get(name), name in same_unit) for name in ordered}
         values |= {name: _known(read(run.summary)) for name, read in RESULTS.items()}
         points.append({"id": run.id, "label": labels[run.id], "colour": colours.get(run.id, ""), "values": values})
     return {
@@ -303,11 +306,28 @@ def comparison(
     }
 
 
+def _unit(value: Any) -> str:
+    steps = _STEPS.fullmatch(value) if isinstance(value, str) else None
+    return steps[1] if steps else ""
+
+
+def _number_or_words(value: Any, has_same_unit: bool) -> Any:
+    """A parameter as ``plain_value``; a number of steps is a number if all runs have the same unit."""
+    steps = _STEPS.fullmatch(value) if isinstance(value, str) and has_same_unit else None
+    return int(steps[2]) if steps else plain_value(value)
+
+
 def name_of(run: Run, group: str) -> str:
-    """Name of a run in the table. Under the heading of its experiment it is the directory's name."""
-    if group != "experiment" or run.annotation.name:
+    """Name of a run in the table. Under the heading of its experiment, and for a run that was started together with
+    others, it is the directory's name."""
+    if run.annotation.name or not (group == "experiment" or _is_of_group(run)):
         return run.title
     return os.path.basename(os.path.dirname(run.path)) or run.title
+
+
+def _is_of_group(run: Run) -> bool:
+    directory = run.description.path.parent
+    return parse_timestamp(directory.name) is None and directory.parent.name == run.title.rpartition("/")[2]
 
 
 def detail_of(run: Run) -> str:

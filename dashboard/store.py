@@ -33,6 +33,7 @@ from rl_coach.runs.experiments import (
 )
 from rl_coach.runs.signal_file import MOST_ROWS, TIME_COLUMNS, SignalFile
 from rl_coach.runs.status import FINISHED, RUNNING, STALLED, STATUS_FILE, read_status, state_of
+from rl_coach.runs.system_metrics import METRICS, SYSTEM_FILE
 from rl_coach.runs.workers import RunSignals
 from rl_coach.utils import CoachError
 
@@ -78,6 +79,7 @@ class Run:
     :param is_condensed: True if its CSV has more rows than are kept
     :param trouble: the reason why it could not be read, if any
     :param printed: the parts of its ``status.json`` that ``Summary.as_printed`` reads
+    :param has_metrics: True if there is a ``system.metrics`` next to its CSV
     :param workers: the workers of this run, the first worker first; empty if the run has one CSV
     :param agents: the agents that play together in this run, each with its own CSVs; empty if the run has one agent
     :param agent: the name of an agent that plays together with others; empty for a run
@@ -100,6 +102,7 @@ class Run:
     is_condensed: bool = False
     trouble: str = ""
     printed: Mapping[str, Any] = field(default_factory=dict)
+    has_metrics: bool = False
     workers: tuple[Run, ...] = ()
     agents: tuple[Run, ...] = ()
     agent: str = ""
@@ -148,6 +151,7 @@ class Run:
             is_condensed=any(part.is_condensed for part in parts),
             trouble=next((part.trouble for part in parts if part.trouble), ""),
             printed=first.printed,
+            has_metrics=first.has_metrics,
             **more,
         )
 
@@ -160,6 +164,11 @@ class Run:
     def csvs(self) -> tuple[Run, ...]:
         """The workers of the run's agents, or the run itself: one entry for each CSV."""
         return tuple(csv for line in self.lines for csv in line.workers or (line,))
+
+    @property
+    def signals(self) -> tuple[str, ...]:
+        """The names of the signals that can be drawn."""
+        return (*self.names[1:], *(METRICS if self.has_metrics else ()))
 
     @property
     def has_signals(self) -> bool:
@@ -421,6 +430,8 @@ class Store:
             return known
         if annotated != known.annotated:
             known = replace(known, annotation=run_annotations.read(path), annotated=annotated)
+        if not known.has_metrics and os.path.exists(os.path.join(directory, SYSTEM_FILE)):
+            known = replace(known, has_metrics=True)
         status = read_status(directory) if said else {}
         modified = stat.st_mtime
         if not status and not known.grew:
@@ -644,6 +655,8 @@ class Store:
 
     def _signals_of(self, line: Run, signals: frozenset[str], is_one_of_many: bool) -> RunSignals | None:
         csvs = line.csvs
+        if line.has_metrics and signals.intersection(METRICS):
+            csvs = (*csvs, _metrics_of(line))
         if len(csvs) > 1:
             signals = signals.union(TIME_COLUMNS)  # they sort the rows of several workers
         files = [(csv, self._column_file(csv, signals, is_one_of_many)) for csv in csvs if not csv.trouble]
@@ -675,6 +688,12 @@ class Store:
             total = sum(file.nbytes for file in self._columns.values())
             while total > LARGEST_COLUMNS_BYTES and len(self._columns) > 1:
                 total -= self._columns.popitem(last=False)[1].nbytes
+
+
+def _metrics_of(run: Run) -> Run:
+    """The ``system.metrics`` of a run, as a worker that adds no steps."""
+    path = run.description.path.with_name(SYSTEM_FILE)
+    return Run(replace(run.description, path=path, evaluates_only=True))
 
 
 def _play_together(agents: Sequence[Run]) -> bool:

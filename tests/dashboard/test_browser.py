@@ -218,14 +218,14 @@ def test_groups_as_a_mean_in_a_band(dashboard, open_page, screenshot):
     page = open_page(dashboard.address, width=1920, height=1080)
     page.locator(".head input").click()
     plot_when(page, want=15)
-    page.locator("aside select:visible").select_option(label="Experiment")
+    page.get_by_label("Group runs by").select_option(label="Experiment")
     wait_for_text(page, ".row.group", "CartPole_DQN.*5 runs")
     press(page, "Mean ± std")
     banded = "(plot, want) => Object.values(plot.lines).filter((line) => line.band).length === want"
     shown = plot_when(page, banded, 3)
     assert sorted(shown["lines"]) == ["CartPole_A3C (5)", "CartPole_ClippedPPO (5)", "CartPole_DQN (5)"]
     screenshot(page)
-    page.locator("aside select:visible").select_option(label="agent.network.learning_rate")
+    page.get_by_label("Group runs by").select_option(label="agent.network.learning_rate")
     shown = plot_when(page, "(plot, want) => Object.keys(plot.lines).includes(want)", "0.001 (5)")
     assert len(shown["lines"]) == 3
 
@@ -256,6 +256,12 @@ def test_changes_the_x_axis_and_uses_a_second_y_axis(dashboard, open_page, scree
     ):
         press(page, name)
         plot_when(page, "(plot, want) => plot.label === want && Object.keys(plot.lines).length === 1", label)
+    page.get_by_label("Or a signal").select_option(label="Episode Length")
+    plot_when(page, "(plot, want) => plot.label === want && Object.keys(plot.lines).length === 1", "Episode Length")
+    page.wait_for_url("**x=signal:Episode+Length**")
+    press(page, "Time")
+    plot_when(page, "(plot) => plot.label.startsWith('Wall-clock')")
+    playwright.expect(page.get_by_label("Or a signal")).to_have_value("–")
     choose_signal(page, 1, "Loss/Mean")
     shown = plot_when(page, want=2)
     assert {name: line["right"] for name, line in shown["lines"].items()} == {
@@ -299,14 +305,17 @@ def test_pans(dashboard, open_page):
 
 
 def test_says_what_is_under_the_mouse(dashboard, open_page):
-    page = open_page(dashboard.address, runs=f"{DQN}0_00", left="Training Reward")
-    plot_when(page, want=1)
+    page = open_page(dashboard.address, runs=[f"{DQN}0_00", f"{DQN}1_01"], left="Training Reward")
+    plot_when(page, want=2)
     frame_of(page)
     point = page.evaluate(POINT, 75)
     page.mouse.move(point["left"], point["top"])
-    said = page.locator(".bk-Tooltip", has_text="value")
-    playwright.expect(said).to_contain_text(point["name"])
-    playwright.expect(said).to_contain_text(re.compile(rf"x\s+{point['x']:g}\s+value\s+{round(point['y'], 4)}"))
+    said = page.locator(".plot-tip")
+    playwright.expect(said.locator("span")).to_have_text([point["name"], "seed 1"])
+    playwright.expect(said.locator(".nearest b")).to_have_text(f"{point['y']:g}")
+    playwright.expect(said.locator(".at")).to_have_text(f"Episode: {point['x']:g}")
+    page.mouse.move(5, 5)
+    playwright.expect(said).to_be_hidden()
 
 
 def test_exports_what_is_shown(dashboard, open_page, tmp_path):

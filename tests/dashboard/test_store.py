@@ -505,3 +505,22 @@ def test_parameters_are_ranked_by_how_many_runs_differ():
     values[3]["only"] = 7
     found = [RunDescription(str(place), pathlib.Path("x.csv"), "x", parameters=of) for place, of in enumerate(values)]
     assert ranked_by_difference(found) == ["often", "seldom", "only", "task.seed"]
+
+
+def test_the_load_of_the_system_is_drawn_over_the_steps_of_the_run(root):
+    run_id = "CartPole_A3C/22_11_2026-09_00"
+    before = scanned(root).runs[run_id]
+    minutes = before.summary.minutes
+    lines = ["Wall-Clock Time,Processor (%),Memory (MB),GPU (%),GPU memory (MB)"]
+    lines += [f"{minutes * share:.6f},{40 + 10 * share},500.0,," for share in (0.0, 0.5, 2.0)]
+    (root / run_id / "system.metrics").write_text("\n".join(lines) + "\n")
+    store = scanned(root)
+    run = store.runs[run_id]
+    assert run.names == before.names and {"Processor (%)", "GPU (%)"} <= set(run.signals)
+    view = View(runs=(run_id,), left=("Processor (%)",), x="steps")
+    (curve,) = draw(view, store.runs, store.columns(view.runs, ["Processor (%)"]), lambda key: 0).curves
+    assert curve.y.tolist() == [40, 45, 60]
+    assert curve.x[0] == 0 < curve.x[1] < curve.x[2] == run.summary.steps
+    reward = View(runs=(run_id,), left=("Training Reward",), x="steps")
+    for columns in (store.columns(reward.runs, ["Training Reward"]), store.columns(reward.runs, ["Processor (%)"])):
+        assert draw(reward, store.runs, columns, lambda key: 0).curves[0].y.size == 60
