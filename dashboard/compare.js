@@ -134,8 +134,11 @@ export function render({ model }) {
       const place = height - bottom - inset - at * (height - top - bottom - 2 * inset);
       svg.append(drawn("line", { x1: left, x2: width - right, y1: place, y2: place, class: "grid" }), drawn("text", { x: left - 8, y: place, class: "mark end" }, text));
     }
+    let before = -Infinity;
     for (const [at, text] of x.marks) {
       const place = left + inset + at * (width - left - right - 2 * inset);
+      if (place - before < 12 + 6.5 * Math.min(14, text.length)) continue; // words would lie on each other
+      before = place;
       svg.append(drawn("line", { x1: place, x2: place, y1: top, y2: height - bottom, class: "grid" }), drawn("text", { x: place, y: height - bottom + 15, class: "mark middle" }, text.length > 14 ? `${text.slice(0, 13)}…` : text));
     }
     svg.append(drawn("text", { x: (left + width - right) / 2, y: height - 8, class: "title middle" }, `${last(across() ?? "")}${x.isLog ? " (logarithmic)" : ""}`));
@@ -170,7 +173,8 @@ export function render({ model }) {
       if (name === result()) svg.append(drawn("rect", { x: px(place) - 2, y: top, width: 5, height: (height - top - bottom) * (1 - (made[place].start ?? 0)), fill: "url(#results)" }));
       const ends = names.length > 1 && place === 0 ? "start" : place === names.length - 1 ? "end" : "middle";
       svg.append(drawn("text", { x: px(place) + { start: -40, middle: 0, end: 60 }[ends], y: place % 2 ? 16 : 32, class: `title ${ends}` }, text, drawn("title", {}, name)));
-      for (const [at, mark] of made[place].marks) svg.append(drawn("text", { x: px(place) + 7, y: py(at), class: "mark start" }, mark.length > 12 ? `${mark.slice(0, 11)}…` : mark));
+      const most = place < names.length - 1 ? Math.max(4, Math.min(12, room - 2)) : 9;
+      for (const [at, mark] of made[place].marks) svg.append(drawn("text", { x: px(place) + 7, y: py(at), class: "mark start" }, mark.length > most ? `${mark.slice(0, most - 1)}…` : mark));
     });
     return svg;
   }

@@ -24,6 +24,8 @@ class Bar(JSComponent):
     """The bar of the page: live or paused, the address, light or dark, the split, the cover of the page, and the values
     of the lines at the mouse.
 
+    :param views: JSON of the saved views: pairs of a name and a query
+    :param saving: JSON of a ``name``, and True for ``saves``; False removes the saved view
     :param computing: text that replaces the plot while it does not match the settings; empty if it does
     :param reading: text next to the plot while it shows only a part of the requested lines
     """
@@ -34,6 +36,9 @@ class Bar(JSComponent):
     live = param.Boolean(default=True)
     theme = param.String()
     query = param.String()
+    views = param.String(default="[]")
+    saving = param.String()
+    editable = param.Boolean()
 
     _esm = script("hover", "bar")
     _stylesheets = style("bar")
@@ -84,6 +89,15 @@ class Wall(JSComponent):
 
     _esm = script("wall")
     _stylesheets = style("wall")
+
+
+class Media(JSComponent):
+    """GIFs and videos on a line of time. :param sent: JSON of ``panels.media_of``"""
+
+    sent = param.String()
+
+    _esm = script("media")
+    _stylesheets = style("media")
 
 
 class Comparison(JSComponent):

@@ -38,33 +38,36 @@ class Drawing:
 
 
 def labels_of(runs: Sequence[Run]) -> dict[str, str]:
-    """A short unique name for each run: its experiment, and other properties if needed, such as the settings that
-    differ between runs of this experiment."""
+    """A short unique name for each run: its experiment, and other properties if several runs have this experiment, such
+    as the settings that differ between them."""
     alike: dict[str, list[Run]] = {}
     for run in runs:
         alike.setdefault(run.title, []).append(run)
-    settings = {title: _settings(members) for title, members in alike.items()}
-    parts = {run.id: _parts(run, settings[run.title]) for run in runs}
-    if len(runs) > 1:
-        for place in range(_NUM_PARTS):
-            if len({part[place] for part in parts.values()}) == 1:
-                for part in parts.values():
-                    part[place] = ""
-    labels = {run.id: "" for run in runs}
-    for place in range(_NUM_PARTS):
-        if len(set(labels.values())) == len(runs) and "" not in labels.values():
-            break
-        labels = {
-            run_id: " · ".join(part for part in (label, parts[run_id][place]) if part)
-            for run_id, label in labels.items()
-        }
-    unique = len(set(labels.values())) == len(runs)
-    agents = {run.id: run.agent for run in runs if run.agent and run.agent not in labels[run.id].split(" · ")}
-    labels = {run_id: label if label and unique else run_id for run_id, label in labels.items()}
+    labels: dict[str, str] = {}
+    for title, members in alike.items():
+        labels |= {run.id: title for run in members} if len(members) == 1 else _told_apart(members, len(alike) == 1)
+    if len(set(labels.values())) < len(runs):
+        labels = {run.id: run.id for run in runs}
     directories = {run.id: run.description.path.parent.name for run in runs}
     if max(map(len, labels.values()), default=0) > _LONGEST_LABEL and len(set(directories.values())) == len(runs):
         labels = directories
+    agents = {run.id: run.agent for run in runs if run.agent and run.agent not in labels[run.id].split(" · ")}
     return {run_id: f"{label} · {agents[run_id]}" if run_id in agents else label for run_id, label in labels.items()}
+
+
+def _told_apart(runs: Sequence[Run], is_alone: bool) -> dict[str, str]:
+    """Labels of runs with the same title. :param is_alone: there is no other title, so that this one tells nothing"""
+    settings = _settings(runs)
+    parts = {run.id: _parts(run, settings) for run in runs}
+    labels = {run.id: "" if is_alone else run.title for run in runs}
+    for place in range(1, _NUM_PARTS):
+        if len({part[place] for part in parts.values()}) > 1 and len(set(labels.values())) < len(runs):
+            labels = {
+                run_id: " · ".join(part for part in (label, parts[run_id][place]) if part)
+                for run_id, label in labels.items()
+            }
+    are_told_apart = len(set(labels.values())) == len(runs) and "" not in labels.values()
+    return labels if are_told_apart else {run.id: run.id for run in runs}
 
 
 def _settings(runs: Sequence[Run]) -> dict[str, str]:

@@ -32,11 +32,11 @@ from rl_coach.runs.workers import RunSignals
 from rl_coach.utils import CoachError
 
 from .colours import line_colour, lowest_free
-from .components import Bar, Comparison, PictureButtons, SignalPicker, Wall
+from .components import Bar, Comparison, Media, PictureButtons, SignalPicker, Wall
 from .curves import Curve, axis_columns, short_titles, thin
 from .drawing import Drawing, draw, groups_of, labels_of, sides_of
 from .importance import importance
-from .panels import message, no_experiments, parameters_table, video_gallery
+from .panels import media_of, message, no_experiments, output, parameters_table
 from .plot import MOST_CURVES, STYLE, SignalPlot
 from .runs_table import RunsTable, comparison, group_options, offered_columns, rows_of, shown_columns
 from .signals import by_use
@@ -119,7 +119,9 @@ class Page:
     # the contents of the page
 
     def _build(self) -> None:
-        self.bar = Bar(live=self.view.live, theme=self.view.theme, sizing_mode="stretch_width")
+        self.bar = Bar(
+            live=self.view.live, theme=self.view.theme, editable=self.store.editable, sizing_mode="stretch_width"
+        )
         self.table = RunsTable(
             selected=list(self.view.runs),
             filter=self.view.filter,
@@ -138,6 +140,7 @@ class Page:
         # Process changes that arrive together in one step. Writing one back meanwhile would undo the others.
         self.bar.param.watch(self._on_own_component, ["live", "theme"])
         self.bar.param.watch(self._on_query, "query")
+        self.bar.param.watch(lambda event: self.in_order(partial(self._save_view, event.new)), "saving")
         self.table.param.watch(lambda event: self.in_order(self.table.send_all), "asked")
         self.table.param.watch(self._on_own_component, ["filter", "regex", "sort", "selected", "columns", "archived"])
         self.table.param.watch(lambda event: self.in_order(partial(self._do, event.new)), "told")
@@ -210,8 +213,10 @@ class Page:
         self.plot_message = pn.pane.HTML(message("Reading …"), stylesheets=[_WIDGETS], **whole)
         self.plot_tab = pn.Column(self.plot_message, self.plot_pane, **whole)
         self.episodes: EpisodesPanel | None = None
-        self.videos = pn.pane.HTML("", stylesheets=[_WIDGETS], **whole)
-        self.videos_tab = pn.Column(self.videos, scroll=True, visible=False, **whole)
+        self.videos = Media(**whole)
+        self.videos_tab = pn.Column(self.videos, visible=False, **whole)
+        self.output = pn.pane.HTML("", stylesheets=[_WIDGETS], **whole)
+        self.output_tab = pn.Column(self.output, scroll=True, visible=False, **whole)
         self.words = pn.widgets.TextInput(
             placeholder="Find a parameter", width=240, stylesheets=[_WIDGETS], margin=(10, 8, 10, 16)
         )
@@ -235,7 +240,13 @@ class Page:
         self.compare_tab = pn.Column(self.compared, visible=False, **whole)
         self.compared.param.watch(self._on_own_component, list(self._compared_fields()))
         self.shown = pn.Column(
-            self.plot_tab, self.wall_tab, self.compare_tab, self.videos_tab, self.parameters_tab, **whole
+            self.plot_tab,
+            self.wall_tab,
+            self.compare_tab,
+            self.videos_tab,
+            self.output_tab,
+            self.parameters_tab,
+            **whole,
         )
 
     def _compared_fields(self) -> dict[str, Any]:
@@ -306,6 +317,12 @@ class Page:
             view = from_query(whole)
             self._colours.update(zip(view.runs, view.colours))
             self._go_to(view)
+
+    def _save_view(self, saving: str) -> None:
+        asked = json.loads(saving)
+        if self.store.editable:
+            self.store.addresses.save(asked["name"], to_query(self.view) or "?" if asked["saves"] else None)
+        self.look()
 
     def _address(self) -> str:
         return self.store.addresses.shortened(to_query(self.view))
@@ -397,6 +414,7 @@ class Page:
     def look(self) -> None:
         """Show changes on disk since the last call, and the progress of a drawing. Called regularly."""
         self._show_whether_computing()
+        self.bar.views = json.dumps(sorted(self.store.addresses.saved.items()))
         if self.store.version == self._seen_version:
             return
         if not self.view.live and not self._first_look:
@@ -555,10 +573,14 @@ class Page:
         self.wall_tab.visible = tab == "charts"
         self.compare_tab.visible = tab == "compare"
         self.videos_tab.visible = tab == "videos"
+        self.output_tab.visible = tab == "output"
         self.parameters_tab.visible = tab == "parameters"
         self.exports.visible, self.report.visible = tab == "plot", tab == "compare"
         if tab == "videos":
-            self._set(self.videos, video_gallery(self.chosen(), self.store.root))
+            future = self._pool.submit(self._media, self.view, self.chosen())
+            future.add_done_callback(lambda future: self.in_order(partial(self._show_media, future)))
+        if tab == "output":
+            self._set(self.output, output(self.chosen()))
         if tab == "parameters":
             self._show_parameters()
         if tab == "compare":
@@ -568,6 +590,16 @@ class Page:
         self._show_whether_computing()
         if tab == "episodes" and self.episodes is not None:
             self.episodes.show()
+
+    def _media(self, view: View, runs: Sequence[Run]) -> str:
+        files = self.store.columns(view.runs, (*axis_columns("steps"), *axis_columns("time")))
+        colours = {run_id: line_colour(colour, self.theme) for run_id, colour in zip(view.runs, view.colours)}
+        return json.dumps(media_of(runs, files, colours, self.store.root))
+
+    def _show_media(self, future: Future) -> None:
+        sent = self._result_of(future)
+        if sent and not self._closed:
+            self.videos.sent = sent
 
     def _show_parameters(self) -> None:
         colours = dict(zip(self.view.runs, self.view.colours))

@@ -32,7 +32,7 @@ from rl_coach.runs.experiments import (
     run_ids,
 )
 from rl_coach.runs.signal_file import MOST_ROWS, TIME_COLUMNS, SignalFile
-from rl_coach.runs.status import FINISHED, RUNNING, STALLED, STATUS_FILE, read_status, state_of
+from rl_coach.runs.status import FINISHED, RUNNING, STALLED, STATES, STATUS_FILE, read_status, state_of
 from rl_coach.runs.system_metrics import METRICS, SYSTEM_FILE
 from rl_coach.runs.workers import RunSignals
 from rl_coach.utils import CoachError
@@ -177,8 +177,8 @@ class Run:
 
     @property
     def title(self) -> str:
-        """Name that users gave it, or otherwise its experiment's name."""
-        return self.annotation.name or self.description.experiment
+        """Name that users gave it, or otherwise its experiment's name, in one line."""
+        return self.annotation.name or " ".join(self.description.experiment.split()) or self.id
 
     @property
     def remark(self) -> str:
@@ -416,7 +416,7 @@ class Store:
         summary = replace(run.summary, complete=True)
         return replace(run, trouble=trouble, summary=summary, modified=stat.st_mtime, size=stat.st_size)
 
-    def _looked_at(self, path: str, stat: os.stat_result, run_id: str, known: Run | None, now: float) -> Run:
+    def _looked_at(self, path: str, stat: os.stat_result, run_id: str, known: Run | None, now: float) -> Run | None:
         directory, name = os.path.split(path)
         if name == STATUS_FILE:
             return self._begun(path, stat, run_id, known, now)
@@ -441,9 +441,12 @@ class Store:
         said = 0.0 if state in (RUNNING, STALLED) else said
         return replace(known, state=state, error=str(status.get("error", "")), said=said, printed=_printed(status))
 
-    def _begun(self, path: str, stat: os.stat_result, run_id: str, known: Run | None, now: float) -> Run:
-        """A run that has a status, but no CSV yet: it builds its graph, or collects data."""
+    def _begun(self, path: str, stat: os.stat_result, run_id: str, known: Run | None, now: float) -> Run | None:
+        """A run that has a status, but no CSV yet: it builds its graph, or collects data. None if the status is no
+        status of a run."""
         status, description = read_status(os.path.dirname(path)), known.description if known else None
+        if status.get("state") not in STATES:
+            return None
         if description is None or not description.parameters:
             settings = sorted(pathlib.Path(path).parent.glob("worker_*.json"))
             described = self._describe(str(settings[0].with_suffix(".csv") if settings else path), run_id)

@@ -17,7 +17,7 @@ X_AXES = {
 }
 SMOOTHINGS = ("none", "window", "exponential")
 DRAWINGS = ("runs", "std", "confidence", "iqm")
-TABS = ("plot", "charts", "compare", "episodes", "videos", "parameters")
+TABS = ("plot", "charts", "compare", "episodes", "videos", "output", "parameters")
 THEMES = ("", "light", "dark")
 SCALES = ("", "linear", "log")
 SIGNAL = "signal:"

@@ -383,6 +383,7 @@ class CoachLauncher:
         :raises CoachError: the input is bad; the new directory is removed
         :raises TrainingError: if training itself fails
         """
+        from rl_coach.logger import screen
         from rl_coach.utils import CoachError
 
         if flag_checks.wants_workers(args):
@@ -403,6 +404,8 @@ class CoachLauncher:
             if not directory.has_begun():
                 directory.remove()
             raise
+        else:
+            screen.keep(None)  # an error is printed later, and belongs to the run
         finally:
             directory.release()
 
@@ -438,7 +441,7 @@ class CoachLauncher:
 
         :raises CoachError: it cannot be written
         """
-        from rl_coach.logger import screen
+        from rl_coach.logger import CONSOLE_FILE, screen
         from rl_coach.runs.experiment_directory import ExperimentDirectory
 
         if args.nocolor:  # again, because a launcher may override get_graph_manager_from_args
@@ -449,6 +452,7 @@ class CoachLauncher:
         is_chosen = bool(args.resume) or args.experiment_path != self._free_path
         directory = ExperimentDirectory(args.experiment_path, may_exist=is_chosen)
         args.experiment_path = str(directory.path)
+        screen.keep(directory.path / CONSOLE_FILE)
         graph_manager.prints_summary = not args.no_summary
         can_be_named = bool(args.preset) and args.checkpoint_save_dir is None
         if args.evaluate is None and not args.play and can_be_named:
@@ -595,6 +599,7 @@ def exit_code_of(program: Callable[[], int | None], shows_tracebacks: Callable[[
 def _print_error(text: str) -> None:
     from rl_coach.logger import screen
 
+    screen.note(f"coach: {text}")
     print(f"{'!!!! ' if screen.is_read_by_programs else ''}coach: {text}", file=sys.stderr)
 
 

@@ -111,7 +111,7 @@ def videos(signal_file: str | os.PathLike) -> list[pathlib.Path]:
         for name in VIDEO_DIRECTORIES
         if (directory / name).is_dir()
         for file in (directory / name).iterdir()
-        if file.suffix in (".gif", ".mp4", ".webm")
+        if file.suffix in (".gif", ".mp4", ".webm") and not file.name.startswith(".")  # one that is being recorded
     ]
     return sorted(found, key=lambda file: (file.stat().st_mtime, file.name), reverse=True)
 

@@ -121,7 +121,8 @@ def groups(tmp_path_factory):
             )
             if place == 0 and seed == 4:
                 write_episodes(path, range(1, 12))
-                write_gif(path, "CartPole_21_11_2026-10_40_00_000001")
+                write_gif(path, "CartPole_20_11_2026-14_04_00_000001")
+                write_gif(path, "CartPole_20_11_2026-14_04_30_000001")
     return root
 
 
@@ -408,14 +409,22 @@ def test_shows_the_steps_of_an_episode(dashboard, open_page, screenshot):
 
 def test_shows_videos(dashboard, open_page):
     page = open_page(dashboard.address, runs=f"{DQN}4_04", tab="videos")
-    page.locator(".videos img").wait_for()
+    page.locator(".figures img").wait_for()
     page.wait_for_function(
         """() => {
-          const find = (root) => root.querySelector(".videos img")
+          const find = (root) => root.querySelector(".figures img")
             ?? [...root.querySelectorAll("*")].map((e) => e.shadowRoot && find(e.shadowRoot)).find(Boolean);
           return find(document)?.naturalWidth > 0;
         }"""
     )
+    told, slider = page.locator(".media .told"), page.get_by_label("Environment steps")
+    newest = told.text_content()
+    page.get_by_label("Earlier").click()
+    playwright.expect(told).not_to_have_text(newest)
+    playwright.expect(page.locator(".figures figcaption")).to_contain_text("20.11.2026 14:04:00")
+    slider.press("End")
+    playwright.expect(told).to_have_text(newest)
+    playwright.expect(page.locator(".figures figcaption")).to_contain_text("20.11.2026 14:04:30")
 
 
 def test_compares_parameters(dashboard, open_page, screenshot):
@@ -519,6 +528,12 @@ def test_follows_a_real_training(browser, start_dashboard, open_page, tmp_path, 
         training.terminate()
         training.wait(60)
     wait_for_state(page, "watched", "stopped")
+    page.get_by_role("button", name="Output", exact=True).click()
+    wait_for_text(page, ".output pre", "building the graph on")
+    press(page, "Time")
+    page.get_by_role("button", name="Plot", exact=True).click()
+    choose_signal(page, 1, "Memory (MB)")
+    plot_when(page, "(plot) => Object.keys(plot.lines).some((name) => name.endsWith('Memory (MB)'))")
 
 
 def test_no_experiments_says_how_to_make_one(browser, start_dashboard, open_page, tmp_path, screenshot):

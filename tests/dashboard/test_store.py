@@ -18,7 +18,7 @@ from rl_coach.dashboard.cache import ColumnCache
 from rl_coach.dashboard.drawing import draw, groups_of, labels_of, sides_of
 from rl_coach.dashboard.media import is_media, url_of
 from rl_coach.dashboard.page import _age_of
-from rl_coach.dashboard.panels import no_experiments, parameters_table, video_gallery
+from rl_coach.dashboard.panels import media_of, no_experiments, output, parameters_table
 from rl_coach.dashboard.runs_table import group_of, group_options, rows_of, shown_columns
 from rl_coach.dashboard.store import Store, ranked_by_difference, varied_parameters
 from rl_coach.dashboard.view import USUAL_COLUMNS, View
@@ -401,11 +401,16 @@ def test_parameters_are_compared_and_escaped(root):
 
 
 def test_videos_are_served_from_the_runs_alone(root, tmp_path):
-    runs = list(scanned(root).runs.values())
-    assert "No videos" in video_gallery(runs, root)
+    store = scanned(root)
+    runs = list(store.runs.values())
+    assert "No videos" in media_of(runs, {}, {}, root)["message"]
     gif = write_gif(root / "CartPole_DQN" / "21_11_2026-10_30" / "run.csv", "CartPole_21_11_2026-10_40_00_000001")
-    assert url_of(gif, root) in video_gallery(runs, root)
-    assert "21.11.2026 10:40:00" in video_gallery(runs, root)
+    later = write_gif(gif.parent.parent / "run.csv", "CartPole_21_11_2026-10_55_00_000001")
+    write_gif(gif.parent.parent / "run.csv", ".recording-7-9")
+    (found,) = media_of(runs, store.columns(list(store.runs)), {}, root)["runs"]
+    assert [item["url"] for item in found["items"]] == [url_of(one, root) for one in (gif, later)]
+    assert [item["when"] for item in found["items"]] == ["21.11.2026 10:40:00", "21.11.2026 10:55:00"]
+    assert found["items"][1]["step"] == store.runs[found["id"]].summary.steps
     assert is_media(gif, root)
     outside = write_gif(tmp_path / "run.csv", "outside")
     assert not is_media(outside, root)
@@ -524,3 +529,17 @@ def test_the_load_of_the_system_is_drawn_over_the_steps_of_the_run(root):
     reward = View(runs=(run_id,), left=("Training Reward",), x="steps")
     for columns in (store.columns(reward.runs, ["Training Reward"]), store.columns(reward.runs, ["Processor (%)"])):
         assert draw(reward, store.runs, columns, lambda key: 0).curves[0].y.size == 60
+
+
+def test_the_output_of_runs_is_text(root):
+    store = scanned(root)
+    first, second, third = list(store.runs.values())[:3]
+    directory = pathlib.Path(first.path).parent
+    (directory / "console.log").write_text("\x1b[1mloading\x1b[0m <b>CartPole</b>\n")
+    (directory / "git.diff").write_text("+# <script>alert(1)</script>\n-old\n")
+    pathlib.Path(second.path).parent.with_suffix(".log").write_text("of a sweep\n" * 50_000)
+    text = output([first, second, third])
+    assert "loading &lt;b&gt;CartPole&lt;/b&gt;" in text and "\x1b" not in text
+    assert '<span class="added">+# &lt;script&gt;' in text and '<span class="removed">-old' in text
+    assert 100_000 < text.count("of a sweep") * 11 < 250_000 and "<p>No lines.</p>" in text
+    assert "Select a run" in output([])

@@ -572,6 +572,34 @@ def test_a_report_on_the_runs_is_saved(sweep, start_dashboard, open_page, tmp_pa
     assert table.iloc[:, 0].tolist() == [0.001, 0.01, 0.0001] and table["runs"].tolist() == [4, 4, 4]
 
 
+def test_views_are_saved_for_all_opened_and_removed(root, start_dashboard, open_page, screenshot):  # noqa: F811
+    dashboard = start_dashboard(root)
+    page = open_page(dashboard.address, runs=[RUN.format(0), RUN.format(1)], log_y="1")
+    plot_when(page, want=2)
+    page.get_by_text("Views", exact=True).click()
+    page.get_by_label("Name of the view").fill("two <i>runs</i>")
+    page.keyboard.press("Enter")
+    page.get_by_title("Open two <i>runs</i>").wait_for()
+    screenshot(page)
+    page.keyboard.press("Escape")
+    playwright.expect(page.get_by_label("Name of the view")).to_be_hidden()
+    other = open_page(dashboard.address, runs=RUN.format(3))
+    plot_when(other, want=1)
+    other.get_by_text("Views", exact=True).click()
+    other.get_by_title("Open two <i>runs</i>").click()
+    plot_when(other, want=2)
+    other.wait_for_url("**log_y=1**")
+    other.go_back()
+    plot_when(other, want=1)
+    page.get_by_text("Views", exact=True).click()
+    page.get_by_label("Remove two <i>runs</i>").click()
+    page.get_by_text("No saved views yet.").wait_for()
+    only_read = open_page(start_dashboard(root, "--no-edit").address, runs=RUN.format(0))
+    only_read.get_by_text("Views", exact=True).click()
+    only_read.get_by_text("No saved views yet.").wait_for()
+    assert not only_read.get_by_label("Name of the view").is_visible()
+
+
 def test_a_long_view_has_a_short_link_that_lasts(sweep, start_dashboard, open_page):  # noqa: F811
     runs = [path.parent.relative_to(sweep).as_posix() for path in sorted(sweep.rglob("*.csv"))]
     dashboard = start_dashboard(sweep)
