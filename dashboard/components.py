@@ -100,6 +100,15 @@ class Media(JSComponent):
     _stylesheets = style("media")
 
 
+class HistogramWall(JSComponent):
+    """Distributions over steps. :param sent: JSON of ``panels.histograms_of``"""
+
+    sent = param.String()
+
+    _esm = script("histograms")
+    _stylesheets = style("histograms")
+
+
 class Comparison(JSComponent):
     """Parameters against results, in a scatter plot and in parallel coordinates.
 

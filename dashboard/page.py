@@ -32,11 +32,11 @@ from rl_coach.runs.workers import RunSignals
 from rl_coach.utils import CoachError
 
 from .colours import line_colour, lowest_free
-from .components import Bar, Comparison, Media, PictureButtons, SignalPicker, Wall
+from .components import Bar, Comparison, HistogramWall, Media, PictureButtons, SignalPicker, Wall
 from .curves import Curve, axis_columns, short_titles, thin
 from .drawing import Drawing, draw, groups_of, labels_of, sides_of
 from .importance import importance
-from .panels import media_of, message, no_experiments, output, parameters_table
+from .panels import histograms_of, media_of, message, no_experiments, output, parameters_table
 from .plot import MOST_CURVES, STYLE, SignalPlot
 from .runs_table import RunsTable, comparison, group_options, offered_columns, rows_of, shown_columns
 from .signals import by_use
@@ -215,6 +215,8 @@ class Page:
         self.episodes: EpisodesPanel | None = None
         self.videos = Media(**whole)
         self.videos_tab = pn.Column(self.videos, visible=False, **whole)
+        self.histograms = HistogramWall(**whole)
+        self.histograms_tab = pn.Column(self.histograms, visible=False, **whole)
         self.output = pn.pane.HTML("", stylesheets=[_WIDGETS], **whole)
         self.output_tab = pn.Column(self.output, scroll=True, visible=False, **whole)
         self.words = pn.widgets.TextInput(
@@ -243,6 +245,7 @@ class Page:
             self.plot_tab,
             self.wall_tab,
             self.compare_tab,
+            self.histograms_tab,
             self.videos_tab,
             self.output_tab,
             self.parameters_tab,
@@ -574,11 +577,13 @@ class Page:
         self.compare_tab.visible = tab == "compare"
         self.videos_tab.visible = tab == "videos"
         self.output_tab.visible = tab == "output"
+        self.histograms_tab.visible = tab == "histograms"
         self.parameters_tab.visible = tab == "parameters"
         self.exports.visible, self.report.visible = tab == "plot", tab == "compare"
         if tab == "videos":
-            future = self._pool.submit(self._media, self.view, self.chosen())
-            future.add_done_callback(lambda future: self.in_order(partial(self._show_media, future)))
+            self._compute_for(self.videos, self._media)
+        if tab == "histograms":
+            self._compute_for(self.histograms, self._histograms)
         if tab == "output":
             self._set(self.output, output(self.chosen()))
         if tab == "parameters":
@@ -591,15 +596,25 @@ class Page:
         if tab == "episodes" and self.episodes is not None:
             self.episodes.show()
 
-    def _media(self, view: View, runs: Sequence[Run]) -> str:
-        files = self.store.columns(view.runs, (*axis_columns("steps"), *axis_columns("time")))
-        colours = {run_id: line_colour(colour, self.theme) for run_id, colour in zip(view.runs, view.colours)}
-        return json.dumps(media_of(runs, files, colours, self.store.root))
+    def _compute_for(self, component: Any, compute: Callable[[View, list[Run]], dict[str, Any]]) -> None:
+        """Send a component its contents, which are computed outside the page's thread."""
+        future = self._pool.submit(compute, self.view, self.chosen())
+        future.add_done_callback(lambda future: self.in_order(partial(self._send_to, component, future)))
 
-    def _show_media(self, future: Future) -> None:
-        sent = self._result_of(future)
-        if sent and not self._closed:
-            self.videos.sent = sent
+    def _send_to(self, component: Any, future: Future) -> None:
+        found = self._result_of(future)
+        if found is not None and not self._closed:
+            component.sent = json.dumps(found)
+
+    def _media(self, view: View, runs: list[Run]) -> dict[str, Any]:
+        files = self.store.columns(view.runs, (*axis_columns("steps"), *axis_columns("time")))
+        return media_of(runs, files, self._colours_in(view), self.store.root)
+
+    def _histograms(self, view: View, runs: list[Run]) -> dict[str, Any]:
+        return histograms_of(runs, self._colours_in(view))
+
+    def _colours_in(self, view: View) -> dict[str, str]:
+        return {run_id: line_colour(colour, self.theme) for run_id, colour in zip(view.runs, view.colours)}
 
     def _show_parameters(self) -> None:
         colours = dict(zip(self.view.runs, self.view.colours))

@@ -13,6 +13,7 @@ from typing import Any, Mapping, Sequence
 import numpy as np
 
 from rl_coach.logger import CONSOLE_FILE
+from rl_coach.runs import histogram_file
 from rl_coach.runs.experiments import videos, wall_clock_minutes
 from rl_coach.runs.record import GIT_DIFF_FILE
 from rl_coach.runs.signal_file import TOTAL_STEPS
@@ -164,6 +165,19 @@ def media_of(
             found.append({"id": run.id, "label": labels[run.id], "colour": colours.get(run.id, ""), "items": items})
     text = "" if found else "No videos. A run keeps its episodes with --dump_gifs or --dump_mp4."
     return {"runs": found, "message": text}
+
+
+def histograms_of(runs: Sequence[Run], colours: Mapping[str, str]) -> dict[str, Any]:
+    """The distributions of runs' actions and weights over steps, as ``histograms.js`` shows them."""
+    if not runs:
+        return {"charts": [], "message": "Select a run in the table above to see its actions and weights."}
+    labels, charts = labels_of(runs), []
+    for run in runs[:MOST_OUTPUTS]:
+        for name, rows in histogram_file.read(pathlib.Path(run.path).parent).items():
+            title = name if len(runs) == 1 else f"{labels[run.id]} · {name}"
+            charts.append({"name": title, "colour": colours.get(run.id, ""), "rows": rows})
+    text = "" if charts else "No distributions of actions and weights. A run keeps them with --callback Histograms."
+    return {"charts": charts, "message": text}
 
 
 def _media_files(run: Run) -> list[pathlib.Path]:

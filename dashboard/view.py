@@ -17,7 +17,7 @@ X_AXES = {
 }
 SMOOTHINGS = ("none", "window", "exponential")
 DRAWINGS = ("runs", "std", "confidence", "iqm")
-TABS = ("plot", "charts", "compare", "episodes", "videos", "output", "parameters")
+TABS = ("plot", "charts", "compare", "episodes", "histograms", "videos", "output", "parameters")
 THEMES = ("", "light", "dark")
 SCALES = ("", "linear", "log")
 SIGNAL = "signal:"

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections import deque
+from collections.abc import Mapping
 from typing import Any
+
+import numpy as np
 
 from rl_coach.callbacks.callback import Callback, RunView
 from rl_coach.core_types import RunPhase, VideoDumpFilter
+from rl_coach.runs import histogram_file
 from rl_coach.runs.checkpoint_schedule import CheckpointSchedule
 from rl_coach.utils import CoachError
+
+_MOST_ACTIONS = 10_000
 
 
 def _at_least(smallest: float, **values: float) -> None:
@@ -111,6 +118,50 @@ class FilmEvaluations(Callback):
 
     def set_state(self, state: dict[str, Any]) -> None:
         self._held = state["held"]
+
+
+class Histograms(Callback):
+    """Records the distributions of actions and weights after each evaluation, for the dashboard.
+
+    The actions are those of training since the evaluation before, at most ``_MOST_ACTIONS``. With several copies of the
+    environment they are the actions of one copy. A compiled loop reports no actions. The weights are those of each
+    layer's arrays.
+    """
+
+    def __init__(self) -> None:
+        self._graph: Any = None
+        self._actions: dict[str, deque[np.ndarray]] = {}
+
+    def on_creation(self, graph_manager: Any) -> None:
+        self._graph = graph_manager
+
+    def _agents(self) -> list[tuple[str, Any]]:
+        return [item for level in self._graph.level_managers for item in level.agents.items()]
+
+    def on_step(self, run: RunView) -> None:
+        if run.phase is not RunPhase.TRAIN:
+            return
+        for name, agent in self._agents():
+            chosen = getattr(agent, "last_action_info", None)
+            if chosen is not None:
+                self._actions.setdefault(name, deque(maxlen=_MOST_ACTIONS)).append(_numbers(chosen.action))
+
+    def on_evaluation_end(self, run: RunView) -> None:
+        values = {f"{name}: actions": np.concatenate(actions) for name, actions in self._actions.items()}
+        self._actions = {}
+        for name, agent in self._agents():
+            for network, wrapper in getattr(agent, "networks", {}).items():
+                for place, weights in enumerate(wrapper.online_network.get_weights()):
+                    shape = " × ".join(map(str, np.shape(weights)))
+                    values[f"{name}: {network}, array {place} ({shape or 'one number'})"] = weights
+        histogram_file.append(run.experiment_path, run.steps, values)
+
+
+def _numbers(action: Any) -> np.ndarray:
+    """The numbers of an action and of its parts [numbers]."""
+    if isinstance(action, Mapping):
+        action = tuple(action.values())
+    return np.concatenate([_numbers(part) for part in action]) if isinstance(action, tuple) else np.ravel(action)
 
 
 class _FirstEpisode(VideoDumpFilter):

@@ -7,7 +7,15 @@ import pandas
 import pytest
 
 from rl_coach import make_agent
-from rl_coach.callbacks import Callback, FilmEvaluations, NotebookProgress, SaveEvery, StopOnPlateau, StopOnReward
+from rl_coach.callbacks import (
+    Callback,
+    FilmEvaluations,
+    Histograms,
+    NotebookProgress,
+    SaveEvery,
+    StopOnPlateau,
+    StopOnReward,
+)
 from rl_coach.callbacks.callback import RunView
 from rl_coach.checkpoint import CheckpointStateReader
 from rl_coach.coach import CoachInterface, main
@@ -16,6 +24,7 @@ from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, RunPhase,
 from rl_coach.graph_managers.graph_manager import GraphManager
 from rl_coach.graph_managers.run_callbacks import RunCallbacks
 from rl_coach.logger import screen
+from rl_coach.runs import histogram_file
 from rl_coach.utils import CallbackError, CoachError
 from tests.faults.processes import SHORT
 from tests.zoo.graphs import counting_graph, schedule
@@ -357,6 +366,18 @@ def test_films_of_evaluations(tmp_path):
     graph.callbacks = [FilmEvaluations(every=2)]
     graph.create_graph(created("DQN", 1, tmp_path).task_parameters).run()
     assert len(list((tmp_path / "gifs").glob("*.gif"))) == 2, "of the first and the third of three evaluations"
+
+
+def test_histograms_of_actions_and_weights(tmp_path):
+    graph = trained(tmp_path, Histograms())
+    found = histogram_file.read(tmp_path)
+    (actions,) = (rows for name, rows in found.items() if name.endswith(": actions"))
+    assert [row["steps"] for row in actions] == [20, 40, 60, 80, 100]
+    assert [sum(row["counts"]) for row in actions] == [20] * 5
+    (agent,) = graph.level_managers[0].agents.values()
+    arrays = agent.networks["main"].online_network.get_weights()
+    weights = [rows for name, rows in found.items() if ": main, array " in name]
+    assert [sum(rows[-1]["counts"]) for rows in weights] == [array.size for array in arrays]
 
 
 def test_a_line_in_a_notebook(tmp_path, monkeypatch):

@@ -18,11 +18,11 @@ from rl_coach.dashboard.cache import ColumnCache
 from rl_coach.dashboard.drawing import draw, groups_of, labels_of, sides_of
 from rl_coach.dashboard.media import is_media, url_of
 from rl_coach.dashboard.page import _age_of
-from rl_coach.dashboard.panels import media_of, no_experiments, output, parameters_table
+from rl_coach.dashboard.panels import histograms_of, media_of, no_experiments, output, parameters_table
 from rl_coach.dashboard.runs_table import group_of, group_options, rows_of, shown_columns
 from rl_coach.dashboard.store import Store, ranked_by_difference, varied_parameters
 from rl_coach.dashboard.view import USUAL_COLUMNS, View
-from rl_coach.runs import signal_file
+from rl_coach.runs import histogram_file, signal_file
 from rl_coach.runs.experiments import RunDescription, SignalFile
 from rl_coach.runs.status import FAILED, FINISHED, RUNNING, RunStatus
 from rl_coach.utils import CoachError
@@ -543,3 +543,29 @@ def test_the_output_of_runs_is_text(root):
     assert '<span class="added">+# &lt;script&gt;' in text and '<span class="removed">-old' in text
     assert 100_000 < text.count("of a sweep") * 11 < 250_000 and "<p>No lines.</p>" in text
     assert "Select a run" in output([])
+
+
+def test_distributions_are_shown_for_each_run_that_has_them(root):
+    runs = list(scanned(root).runs.values())
+    assert (
+        "--callback Histograms" in histograms_of(runs, {})["message"] and "Select" in histograms_of([], {})["message"]
+    )
+    histogram_file.append(pathlib.Path(runs[0].path).parent, 100, {"agent: <b>actions</b>": np.array([0, 1, 1])})
+    (chart,) = histograms_of(runs[:1], {runs[0].id: "#123456"})["charts"]
+    assert (chart["name"], chart["colour"], chart["rows"][0]["counts"]) == ("agent: <b>actions</b>", "#123456", [1, 2])
+    (chart,) = histograms_of(runs, {})["charts"]
+    assert chart["name"] == f"{labels_of(runs)[runs[0].id]} · agent: <b>actions</b>"
+
+
+def test_a_status_that_is_none_of_a_run_is_no_run_and_names_are_one_line(root):
+    for name, text in (("cut", "{broken"), ("list", "[1, 2]"), ("other", '{"state": "open"}')):
+        (root / name).mkdir()
+        (root / name / "status.json").write_text(text)
+    write_run(root, "two\nlines", "22_11_2026-11_00", rows=10)
+    store = scanned(root)
+    assert {run.title for run in store.runs.values()} == {"CartPole_DQN", "CartPole_A3C", "two lines"}
+
+
+def test_only_runs_of_one_experiment_are_told_apart(root):
+    runs = list(scanned(root).runs.values())
+    assert set(labels_of(runs).values()) == {"CartPole_DQN · seed 0", "CartPole_DQN · seed 1", "CartPole_A3C"}
