@@ -27,6 +27,7 @@ POINTS_OF_A_CURVE = 1600
 """About the width of a plot in pixels: the smallest and the largest value of every second pixel."""
 _PARTS_OF_A_LINE = 20
 _LONGEST_TITLE = 44
+_BETWEEN_PARTS = " · "
 _ENDS_OF_WORDS = re.compile(r"[\W_]+")
 _AXIS_COLUMNS = {
     "episode": (EPISODE,),
@@ -72,8 +73,11 @@ class Curve:
 
 
 def short_titles(labels: Sequence[str]) -> list[str]:
-    """Labels for a legend. If any label is long, the words that all labels begin with become "…", and long labels are
-    cut in the middle."""
+    """Labels for a legend, without a first part that all share. If any label is long, the words that all labels begin
+    with become "…", and long labels are cut in the middle."""
+    first_parts = [label.partition(_BETWEEN_PARTS) for label in labels]
+    if len(labels) > 1 and len({first for first, _, _ in first_parts}) == 1 and all(rest for _, _, rest in first_parts):
+        labels = [rest for _, _, rest in first_parts]
     if max(map(len, labels), default=0) <= _LONGEST_TITLE:
         return list(labels)
     first, last = min(labels), max(labels)  # a beginning that both share is shared by all

@@ -38,7 +38,7 @@ from .drawing import Drawing, draw, groups_of, labels_of, sides_of
 from .importance import importance
 from .panels import histograms_of, media_of, message, no_experiments, output, parameters_table
 from .plot import MOST_CURVES, STYLE, SignalPlot
-from .runs_table import RunsTable, comparison, group_options, offered_columns, rows_of, shown_columns
+from .runs_table import RunsTable, comparison, group_options, offered_columns, rows_of, shown_columns, titles_of
 from .signals import by_use
 from .store import Run, Store
 from .view import LARGEST_WINDOW, SIGNAL, TABS, USUAL_COLUMNS, View, from_query, to_query, x_label
@@ -129,6 +129,7 @@ class Page:
             sort=self.view.sort,
             grouped=bool(self.view.group),
             columns=list(self.view.columns),
+            titles=json.dumps(titles_of(self.view.columns)),
             archived=self.view.archived,
             editable=self.store.editable,
             sizing_mode="stretch_both",
@@ -530,7 +531,7 @@ class Page:
     def _set_columns(self, columns: Sequence[str]) -> None:
         self._writing_widgets = True
         try:
-            self.table.columns = list(columns)
+            self.table.param.update(columns=list(columns), titles=json.dumps(titles_of(columns)))
         finally:
             self._writing_widgets = False
 

@@ -71,7 +71,9 @@ class RunsTable(JSComponent):
     :param sent: JSON: ``rows`` of ``row_of``; ``whole`` if these are all rows, otherwise new and changed rows; and the
         ids of ``gone`` runs
     :param selected: ids in the order of their selection
-    :param columns: the columns after the run's name, and the ``offered`` columns: JSON of key, title and heading
+    :param columns: the columns after the run's name
+    :param titles: JSON of the titles of the columns by their keys
+    :param offered: JSON of key, title and heading of each column that the user can choose
     :param told: JSON of the user's action: ``what``, the ``ids`` and the ``changes``
     :param answer: JSON of the result: a ``text``, and ``undo`` if the action can be undone
     """
@@ -84,6 +86,7 @@ class RunsTable(JSComponent):
     sort = param.String(default="-start")
     grouped = param.Boolean()
     columns = param.List()
+    titles = param.String()
     offered = param.String()
     archived = param.Boolean()
     editable = param.Boolean()
@@ -217,6 +220,13 @@ def plain_value(value: Any) -> Any:
     if value is None or (isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)):
         return value
     return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+
+
+def titles_of(columns: Sequence[str]) -> dict[str, str]:
+    """The titles of the table's columns by their keys. Parameters have short names."""
+    parameters = [column.removeprefix(PARAMETER) for column in columns if column.startswith(PARAMETER)]
+    short = {f"{PARAMETER}{name}": title for name, title in zip(parameters, short_names(parameters))}
+    return {"name": "Run", **COLUMNS, **short}
 
 
 def offered_columns(

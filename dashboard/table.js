@@ -36,22 +36,22 @@ function start(seconds) {
 }
 
 const BUILT_IN = [
-  { key: "name", title: "Run", kind: "name" },
-  { key: "preset", title: "Preset" },
-  { key: "agent", title: "Agent" },
-  { key: "environment", title: "Environment" },
-  { key: "framework", title: "Framework" },
-  { key: "settings", title: "-cp" },
-  { key: "seed", title: "Seed", format: (value) => (value === null ? "" : String(value)), right: true },
-  { key: "state", title: "State", kind: "state" },
-  { key: "steps", title: "Steps", format: count, right: true },
-  { key: "speed", title: "Steps/s", format: count, right: true },
-  { key: "last", title: "Last eval", format: number, right: true },
-  { key: "best", title: "Best eval", format: number, right: true },
-  { key: "target", title: "To target", format: count, right: true },
-  { key: "start", title: "Started", format: start, right: true },
-  { key: "minutes", title: "Duration", format: duration, right: true },
-  { key: "note", title: "Note" },
+  { key: "name", kind: "name" },
+  { key: "preset" },
+  { key: "agent" },
+  { key: "environment" },
+  { key: "framework" },
+  { key: "settings" },
+  { key: "seed", format: (value) => (value === null ? "" : String(value)), right: true },
+  { key: "state", kind: "state" },
+  { key: "steps", format: count, right: true },
+  { key: "speed", format: count, right: true },
+  { key: "last", format: number, right: true },
+  { key: "best", format: number, right: true },
+  { key: "target", format: count, right: true },
+  { key: "start", format: start, right: true },
+  { key: "minutes", format: duration, right: true },
+  { key: "note" },
 ];
 const PARAMETER = "parameter:";
 const FONT = "12px Inter, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'Liberation Sans', Arial, sans-serif";
@@ -62,24 +62,13 @@ const WORDS = ["name", "experiment", "detail", "preset", "agent", "environment",
 
 const anyValue = (value) => (typeof value === "number" ? number(value) : String(value ?? ""));
 
-function columnsOf(keys) {
-  const [name, ...rest] = BUILT_IN;
-  const known = new Map(rest.map((column) => [column.key, column]));
-  const paths = keys.filter((key) => key.startsWith(PARAMETER)).map((key) => key.slice(PARAMETER.length));
-  const made = keys.map((key) => known.get(key) ?? (key.startsWith(PARAMETER) ? parameterColumn(key, paths) : null));
-  return [name, ...made.filter(Boolean)];
-}
-
-function parameterColumn(key, paths) {
-  const path = key.slice(PARAMETER.length);
-  return { key, title: shortName(path, paths), full: path, format: anyValue, right: true };
-}
-
-// The last parts of a dotted name, as many of them as tell it from the others.
-function shortName(path, paths) {
-  const parts = path.split(".");
-  const ends = parts.map((_, place) => parts.slice(place).join(".")).reverse();
-  return ends.find((end) => paths.every((other) => other === path || !`.${other}`.endsWith(`.${end}`))) ?? path;
+// The columns and their titles, which the server chooses.
+function columnsOf({ columns, titles }) {
+  const known = new Map(BUILT_IN.map((column) => [column.key, column]));
+  const given = JSON.parse(titles || "{}");
+  const parameter = (key) => ({ key, full: key.slice(PARAMETER.length), format: anyValue, right: true });
+  const made = ["name", ...columns].map((key) => known.get(key) ?? (key.startsWith(PARAMETER) ? parameter(key) : null));
+  return made.filter(Boolean).map((column) => ({ ...column, title: given[column.key] ?? column.full ?? "" }));
 }
 
 // A cell of the exported table: quoted where commas, quotes or new lines would end it.
@@ -121,7 +110,7 @@ export function render({ model, el }) {
   const choose = element("button", "action", "Columns");
   const exported = element("button", "action", "Export", { title: "Save the table as CSV, as it is shown" });
   const bar = box("div", "bar", search, regex, said, clear, archived, element("span", "gap"), edit, choose, exported);
-  let columns = columnsOf(model.columns);
+  let columns = columnsOf(model);
   let shown = [];
 
   const [head, body] = [element("div", "row head"), element("div", "body")];
@@ -570,8 +559,8 @@ export function render({ model, el }) {
     arrange();
   });
   model.on(["selected", "sort", "grouped", "archived", "editable"], arrange);
-  model.on("columns", () => {
-    columns = columnsOf(model.columns);
+  model.on(["columns", "titles"], () => {
+    columns = columnsOf(model);
     drawn = new Map();
     body.replaceChildren();
     widths.clear();

@@ -129,19 +129,12 @@ class Histograms(Callback):
     """
 
     def __init__(self) -> None:
-        self._graph: Any = None
         self._actions: dict[str, deque[np.ndarray]] = {}
-
-    def on_creation(self, graph_manager: Any) -> None:
-        self._graph = graph_manager
-
-    def _agents(self) -> list[tuple[str, Any]]:
-        return [item for level in self._graph.level_managers for item in level.agents.items()]
 
     def on_step(self, run: RunView) -> None:
         if run.phase is not RunPhase.TRAIN:
             return
-        for name, agent in self._agents():
+        for name, agent in run.agents.items():
             chosen = getattr(agent, "last_action_info", None)
             if chosen is not None:
                 self._actions.setdefault(name, deque(maxlen=_MOST_ACTIONS)).append(_numbers(chosen.action))
@@ -149,7 +142,7 @@ class Histograms(Callback):
     def on_evaluation_end(self, run: RunView) -> None:
         values = {f"{name}: actions": np.concatenate(actions) for name, actions in self._actions.items()}
         self._actions = {}
-        for name, agent in self._agents():
+        for name, agent in run.agents.items():
             for network, wrapper in getattr(agent, "networks", {}).items():
                 for place, weights in enumerate(wrapper.online_network.get_weights()):
                     shape = " × ".join(map(str, np.shape(weights)))

@@ -369,15 +369,20 @@ def test_films_of_evaluations(tmp_path):
 
 
 def test_histograms_of_actions_and_weights(tmp_path):
-    graph = trained(tmp_path, Histograms())
-    found = histogram_file.read(tmp_path)
-    (actions,) = (rows for name, rows in found.items() if name.endswith(": actions"))
-    assert [row["steps"] for row in actions] == [20, 40, 60, 80, 100]
-    assert [sum(row["counts"]) for row in actions] == [20] * 5
-    (agent,) = graph.level_managers[0].agents.values()
-    arrays = agent.networks["main"].online_network.get_weights()
+    trained(tmp_path, Histograms())  # an agent without networks
+    (actions,) = histogram_file.read(tmp_path).values()
+    assert [(row["steps"], sum(row["counts"])) for row in actions] == [(20 * n, 20) for n in range(1, 6)]
+    graph = created("DQN", 1, tmp_path / "unused")
+    graph = type(graph)(
+        graph.agent_params, graph.env_params, schedule(40, 20, 2, heatup=10), graph.visualization_parameters
+    )
+    graph.callbacks = [Histograms()]
+    graph.create_graph(created("DQN", 1, tmp_path / "dqn").task_parameters).run()
+    found = histogram_file.read(tmp_path / "dqn")
+    arrays = next(iter(graph.level_managers[0].agents.values())).networks["main"].online_network.get_weights()
     weights = [rows for name, rows in found.items() if ": main, array " in name]
     assert [sum(rows[-1]["counts"]) for rows in weights] == [array.size for array in arrays]
+    assert len(found) == len(arrays) + 1 and all(len(rows) == 2 for rows in found.values())
 
 
 def test_a_line_in_a_notebook(tmp_path, monkeypatch):

@@ -151,6 +151,10 @@ def test_titles_lose_what_all_long_labels_begin_with():
     assert len(alone) <= 44 and alone.startswith("experiment") and alone.endswith("somebody")
     middles = [f"{'x' * 30}{middle}{'y' * 30}" for middle in "ab"]
     assert short_titles(middles) == middles
+    assert short_titles(["sweep · a (3)", "sweep · b · c (3)"]) == ["a (3)", "b · c (3)"]
+    assert short_titles(["sweep · a", "sweep"]) == ["sweep · a", "sweep"] and short_titles(["sweep · a"]) == [
+        "sweep · a"
+    ]
 
 
 def test_a_single_value_is_drawn_as_a_point():

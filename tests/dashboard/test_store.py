@@ -19,7 +19,7 @@ from rl_coach.dashboard.drawing import draw, groups_of, labels_of, sides_of
 from rl_coach.dashboard.media import is_media, url_of
 from rl_coach.dashboard.page import _age_of
 from rl_coach.dashboard.panels import histograms_of, media_of, no_experiments, output, parameters_table
-from rl_coach.dashboard.runs_table import group_of, group_options, rows_of, shown_columns
+from rl_coach.dashboard.runs_table import group_of, group_options, rows_of, shown_columns, titles_of
 from rl_coach.dashboard.store import Store, ranked_by_difference, varied_parameters
 from rl_coach.dashboard.view import USUAL_COLUMNS, View
 from rl_coach.runs import histogram_file, signal_file
@@ -569,3 +569,10 @@ def test_a_status_that_is_none_of_a_run_is_no_run_and_names_are_one_line(root):
 def test_only_runs_of_one_experiment_are_told_apart(root):
     runs = list(scanned(root).runs.values())
     assert set(labels_of(runs).values()) == {"CartPole_DQN · seed 0", "CartPole_DQN · seed 1", "CartPole_A3C"}
+
+
+def test_titles_of_columns():
+    titles = titles_of(["last", "parameter:agent.q.rate", "parameter:agent.policy.rate", "parameter:agent.discount"])
+    assert titles["last"] == "Last eval" and titles["name"] == "Run"
+    parameters = {key: title for key, title in titles.items() if key.startswith("parameter:")}
+    assert list(parameters.values()) == ["q.rate", "policy.rate", "discount"]
