@@ -1,4 +1,4 @@
-"""Views that the server stores: long views, whose address contains only a name, and views that users saved."""
+"""Views that the server stores: long views, for which an address contains only a name, and views that users saved."""
 
 from __future__ import annotations
 

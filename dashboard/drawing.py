@@ -56,7 +56,7 @@ def labels_of(runs: Sequence[Run]) -> dict[str, str]:
 
 
 def _told_apart(runs: Sequence[Run], is_alone: bool) -> dict[str, str]:
-    """Labels of runs with the same title. :param is_alone: there is no other title, so that this one tells nothing"""
+    """Labels of runs with the same title. :param is_alone: there is no other title, so that this one is left out"""
     settings = _settings(runs)
     parts = {run.id: _parts(run, settings) for run in runs}
     labels = {run.id: "" if is_alone else run.title for run in runs}

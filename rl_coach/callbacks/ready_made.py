@@ -123,9 +123,9 @@ class FilmEvaluations(Callback):
 class Histograms(Callback):
     """Records the distributions of actions and weights after each evaluation, for the dashboard.
 
-    The actions are those of training since the evaluation before, at most ``_MOST_ACTIONS``. With several copies of the
-    environment they are the actions of one copy. A compiled loop reports no actions. The weights are those of each
-    layer's arrays.
+    The actions are the last 10,000 of training since the evaluation before. With several copies of the environment they
+    are the actions of one copy. A compiled loop reports no actions. Each array of a network's weights has its own
+    distribution.
     """
 
     def __init__(self) -> None:

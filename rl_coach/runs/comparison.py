@@ -61,7 +61,7 @@ class Side:
     :param curves: environment steps and evaluation rewards of the runs, by environment
     :param to_target: environment steps until an evaluation reached the target and ended training, for the runs that
         reached it, by environment
-    :param reward_ranges: the range of a run's rewards, for each environment in which all runs know it
+    :param reward_ranges: the range of a run's rewards, by environment; only if all runs know the same range
     """
 
     name: str
@@ -203,9 +203,10 @@ def _sides_of(name: str, directory: str, score: str, is_alone: bool, notes: list
     runs = experiments.runs[experiments.runs["kind"] == "training"]
     if runs.empty:
         raise CoachError(f"there are only evaluations in '{directory}': give the runs that were trained")
-    unfinished = int((runs["state"] != FINISHED).sum())
+    states = runs.groupby(runs["path"].map(os.path.dirname))["state"].first()
+    unfinished = int((states != FINISHED).sum())
     if unfinished:
-        notes.append(f"{name}: {unfinished} of {len(runs)} runs have not finished; their scores so far count")
+        notes.append(f"{name}: {unfinished} of {len(states)} runs have not finished; their scores so far count")
     settings = _settings_of(directory)
     if settings:
         key = pd.Series([settings.get(pathlib.Path(path).parent.name, "") for path in runs["path"]], runs.index)

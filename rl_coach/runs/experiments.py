@@ -506,7 +506,7 @@ class Experiments:
     :param runs: a row for each run, by its id: experiment, preset, agent, environment, seed, workers (their number),
         framework, kind (``training`` or ``evaluation``), state, steps, steps_per_second, last_evaluation_reward,
         best_evaluation_reward, steps_to_target, start, minutes, path (of its first worker's CSV), plays_with_others.
-        The figures are those that the run prints; an agent that plays with others has its own steps and rewards
+        A run has the figures that it prints. An agent that plays with others has its own steps and rewards
     :param signals: a row for each row of each CSV: ``run``, ``worker``, then every signal of any run; NaN if a run does
         not have the signal. The rows of several workers are sorted by time, and their counts are sums over the run
     :param parameters: a row for each run, a column for each setting by its dotted name

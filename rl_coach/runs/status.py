@@ -72,10 +72,10 @@ class RunStatus:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             # Not synced: after a power failure, an old status names a process that is gone, which readers detect.
             files.write_text(self._path, text + "\n", synced=False)
-            if self._metrics is not None and "seconds" in status.get("progress", ()):
-                self._metrics.write(status["progress"]["seconds"])
             if copy := os.environ.get(STATUS_COPY):
                 pathlib.Path(copy).write_text(text, encoding="utf-8")  # the place may not allow a rename
+            if self._metrics is not None and "seconds" in status.get("progress", ()):
+                self._metrics.write(status["progress"]["seconds"])
         except OSError as trouble:
             self._overwrite(text)
             if not self._has_warned:
