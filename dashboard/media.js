@@ -1,7 +1,7 @@
 // The GIFs and videos of runs on one line of time: a slider over environment steps, and each run's newest one up to there.
 export function render({ model }) {
   const slider = element("input", "", undefined, { type: "range", min: 0, "aria-label": "Environment steps" });
-  const [before, after] = [["‹", "Earlier"], ["›", "Later"]].map(([text, title]) => element("button", "", text, { title, "aria-label": title }));
+  const [before, after] = [["←", "Earlier"], ["→", "Later"]].map(([text, title]) => element("button", "", text, { title, "aria-label": title }));
   const told = element("output", "told");
   const bar = box("div", "bar", before, slider, after, told);
   const figures = element("div", "figures");

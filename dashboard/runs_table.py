@@ -187,13 +187,15 @@ def _results(summary: Summary) -> dict[str, float | None]:
 
 def _doing(run: Run) -> str:
     """The phase of a running run that does not train, such as ``heatup 40%``."""
-    progress = run.printed.get("progress")
-    phase = progress.get("phase") if isinstance(progress, dict) else None
+    given = run.printed.get("progress")
+    progress = given if isinstance(given, dict) else {}
+    phase = progress.get("phase")
     if run.state != RUNNING or not isinstance(phase, str) or phase in _PHASES_OF_TRAINING:
         return ""
-    done, total = (progress.get(name) for name in ("done", "total"))
-    are_counts = isinstance(done, int) and isinstance(total, int) and total > 0
-    return f"{phase.lower()} {done / total:.0%}" if are_counts else phase.lower()
+    done, total = progress.get("done"), progress.get("total")
+    if isinstance(done, int) and isinstance(total, int) and total > 0:
+        return f"{phase.lower()} {done / total:.0%}"
+    return phase.lower()
 
 
 def _part_row(part: Run) -> dict[str, Any]:

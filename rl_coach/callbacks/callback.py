@@ -16,7 +16,9 @@ class Run(Protocol):
     progress: Progress
     evaluation_rewards: list[float]
     task_parameters: Any
-    level_managers: Sequence[Any]
+
+    @property
+    def level_managers(self) -> Sequence[Any]: ...
 
     @property
     def total_steps_counters(self) -> Mapping[RunPhase, TotalStepsCounter]: ...

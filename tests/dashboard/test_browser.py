@@ -295,9 +295,11 @@ def test_pans(dashboard, open_page):
     page = open_page(dashboard.address, runs=f"{DQN}0_00", left="Training Reward")
     everything = plot_when(page, want=1)
     page.get_by_title("Pan").first.click()
-    point_at(page, 0.25)
-    page.mouse.down()
-    point_at(page, 0.75)
+    playwright.expect(page.get_by_title("Pan").first).to_have_class(re.compile("active"))
+    left, top, across, height = frame_of(page)
+    page.mouse.move(left + 0.25 * across, top + 0.5 * height)
+    page.mouse.down()  # and no waiting: a button that is held without moving is a press, not a drag
+    page.mouse.move(left + 0.75 * across, top + 0.5 * height, steps=5)
     page.mouse.up()
     page.wait_for_url("**zoom=**")
     width = everything["x"][1] - everything["x"][0]
