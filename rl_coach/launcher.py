@@ -370,6 +370,7 @@ class CoachLauncher:
 
         if args.nocolor:
             screen.set_use_colors(False)
+        screen.keep(None)  # the lines of an earlier run of this process are in its own file
         # a preset may import anything, TensorFlow included
         with screen.waiting_for(f"loading {args.preset}"), quiet_native_code():
             graph_manager: Any = preset_catalogue.load(args.preset)
@@ -383,7 +384,6 @@ class CoachLauncher:
         :raises CoachError: the input is bad; the new directory is removed
         :raises TrainingError: if training itself fails
         """
-        from rl_coach.logger import screen
         from rl_coach.utils import CoachError
 
         if flag_checks.wants_workers(args):
@@ -404,8 +404,6 @@ class CoachLauncher:
             if not directory.has_begun():
                 directory.remove()
             raise
-        else:
-            screen.keep(None)  # an error is printed later, and belongs to the run
         finally:
             directory.release()
 
