@@ -1,22 +1,27 @@
-"""Short addresses of long views: the server stores the view, and the address contains only its name."""
+"""Views that the server stores: long views, for which an address contains only a name, and views that users saved."""
 
 from __future__ import annotations
 
 import hashlib
 import pathlib
 import threading
-from urllib.parse import parse_qs, urlencode
+from collections.abc import Mapping
+from urllib.parse import parse_qs, quote, unquote, urlencode
 
 LONGEST_QUERY = 400
 """The largest number of characters of a view in the address itself."""
 VIEWS_FILE = ".views"
+LONGEST_NAME = 80
 _NAME = "view"
+_SAVED = "saved:"
 _LARGEST_VIEW = 1 << 16
 _MOST_VIEWS = 5000
 
 
 class Addresses:
     """The views that pages have shown, by their names.
+
+    :ivar saved: the queries of the views that users saved, by the users' names for them
 
     :param path: a file with a line for each view, so that links remain valid; without it they are valid as
         long as the server runs
@@ -25,7 +30,14 @@ class Addresses:
     def __init__(self, path: pathlib.Path | None = None):
         self._path = path
         self._lock = threading.Lock()
-        self._views = dict(list(_read(path).items())[-_MOST_VIEWS:]) if path is not None else {}
+        stored = _read(path) if path is not None else {}
+        self.saved: Mapping[str, str] = {
+            unquote(name.removeprefix(_SAVED)): query
+            for name, query in stored.items()
+            if name.startswith(_SAVED) and query.startswith("?")
+        }
+        views = [(name, query) for name, query in stored.items() if not name.startswith(_SAVED)]
+        self._views = dict(views[-_MOST_VIEWS:])
 
     def shortened(self, query: str) -> str:
         """A short query for the same view. :param query: begins with ``?``"""
@@ -38,6 +50,16 @@ class Addresses:
                 self._views = dict(list(self._views.items())[-_MOST_VIEWS:])
                 self._append(f"{name} {query}\n")
         return f"?{urlencode({_NAME: name})}"
+
+    def save(self, name: str, query: str | None) -> None:
+        """Save a view under a name. :param query: begins with ``?``; None removes the view"""
+        name = " ".join(name.split())[:LONGEST_NAME]
+        if not name or (query is not None and len(query) > _LARGEST_VIEW):
+            return
+        with self._lock:
+            others = {other: view for other, view in self.saved.items() if other != name}
+            self.saved = others if query is None else {**others, name: query}
+            self._append(f"{_SAVED}{quote(name, safe='')} {query or '-'}\n")
 
     def whole(self, query: str) -> str | None:
         """The full query of a view; None for an unknown name."""
@@ -60,4 +82,4 @@ def _read(path: pathlib.Path) -> dict[str, str]:
     except OSError:
         return {}
     pairs = (line.partition(" ") for line in lines)
-    return {name: query for name, _, query in pairs if query.startswith("?")}
+    return {name: query for name, _, query in pairs if query.startswith("?") or name.startswith(_SAVED)}

@@ -2,14 +2,50 @@
 const SUN = '<svg viewBox="0 0 20 20"><circle cx="10" cy="10" r="3.6"/><path d="M10 1.8v2.4M10 15.8v2.4M1.8 10h2.4M15.8 10h2.4M4.2 4.2l1.7 1.7M14.1 14.1l1.7 1.7M4.2 15.8l1.7-1.7M14.1 5.9l1.7-1.7"/></svg>';
 const MOON = '<svg viewBox="0 0 20 20"><path d="M16.6 11.9A7 7 0 0 1 8.1 3.4a7 7 0 1 0 8.5 8.5z"/></svg>';
 
+// The saved views: a list to open or remove them, and a field that saves the present one.
+function savedViews(model) {
+  const list = element("div", "views");
+  const name = element("input", "", undefined, { placeholder: "Name this view", "aria-label": "Name of the view", maxLength: 80 });
+  const save = element("button", "", "Save", { type: "submit" });
+  const form = box("form", "", name, save);
+  const shown = box("details", "saved", element("summary", "", "Views", { title: "Views that were saved here" }), box("div", "menu", list, form));
+  let count = 0;
+  const tell = (name, saves) => { model.saving = JSON.stringify({ name, saves, count: (count += 1) }); };
+  form.onsubmit = (event) => {
+    event.preventDefault();
+    if (name.value.trim()) tell(name.value, true);
+    name.value = "";
+  };
+  const show = () => {
+    form.hidden = !model.editable;
+    const views = JSON.parse(model.views).map(([title, query]) => {
+      const open = element("button", "open", title, { title: `Open ${title}` });
+      open.onclick = () => {
+        shown.open = false;
+        history.pushState(null, "", query);
+        model.query = query;
+      };
+      const drop = element("button", "drop", "×", { "aria-label": `Remove ${title}`, hidden: !model.editable, onclick: () => tell(title, false) });
+      return box("div", "view", open, drop);
+    });
+    list.replaceChildren(...(views.length ? views : [element("p", "", "No saved views yet.")]));
+  };
+  shown.onkeydown = (event) => { if (event.key === "Escape") { shown.open = false; shown.firstChild.focus(); } };
+  addEventListener("pointerdown", (event) => { if (!event.composedPath().includes(shown)) shown.open = false; });
+  model.on(["views", "editable"], show);
+  show();
+  return shown;
+}
+
 export function render({ model }) {
   const liveText = element("span", "", "Live");
   const live = box("button", "live", element("i", "lamp"), liveText);
   live.title = "Show new rows as they are written";
-  const copy = element("button", "", "Copy link", { title: "The address holds this whole view" });
+  const copy = element("button", "copy", "Copy link", { title: "The address holds this whole view" });
   const theme = element("button", "icon");
   const settings = element("button", "settings", "Settings", { "aria-expanded": "false" });
-  const root = box("div", "bar", settings, live, copy, theme);
+  const views = savedViews(model);
+  const root = box("div", "bar", settings, live, views, copy, theme);
 
   const showLive = () => {
     live.setAttribute("aria-pressed", String(model.live));
@@ -115,6 +151,7 @@ export function render({ model }) {
   model.on("live", showLive);
   model.on("theme", showTheme);
   model.on("query", showAddress);
+  listenToPlots();
   showLive();
   showCover();
   if (!model.theme) model.theme = document.documentElement.dataset.theme || "light";

@@ -14,9 +14,11 @@ function drawn(tag, attributes, ...children) {
 // Round numbers within a range: multiples of 1, 2 or 5 times a power of ten; on a logarithmic axis powers of ten.
 function roundMarks(from, to, isLog) {
   if (isLog) {
-    const [low, high] = [Math.ceil(Math.log10(from) - 1e-9), Math.floor(Math.log10(to) + 1e-9)];
+    const [low, high] = [Math.floor(Math.log10(from)), Math.ceil(Math.log10(to))];
     const step = Math.max(1, Math.ceil((high - low) / MOST_MARKS));
-    return Array.from({ length: Math.floor((high - low) / step) + 1 }, (_, place) => 10 ** (low + place * step));
+    const powers = Array.from({ length: Math.floor((high - low) / step) + 1 }, (_, place) => 10 ** (low + place * step));
+    const marks = high - low > 2 ? powers : powers.flatMap((power) => [1, 2, 5].map((factor) => factor * power));
+    return marks.filter((mark) => mark >= from * (1 - 1e-9) && mark <= to * (1 + 1e-9));
   }
   if (to <= from) return [from];
   const power = 10 ** Math.floor(Math.log10((to - from) / 4));
@@ -25,9 +27,20 @@ function roundMarks(from, to, isLog) {
   return Array.from({ length: Math.floor(to / step + 1e-9) - first + 1 }, (_, place) => (first + place) * step);
 }
 
-// An axis of what runs have under one name: numbers by their size, by their logarithm where they span two powers of
-// ten, words in a row. Runs without a value are at its end, where a mark says so: no run is left out.
-function axisOf(values, isResult = false) {
+// Powers of ten of both signs within a range, and 0.
+function powersBetween(from, to, least) {
+  const [low, high] = [Math.floor(Math.log10(least)), Math.ceil(Math.log10(Math.max(-from, to)))];
+  const powers = Array.from({ length: high - low + 1 }, (_, place) => 10 ** (low + place));
+  return [...powers.map((power) => -power).reverse(), 0, ...powers].filter((mark) => mark >= from && mark <= to);
+}
+
+// A logarithm of numbers of either sign: linear below the smallest size.
+const symmetricLog = (least) => (value) => Math.sign(value) * Math.log10(1 + Math.abs(value) / least);
+
+// An axis of what runs have under one name: numbers by their size, or by their logarithm, which is chosen or taken where
+// they span two powers of ten, words in a row. Runs without a value are at its end, where a mark says so: no run is left
+// out.
+function axisOf(values, isResult = false, chosen = "") {
   const there = values.filter((value) => !missing(value));
   const start = there.length < values.length && there.length ? 0.14 : 0;
   const inside = (part) => start + part * (1 - start);
@@ -39,14 +52,15 @@ function axisOf(values, isResult = false) {
     return { at: (value) => place.get(String(value)) ?? 0, marks: [...marks, ...words.map((word) => [place.get(word), word])] };
   }
   const [first, last] = [Math.min(...there), Math.max(...there)];
-  const isLog = first > 0 && last / first >= 100;
-  const scale = isLog ? Math.log10 : (value) => value;
+  const isLog = chosen ? chosen === "log" && first !== last : first > 0 && last / first >= 100;
+  const sizes = there.map(Math.abs).filter((size) => size > 0);
+  const scale = !isLog ? (value) => value : first > 0 ? Math.log10 : symmetricLog(Math.min(...sizes));
   const [from, to] = [scale(first), scale(last)];
   const at = (value) => (missing(value) ? 0 : inside(to > from ? (scale(value) - from) / (to - from) : 0.5));
   const distinct = [...new Set(there)].sort((a, b) => a - b);
   const isListed = !isResult && distinct.length <= MOST_MARKS;
   const apart = [];
-  for (const value of isListed ? distinct : roundMarks(first, last, isLog)) if (!apart.length || at(value) - at(apart.at(-1)) > 0.05) apart.push(value);
+  for (const value of isListed ? distinct : isLog && first <= 0 ? powersBetween(first, last, Math.min(...sizes)) : roundMarks(first, last, isLog)) if (!apart.length || at(value) - at(apart.at(-1)) > 0.05) apart.push(value);
   return { at, marks: [...marks, ...apart.map((value) => [at(value), brief(value)])], isLog, start };
 }
 
@@ -58,6 +72,15 @@ function chooser(label, names, value, change) {
   select.setAttribute("aria-label", label);
   select.onchange = () => change(select.value);
   return box("label", "choice", label, select);
+}
+
+const SCALES = { "": "automatic", linear: "linear", log: "logarithmic" };
+
+function scales(label, value, change) {
+  const select = box("select", "", ...Object.entries(SCALES).map(([key, text]) => element("option", "", text, { value: key })));
+  Object.assign(select, { value, title: label, onchange: () => change(select.value) });
+  select.setAttribute("aria-label", label);
+  return select;
 }
 
 export function render({ model }) {
@@ -103,7 +126,7 @@ export function render({ model }) {
     const svg = drawn("svg", { width, height, role: "img", "aria-label": `${result()} against ${across()}` });
     const runs = given.runs;
     svg.classList.add("scatter");
-    const [x, y] = [axisOf(runs.map((run) => run.values[across()])), axisOf(runs.map((run) => run.values[result()]), true)];
+    const [x, y] = [axisOf(runs.map((run) => run.values[across()]), false, model.across_scale), axisOf(runs.map((run) => run.values[result()]), true, model.result_scale)];
     const inset = 14;
     const px = (value) => left + inset + x.at(value) * (width - left - right - 2 * inset);
     const py = (value) => height - bottom - inset - y.at(value) * (height - top - bottom - 2 * inset);
@@ -111,8 +134,11 @@ export function render({ model }) {
       const place = height - bottom - inset - at * (height - top - bottom - 2 * inset);
       svg.append(drawn("line", { x1: left, x2: width - right, y1: place, y2: place, class: "grid" }), drawn("text", { x: left - 8, y: place, class: "mark end" }, text));
     }
+    let before = -Infinity;
     for (const [at, text] of x.marks) {
       const place = left + inset + at * (width - left - right - 2 * inset);
+      if (place - before < 12 + 6.5 * Math.min(14, text.length)) continue; // words would lie on each other
+      before = place;
       svg.append(drawn("line", { x1: place, x2: place, y1: top, y2: height - bottom, class: "grid" }), drawn("text", { x: place, y: height - bottom + 15, class: "mark middle" }, text.length > 14 ? `${text.slice(0, 13)}…` : text));
     }
     svg.append(drawn("text", { x: (left + width - right) / 2, y: height - 8, class: "title middle" }, `${last(across() ?? "")}${x.isLog ? " (logarithmic)" : ""}`));
@@ -128,7 +154,7 @@ export function render({ model }) {
     svg.classList.add("parallel");
     const ends = [drawn("stop", { offset: 0, "stop-color": BEST }), drawn("stop", { offset: 1, "stop-color": WORST })];
     svg.append(drawn("linearGradient", { id: "results", x1: 0, x2: 0, y1: 0, y2: 1 }, ...ends));
-    const made = names.map((name) => axisOf(given.runs.map((run) => run.values[name]), name === result()));
+    const made = names.map((name) => axisOf(given.runs.map((run) => run.values[name]), name === result(), name === result() ? model.result_scale : name === across() ? model.across_scale : ""));
     const px = (place) => left + (names.length > 1 ? place / (names.length - 1) : 0.5) * (width - left - right);
     const py = (at) => height - bottom - at * (height - top - bottom);
     const best = made.at(-1);
@@ -147,7 +173,8 @@ export function render({ model }) {
       if (name === result()) svg.append(drawn("rect", { x: px(place) - 2, y: top, width: 5, height: (height - top - bottom) * (1 - (made[place].start ?? 0)), fill: "url(#results)" }));
       const ends = names.length > 1 && place === 0 ? "start" : place === names.length - 1 ? "end" : "middle";
       svg.append(drawn("text", { x: px(place) + { start: -40, middle: 0, end: 60 }[ends], y: place % 2 ? 16 : 32, class: `title ${ends}` }, text, drawn("title", {}, name)));
-      for (const [at, mark] of made[place].marks) svg.append(drawn("text", { x: px(place) + 7, y: py(at), class: "mark start" }, mark.length > 12 ? `${mark.slice(0, 11)}…` : mark));
+      const most = place < names.length - 1 ? Math.max(4, Math.min(12, room - 2)) : 9;
+      for (const [at, mark] of made[place].marks) svg.append(drawn("text", { x: px(place) + 7, y: py(at), class: "mark start" }, mark.length > most ? `${mark.slice(0, most - 1)}…` : mark));
     });
     return svg;
   }
@@ -188,12 +215,16 @@ export function render({ model }) {
       plots.replaceChildren(element("div", "nothing", given.runs.length ? "No parameters: there is no JSON beside these CSVs." : "No runs to compare."));
       return;
     }
+    const focused = bar.contains(root.getRootNode().activeElement) ? root.getRootNode().activeElement.getAttribute("aria-label") : null;
     bar.replaceChildren(
       chooser("Parameter", given.parameters, across(), (name) => { model.across = name; }),
+      scales("Scale of the parameter", model.across_scale, (scale) => { model.across_scale = scale; }),
       chooser("Result", given.results, result(), (name) => { model.result = name; }),
+      scales("Scale of the result", model.result_scale, (scale) => { model.result_scale = scale; }),
       axisButtons(),
       element("span", "which", given.which),
     );
+    if (focused) bar.querySelector(`[aria-label="${focused}"]`)?.focus();
     const beside = plots.clientWidth >= 760;
     plots.classList.toggle("beside", beside);
     const height = Math.max(220, beside ? plots.clientHeight - 12 : plots.clientHeight / 2 - 12);
@@ -206,7 +237,7 @@ export function render({ model }) {
   }
 
   model.on("sent", () => { given = JSON.parse(model.sent); draw(); });
-  model.on(["across", "result", "axes"], draw);
+  model.on(["across", "across_scale", "result", "result_scale", "axes"], draw);
   new ResizeObserver(draw).observe(plots);
   model.on("importance", () => { weighed = JSON.parse(model.importance); draw(); });
   if (model.sent) given = JSON.parse(model.sent);

@@ -15,14 +15,17 @@ def style(name: str) -> list[str]:
     return [(_HERE / f"{name}.css").read_text()]
 
 
-def script(name: str) -> str:
+def script(*names: str) -> str:
     """The JavaScript module of a widget, after the code that all widgets share."""
-    return "".join((_HERE / file).read_text() for file in ("elements.js", f"{name}.js"))
+    return "".join((_HERE / f"{name}.js").read_text() for name in ("elements", *names))
 
 
 class Bar(JSComponent):
-    """The bar of the page: live or paused, the address, light or dark, the split, and the cover of the page.
+    """The bar of the page: live or paused, the address, light or dark, the split, the cover of the page, and the values
+    of the lines at the mouse.
 
+    :param views: JSON of the saved views: pairs of a name and a query
+    :param saving: JSON of a ``name``, and True for ``saves``; False removes the saved view
     :param computing: text that replaces the plot while it does not match the settings; empty if it does
     :param reading: text next to the plot while it shows only a part of the requested lines
     """
@@ -33,8 +36,11 @@ class Bar(JSComponent):
     live = param.Boolean(default=True)
     theme = param.String()
     query = param.String()
+    views = param.String(default="[]")
+    saving = param.String()
+    editable = param.Boolean()
 
-    _esm = script("bar")
+    _esm = script("hover", "bar")
     _stylesheets = style("bar")
 
 
@@ -85,20 +91,42 @@ class Wall(JSComponent):
     _stylesheets = style("wall")
 
 
+class Media(JSComponent):
+    """GIFs and videos on a line of time. :param sent: JSON of ``panels.media_of``"""
+
+    sent = param.String()
+
+    _esm = script("media")
+    _stylesheets = style("media")
+
+
+class HistogramWall(JSComponent):
+    """Distributions over steps. :param sent: JSON of ``panels.histograms_of``"""
+
+    sent = param.String()
+
+    _esm = script("histograms")
+    _stylesheets = style("histograms")
+
+
 class Comparison(JSComponent):
     """Parameters against results, in a scatter plot and in parallel coordinates.
 
     :param sent: JSON of ``runs_table.comparison``
     :param importance: JSON of a ``result``, the ``shares`` of the settings in it, and a ``text``
     :param across: the parameter of the scatter plot; empty for the first
+    :param across_scale: one of ``view.SCALES``, of the axis of this parameter; empty chooses by the values
     :param result: the result of the scatter plot, and the last of the parallel axes; empty for the first
+    :param result_scale: as ``across_scale``, of the result's axes
     :param axes: the parameters of the parallel axes; empty for the parameters that differ
     """
 
     sent = param.String()
     importance = param.String()
     across = param.String()
+    across_scale = param.String()
     result = param.String()
+    result_scale = param.String()
     axes = param.List()
 
     _esm = script("compare")

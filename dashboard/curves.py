@@ -21,20 +21,25 @@ from rl_coach.runs.signal_file import (
 )
 from rl_coach.runs.workers import RunSignals
 
-from .view import LARGEST_WINDOW
+from .view import LARGEST_WINDOW, SIGNAL
 
 POINTS_OF_A_CURVE = 1600
 """About the width of a plot in pixels: the smallest and the largest value of every second pixel."""
 _PARTS_OF_A_LINE = 20
 _LONGEST_TITLE = 44
+_BETWEEN_PARTS = " · "
 _ENDS_OF_WORDS = re.compile(r"[\W_]+")
-AXIS_COLUMNS = {
+_AXIS_COLUMNS = {
     "episode": (EPISODE,),
     "iteration": (TRAINING_ITERATION,),
     "steps": (TOTAL_STEPS,),
     "time": (WALL_CLOCK_MINUTES, WALL_CLOCK),
 }
-"""The columns with the places of a run's rows, for each axis."""
+
+
+def axis_columns(axis: str) -> tuple[str, ...]:
+    """The columns with the places of a run's rows. :param axis: the value of ``View.x``"""
+    return (axis.removeprefix(SIGNAL),) if axis.startswith(SIGNAL) else _AXIS_COLUMNS[axis]
 
 
 @dataclass(frozen=True)
@@ -68,8 +73,11 @@ class Curve:
 
 
 def short_titles(labels: Sequence[str]) -> list[str]:
-    """Labels for a legend. If any label is long, the words that all labels begin with become "…", and long labels are
-    cut in the middle."""
+    """Labels for a legend, without a first part that all share. If any label is long, the words that all labels begin
+    with become "…", and long labels are cut in the middle."""
+    first_parts = [label.partition(_BETWEEN_PARTS) for label in labels]
+    if len(labels) > 1 and len({first for first, _, _ in first_parts}) == 1 and all(rest for _, _, rest in first_parts):
+        labels = [rest for _, _, rest in first_parts]
     if max(map(len, labels), default=0) <= _LONGEST_TITLE:
         return list(labels)
     first, last = min(labels), max(labels)  # a beginning that both share is shared by all
@@ -88,14 +96,14 @@ def _without_middle(title: str) -> str:
 def x_values(file: RunSignals, axis: str, counts_minutes: bool) -> np.ndarray | None:
     """Places of a run's rows on an axis [rows], None if the run has no such column.
 
-    :param axis: a key of ``view.X_AXES``
+    :param axis: the value of ``View.x``
     :param counts_minutes: as in ``RunDescription``
     """
     names = file.names
     if axis == "time":
         minutes = wall_clock_minutes(names, file.column, counts_minutes)
         return minutes if minutes.size else None
-    wanted = AXIS_COLUMNS[axis][0]
+    wanted = axis_columns(axis)[0]
     if wanted in names:
         return file.column(wanted)
     return file.column(names[0]) if axis == "episode" and names else None

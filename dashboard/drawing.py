@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import pathlib
 import time
 from dataclasses import dataclass
 from typing import Callable, Mapping, Sequence
 
 import numpy as np
 
+from rl_coach.runs.experiments import EVALUATION_REWARD, TRAINING_REWARD, reward_range
 from rl_coach.runs.mean_curve import mean_of
 from rl_coach.runs.workers import RunSignals
 
@@ -16,10 +16,12 @@ from .colours import DASHES
 from .curves import Curve, line_of, smooth, x_values
 from .runs_table import detail_of, group_of, plain_value, short_names
 from .store import Run, varied_parameters
-from .view import X_AXES, View
+from .view import View, x_label
 
+_REWARDS = (EVALUATION_REWARD, TRAINING_REWARD)
 _NUM_PARTS = 5
 _NUM_DIFFERENCES = 6
+_LONGEST_LABEL = 60
 _MOST_SETTINGS = 4
 """The largest number of settings in the name of a run."""
 
@@ -36,28 +38,36 @@ class Drawing:
 
 
 def labels_of(runs: Sequence[Run]) -> dict[str, str]:
-    """A short unique name for each run: its experiment, and other properties if needed, such as the settings that
-    differ between runs of this experiment."""
+    """A short unique name for each run: its experiment, and other properties if several runs have this experiment, such
+    as the settings that differ between them."""
     alike: dict[str, list[Run]] = {}
     for run in runs:
         alike.setdefault(run.title, []).append(run)
-    settings = {title: _settings(members) for title, members in alike.items()}
-    parts = {run.id: _parts(run, settings[run.title]) for run in runs}
-    if len(runs) > 1:
-        for place in range(_NUM_PARTS):
-            if len({part[place] for part in parts.values()}) == 1:
-                for part in parts.values():
-                    part[place] = ""
-    labels = {run.id: "" for run in runs}
-    for place in range(_NUM_PARTS):
-        if len(set(labels.values())) == len(runs) and "" not in labels.values():
-            break
-        labels = {
-            run_id: " · ".join(part for part in (label, parts[run_id][place]) if part)
-            for run_id, label in labels.items()
-        }
-    unique = len(set(labels.values())) == len(runs)
-    return {run_id: label if label and unique else run_id for run_id, label in labels.items()}
+    labels: dict[str, str] = {}
+    for title, members in alike.items():
+        labels |= {run.id: title for run in members} if len(members) == 1 else _told_apart(members, len(alike) == 1)
+    if len(set(labels.values())) < len(runs):
+        labels = {run.id: run.id for run in runs}
+    directories = {run.id: run.description.path.parent.name for run in runs}
+    if max(map(len, labels.values()), default=0) > _LONGEST_LABEL and len(set(directories.values())) == len(runs):
+        labels = directories
+    agents = {run.id: run.agent for run in runs if run.agent and run.agent not in labels[run.id].split(" · ")}
+    return {run_id: f"{label} · {agents[run_id]}" if run_id in agents else label for run_id, label in labels.items()}
+
+
+def _told_apart(runs: Sequence[Run], is_alone: bool) -> dict[str, str]:
+    """Labels of runs with the same title. :param is_alone: there is no other title, so that this one is left out"""
+    settings = _settings(runs)
+    parts = {run.id: _parts(run, settings) for run in runs}
+    labels = {run.id: "" if is_alone else run.title for run in runs}
+    for place in range(1, _NUM_PARTS):
+        if len({part[place] for part in parts.values()}) > 1 and len(set(labels.values())) < len(runs):
+            labels = {
+                run_id: " · ".join(part for part in (label, parts[run_id][place]) if part)
+                for run_id, label in labels.items()
+            }
+    are_told_apart = len(set(labels.values())) == len(runs) and "" not in labels.values()
+    return labels if are_told_apart else {run.id: run.id for run in runs}
 
 
 def _settings(runs: Sequence[Run]) -> dict[str, str]:
@@ -85,17 +95,24 @@ def draw(
     :param files: the columns of the readable runs
     :param colour_of: the colour of a run's id, or of a group's name with ``group:`` before it
     """
-    chosen = [runs[run_id] for run_id in view.runs if run_id in files]
+    selected = [runs[run_id] for run_id in view.runs if run_id in runs]
+    chosen = [line for run in selected for line in run.lines if line.id in files]
     signals = [(name, False) for name in view.left] + [(name, True) for name in view.right]
     left, right = _axis_label(view.left), _axis_label(view.right)
     if not chosen or not signals:
-        what = (
-            "Select a run in the table above to plot it." if not chosen else "Choose a signal on the left to plot it."
-        )
-        return Drawing((), X_AXES[view.x], left, right, what)
-    make = _curves_of_runs if view.draw == "runs" else _curves_of_groups
-    curves = tuple(curve for curve in make(view, chosen, files, signals, colour_of) if curve.x.size)
-    return Drawing(curves, X_AXES[view.x], left, right, "" if curves else _why_nothing(view, chosen, files, signals))
+        what = "Choose a signal on the left to plot it."
+        if not chosen:
+            what = _NO_ROWS if selected else "Select a run in the table above to plot it."
+        return Drawing((), x_label(view.x), left, right, what)
+    if view.draw == "runs":
+        drawn = _curves_of_runs(view, selected, files, signals, colour_of)
+    else:
+        drawn = _curves_of_groups(view, chosen, files, signals, colour_of)
+    curves = tuple(curve for curve in drawn if curve.x.size)
+    return Drawing(curves, x_label(view.x), left, right, "" if curves else _why_nothing(view, chosen, files, signals))
+
+
+_NO_ROWS = "No values yet: a run writes its first row after its first episode."
 
 
 def _axis_label(names: Sequence[str]) -> str:
@@ -108,7 +125,7 @@ def _why_nothing(
     which = "This run" if len(chosen) == 1 else "None of these runs"
     has = "has no" if len(chosen) == 1 else "has a"
     if all(x_values(files[run.id], view.x, run.description.counts_minutes) is None for run in chosen):
-        return f"{which} {has} column for “{X_AXES[view.x]}”. Choose another x-axis."
+        return f"{which} {has} column for “{x_label(view.x)}”. Choose another x-axis."
     if view.log_x or view.log_y:
         return "No positive values to show on a logarithmic axis."
     names = ", ".join(f"“{name}”" for name, _ in signals)
@@ -124,21 +141,22 @@ def _line(view: View, run: Run, file: RunSignals, signal: str) -> tuple[np.ndarr
 
 def _curves_of_runs(
     view: View,
-    chosen: Sequence[Run],
+    selected: Sequence[Run],
     files: Mapping[str, RunSignals],
     signals: Sequence[tuple[str, bool]],
     colour_of: Callable[[str], int],
 ) -> list[Curve]:
-    labels = labels_of(chosen)
+    labels = labels_of([line for run in selected for line in run.lines])
     curves = []
-    for run in chosen:
-        for place, (signal, right) in enumerate(signals):
-            x, values = _line(view, run, files[run.id], signal)
+    for run in selected:
+        drawn = [(line, signal) for line in run.lines if line.id in files for signal in signals]
+        for place, (line, (signal, right)) in enumerate(drawn):
+            x, values = _line(view, line, files[line.id], signal)
             smoothed = smooth(values, view.smoothing, view.window)
             curves.append(
                 Curve(
-                    key=(run.id, signal, "right" if right else "left"),
-                    label=_label(labels[run.id], signal, len(signals)),
+                    key=(line.id, signal, "right" if right else "left"),
+                    label=_label(labels[line.id], signal, len(signals)),
                     colour=colour_of(run.id),
                     dash=place % len(DASHES),
                     right=right,
@@ -164,7 +182,7 @@ def _curves_of_groups(
             lines = [_line(view, run, files[run.id], signal) for run in members]
             lines = [(x, smooth(values, view.smoothing, view.window)) for x, values in lines]
             strata = [run.description.environment for run in members]
-            mean = mean_of(lines, view.draw, view.log_x, strata)
+            mean = mean_of(lines, view.draw, view.log_x, strata, _range_of(signal, members))
             if view.log_y and mean["low"].size:
                 mean["low"] = np.where(mean["low"] > 0, mean["low"], mean["y"].min())
             curves.append(
@@ -178,6 +196,12 @@ def _curves_of_groups(
                 )
             )
     return curves
+
+
+def _range_of(signal: str, runs: Sequence[Run]) -> tuple[float, float] | None:
+    """The range of a signal that is known for all runs: the range of their rewards."""
+    ranges = {reward_range(run.printed) for run in runs if not run.agent} if signal in _REWARDS else set()
+    return ranges.pop() if len(ranges) == 1 else None
 
 
 EXPERIMENT = "experiment"
@@ -220,7 +244,10 @@ def _sides(runs: Sequence[Run], name_of: Callable[[Run], str]) -> dict[str, list
         finer = {run.id: (*keys[run.id], parts[run.id][place]) for run in runs}
         if len(set(finer.values())) > len(set(keys.values())):
             keys = finer
-    return _grouped(runs, lambda run: " · ".join(part for part in keys[run.id] if part))
+    names = {run.id: " · ".join(part for part in keys[run.id] if part) for run in runs}
+    if max(map(len, names.values()), default=0) > _LONGEST_LABEL and len(set(names.values())) == len(runs):
+        names = labels_of(runs)  # such as the trials of a tuning, which differ in many settings
+    return _grouped(runs, lambda run: names[run.id])
 
 
 def _what_differs(run: Run, name: str, settings: Mapping[str, str]) -> list[str]:
@@ -230,14 +257,9 @@ def _what_differs(run: Run, name: str, settings: Mapping[str, str]) -> list[str]
 
 
 def _grouped(runs: Sequence[Run], name_of: Callable[[Run], str]) -> dict[str, list[Run]]:
-    sources: dict[pathlib.Path, set[str]] = {}
-    for run in runs:
-        sources.setdefault(run.description.path.parent, set()).add(run.description.source)
     groups: dict[str, list[Run]] = {}
     for run in runs:
-        about = run.description
-        agent = about.source.rpartition(".")[2] if len(sources[about.path.parent]) > 1 else ""
-        groups.setdefault(" · ".join(part for part in (name_of(run), agent) if part), []).append(run)
+        groups.setdefault(" · ".join(part for part in (name_of(run), run.agent) if part), []).append(run)
     return groups
 
 

@@ -24,7 +24,7 @@ import panel as pn
 from rl_coach.runs import report
 from rl_coach.runs.annotations import TRASH, take_back
 from rl_coach.runs.comparison import compare_groups
-from rl_coach.runs.experiments import EVALUATION_REWARD, episode_files
+from rl_coach.runs.experiments import EVALUATION_REWARD, TRAINING_REWARD, episode_files
 from rl_coach.runs.run_group import is_group
 from rl_coach.runs.signal_file import MOST_ROWS, TIME_COLUMNS, TOTAL_STEPS, SignalFile
 from rl_coach.runs.status import FAILED, RUNNING
@@ -32,16 +32,16 @@ from rl_coach.runs.workers import RunSignals
 from rl_coach.utils import CoachError
 
 from .colours import line_colour, lowest_free
-from .components import Bar, Comparison, PictureButtons, SignalPicker, Wall
-from .curves import AXIS_COLUMNS, Curve, short_titles, thin
+from .components import Bar, Comparison, HistogramWall, Media, PictureButtons, SignalPicker, Wall
+from .curves import Curve, axis_columns, short_titles, thin
 from .drawing import Drawing, draw, groups_of, labels_of, sides_of
 from .importance import importance
-from .panels import message, no_experiments, parameters_table, video_gallery
+from .panels import histograms_of, media_of, message, no_experiments, output, parameters_table
 from .plot import MOST_CURVES, STYLE, SignalPlot
-from .runs_table import RunsTable, comparison, group_options, offered_columns, rows_of, shown_columns
+from .runs_table import RunsTable, comparison, group_options, offered_columns, rows_of, shown_columns, titles_of
 from .signals import by_use
 from .store import Run, Store
-from .view import LARGEST_WINDOW, TABS, USUAL_COLUMNS, X_AXES, View, from_query, to_query
+from .view import LARGEST_WINDOW, SIGNAL, TABS, USUAL_COLUMNS, View, from_query, to_query, x_label
 
 LOOK_EVERY_MILLISECONDS = 750
 _HERE = Path(__file__).parent
@@ -56,7 +56,7 @@ _SHARE_OF_PARTS = 4
 _POINTS_OF_A_CHART = 160
 _DRAWS_NOTHING_NEW = {
     *("zoom", "filter", "regex", "sort", "live", "tab", "episode", "steps", "columns", "archived", "pins"),
-    *("across", "result", "axes"),
+    *("across", "across_scale", "result", "result_scale", "axes"),
 }
 _SETTINGS_OF_CHARTS = ("runs", "x", "smoothing", "window", "group", "draw", "log_x", "log_y", "theme")
 
@@ -119,7 +119,9 @@ class Page:
     # the contents of the page
 
     def _build(self) -> None:
-        self.bar = Bar(live=self.view.live, theme=self.view.theme, sizing_mode="stretch_width")
+        self.bar = Bar(
+            live=self.view.live, theme=self.view.theme, editable=self.store.editable, sizing_mode="stretch_width"
+        )
         self.table = RunsTable(
             selected=list(self.view.runs),
             filter=self.view.filter,
@@ -127,6 +129,7 @@ class Page:
             sort=self.view.sort,
             grouped=bool(self.view.group),
             columns=list(self.view.columns),
+            titles=json.dumps(titles_of(self.view.columns)),
             archived=self.view.archived,
             editable=self.store.editable,
             sizing_mode="stretch_both",
@@ -138,6 +141,7 @@ class Page:
         # Process changes that arrive together in one step. Writing one back meanwhile would undo the others.
         self.bar.param.watch(self._on_own_component, ["live", "theme"])
         self.bar.param.watch(self._on_query, "query")
+        self.bar.param.watch(lambda event: self.in_order(partial(self._save_view, event.new)), "saving")
         self.table.param.watch(lambda event: self.in_order(self.table.send_all), "asked")
         self.table.param.watch(self._on_own_component, ["filter", "regex", "sort", "selected", "columns", "archived"])
         self.table.param.watch(lambda event: self.in_order(partial(self._do, event.new)), "told")
@@ -148,6 +152,8 @@ class Page:
         self.left = SignalPicker(title="Signals", **own)
         self.right = SignalPicker(title="Signals on the right axis", **own)
         self.x = _segments({"Episode": "episode", "Iteration": "iteration", "Steps": "steps", "Time": "time"}, common)
+        self.x_signal = pn.widgets.Select(label="Or a signal", options={"–": ""}, **common)
+        self.x_signal.param.watch(self._on_x_signal, "value")
         self.smoothing = _segments({"None": "none", "Window": "window", "Exponential": "exponential"}, common)
         label = "Rows smoothed over (0: a twentieth)"
         self.window = pn.widgets.IntSlider(label=label, start=0, end=LARGEST_WINDOW, **common)
@@ -168,6 +174,8 @@ class Page:
             if field in titles:
                 parts.append(_title(titles[field]))
             parts.append(self._widgets[field])
+            if field == "x":
+                parts.append(self.x_signal)
         self.controls = pn.Column(*parts, sizing_mode="stretch_width", margin=0)
 
     def _build_tabs(self) -> None:
@@ -206,8 +214,12 @@ class Page:
         self.plot_message = pn.pane.HTML(message("Reading …"), stylesheets=[_WIDGETS], **whole)
         self.plot_tab = pn.Column(self.plot_message, self.plot_pane, **whole)
         self.episodes: EpisodesPanel | None = None
-        self.videos = pn.pane.HTML("", stylesheets=[_WIDGETS], **whole)
-        self.videos_tab = pn.Column(self.videos, scroll=True, visible=False, **whole)
+        self.videos = Media(**whole)
+        self.videos_tab = pn.Column(self.videos, visible=False, **whole)
+        self.histograms = HistogramWall(**whole)
+        self.histograms_tab = pn.Column(self.histograms, visible=False, **whole)
+        self.output = pn.pane.HTML("", stylesheets=[_WIDGETS], **whole)
+        self.output_tab = pn.Column(self.output, scroll=True, visible=False, **whole)
         self.words = pn.widgets.TextInput(
             placeholder="Find a parameter", width=240, stylesheets=[_WIDGETS], margin=(10, 8, 10, 16)
         )
@@ -225,15 +237,26 @@ class Page:
         self.wall.param.watch(lambda event: self.in_order(self._fill_wall), "wanted")
         self.wall.param.watch(self._on_own_component, "pins")
         self.wall.param.watch(lambda event: self.in_order(partial(self._open_chart, event.new)), "opened")
-        view = self.view
-        self.compared = Comparison(across=view.across, result=view.result, axes=list(view.axes), **whole)
+        self.compared = Comparison(**self._compared_fields(), **whole)
         # An own component is always displayed, so it needs a column that can be hidden.
         self.wall_tab = pn.Column(self.wall, visible=False, **whole)
         self.compare_tab = pn.Column(self.compared, visible=False, **whole)
-        self.compared.param.watch(self._on_own_component, ["across", "result", "axes"])
+        self.compared.param.watch(self._on_own_component, list(self._compared_fields()))
         self.shown = pn.Column(
-            self.plot_tab, self.wall_tab, self.compare_tab, self.videos_tab, self.parameters_tab, **whole
+            self.plot_tab,
+            self.wall_tab,
+            self.compare_tab,
+            self.histograms_tab,
+            self.videos_tab,
+            self.output_tab,
+            self.parameters_tab,
+            **whole,
         )
+
+    def _compared_fields(self) -> dict[str, Any]:
+        view = self.view
+        scales = {"across_scale": view.across_scale, "result_scale": view.result_scale}
+        return {"across": view.across, "result": view.result, "axes": list(view.axes), **scales}
 
     # reactions
 
@@ -267,6 +290,10 @@ class Page:
             value = tuple(event.new) if isinstance(event.new, list) else event.new
         self.in_order(partial(self.change, **{field: value}))
 
+    def _on_x_signal(self, event: Any) -> None:
+        if not self._writing_widgets:
+            self.in_order(partial(self.change, x=event.new or "steps"))
+
     def _on_query(self, event: Any) -> None:
         if event.new != self._address():
             self.in_order(partial(self.visit, event.new))
@@ -294,6 +321,12 @@ class Page:
             view = from_query(whole)
             self._colours.update(zip(view.runs, view.colours))
             self._go_to(view)
+
+    def _save_view(self, saving: str) -> None:
+        asked = json.loads(saving)
+        if self.store.editable:
+            self.store.addresses.save(asked["name"], to_query(self.view) or "?" if asked["saves"] else None)
+        self.look()
 
     def _address(self) -> str:
         return self.store.addresses.shortened(to_query(self.view))
@@ -372,7 +405,11 @@ class Page:
             )
             view = self.view
             self.wall.param.update(pins=list(view.pins), log_x=view.log_x, log_y=view.log_y)
-            self.compared.param.update(across=view.across, result=view.result, axes=list(view.axes))
+            self.compared.param.update(**self._compared_fields())
+            is_signal = view.x.startswith(SIGNAL)
+            self.x_signal.value = view.x if is_signal and _offers(self.x_signal, view.x) else ""
+            if is_signal:
+                self.x.value = None
             self.window.disabled = self.raw.disabled = self.view.smoothing == "none"
             self.raw.visible = self.view.draw == "runs"
         finally:
@@ -381,6 +418,7 @@ class Page:
     def look(self) -> None:
         """Show changes on disk since the last call, and the progress of a drawing. Called regularly."""
         self._show_whether_computing()
+        self.bar.views = json.dumps(sorted(self.store.addresses.saved.items()))
         if self.store.version == self._seen_version:
             return
         if not self.view.live and not self._first_look:
@@ -416,7 +454,8 @@ class Page:
             view = self._with_companions(replace(view, runs=(newest.id,)), newest)
         if not view.left and not view.right:
             view = replace(view, left=self._first_signal(view))
-        if "x" not in self._asked_for and not self._have(view, TOTAL_STEPS):
+        has_signals = any(runs[run_id].has_signals for run_id in view.runs if run_id in runs)
+        if "x" not in self._asked_for and has_signals and not self._have(view, TOTAL_STEPS):
             view = replace(view, x="episode")
         self.view = view
         self._keep_colours()
@@ -437,9 +476,11 @@ class Page:
     def _first_signal(self, view: View) -> tuple[str, ...]:
         """The evaluation reward; without an evaluation the training reward, or else the first signal of the runs."""
         chosen = [self.store.runs[run_id] for run_id in view.runs if run_id in self.store.runs]
+        if not any(run.has_signals for run in chosen):
+            return (TRAINING_REWARD,)
         if any(math.isfinite(run.summary.last_evaluation_reward) for run in chosen):
             return (EVALUATION_REWARD,)
-        names = by_use(name for run in chosen for name in run.names[1:] if name != EVALUATION_REWARD)
+        names = by_use(name for run in chosen for name in run.signals if name != EVALUATION_REWARD)
         return tuple(name for name in names if name not in TIME_COLUMNS)[:1]
 
     def _say_what_is_missing(self) -> None:
@@ -472,8 +513,11 @@ class Page:
         runs = self.store.runs
         colours = dict(zip(self.view.runs, self.view.colours))
         if self.view.draw != "runs":
-            groups = groups_of(self.chosen(), self.view.group)
-            colours = {run.id: self._colour_of(f"group:{name}") for name, members in groups.items() for run in members}
+            lines = {line.id: run.id for run in self.chosen() for line in run.lines}
+            groups = groups_of([line for run in self.chosen() for line in run.lines], self.view.group)
+            colours = {
+                lines[line.id]: self._colour_of(f"group:{name}") for name, members in groups.items() for line in members
+            }
         shown = {
             run_id: line_colour(colour, self.theme)
             for run_id, colour in colours.items()
@@ -487,17 +531,24 @@ class Page:
     def _set_columns(self, columns: Sequence[str]) -> None:
         self._writing_widgets = True
         try:
-            self.table.columns = list(columns)
+            self.table.param.update(columns=list(columns), titles=json.dumps(titles_of(columns)))
         finally:
             self._writing_widgets = False
 
     def _offer_signals(self) -> None:
         runs = self.store.runs
         chosen = [runs[run_id] for run_id in self.view.runs if run_id in runs] or list(runs.values())[:1]
-        names = by_use(name for run in chosen for name in run.names[1:])
+        names = by_use(name for run in chosen for name in run.signals)
         for picker, shown in ((self.left, self.view.left), (self.right, self.view.right)):
             picker.names = names + [name for name in shown if name not in names]
         self.wall.names = [name for name in names if name not in TIME_COLUMNS]
+        axis = self.view.x
+        offered = list(dict.fromkeys([*self.wall.names, *([axis.removeprefix(SIGNAL)] if SIGNAL in axis else [])]))
+        options = {"–": "", **{name: f"{SIGNAL}{name}" for name in offered}}
+        if self.x_signal.options != options:
+            self._writing_widgets = True
+            self.x_signal.param.update(options=options, value=axis if axis.startswith(SIGNAL) else "")
+            self._writing_widgets = False
 
     def _offer_columns(self) -> None:
         others = sorted({name for run in self.chosen() for name in run.description.parameters})
@@ -526,10 +577,16 @@ class Page:
         self.wall_tab.visible = tab == "charts"
         self.compare_tab.visible = tab == "compare"
         self.videos_tab.visible = tab == "videos"
+        self.output_tab.visible = tab == "output"
+        self.histograms_tab.visible = tab == "histograms"
         self.parameters_tab.visible = tab == "parameters"
         self.exports.visible, self.report.visible = tab == "plot", tab == "compare"
         if tab == "videos":
-            self._set(self.videos, video_gallery(self.chosen(), self.store.root))
+            self._compute_for(self.videos, self._media)
+        if tab == "histograms":
+            self._compute_for(self.histograms, self._histograms)
+        if tab == "output":
+            self._set(self.output, output(self.chosen()))
         if tab == "parameters":
             self._show_parameters()
         if tab == "compare":
@@ -540,10 +597,32 @@ class Page:
         if tab == "episodes" and self.episodes is not None:
             self.episodes.show()
 
+    def _compute_for(self, component: Any, compute: Callable[[View, list[Run]], dict[str, Any]]) -> None:
+        """Send a component its contents, which are computed outside the page's thread."""
+        future = self._pool.submit(compute, self.view, self.chosen())
+        future.add_done_callback(lambda future: self.in_order(partial(self._send_to, component, future)))
+
+    def _send_to(self, component: Any, future: Future) -> None:
+        found = self._result_of(future)
+        if found is not None and not self._closed:
+            component.sent = json.dumps(found)
+
+    def _media(self, view: View, runs: list[Run]) -> dict[str, Any]:
+        files = self.store.columns(view.runs, (*axis_columns("steps"), *axis_columns("time")))
+        return media_of(runs, files, self._colours_in(view), self.store.root)
+
+    def _histograms(self, view: View, runs: list[Run]) -> dict[str, Any]:
+        return histograms_of(runs, self._colours_in(view))
+
+    def _colours_in(self, view: View) -> dict[str, str]:
+        return {run_id: line_colour(colour, self.theme) for run_id, colour in zip(view.runs, view.colours)}
+
     def _show_parameters(self) -> None:
         colours = dict(zip(self.view.runs, self.view.colours))
         words, only = self.words.value_input or "", bool(self.differences.value)
-        self._set(self.parameters, parameters_table(self.chosen(), colours, self.theme, words, only))
+        colours |= {line.id: colours.get(run.id, 0) for run in self.chosen() for line in run.lines}
+        lines = [line for run in self.chosen() for line in run.lines]
+        self._set(self.parameters, parameters_table(lines, colours, self.theme, words, only))
 
     @staticmethod
     def _set(pane: pn.pane.HTML, text: str) -> None:
@@ -600,7 +679,7 @@ class Page:
 
     def _compute(self, view: View, runs: dict[str, Run], settings: int) -> Drawing:
         told = _Progress(self, view, runs, settings)
-        files = self.store.columns(view.runs, (*AXIS_COLUMNS[view.x], *view.left, *view.right), told)
+        files = self.store.columns(view.runs, (*axis_columns(view.x), *view.left, *view.right), told)
         return draw(view, runs, files, self._colour_of)
 
     def _note_progress(self, done: int, total: int, settings: int) -> None:
@@ -641,7 +720,7 @@ class Page:
             if self._closed or self._wall_shows[:2] != shows:
                 raise _Superseded
 
-        files = self.store.columns(view.runs, (*AXIS_COLUMNS[view.x], *signals), told)
+        files = self.store.columns(view.runs, (*axis_columns(view.x), *signals), told)
         charts = {}
         for signal in signals:
             curves = draw(replace(view, left=(signal,), right=()), runs, files, self._colour_of).curves[:MOST_CURVES]
@@ -772,7 +851,7 @@ class Page:
 
     def _export_csv(self) -> io.BytesIO:
         curves = self._drawn.curves if self._drawn else ()
-        return io.BytesIO(curves_as_csv(curves, X_AXES[self.view.x], self.view.zoom).encode())
+        return io.BytesIO(curves_as_csv(curves, x_label(self.view.x), self.view.zoom).encode())
 
     async def _export_report(self) -> io.BytesIO:
         """The report of ``coach compare`` on the compared runs."""
@@ -918,10 +997,16 @@ class EpisodesPanel:
 
 def _age_of(run: Run) -> tuple[bool, bool, bool, bool, float, float]:
     """A sort key, larger for newer runs. A running run is newer than any run that has ended. Runs that failed, only
-    evaluated, are archived or have no signal are older than all others."""
+    evaluated, are archived or have a CSV without signals are older than all others."""
     trained = not run.description.evaluates_only and not run.annotation.archived
     state = run.state != FAILED, run.state == RUNNING
-    return len(run.names) > 1, trained, *state, run.description.start or run.modified, run.modified
+    return (
+        len(run.names) > 1 or not run.has_signals,
+        trained,
+        *state,
+        run.description.start or run.modified,
+        run.modified,
+    )
 
 
 def _episodes_of(run: Run) -> dict[int, Path]:
@@ -933,11 +1018,12 @@ def _episodes_of(run: Run) -> dict[int, Path]:
 
 def _labels_of_csvs(runs: list[Run]) -> dict[str, str]:
     """A label for each CSV: the run's label, and the worker's number if there are several workers."""
-    labels = labels_of(runs)
+    lines = [line for run in runs for line in run.lines]
+    labels = labels_of(lines)
     return {
-        csv.path: f"{labels[run.id]} · worker {csv.description.worker}" if run.workers else labels[run.id]
-        for run in runs
-        for csv in run.csvs
+        csv.path: f"{labels[line.id]} · worker {csv.description.worker}" if line.workers else labels[line.id]
+        for line in lines
+        for csv in line.csvs
     }
 
 

@@ -1,21 +1,33 @@
-"""Plain HTML of the page: parameters, videos, and messages if there is nothing to show."""
+"""Contents of the page's tabs: parameters, output, videos, and messages if there is nothing to show."""
 
 from __future__ import annotations
 
 import html
+import os
 import pathlib
 import re
 import shlex
+import time
 from typing import Any, Mapping, Sequence
 
-from rl_coach.runs.experiments import videos
+import numpy as np
+
+from rl_coach.logger import CONSOLE_FILE
+from rl_coach.runs import histogram_file
+from rl_coach.runs.experiments import videos, wall_clock_minutes
+from rl_coach.runs.record import GIT_DIFF_FILE
+from rl_coach.runs.signal_file import TOTAL_STEPS
+from rl_coach.runs.workers import RunSignals
 
 from .colours import line_colour
 from .drawing import labels_of
 from .media import url_of
 from .store import Run
 
-MOST_VIDEOS = 60
+MOST_VIDEOS = 1000
+MOST_OUTPUTS = 8
+MOST_OUTPUT_BYTES = 200_000
+_ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 MOST_COMPARED = 24
 _VIDEO_NAME = re.compile(r"^(?P<name>.*)_(?P<day>\d\d_\d\d_\d{4})-(?P<time>\d\d_\d\d_\d\d)(?:_\d+)?$")
 
@@ -101,31 +113,101 @@ def _breakable(name: str) -> str:
     return re.sub(r"(?<=\w)([._])(?=[a-z])", r"\1<wbr>", html.escape(name))
 
 
-def video_gallery(runs: Sequence[Run], root: pathlib.Path) -> str:
-    """The GIFs and videos of runs, newest first."""
+def output(runs: Sequence[Run]) -> str:
+    """The lines that runs printed, and the changes in their working directory since its last commit."""
     if not runs:
-        return message("Select a run in the table above to see its videos.")
-    found: dict[pathlib.Path, str] = {}
+        return message("Select a run in the table above to see what it printed.")
     labels = labels_of(runs)
+    parts = []
+    for run in runs[:MOST_OUTPUTS]:
+        directory = pathlib.Path(run.path).parent
+        printed = _end_of(directory / CONSOLE_FILE) or _end_of(directory.with_name(f"{directory.name}.log"))
+        diff = _end_of(directory / GIT_DIFF_FILE)
+        parts.append(f"<h2>{html.escape(labels[run.id])}</h2>")
+        parts.append(f"<pre>{html.escape(printed)}</pre>" if printed else "<p>No lines.</p>")
+        if diff:
+            parts.append(f"<h3>git diff</h3><pre>{''.join(map(_diff_line, diff.splitlines()))}</pre>")
+    if len(runs) > MOST_OUTPUTS:
+        parts.append(f"<p>The first {MOST_OUTPUTS} of {len(runs)} runs</p>")
+    return f'<div class="output">{"".join(parts)}</div>'
+
+
+def _end_of(path: pathlib.Path) -> str:
+    """The last lines of a text file; empty if it cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - MOST_OUTPUT_BYTES))
+            text = file.read().decode("utf-8", "replace")
+    except OSError:
+        return ""
+    return _ESCAPES.sub("", text if size <= MOST_OUTPUT_BYTES else f"…{text.partition(chr(10))[2]}")
+
+
+def _diff_line(line: str) -> str:
+    kind = {"+": "added", "-": "removed", "@": "place"}.get(line[:1], "")
+    return f'<span class="{kind}">{html.escape(line)}\n</span>'
+
+
+def media_of(
+    runs: Sequence[Run], files: Mapping[str, RunSignals], colours: Mapping[str, str], root: pathlib.Path
+) -> dict[str, Any]:
+    """The GIFs and videos of runs with their environment steps, oldest first, as ``media.js`` shows them.
+
+    :param files: the times and steps of the runs, by the ids of their lines
+    """
+    if not runs:
+        return {"runs": [], "message": "Select a run in the table above to see its videos."}
+    labels, found = labels_of(runs), []
     for run in runs:
-        try:
-            found.update((path, labels[run.id]) for path in videos(run.path) if path not in found)
-        except OSError:
-            continue
-    if not found:
-        return message("No videos. A run keeps its episodes with --dump_gifs or --dump_mp4.")
-    cards = "".join(_video(path, label, root) for path, label in list(found.items())[:MOST_VIDEOS])
-    return f'<div class="videos">{cards}</div>'
+        items = [_media_item(path, run, files.get(run.lines[0].id), root) for path in _media_files(run)]
+        if items:
+            found.append({"id": run.id, "label": labels[run.id], "colour": colours.get(run.id, ""), "items": items})
+    text = "" if found else "No videos. A run keeps its episodes with --dump_gifs or --dump_mp4."
+    return {"runs": found, "message": text}
 
 
-def _video(path: pathlib.Path, label: str, root: pathlib.Path) -> str:
-    address = html.escape(url_of(path, root))
+def histograms_of(runs: Sequence[Run], colours: Mapping[str, str]) -> dict[str, Any]:
+    """The distributions of runs' actions and weights over steps, as ``histograms.js`` shows them."""
+    if not runs:
+        return {"charts": [], "message": "Select a run in the table above to see its actions and weights."}
+    labels, charts = labels_of(runs), []
+    for run in runs[:MOST_OUTPUTS]:
+        for name, rows in histogram_file.read(pathlib.Path(run.path).parent).items():
+            title = name if len(runs) == 1 else f"{labels[run.id]} · {name}"
+            charts.append({"name": title, "colour": colours.get(run.id, ""), "rows": rows})
+    text = "" if charts else "No distributions of actions and weights. A run keeps them with --callback Histograms."
+    return {"charts": charts, "message": text}
+
+
+def _media_files(run: Run) -> list[pathlib.Path]:
+    try:
+        return videos(run.path)[:MOST_VIDEOS][::-1]
+    except OSError:
+        return []
+
+
+def _media_item(path: pathlib.Path, run: Run, file: RunSignals | None, root: pathlib.Path) -> dict[str, Any]:
     match = _VIDEO_NAME.match(path.stem)
+    written = _written(match) if match else path.stat().st_mtime
+    when = time.strftime("%d.%m.%Y %H:%M:%S", time.localtime(written))
     title = match["name"] if match else path.stem
-    when = f"{match['day'].replace('_', '.')} {match['time'].replace('_', ':')}" if match else ""
-    if path.suffix == ".gif":
-        shown = f'<img src="{address}" alt="{html.escape(title)}" loading="lazy">'
-    else:
-        shown = f'<video src="{address}" controls loop muted preload="metadata"></video>'
-    caption = f"<b>{html.escape(label)}</b><span>{html.escape(title)}</span><span>{when}</span>"
-    return f"<figure>{shown}<figcaption>{caption}</figcaption></figure>"
+    return {"url": url_of(path, root), "title": title, "when": when, "step": _step_at(written, run, file)}
+
+
+def _written(match: re.Match[str]) -> float:
+    try:
+        return time.mktime(time.strptime(f"{match['day']} {match['time']}", "%d_%m_%Y %H_%M_%S"))
+    except (ValueError, OverflowError):
+        return 0.0
+
+
+def _step_at(written: float, run: Run, file: RunSignals | None) -> float | None:
+    """The environment steps of a run at a time, from its wall clock; None if they are unknown."""
+    about = run.description
+    if file is None or about.start is None or TOTAL_STEPS not in file.names:
+        return None
+    minutes = wall_clock_minutes(file.names, file.column, about.counts_minutes)
+    steps = file.column(TOTAL_STEPS)
+    known = np.isfinite(minutes) & np.isfinite(steps) if minutes.size else np.zeros(0, bool)
+    return float(np.interp((written - about.start) / 60, minutes[known], steps[known])) if known.any() else None

@@ -11,7 +11,7 @@ export function render({ model }) {
     id: "field", autocomplete: "off", spellcheck: false, placeholder: "Add a signal",
     role: "combobox", "aria-controls": "list", "aria-autocomplete": "list",
   });
-  const list = element("div", "list", undefined, { id: "list", hidden: true, role: "listbox" });
+  const list = element("div", "list", undefined, { id: "list", hidden: true, role: "listbox", tabIndex: -1 });
   const chosen = box("div", "box", field);
   const root = box("div", "picker", element("label", "", model.title, { htmlFor: "field" }), chosen, list);
   let options = [];

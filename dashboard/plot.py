@@ -14,7 +14,6 @@ from bokeh.events import RangesUpdate, Reset
 from bokeh.models import (
     BasicTickFormatter,
     ColumnDataSource,
-    HoverTool,
     InlineStyleSheet,
     LinearAxis,
     LogAxis,
@@ -33,7 +32,6 @@ silence(MISSING_RENDERERS, True)
 
 MOST_LEGEND_ENTRIES = 24
 MOST_CURVES = 80
-_NEAR = 10
 _FONT = "Inter, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'Liberation Sans', Arial, sans-serif"
 STYLE = ":host, :host(:focus), .bk-events:focus { outline: none !important; }"
 _EMPTY: dict[str, list[float]] = {"x": [], "y": [], "raw": [], "low": [], "high": [], "count": []}
@@ -43,7 +41,6 @@ _EMPTY: dict[str, list[float]] = {"x": [], "y": [], "raw": [], "low": [], "high"
 class _Drawn:
     source: ColumnDataSource
     renderers: list[GlyphRenderer]
-    near: GlyphRenderer
     style: tuple[Any, ...]
 
 
@@ -77,15 +74,6 @@ class SignalPlot:
         self.figure.on_event(RangesUpdate, lambda event: in_order(self._take_ranges))
         self.figure.on_event(Reset, lambda event: in_order(self._reset))
         self.legend = self._make_legend()
-        self.hover = HoverTool(
-            renderers=[],
-            mode="mouse",
-            line_policy="nearest",
-            point_policy="snap_to_data",
-            tooltips=_TOOLTIP,
-            show_arrow=False,
-        )
-        self.figure.add_tools(self.hover)
         self.set_theme(theme)
 
     def _make_figure(self) -> figure:
@@ -179,7 +167,6 @@ class SignalPlot:
         for curve in self._curves:
             self._draw(curve)
         self._arrange_legend()
-        self.hover.renderers = [self._drawn[curve.key].near for curve in self._curves]
 
     def _draw(self, curve: Curve) -> None:
         kinds = (curve.raw is None, curve.low is None, curve.x.size == 1)
@@ -210,13 +197,12 @@ class SignalPlot:
         line = self.figure.line(x="x", y="y", line_color=colour, line_dash=dash, line_width=1.8, **where)
         if curve.x.size == 1:  # a line with one point is invisible
             renderers.append(self.figure.scatter(x="x", y="y", color=colour, size=7, **where))
-        # An invisible wide line, so that the mouse need not hit the line exactly.
-        near = self.figure.line(x="x", y="y", line_alpha=0, line_width=_NEAR, name=curve.label, **where)
-        return _Drawn(source, [*renderers, line], near, style)
+        line.name = curve.label  # the browser tells the values of lines with a name
+        return _Drawn(source, [*renderers, line], style)
 
     def _remove(self, keys: Iterable[tuple[str, str, str]]) -> None:
         removed = [self._drawn.pop(key) for key in keys]
-        gone = {renderer.id for drawn in removed for renderer in (*drawn.renderers, drawn.near)}
+        gone = {renderer.id for drawn in removed for renderer in drawn.renderers}
         if gone:
             self.figure.renderers = [renderer for renderer in self.figure.renderers if renderer.id not in gone]
 
@@ -225,7 +211,7 @@ class SignalPlot:
         titles = short_titles([curve.label for curve in self._curves])
         for curve, title in zip(self._curves[:MOST_LEGEND_ENTRIES], titles):
             drawn = self._drawn[curve.key]
-            labels.append((title, [*reversed(drawn.renderers), drawn.near]))
+            labels.append((title, [*reversed(drawn.renderers)]))
         hidden = len(self._curves) - len(labels)
         if hidden > 0:
             labels.append((f"and {hidden} more", []))
@@ -294,14 +280,6 @@ class SignalPlot:
 _TOOLBAR = """
 :host { margin-left: 10px; }
 .bk-divider { background-color: var(--edge); }
-"""
-_TOOLTIP = f"""
-<div style="padding: 7px 10px; border: 1px solid var(--edge); border-radius: 6px; max-width: 340px;
-            background: var(--paper); color: var(--ink); font: 12px/1.5 {_FONT}; overflow-wrap: anywhere">
-  <div style="font-weight: 600">$name</div>
-  <div><span style="color: var(--faint)">x</span> @x{{0,0.[00]}}
-  &ensp;<span style="color: var(--faint)">value</span> @y{{0,0.[0000]}}</div>
-</div>
 """
 
 

@@ -13,8 +13,9 @@ from typing import Any, Iterable, Mapping, Sequence
 import param
 from panel.custom import JSComponent
 
+from rl_coach.core_types import RunPhase
 from rl_coach.graph_managers.schedule_parameters import PLURALS, UNITS
-from rl_coach.runs.experiments import Summary
+from rl_coach.runs.experiments import Summary, parse_timestamp
 from rl_coach.runs.status import RUNNING
 
 from .components import script, style
@@ -43,6 +44,7 @@ COLUMNS = {
     "speed": "Steps/s",
     "last": "Last eval",
     "best": "Best eval",
+    "target": "To target",
     "start": "Started",
     "minutes": "Duration",
     "note": "Note",
@@ -51,6 +53,7 @@ RESULTS = {
     "Best evaluation reward": lambda summary: summary.best_evaluation_reward if summary.complete else math.nan,
     "Last evaluation reward": lambda summary: summary.last_evaluation_reward,
     "Environment steps": lambda summary: summary.steps,
+    "Steps to the target": lambda summary: summary.steps_to_target,
     "Steps per second": lambda summary: summary.steps_per_second,
     "Minutes": lambda summary: summary.minutes,
 }
@@ -58,6 +61,7 @@ MOST_SETTINGS = 6
 """The largest number of columns for differing settings, unless the user chooses columns."""
 PARAMETER = "parameter:"
 """The prefix of a column that shows a parameter."""
+_PHASES_OF_TRAINING = (RunPhase.TRAIN.value, RunPhase.TEST.value)
 
 
 class RunsTable(JSComponent):
@@ -67,7 +71,9 @@ class RunsTable(JSComponent):
     :param sent: JSON: ``rows`` of ``row_of``; ``whole`` if these are all rows, otherwise new and changed rows; and the
         ids of ``gone`` runs
     :param selected: ids in the order of their selection
-    :param columns: the columns after the run's name, and the ``offered`` columns: JSON of key, title and heading
+    :param columns: the columns after the run's name
+    :param titles: JSON of the titles of the columns by their keys
+    :param offered: JSON of key, title and heading of each column that the user can choose
     :param told: JSON of the user's action: ``what``, the ``ids`` and the ``changes``
     :param answer: JSON of the result: a ``text``, and ``undo`` if the action can be undone
     """
@@ -80,6 +86,7 @@ class RunsTable(JSComponent):
     sort = param.String(default="-start")
     grouped = param.Boolean()
     columns = param.List()
+    titles = param.String()
     offered = param.String()
     archived = param.Boolean()
     editable = param.Boolean()
@@ -134,6 +141,8 @@ def row_of(
     """A run as a row: words, numbers, and None for unknown values."""
     about, summary = run.description, run.summary
     minutes = summary.minutes
+    details = workers_of(run) if alone else detail_of(run)
+    tells = group != "experiment" and not run.annotation.name and _is_of_group(run)
     if not math.isfinite(minutes) and about.start is not None:
         minutes = ((now if run.state == RUNNING else run.modified) - about.start) / 60
     return {
@@ -146,8 +155,8 @@ def row_of(
         "archived": run.annotation.archived,
         "evaluates": about.evaluates_only,
         "remark": run.remark,
-        "detail": workers_of(run) if alone else detail_of(run),
-        "workers": [_worker_row(worker) for worker in run.workers],
+        "detail": " · ".join(part for part in (about.experiment if tells else "", details) if part),
+        "parts": [_part_row(part) for part in run.agents or run.workers],
         "preset": about.preset,
         "agent": about.agent,
         "environment": about.environment,
@@ -156,6 +165,7 @@ def row_of(
         "values": {name: plain_value(about.parameters.get(name)) for name in parameters},
         "seed": about.seed,
         "state": run.state,
+        "doing": _doing(run),
         "error": run.error,
         **_results(summary),
         "start": about.start,
@@ -171,18 +181,33 @@ def _results(summary: Summary) -> dict[str, float | None]:
         "speed": _known(summary.steps_per_second),
         "last": _known(summary.last_evaluation_reward),
         "best": _known(summary.best_evaluation_reward) if summary.complete else None,
+        "target": _known(summary.steps_to_target),
     }
 
 
-def _worker_row(worker: Run) -> dict[str, Any]:
-    """The row of a worker, below the row of its run."""
-    about = worker.description
+def _doing(run: Run) -> str:
+    """The phase of a running run that does not train, such as ``heatup 40%``."""
+    given = run.printed.get("progress")
+    progress = given if isinstance(given, dict) else {}
+    phase = progress.get("phase")
+    if run.state != RUNNING or not isinstance(phase, str) or phase in _PHASES_OF_TRAINING:
+        return ""
+    done, total = progress.get("done"), progress.get("total")
+    if isinstance(done, int) and isinstance(total, int) and total > 0:
+        return f"{phase.lower()} {done / total:.0%}"
+    return phase.lower()
+
+
+def _part_row(part: Run) -> dict[str, Any]:
+    """The row of a worker or an agent, below the row of its run."""
+    about = part.description
     return {
-        "name": f"worker {about.worker}",
+        "name": part.agent or f"worker {about.worker}",
+        **({"agent": about.agent} if part.agent else {}),
         "evaluates": about.evaluates_only,
-        "remark": worker.remark,
-        **_results(worker.summary),
-        "minutes": _known(worker.summary.minutes),
+        "remark": part.remark,
+        **_results(part.summary),
+        "minutes": _known(part.summary.minutes),
     }
 
 
@@ -197,6 +222,13 @@ def plain_value(value: Any) -> Any:
     if value is None or (isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)):
         return value
     return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+
+
+def titles_of(columns: Sequence[str]) -> dict[str, str]:
+    """The titles of the table's columns by their keys. Parameters have short names."""
+    parameters = [column.removeprefix(PARAMETER) for column in columns if column.startswith(PARAMETER)]
+    short = {f"{PARAMETER}{name}": title for name, title in zip(parameters, short_names(parameters))}
+    return {"name": "Run", **COLUMNS, **short}
 
 
 def offered_columns(
@@ -271,8 +303,9 @@ def comparison(
     differing = ranked_by_difference([run.description for run in runs])
     ordered = differing + sorted(names.difference(differing))
     points = []
+    same_unit = {name for name in ordered if len({_unit(run.description.parameters.get(name)) for run in runs}) == 1}
     for run in runs:
-        values = {name: plain_value(run.description.parameters.get(name)) for name in ordered}
+        values = {name: _number_or_words(run.description.parameters.get(name), name in same_unit) for name in ordered}
         values |= {name: _known(read(run.summary)) for name, read in RESULTS.items()}
         points.append({"id": run.id, "label": labels[run.id], "colour": colours.get(run.id, ""), "values": values})
     return {
@@ -285,11 +318,28 @@ def comparison(
     }
 
 
+def _unit(value: Any) -> str:
+    steps = _STEPS.fullmatch(value) if isinstance(value, str) else None
+    return steps[1] if steps else ""
+
+
+def _number_or_words(value: Any, has_same_unit: bool) -> Any:
+    """A parameter as ``plain_value``; a number of steps is a number if all runs have the same unit."""
+    steps = _STEPS.fullmatch(value) if isinstance(value, str) and has_same_unit else None
+    return int(steps[2]) if steps else plain_value(value)
+
+
 def name_of(run: Run, group: str) -> str:
-    """Name of a run in the table. Under the heading of its experiment it is the directory's name."""
-    if group != "experiment" or run.annotation.name:
+    """Name of a run in the table. Under the heading of its experiment, and for a run that was started together with
+    others, it is the directory's name."""
+    if run.annotation.name or not (group == "experiment" or _is_of_group(run)):
         return run.title
     return os.path.basename(os.path.dirname(run.path)) or run.title
+
+
+def _is_of_group(run: Run) -> bool:
+    directory = run.description.path.parent
+    return parse_timestamp(directory.name) is None and directory.parent.name == run.title.rpartition("/")[2]
 
 
 def detail_of(run: Run) -> str:
@@ -299,7 +349,9 @@ def detail_of(run: Run) -> str:
 
 
 def workers_of(run: Run) -> str:
-    """Number of a run's workers; empty for a single worker."""
+    """Number of a run's agents or workers; empty for one."""
+    if len(run.agents) > 1:
+        return f"{len(run.agents)} agents"
     return f"{len(run.workers)} workers" if run.workers else ""
 
 

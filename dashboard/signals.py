@@ -6,13 +6,14 @@ from collections.abc import Iterable
 
 from rl_coach.runs.experiments import EVALUATION_REWARD, TRAINING_REWARD
 from rl_coach.runs.signal_file import TIME_COLUMNS
+from rl_coach.runs.system_metrics import METRICS
 
 _FIRST = (
     EVALUATION_REWARD, TRAINING_REWARD, "Success Rate", "Episode Length", "Loss/Mean", "Entropy/Mean",
     "Kl Divergence/Mean", "Q/Mean", "Advantages/Mean", "Values/Mean", "Grads (unclipped)/Mean", "Epsilon",
     "Exploration", "Learning Rate/Mean",
 )  # fmt: skip
-_SELDOM = ("In Heatup", "Update Target Network", "ER #Transitions", "ER #Episodes", "Epoch")
+_SELDOM = (*METRICS, "In Heatup", "Update Target Network", "ER #Transitions", "ER #Episodes", "Epoch")
 _PLACE = {name: place for place, name in enumerate(_FIRST)}
 
 

@@ -15,6 +15,8 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any, Callable, Collection, Iterable, Mapping, Sequence
 
+import numpy as np
+
 from rl_coach.command_line import preset_catalogue
 from rl_coach.runs import annotations as run_annotations
 from rl_coach.runs.annotations import Annotation
@@ -30,7 +32,8 @@ from rl_coach.runs.experiments import (
     run_ids,
 )
 from rl_coach.runs.signal_file import MOST_ROWS, TIME_COLUMNS, SignalFile
-from rl_coach.runs.status import FINISHED, RUNNING, STALLED, STATUS_FILE, read_status, state_of
+from rl_coach.runs.status import FINISHED, RUNNING, STALLED, STATES, STATUS_FILE, read_status, state_of
+from rl_coach.runs.system_metrics import METRICS, SYSTEM_FILE
 from rl_coach.runs.workers import RunSignals
 from rl_coach.utils import CoachError
 
@@ -75,7 +78,11 @@ class Run:
     :param left_out: number of damaged lines in the part of its CSV that ``summary`` covers
     :param is_condensed: True if its CSV has more rows than are kept
     :param trouble: the reason why it could not be read, if any
+    :param printed: the parts of its ``status.json`` that ``Summary.as_printed`` reads
+    :param has_metrics: True if there is a ``system.metrics`` next to its CSV
     :param workers: the workers of this run, the first worker first; empty if the run has one CSV
+    :param agents: the agents that play together in this run, each with its own CSVs; empty if the run has one agent
+    :param agent: the name of an agent that plays together with others; empty for a run
     """
 
     description: RunDescription
@@ -94,40 +101,84 @@ class Run:
     left_out: int = 0
     is_condensed: bool = False
     trouble: str = ""
+    printed: Mapping[str, Any] = field(default_factory=dict)
+    has_metrics: bool = False
     workers: tuple[Run, ...] = ()
+    agents: tuple[Run, ...] = ()
+    agent: str = ""
 
     @classmethod
     def of_workers(cls, workers: Sequence[Run]) -> Run:
         """The run of these workers; one worker alone is the run itself."""
-        first = workers[0]
         if len(workers) == 1:
-            return first
+            return workers[0]
+        trains = [not worker.description.evaluates_only for worker in workers]
+        summary = Summary.of_workers([worker.summary for worker in workers], trains)
+        return cls._of_parts(
+            describe_run([worker.description for worker in workers]), summary, workers, workers=tuple(workers)
+        )
+
+    @classmethod
+    def of_agents(cls, run_id: str, agents: Sequence[Run]) -> Run:
+        """The run of these agents. Their rewards have no common figure; its status may have one."""
+        about = agents[0].description
+        graph, _, _ = about.source.partition(".")
+        kinds = ", ".join(dict.fromkeys(agent.description.agent for agent in agents))
+        steps, minutes = (
+            float(np.fmax.reduce([getattr(agent.summary, name) for agent in agents])) for name in ("steps", "minutes")
+        )
+        named = [_named(agent, run_id) for agent in agents]
+        return cls._of_parts(
+            replace(about, id=run_id, worker=None, source=graph, agent=kinds),
+            Summary(steps=steps, minutes=minutes, complete=True),
+            agents,
+            agents=tuple(named),
+        )
+
+    @classmethod
+    def _of_parts(cls, description: RunDescription, summary: Summary, parts: Sequence[Run], **more: Any) -> Run:
+        first = parts[0]
         return cls(
-            describe_run([worker.description for worker in workers]),
-            state=next((worker.state for worker in workers if worker.state == RUNNING), first.state),
+            description,
+            state=next((part.state for part in parts if part.state == RUNNING), first.state),
             error=first.error,
-            summary=Summary.of_workers(
-                [worker.summary for worker in workers], [not worker.description.evaluates_only for worker in workers]
-            ),
-            names=tuple(dict.fromkeys(name for worker in workers for name in worker.names)),
-            modified=max(worker.modified for worker in workers),
-            size=sum(worker.size for worker in workers),
+            summary=summary,
+            names=tuple(dict.fromkeys(name for part in parts for name in part.names)),
+            modified=max(part.modified for part in parts),
+            size=sum(part.size for part in parts),
             annotation=first.annotation,
-            left_out=sum(worker.left_out for worker in workers),
-            is_condensed=any(worker.is_condensed for worker in workers),
-            trouble=next((worker.trouble for worker in workers if worker.trouble), ""),
-            workers=tuple(workers),
+            left_out=sum(part.left_out for part in parts),
+            is_condensed=any(part.is_condensed for part in parts),
+            trouble=next((part.trouble for part in parts if part.trouble), ""),
+            printed=first.printed,
+            has_metrics=first.has_metrics,
+            **more,
         )
 
     @property
+    def lines(self) -> tuple[Run, ...]:
+        """The run's agents, or the run itself: one entry for each line of a plot."""
+        return self.agents or (self,)
+
+    @property
     def csvs(self) -> tuple[Run, ...]:
-        """The run's workers, or the run itself: one entry for each CSV."""
-        return self.workers or (self,)
+        """The workers of the run's agents, or the run itself: one entry for each CSV."""
+        return tuple(csv for line in self.lines for csv in line.workers or (line,))
+
+    @property
+    def signals(self) -> tuple[str, ...]:
+        """The names of the signals that can be drawn."""
+        return (*self.names[1:], *(METRICS if self.has_metrics else ()))
+
+    @property
+    def has_signals(self) -> bool:
+        """False for a run that has begun but has not written a CSV."""
+        return self.description.path.name != STATUS_FILE
 
     @property
     def title(self) -> str:
-        """Name that users gave it, or otherwise its experiment's name."""
-        return self.annotation.name or self.description.experiment
+        """Name that users gave it, or otherwise its experiment's name, in one line."""
+        return self.annotation.name or " ".join(self.description.experiment.split()) or self.id
 
     @property
     def remark(self) -> str:
@@ -145,9 +196,18 @@ class Run:
     def drawn(self) -> Run:
         """Everything that a drawing depends on."""
         plain = replace(
-            self, summary=_NOTHING_READ, offset=0, seam=b"", left_out=0, is_condensed=False, grew=False, said=0.0
+            self,
+            summary=_NOTHING_READ,
+            offset=0,
+            seam=b"",
+            left_out=0,
+            is_condensed=False,
+            grew=False,
+            said=0.0,
+            printed={},
         )
-        return replace(plain, workers=tuple(worker.drawn for worker in self.workers))
+        workers, agents = (tuple(part.drawn for part in parts) for parts in (self.workers, self.agents))
+        return replace(plain, workers=workers, agents=agents)
 
     @property
     def id(self) -> str:
@@ -267,7 +327,7 @@ class Store:
         """
         found = self._find()
         now, csvs, shown_at = time.time(), {}, time.monotonic()
-        for (path, stat), run_id in zip(found.items(), run_ids(self.root, list(found))):
+        for (path, stat), run_id in zip(found.items(), self._ids(list(found))):
             self._may_look.wait(_LONGEST_REST_SECONDS)
             if self._stop.is_set():
                 return False
@@ -300,22 +360,40 @@ class Store:
         self.version += 1
 
     def _runs_of(self, csvs: Iterable[Run]) -> dict[str, Run]:
-        found: dict[str, list[Run]] = {}
+        workers: dict[str, list[Run]] = {}
         for csv in csvs:
-            found.setdefault(csv.id, []).append(csv)
+            workers.setdefault(csv.id, []).append(csv)
+        directories: dict[str, list[Run]] = {}
+        for several in workers.values():
+            several.sort(key=lambda worker: worker.description.worker or 0)
+            agent = Run.of_workers(several)
+            directories.setdefault(os.path.dirname(agent.path), []).append(agent)
         runs = {}
-        for run_id, workers in found.items():
-            workers.sort(key=lambda worker: worker.description.worker or 0)
-            run, known = Run.of_workers(workers), self.runs.get(run_id)
-            if run.workers and known is not None and run.description == known.description:
-                # Keep the same description object: parameters are compared again only for new objects.
-                run = replace(run, description=known.description)
-            runs[run_id] = run
+        for directory, agents in directories.items():
+            agents.sort(key=lambda agent: agent.path)
+            for run in [Run.of_agents(self._id_of(directory), agents)] if _play_together(agents) else agents:
+                known = self.runs.get(run.id)
+                if known is not None and run.description == known.description:
+                    # Keep the same description object: parameters are compared again only for new objects.
+                    run = replace(run, description=known.description)
+                runs[run.id] = replace(run, summary=run.summary.as_printed(run.printed))
         return runs
+
+    def _id_of(self, directory: str) -> str:
+        below = os.path.relpath(directory, self.root)
+        return self.root.name if below == "." else pathlib.PurePath(below).as_posix()
+
+    def _ids(self, paths: Sequence[str]) -> list[str]:
+        """The id of each file's run. A run in the root itself has the root's name, also before it has a CSV."""
+        ids, root = run_ids(self.root, paths), os.fspath(self.root)
+        at_root = {run_id for path, run_id in zip(paths, ids) if os.path.dirname(path) == root}
+        if len(at_root) != 1 or not os.path.exists(os.path.join(root, STATUS_FILE)):
+            return ids
+        return [self.root.name if run_id in at_root else run_id for run_id in ids]
 
     def _find(self) -> dict[str, os.stat_result]:
         found = {}
-        for entry in self._files or find_signal_files(self.root):
+        for entry in self._files or find_signal_files(self.root, with_begun=True):
             try:
                 found[os.fspath(entry)] = entry.stat() if isinstance(entry, os.DirEntry) else os.stat(entry)
             except OSError:
@@ -338,8 +416,10 @@ class Store:
         summary = replace(run.summary, complete=True)
         return replace(run, trouble=trouble, summary=summary, modified=stat.st_mtime, size=stat.st_size)
 
-    def _looked_at(self, path: str, stat: os.stat_result, run_id: str, known: Run | None, now: float) -> Run:
-        directory = os.path.dirname(path)
+    def _looked_at(self, path: str, stat: os.stat_result, run_id: str, known: Run | None, now: float) -> Run | None:
+        directory, name = os.path.split(path)
+        if name == STATUS_FILE:
+            return self._begun(path, stat, run_id, known, now)
         said = _when_changed(directory, STATUS_FILE)
         annotated = _when_changed(directory, run_annotations.ANNOTATIONS_FILE)
         if known is None or known.id != run_id:
@@ -350,6 +430,8 @@ class Store:
             return known
         if annotated != known.annotated:
             known = replace(known, annotation=run_annotations.read(path), annotated=annotated)
+        if not known.has_metrics and os.path.exists(os.path.join(directory, SYSTEM_FILE)):
+            known = replace(known, has_metrics=True)
         status = read_status(directory) if said else {}
         modified = stat.st_mtime
         if not status and not known.grew:
@@ -357,7 +439,28 @@ class Store:
         state = state_of(status, modified, now)
         # A repeated status of a running run is not a change for a page.
         said = 0.0 if state in (RUNNING, STALLED) else said
-        return replace(known, state=state, error=str(status.get("error", "")), said=said)
+        return replace(known, state=state, error=str(status.get("error", "")), said=said, printed=_printed(status))
+
+    def _begun(self, path: str, stat: os.stat_result, run_id: str, known: Run | None, now: float) -> Run | None:
+        """A run that has a status, but no CSV yet: it builds its graph, or collects data. None if the status is no
+        status of a run."""
+        status, description = read_status(os.path.dirname(path)), known.description if known else None
+        if status.get("state") not in STATES:
+            return None
+        if description is None or not description.parameters:
+            settings = sorted(pathlib.Path(path).parent.glob("worker_*.json"))
+            described = self._describe(str(settings[0].with_suffix(".csv") if settings else path), run_id)
+            description = replace(described, path=pathlib.Path(path))
+        return Run(
+            description,
+            state=state_of(status, stat.st_mtime, now),
+            error=str(status.get("error", "")),
+            summary=Summary(complete=True),
+            # A status is written every two seconds: its time is not a change for a plot.
+            modified=stat.st_mtime if status.get("state") != RUNNING else 0.0,
+            size=0,
+            printed=_printed(status),
+        )
 
     def _describe(self, path: str, run_id: str) -> RunDescription:
         description = describe(path, self.root, run_id)
@@ -462,6 +565,9 @@ class Store:
         :raises CoachError: if runs may not be changed here, or a file cannot be written
         """
         chosen = self._changeable(run_ids)
+        begun = next((run.title for run in chosen if not run.has_signals), None)
+        if begun is not None:
+            raise CoachError(f"'{begun}' has no CSV yet, and a run is annotated by its CSV: try again later")
         for run in chosen:
             run_annotations.write(run.path, changes)
         self._look_again_at(chosen)
@@ -524,7 +630,7 @@ class Store:
     def columns(
         self, run_ids: Iterable[str], signals: Iterable[str] = (), told: Told = lambda *of: None
     ) -> dict[str, RunSignals]:
-        """The signals of runs, up to date. Runs that are gone are left out.
+        """The signals of runs, or of each of their agents, up to date. Runs that are gone are left out.
 
         :param signals: the needed columns; from large files, and if many files are new, only these are read
         :param told: called after each run with the number of runs read, the number of all runs, and the signals so far;
@@ -532,26 +638,28 @@ class Store:
         :raises InterruptedError: the store was stopped meanwhile
         """
         self.let_pages_go_first()
-        wanted, needed = [run_id for run_id in run_ids if run_id in self.runs], frozenset(signals)
-        are_many = sum(self.runs[run_id].size for run_id in wanted) > LARGEST_COLUMNS_BYTES
+        runs, needed = self.runs, frozenset(signals)
+        wanted = [line for run_id in run_ids if run_id in runs for line in runs[run_id].lines if line.has_signals]
+        are_many = sum(line.size for line in wanted) > LARGEST_COLUMNS_BYTES
         read = partial(self._signals_of, signals=needed, is_one_of_many=are_many)
         files: dict[str, RunSignals] = {}
         with ThreadPoolExecutor(2, "columns") as pool:
             try:
-                for place, (run_id, read_signals) in enumerate(zip(wanted, pool.map(read, wanted))):
+                for place, (line, read_signals) in enumerate(zip(wanted, pool.map(read, wanted))):
                     self._end_if_stopped()
                     self.let_pages_go_first()
                     if read_signals is not None:
-                        files[run_id] = read_signals
+                        files[line.id] = read_signals
                     told(place + 1, len(wanted), files)
             finally:
                 pool.shutdown(cancel_futures=True)
         self._forget_columns()
         return files
 
-    def _signals_of(self, run_id: str, signals: frozenset[str], is_one_of_many: bool) -> RunSignals | None:
-        run = self.runs.get(run_id)
-        csvs = run.csvs if run is not None else ()
+    def _signals_of(self, line: Run, signals: frozenset[str], is_one_of_many: bool) -> RunSignals | None:
+        csvs = line.csvs
+        if line.has_metrics and signals.intersection(METRICS):
+            csvs = (*csvs, _metrics_of(line))
         if len(csvs) > 1:
             signals = signals.union(TIME_COLUMNS)  # they sort the rows of several workers
         files = [(csv, self._column_file(csv, signals, is_one_of_many)) for csv in csvs if not csv.trouble]
@@ -583,6 +691,28 @@ class Store:
             total = sum(file.nbytes for file in self._columns.values())
             while total > LARGEST_COLUMNS_BYTES and len(self._columns) > 1:
                 total -= self._columns.popitem(last=False)[1].nbytes
+
+
+def _metrics_of(run: Run) -> Run:
+    """The ``system.metrics`` of a run, as a worker that adds no steps."""
+    path = run.description.path.with_name(SYSTEM_FILE)
+    return Run(replace(run.description, path=path, evaluates_only=True))
+
+
+def _play_together(agents: Sequence[Run]) -> bool:
+    """True if these signals of one directory belong to agents of one graph, each with its own counts of steps."""
+    first = agents[0].description
+    graphs = {agent.description.source.partition(".")[0] for agent in agents}
+    return first.plays_with_others or (len(agents) > 1 and len(graphs) == 1 and "." in first.source)
+
+
+def _named(agent: Run, run_id: str) -> Run:
+    name = agent.description.source.rpartition(".")[2]
+    return replace(agent, description=replace(agent.description, id=f"{run_id}/{name}"), agent=name)
+
+
+def _printed(status: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: status[name] for name in ("progress", "evaluation") if name in status}
 
 
 def differing_parameters(descriptions: Sequence[RunDescription]) -> list[str]:

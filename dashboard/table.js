@@ -36,49 +36,39 @@ function start(seconds) {
 }
 
 const BUILT_IN = [
-  { key: "name", title: "Run", kind: "name" },
-  { key: "preset", title: "Preset" },
-  { key: "agent", title: "Agent" },
-  { key: "environment", title: "Environment" },
-  { key: "framework", title: "Framework" },
-  { key: "settings", title: "-cp" },
-  { key: "seed", title: "Seed", format: (value) => (value === null ? "" : String(value)), right: true },
-  { key: "state", title: "State", kind: "state" },
-  { key: "steps", title: "Steps", format: count, right: true },
-  { key: "speed", title: "Steps/s", format: count, right: true },
-  { key: "last", title: "Last eval", format: number, right: true },
-  { key: "best", title: "Best eval", format: number, right: true },
-  { key: "start", title: "Started", format: start, right: true },
-  { key: "minutes", title: "Duration", format: duration, right: true },
-  { key: "note", title: "Note" },
+  { key: "name", kind: "name" },
+  { key: "preset" },
+  { key: "agent" },
+  { key: "environment" },
+  { key: "framework" },
+  { key: "settings" },
+  { key: "seed", format: (value) => (value === null ? "" : String(value)), right: true },
+  { key: "state", kind: "state" },
+  { key: "steps", format: count, right: true },
+  { key: "speed", format: count, right: true },
+  { key: "last", format: number, right: true },
+  { key: "best", format: number, right: true },
+  { key: "target", format: count, right: true },
+  { key: "start", format: start, right: true },
+  { key: "minutes", format: duration, right: true },
+  { key: "note" },
 ];
 const PARAMETER = "parameter:";
 const FONT = "12px Inter, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'Liberation Sans', Arial, sans-serif";
 const WIDEST = { name: 300, preset: 220, agent: 180, environment: 220, settings: 260, note: 240 };
 const WIDEST_TITLE = 170;
-const NARROWEST = { name: 130, preset: 84, agent: 70, environment: 84, settings: 80, note: 80 };
+const NARROWEST = { name: 200, preset: 84, agent: 70, environment: 84, settings: 80, note: 80 };
 const WORDS = ["name", "experiment", "detail", "preset", "agent", "environment", "framework", "state", "note", "settings"];
 
 const anyValue = (value) => (typeof value === "number" ? number(value) : String(value ?? ""));
 
-function columnsOf(keys) {
-  const [name, ...rest] = BUILT_IN;
-  const known = new Map(rest.map((column) => [column.key, column]));
-  const paths = keys.filter((key) => key.startsWith(PARAMETER)).map((key) => key.slice(PARAMETER.length));
-  const made = keys.map((key) => known.get(key) ?? (key.startsWith(PARAMETER) ? parameterColumn(key, paths) : null));
-  return [name, ...made.filter(Boolean)];
-}
-
-function parameterColumn(key, paths) {
-  const path = key.slice(PARAMETER.length);
-  return { key, title: shortName(path, paths), full: path, format: anyValue, right: true };
-}
-
-// The last parts of a dotted name, as many of them as tell it from the others.
-function shortName(path, paths) {
-  const parts = path.split(".");
-  const ends = parts.map((_, place) => parts.slice(place).join(".")).reverse();
-  return ends.find((end) => paths.every((other) => other === path || !`.${other}`.endsWith(`.${end}`))) ?? path;
+// The columns and their titles, which the server chooses.
+function columnsOf({ columns, titles }) {
+  const known = new Map(BUILT_IN.map((column) => [column.key, column]));
+  const given = JSON.parse(titles || "{}");
+  const parameter = (key) => ({ key, full: key.slice(PARAMETER.length), format: anyValue, right: true });
+  const made = ["name", ...columns].map((key) => known.get(key) ?? (key.startsWith(PARAMETER) ? parameter(key) : null));
+  return made.filter(Boolean).map((column) => ({ ...column, title: given[column.key] ?? column.full ?? "" }));
 }
 
 // A cell of the exported table: quoted where commas, quotes or new lines would end it.
@@ -105,7 +95,7 @@ function matcher(filter, regex) {
 export function render({ model, el }) {
   const rows = new Map();
   const folded = new Set();
-  const unfolded = new Set(); // runs whose workers are shown
+  const unfolded = new Set(); // runs whose workers or agents are shown
   let lines = [];
   let anchor = null;
   let isTold = false;
@@ -120,7 +110,7 @@ export function render({ model, el }) {
   const choose = element("button", "action", "Columns");
   const exported = element("button", "action", "Export", { title: "Save the table as CSV, as it is shown" });
   const bar = box("div", "bar", search, regex, said, clear, archived, element("span", "gap"), edit, choose, exported);
-  let columns = columnsOf(model.columns);
+  let columns = columnsOf(model);
   let shown = [];
 
   const [head, body] = [element("div", "row head"), element("div", "body")];
@@ -215,7 +205,7 @@ export function render({ model, el }) {
       if (missing(x) !== missing(y)) return missing(x) ? 1 : -1;
       return (down ? compare(y, x) : compare(x, y)) || compare(a.id, b.id);
     });
-    lines = model.grouped ? byGroup(shown) : shown.flatMap(withWorkers);
+    lines = model.grouped ? byGroup(shown) : shown.flatMap(withParts);
     for (const cell of head.querySelectorAll(".title")) {
       const sorted = cell.dataset.key === key;
       cell.setAttribute("aria-sort", sorted ? (down ? "descending" : "ascending") : "none");
@@ -257,12 +247,12 @@ export function render({ model, el }) {
     for (const name of [...groups.keys()].sort(compare)) {
       const members = groups.get(name);
       made.push({ group: name, members });
-      if (!folded.has(name)) made.push(...members.flatMap(withWorkers));
+      if (!folded.has(name)) made.push(...members.flatMap(withParts));
     }
     return made;
   }
 
-  const withWorkers = (row) => [{ row }, ...(unfolded.has(row.id) ? row.workers.map((worker) => ({ worker, of: row })) : [])];
+  const withParts = (row) => [{ row }, ...(unfolded.has(row.id) ? row.parts.map((part) => ({ part, of: row })) : [])];
   function unfold(row, on) {
     on ? unfolded.add(row.id) : unfolded.delete(row.id);
     arrange();
@@ -288,7 +278,7 @@ export function render({ model, el }) {
     } else if (line?.members && (event.key === "ArrowLeft" || event.key === "ArrowRight")) {
       event.key === "ArrowLeft" ? folded.add(line.group) : folded.delete(line.group);
       arrange();
-    } else if (line?.row?.workers.length && (event.key === "ArrowLeft" || event.key === "ArrowRight")) {
+    } else if (line?.row?.parts.length && (event.key === "ArrowLeft" || event.key === "ArrowRight")) {
       unfold(line.row, event.key === "ArrowRight");
     }
   };
@@ -299,9 +289,9 @@ export function render({ model, el }) {
     const wanted = new Map();
     if (at < first || at >= last) at = Math.min(first, Math.max(0, lines.length - 1));
     for (let index = first; index < last; index++) {
-      const { row, group, worker, of } = lines[index];
-      const key = row ? `run ${row.id}` : worker ? `worker ${of.id} ${worker.name}` : `group ${group}`;
-      const made = row ? rowLine(row, chosen) : worker ? workerLine(worker) : groupLine(lines[index], chosen);
+      const { row, group, part, of } = lines[index];
+      const key = row ? `run ${row.id}` : part ? `part ${of.id} ${part.name}` : `group ${group}`;
+      const made = row ? rowLine(row, chosen) : part ? partLine(part) : groupLine(lines[index], chosen);
       const line = drawn.has(key) ? renewed(drawn.get(key), made) : made;
       line.style.top = `${index * ROW}px`;
       const focused = line.querySelector("input, .cell.name");
@@ -360,22 +350,22 @@ export function render({ model, el }) {
     return line;
   }
 
-  // A worker is a part of its run: it is shown, not selected.
-  function workerLine(worker) {
-    const line = box("div", "row line worker", element("span", "cell check"), ...columns.map((column) => workerCell(column, worker)));
+  // A worker or an agent is a part of its run: it is shown, not selected.
+  function partLine(part) {
+    const line = box("div", "row line part", element("span", "cell check"), ...columns.map((column) => partCell(column, part)));
     line.setAttribute("role", "row");
     return line;
   }
 
-  function workerCell(column, worker) {
-    const value = worker[column.key];
+  function partCell(column, part) {
+    const value = part[column.key];
     const cell = element("span", `cell ${column.key}${column.right ? " right" : ""}`);
     if (column.kind === "name") {
-      cell.append(element("span", "", worker.name));
-      if (worker.evaluates) cell.append(element("em", "badge", "evaluation"));
-      if (worker.remark) cell.append(element("em", "badge wrong", `⚠ ${worker.remark}`));
+      cell.append(element("span", "", part.name));
+      if (part.evaluates) cell.append(element("em", "badge", "evaluation"));
+      if (part.remark) cell.append(element("em", "badge wrong", `⚠ ${part.remark}`));
     } else if (value !== undefined) {
-      cell.textContent = column.format(value);
+      cell.textContent = column.format ? column.format(value) : value;
     }
     return cell;
   }
@@ -397,9 +387,9 @@ export function render({ model, el }) {
     ].filter(([, text]) => text);
   }
 
-  function workersFold(row) {
+  function partsFold(row) {
     const on = unfolded.has(row.id);
-    const fold = element("button", "fold", on ? "▾" : "▸", { title: on ? "Hide the workers" : "Show each worker", tabIndex: -1, "aria-expanded": String(on) });
+    const fold = element("button", "fold", on ? "▾" : "▸", { title: on ? "Hide its parts" : "Show each worker or agent", tabIndex: -1, "aria-expanded": String(on) });
     fold.onclick = (event) => {
       event.stopPropagation();
       unfold(row, !on);
@@ -412,12 +402,12 @@ export function render({ model, el }) {
     const value = row[column.key];
     if (column.kind === "name") {
       cell.append(swatch(on && row.colour, "swatch"), element("b", "", row.name));
-      if (row.workers.length) cell.append(workersFold(row));
+      if (row.parts.length) cell.append(partsFold(row));
       for (const [kind, text] of extras(row)) cell.append(element("em", kind, text));
       cell.title = [row.id, row.remark, row.note].filter(Boolean).join("\n");
     } else if (column.kind === "state") {
-      cell.append(element("i", `dot ${value}`), document.createTextNode(value));
-      cell.title = row.error;
+      cell.append(element("i", `dot ${value}`), document.createTextNode(row.doing || value));
+      cell.title = row.error || value;
     } else {
       cell.textContent = column.format ? column.format(value) : value;
       if (!column.format && value) cell.title = value;
@@ -569,8 +559,8 @@ export function render({ model, el }) {
     arrange();
   });
   model.on(["selected", "sort", "grouped", "archived", "editable"], arrange);
-  model.on("columns", () => {
-    columns = columnsOf(model.columns);
+  model.on(["columns", "titles"], () => {
+    columns = columnsOf(model);
     drawn = new Map();
     body.replaceChildren();
     widths.clear();

@@ -17,13 +17,21 @@ X_AXES = {
 }
 SMOOTHINGS = ("none", "window", "exponential")
 DRAWINGS = ("runs", "std", "confidence", "iqm")
-TABS = ("plot", "charts", "compare", "episodes", "videos", "parameters")
+TABS = ("plot", "charts", "compare", "episodes", "histograms", "videos", "output", "parameters")
 THEMES = ("", "light", "dark")
+SCALES = ("", "linear", "log")
+SIGNAL = "signal:"
+"""The prefix of an x-axis that is a signal."""
 USUAL_COLUMNS = (
-    "preset", "agent", "environment", "seed", "state", "steps", "speed", "last", "best", "start", "minutes",
+    "state", "steps", "last", "best", "target", "seed", "preset", "agent", "environment", "speed", "start", "minutes",
 )  # fmt: skip
 LARGEST_WINDOW = 500
 _MOST_ITEMS = 2000
+
+
+def x_label(axis: str) -> str:
+    """The title of an x-axis. :param axis: the value of ``View.x``"""
+    return axis.removeprefix(SIGNAL) if axis.startswith(SIGNAL) else X_AXES[axis]
 
 
 @dataclass(frozen=True)
@@ -34,7 +42,7 @@ class View:
     :param colours: the index of each selected run's colour
     :param left: the signals on the left axis
     :param right: the signals on the right axis
-    :param x: a key of ``X_AXES``
+    :param x: a key of ``X_AXES``, or a signal's name after ``SIGNAL``
     :param smoothing: one of ``SMOOTHINGS``
     :param window: number of rows for smoothing; 1 does not smooth, 0 uses a twentieth of each line's rows
     :param raw: True draws the raw line faintly behind the smoothed line
@@ -49,7 +57,9 @@ class View:
     :param archived: True shows archived runs in the table
     :param pins: the signals whose charts come first
     :param across: the parameter on the horizontal axis of the scatter plot; empty for the first
+    :param across_scale: one of ``SCALES``; empty chooses by the values
     :param result: the result on its vertical axis; empty for the first
+    :param result_scale: as ``across_scale``
     :param axes: the parameters of the parallel coordinates; empty for the parameters that differ
     """
 
@@ -78,11 +88,21 @@ class View:
     archived: bool = False
     pins: tuple[str, ...] = (EVALUATION_REWARD,)
     across: str = ""
+    across_scale: str = ""
     result: str = ""
+    result_scale: str = ""
     axes: tuple[str, ...] = ()
 
 
-_CHOICES = {"x": tuple(X_AXES), "smoothing": SMOOTHINGS, "draw": DRAWINGS, "tab": TABS, "theme": THEMES}
+_CHOICES = {
+    "x": tuple(X_AXES),
+    "smoothing": SMOOTHINGS,
+    "draw": DRAWINGS,
+    "tab": TABS,
+    "theme": THEMES,
+    "across_scale": SCALES,
+    "result_scale": SCALES,
+}
 _NUMBERS_IN = {"colours": int, "zoom": float}
 
 
@@ -137,6 +157,8 @@ def _read(name: str, default: Any, texts: list[str]) -> Any:
         return text in ("1", "true", "True")
     if isinstance(default, int):
         return min(max(int(text), 0), LARGEST_WINDOW) if name == "window" else int(text)
+    if name == "x" and text.startswith(SIGNAL):
+        return text
     if name in _CHOICES and text not in _CHOICES[name]:
         raise ValueError(name)
     return text

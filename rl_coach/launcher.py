@@ -384,6 +384,7 @@ class CoachLauncher:
 
         if args.nocolor:
             screen.set_use_colors(False)
+        screen.keep(None)  # the lines of an earlier run of this process are in its own file
         # a preset may import anything, TensorFlow included
         with screen.waiting_for(f"loading {args.preset}"), quiet_native_code():
             graph_manager: Any = preset_catalogue.load(args.preset)
@@ -452,7 +453,7 @@ class CoachLauncher:
 
         :raises CoachError: it cannot be written
         """
-        from rl_coach.logger import screen
+        from rl_coach.logger import CONSOLE_FILE, screen
         from rl_coach.runs.experiment_directory import ExperimentDirectory
 
         if args.nocolor:  # again, because a launcher may override get_graph_manager_from_args
@@ -463,6 +464,7 @@ class CoachLauncher:
         is_chosen = bool(args.resume) or args.experiment_path != self._free_path
         directory = ExperimentDirectory(args.experiment_path, may_exist=is_chosen)
         args.experiment_path = str(directory.path)
+        screen.keep(directory.path / CONSOLE_FILE)
         graph_manager.prints_summary = not args.no_summary
         can_be_named = bool(args.preset) and args.checkpoint_save_dir is None
         if args.evaluate is None and not args.play and can_be_named:
@@ -609,6 +611,7 @@ def exit_code_of(program: Callable[[], int | None], shows_tracebacks: Callable[[
 def _print_error(text: str) -> None:
     from rl_coach.logger import screen
 
+    screen.note(f"coach: {text}")
     print(f"{'!!!! ' if screen.is_read_by_programs else ''}coach: {text}", file=sys.stderr)
 
 

@@ -35,6 +35,9 @@ from rl_coach.utilities.stop_signals import leave_lost_terminal, stop_signals
 from rl_coach.utils import CoachError
 
 TENSORBOARD_DIRECTORY = "tensorboard"
+CONSOLE_FILE = "console.log"
+"""The file in a run's directory with the lines that the run printed."""
+_MOST_EARLY_LINES = 1000
 _STEPS_COLUMN = "Total steps"
 _BOARD_METRICS = ("Training Reward", "Evaluation Reward")
 
@@ -84,6 +87,27 @@ class ScreenLogger:
         self._region: LiveRegion | None = None
         self._waited_for: set[str] = set()
         self._forward: Callable[[str, str | None, str], None] | None = None
+        self._console_log: str | None = None
+        self._early_lines: list[str] = []
+
+    def keep(self, path: str | os.PathLike[str] | None) -> None:
+        """Also append the lines to a file, with the lines since the start of this process or since the last file.
+
+        :param path: None ends the file
+        """
+        self._console_log = None if path is None else os.fspath(path)
+        if path is not None:
+            early, self._early_lines = self._early_lines, []
+            self.note("\n".join(early))
+
+    def note(self, text: str) -> None:
+        """Append a text to the file of ``keep`` without printing it. Before ``keep``, it is remembered."""
+        if self._console_log is None:
+            self._early_lines = [*self._early_lines[-_MOST_EARLY_LINES:], text]
+        elif text:
+            # A run does not end because its output cannot be kept: the disk may be full, or the directory gone.
+            with contextlib.suppress(OSError), open(self._console_log, "a", encoding="utf-8") as file:
+                file.write(f"{text}\n")
 
     def forward(self, line: Callable[[str, str | None, str], None]) -> None:
         """Send each line to another process, which prints it. Waits of this process are not shown.
@@ -246,6 +270,7 @@ class ScreenLogger:
         if self._forward is not None:
             self._forward(text, style, prefix)
             return
+        self.note(text)
         try:
             if self._use_colors:
                 self.console.print(text, style=style)

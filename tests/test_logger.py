@@ -360,6 +360,22 @@ def test_lines_for_people(capsys):
     assert not logger.is_live
 
 
+def test_lines_are_kept_in_a_file_from_the_start(tmp_path, capsys):
+    logger, kept = ScreenLogger("", use_colors=False), tmp_path / "console.log"
+    logger.print("loading")
+    logger.keep(kept)
+    logger.warning("careful")
+    logger.note("coach: only in the file")
+    logger.keep(None)
+    logger.print("of the next run")
+    assert kept.read_text() == "loading\ncareful\ncoach: only in the file\n"
+    assert capsys.readouterr().out == "loading\n!! careful\nof the next run\n"
+    logger.keep(tmp_path / "next.log")
+    assert (tmp_path / "next.log").read_text() == "of the next run\n"
+    logger.keep(tmp_path / "gone" / "console.log")
+    logger.print("a run goes on without its file")
+
+
 def test_lines_for_programs(capsys):
     logger = ScreenLogger("")
     logger.set_use_colors(False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Mapping, Protocol
+from typing import TYPE_CHECKING, Any, Mapping, Protocol, Sequence
 
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, RunPhase, TotalStepsCounter, TrainingSteps
 
@@ -16,6 +16,9 @@ class Run(Protocol):
     progress: Progress
     evaluation_rewards: list[float]
     task_parameters: Any
+
+    @property
+    def level_managers(self) -> Sequence[Any]: ...
 
     @property
     def total_steps_counters(self) -> Mapping[RunPhase, TotalStepsCounter]: ...
@@ -119,6 +122,11 @@ class RunView:
     def experiment_path(self) -> str:
         """The directory of the run."""
         return str(self._run.task_parameters.experiment_path)
+
+    @property
+    def agents(self) -> dict[str, Any]:
+        """The run's agents by their names."""
+        return {name: agent for level in self._run.level_managers for name, agent in level.agents.items()}
 
     @property
     def seed(self) -> int | None:

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections import deque
+from collections.abc import Mapping
 from typing import Any
+
+import numpy as np
 
 from rl_coach.callbacks.callback import Callback, RunView
 from rl_coach.core_types import RunPhase, VideoDumpFilter
+from rl_coach.runs import histogram_file
 from rl_coach.runs.checkpoint_schedule import CheckpointSchedule
 from rl_coach.utils import CoachError
+
+_MOST_ACTIONS = 10_000
 
 
 def _at_least(smallest: float, **values: float) -> None:
@@ -111,6 +118,43 @@ class FilmEvaluations(Callback):
 
     def set_state(self, state: dict[str, Any]) -> None:
         self._held = state["held"]
+
+
+class Histograms(Callback):
+    """Records the distributions of actions and weights after each evaluation, for the dashboard.
+
+    The actions are the last 10,000 of training since the evaluation before. With several copies of the environment they
+    are the actions of one copy. A compiled loop reports no actions. Each array of a network's weights has its own
+    distribution.
+    """
+
+    def __init__(self) -> None:
+        self._actions: dict[str, deque[np.ndarray]] = {}
+
+    def on_step(self, run: RunView) -> None:
+        if run.phase is not RunPhase.TRAIN:
+            return
+        for name, agent in run.agents.items():
+            chosen = getattr(agent, "last_action_info", None)
+            if chosen is not None:
+                self._actions.setdefault(name, deque(maxlen=_MOST_ACTIONS)).append(_numbers(chosen.action))
+
+    def on_evaluation_end(self, run: RunView) -> None:
+        values = {f"{name}: actions": np.concatenate(actions) for name, actions in self._actions.items()}
+        self._actions = {}
+        for name, agent in run.agents.items():
+            for network, wrapper in getattr(agent, "networks", {}).items():
+                for place, weights in enumerate(wrapper.online_network.get_weights()):
+                    shape = " × ".join(map(str, np.shape(weights)))
+                    values[f"{name}: {network}, array {place} ({shape or 'one number'})"] = weights
+        histogram_file.append(run.experiment_path, run.steps, values)
+
+
+def _numbers(action: Any) -> np.ndarray:
+    """The numbers of an action and of its parts [numbers]."""
+    if isinstance(action, Mapping):
+        action = tuple(action.values())
+    return np.concatenate([_numbers(part) for part in action]) if isinstance(action, tuple) else np.ravel(action)
 
 
 class _FirstEpisode(VideoDumpFilter):

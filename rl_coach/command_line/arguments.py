@@ -296,7 +296,7 @@ _FLAGS = {
         _flag("--callback",
               "your own code that the run calls, as module:Class or file.py:Class, with arguments if it takes any:"
               " 'my_code:Watch(every=10)'; several are separated by ';'. Coach has StopOnReward(reward=...),"
-              " StopOnPlateau, SaveEvery(steps=...) and FilmEvaluations",
+              " StopOnPlateau, SaveEvery(steps=...), FilmEvaluations and Histograms",
               metavar="CLASSES"),
         _flag("-f --framework", "the framework of the networks (default: %(default)s)",
               type=str.lower, choices=FRAMEWORKS, default="tensorflow"),

@@ -25,9 +25,7 @@ def run(arguments: Sequence[str]) -> None:
     comparison = comparisons.compare(args.directory, args.score, _ranges(args))
     for task in comparison.tasks:
         print(task)
-        scores = {side.name: side.scores[task].tolist() for side in comparison.sides}
-        steps = {side.name: side.steps[task].tolist() for side in comparison.sides}
-        print("\n".join(comparisons.table_of_scores(scores, steps)))
+        print("\n".join(comparisons.table_of_scores(*comparison.figures(task))))
     for note in comparison.notes:
         print(f"note: {note}")
     directory = pathlib.Path(args.output).absolute()

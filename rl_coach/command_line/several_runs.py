@@ -19,7 +19,7 @@ from rl_coach.command_line import arguments as command_line
 from rl_coach.command_line.search_space import Setting
 from rl_coach.runs import record, run_group
 from rl_coach.runs.comparison import table_of_scores
-from rl_coach.runs.evaluation import RunStatistics
+from rl_coach.runs.evaluation import Range, RunStatistics
 from rl_coach.runs.lock import lock, unlock
 from rl_coach.runs.progress import duration
 from rl_coach.runs.side_by_side import Job, Outcome, SideBySide, evaluation_of, num_cores
@@ -282,7 +282,12 @@ class _Group:
         scored = self._scored()
         scores = {setting: [run["score"] for run in runs] for setting, runs in scored.items()}
         steps = {setting: [_steps_of(run) for run in runs] for setting, runs in scored.items()}
-        for line in table_of_scores(scores, steps):
+        reached = {
+            setting: [run["steps_to_target"] for run in runs if run.get("steps_to_target") is not None]
+            for setting, runs in scored.items()
+        }
+        ranges = {setting: found for setting, runs in scored.items() if (found := _range_of(runs)) is not None}
+        for line in table_of_scores(scores, steps, reached, ranges):
             self._screen.print(line)
 
     def _say_statistics(self) -> None:
@@ -588,9 +593,14 @@ def _shares_weights(directory: pathlib.Path) -> bool:
 
 def _statistics(runs: Sequence[dict[str, Any]]) -> RunStatistics:
     """Statistics of the scores of runs. The interval stays inside the range of rewards if all runs share one range."""
+    return RunStatistics.of([run["score"] for run in runs], _range_of(runs))
+
+
+def _range_of(runs: Sequence[dict[str, Any]]) -> Range | None:
+    """The range of rewards that all runs share; None if it is unknown."""
     ranges = [run.get("reward_range") for run in runs]
     known = ranges[0] if ranges[0] and all(one == ranges[0] for one in ranges) else None
-    return RunStatistics.of([run["score"] for run in runs], known and (known[0], known[1]))
+    return known and (known[0], known[1])
 
 
 def _steps_to_target(steps: Sequence[int], runs: int) -> str:

@@ -7,16 +7,24 @@ The measures follow Agarwal et al., "Deep Reinforcement Learning at the Edge of 
 from __future__ import annotations
 
 import math
+import os
 import pathlib
-from dataclasses import dataclass, field
-from typing import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 
 from rl_coach.runs import run_group
-from rl_coach.runs.evaluation import RunStatistics
-from rl_coach.runs.experiments import EVALUATION_REWARD, TRAINING_REWARD, Experiments, load
+from rl_coach.runs.evaluation import Range, RunStatistics
+from rl_coach.runs.experiments import (
+    EVALUATION_REWARD,
+    TRAINING_REWARD,
+    Experiments,
+    Summary,
+    load,
+    reward_range,
+)
 from rl_coach.runs.signal_file import TOTAL_STEPS
 from rl_coach.runs.statistics import (
     FEWEST_RUNS,
@@ -28,7 +36,7 @@ from rl_coach.runs.statistics import (
     probability_of_improvement,
     profile_interval,
 )
-from rl_coach.runs.status import FINISHED
+from rl_coach.runs.status import FINISHED, read_status
 from rl_coach.utils import CoachError
 
 LAST, BEST = SCORES = "last", "best"
@@ -37,6 +45,8 @@ _EPISODES_IN_SCORE = 100
 _PROFILE_POINTS = 101
 _GAP = "  "
 
+Numbers = Mapping[str, "Sequence[float] | np.ndarray"]
+"""Numbers of the runs of each setting."""
 Measure = tuple[float, float, float]
 """A value and the ends of its 95% interval; NaN without an interval."""
 
@@ -49,12 +59,17 @@ class Side:
     :param scores: scores of the runs, by environment [runs]
     :param steps: environment steps of these runs, by environment [runs]
     :param curves: environment steps and evaluation rewards of the runs, by environment
+    :param to_target: environment steps until an evaluation reached the target and ended training, for the runs that
+        reached it, by environment
+    :param reward_ranges: the range of a run's rewards, by environment; only if all runs know the same range
     """
 
     name: str
     scores: Mapping[str, np.ndarray]
     steps: Mapping[str, np.ndarray]
     curves: Mapping[str, Sequence[tuple[np.ndarray, np.ndarray]]] = field(default_factory=dict)
+    to_target: Mapping[str, np.ndarray] = field(default_factory=dict)
+    reward_ranges: Mapping[str, Range] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -85,8 +100,25 @@ class Comparison:
             low, high = interval_over_runs(strata, measure)
             if name == "optimality gap":  # a shortfall is never negative
                 low = np.maximum(low, 0.0)
+            elif all(task in side.reward_ranges for task in self.ranges):
+                least, most = np.mean([self._scaled(side, task) for task in self.ranges], axis=0)
+                low, high = np.maximum(low, least), np.minimum(high, most)
             found[name] = float(measure(np.concatenate(strata))), float(low), float(high)
         return found
+
+    def _scaled(self, side: Side, task: str) -> np.ndarray:
+        """The ends of an environment's range of rewards on the scale of 0 to 1 [2]."""
+        low, high = self.ranges[task]
+        return (np.asarray(side.reward_ranges[task]) - low) / (high - low)
+
+    def figures(self, task: str) -> tuple[Numbers, Numbers, Numbers, Mapping[str, Range]]:
+        """The scores and steps of all sides in an environment, as ``table_of_scores`` takes them."""
+        return (
+            {side.name: side.scores[task] for side in self.sides},
+            {side.name: side.steps[task] for side in self.sides},
+            {side.name: side.to_target.get(task, ()) for side in self.sides},
+            {side.name: side.reward_ranges[task] for side in self.sides if task in side.reward_ranges},
+        )
 
     def improvement(self, side: Side, over: Side) -> Measure:
         """The probability that a run of one side scores more than one of another, over all environments."""
@@ -171,9 +203,10 @@ def _sides_of(name: str, directory: str, score: str, is_alone: bool, notes: list
     runs = experiments.runs[experiments.runs["kind"] == "training"]
     if runs.empty:
         raise CoachError(f"there are only evaluations in '{directory}': give the runs that were trained")
-    unfinished = int((runs["state"] != FINISHED).sum())
+    states = runs.groupby(runs["path"].map(os.path.dirname))["state"].first()
+    unfinished = int((states != FINISHED).sum())
     if unfinished:
-        notes.append(f"{name}: {unfinished} of {len(runs)} runs have not finished; their scores so far count")
+        notes.append(f"{name}: {unfinished} of {len(states)} runs have not finished; their scores so far count")
     settings = _settings_of(directory)
     if settings:
         key = pd.Series([settings.get(pathlib.Path(path).parent.name, "") for path in runs["path"]], runs.index)
@@ -194,9 +227,15 @@ def _side(experiments: Experiments, runs: pd.DataFrame, name: str, score: str, n
     scores: dict[str, list[float]] = {}
     steps: dict[str, list[float]] = {}
     curves: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {}
+    to_target: dict[str, list[float]] = {}
+    ranges: dict[str, set[Range | None]] = {}
+    directories = runs.groupby(runs["path"].map(os.path.dirname), sort=False)
     without = 0
-    for run, row in runs.iterrows():
-        signals = experiments.signals[experiments.signals["run"] == run]
+    for directory, agents in directories:
+        row, status = agents.iloc[0], read_status(str(directory))
+        signals = experiments.signals[experiments.signals["run"] == row.name]
+        if row["plays_with_others"]:  # the rewards of single agents are no score of the run
+            row, signals = _printed(row, status), signals.iloc[:0]
         value = _score(row, signals, score)
         if not np.isfinite(value):
             without += 1
@@ -205,9 +244,18 @@ def _side(experiments: Experiments, runs: pd.DataFrame, name: str, score: str, n
         scores.setdefault(task, []).append(value)
         steps.setdefault(task, []).append(float(row["steps"]))
         curves.setdefault(task, []).append(_curve(signals))
+        to_target.setdefault(task, []).append(float(row["steps_to_target"]))
+        ranges.setdefault(task, set()).add(reward_range(status))
     if without:
-        notes.append(f"{name}: {without} of {len(runs)} runs have no score yet and do not count")
-    return Side(name, _as_arrays(scores), _as_arrays(steps), curves)
+        notes.append(f"{name}: {without} of {len(directories)} runs have no score yet and do not count")
+    reached = {task: values[np.isfinite(values)] for task, values in _as_arrays(to_target).items()}
+    known = {task: common for task, of_runs in ranges.items() if len(of_runs) == 1 and (common := next(iter(of_runs)))}
+    return Side(name, _as_arrays(scores), _as_arrays(steps), curves, reached, known)
+
+
+def _printed(run: pd.Series, status: Mapping[str, Any]) -> pd.Series:
+    """A row of ``Experiments.runs`` with the figures that its run prints."""
+    return pd.Series({**run, **asdict(Summary().as_printed(status))}, name=run.name)
 
 
 def _as_arrays(values: Mapping[str, list[float]]) -> dict[str, np.ndarray]:
@@ -245,7 +293,9 @@ def _names(directories: Sequence[str]) -> list[str]:
     raise CoachError(f"the same directory is given twice: {', '.join(map(repr, directories))}")
 
 
-def table_of_scores(scores: Mapping[str, Sequence[float]], steps: Mapping[str, Sequence[float]]) -> list[str]:
+def table_of_scores(
+    scores: Numbers, steps: Numbers, to_target: Numbers | None = None, ranges: Mapping[str, Range] | None = None
+) -> list[str]:
     """A table with a line for each setting, sorted by the mean, then by fewer steps.
 
     The last column is the probability that a run of the best setting scores more than a run of this setting. The list
@@ -253,10 +303,12 @@ def table_of_scores(scores: Mapping[str, Sequence[float]], steps: Mapping[str, S
 
     :param scores: scores of the runs of each setting
     :param steps: environment steps of these runs; NaN if unknown
+    :param to_target: steps until training ended at the target, for the runs that reached it
+    :param ranges: the range of the scores of a setting, if it is known. Intervals stay inside
     """
     if not scores:
         return []
-    rows = rows_of_scores(scores, steps)
+    rows = rows_of_scores(scores, steps, to_target, ranges)
     widths = [max(map(len, column)) for column in zip(*rows)]
     return [
         _GAP.join([row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:]))]).rstrip()
@@ -265,19 +317,32 @@ def table_of_scores(scores: Mapping[str, Sequence[float]], steps: Mapping[str, S
 
 
 def rows_of_scores(
-    scores: Mapping[str, Sequence[float] | np.ndarray], steps: Mapping[str, Sequence[float] | np.ndarray]
+    scores: Numbers, steps: Numbers, to_target: Numbers | None = None, ranges: Mapping[str, Range] | None = None
 ) -> list[list[str]]:
     """The cells of ``table_of_scores``; the first row has the names of the columns."""
-    statistics = {name: RunStatistics.of([float(one) for one in values]) for name, values in scores.items()}
+    statistics = {
+        name: RunStatistics.of([float(one) for one in values], (ranges or {}).get(name))
+        for name, values in scores.items()
+    }
+    reached = {name: values for name, values in (to_target or {}).items() if len(values)}
     mean_steps = {name: float(np.nan_to_num(np.mean(of_name), nan=np.inf)) for name, of_name in steps.items()}
     order = sorted(statistics, key=lambda name: (-statistics[name].mean, mean_steps[name]))
-    rows = [["", "runs", "steps", "mean", "IQM", "95% interval", "P(best > this)"]]
+    rows = [["", "runs", "to target" if reached else "steps", "mean", "IQM", "95% interval", "P(best > this)"]]
     for name in order:
         one = statistics[name]
         interval = "-" if one.low is None else f"{one.low:.5g} to {one.high:.5g}"
         wins = probability_of_improvement([np.asarray(scores[order[0]])], [np.asarray(scores[name])])
         last = "" if name == order[0] else f"{wins:.2f}"
         length = "-" if math.isinf(mean_steps[name]) else f"{mean_steps[name]:,.0f}"
+        if reached:
+            length = _steps_to_target(reached.get(name, ()), one.runs)
         measures = [f"{one.mean:.5g}", f"{one.interquartile_mean:.5g}", interval, last]
         rows.append([name, str(one.runs), length, *measures])
     return rows
+
+
+def _steps_to_target(steps: Sequence[float] | np.ndarray, runs: int) -> str:
+    """The mean steps to the target, and how many of the runs reached it if not all did."""
+    if not len(steps):
+        return "-"
+    return f"{np.mean(steps):,.0f}" + (f" ({len(steps)} of {runs})" if len(steps) < runs else "")

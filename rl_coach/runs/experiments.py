@@ -19,7 +19,7 @@ import re
 import time
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Mapping, Sequence, TypeGuard
 
 import numpy as np
 import pandas as pd
@@ -38,7 +38,7 @@ from rl_coach.runs.signal_file import (
     read_header,
     whole_lines,
 )
-from rl_coach.runs.status import is_evaluation, read_status, state_of
+from rl_coach.runs.status import STATUS_FILE, is_evaluation, read_status, state_of
 from rl_coach.runs.workers import RunSignals
 from rl_coach.utils import CoachError, did_you_mean
 
@@ -57,24 +57,29 @@ _EPISODE_FILE = re.compile(r"^episode_(\d+)\.csv$")
 _TIMESTAMP = re.compile(r"^(\d{1,2})_(\d{1,2})_(\d{4})-(\d{1,2})_(\d{1,2})(?:[-_]\d+)?$")
 
 
-def find_signal_files(root: str | os.PathLike[str]) -> Iterator[os.DirEntry[str]]:
+def find_signal_files(root: str | os.PathLike[str], with_begun: bool = False) -> Iterator[os.DirEntry[str]]:
     """Every signal CSV below ``root``, in the order of directories; links to directories are not followed.
 
     Folders for videos, checkpoints and in-episode signals are skipped.
+
+    :param with_begun: also yield the ``status.json`` of each run that has no CSV yet
     """
     try:
         entries = sorted(os.scandir(os.fspath(root)), key=lambda entry: entry.name)
     except OSError:
         return
-    below = []
+    below, csvs, status = [], [], []
     for entry in entries:
         if entry.is_dir(follow_symlinks=False):
             below.append(entry)
         elif entry.name.endswith(".csv") and not _EPISODE_FILE.match(entry.name):
-            yield entry
+            csvs.append(entry)
+        elif entry.name == STATUS_FILE and with_begun:
+            status.append(entry)
+    yield from csvs or status
     for directory in below:
         if not directory.name.startswith(".") and not _holds_no_runs(directory.name):
-            yield from find_signal_files(directory.path)
+            yield from find_signal_files(directory.path, with_begun)
 
 
 def _holds_no_runs(name: str) -> bool:
@@ -106,7 +111,7 @@ def videos(signal_file: str | os.PathLike) -> list[pathlib.Path]:
         for name in VIDEO_DIRECTORIES
         if (directory / name).is_dir()
         for file in (directory / name).iterdir()
-        if file.suffix in (".gif", ".mp4", ".webm")
+        if file.suffix in (".gif", ".mp4", ".webm") and not file.name.startswith(".")  # one that is being recorded
     ]
     return sorted(found, key=lambda file: (file.stat().st_mtime, file.name), reverse=True)
 
@@ -142,6 +147,11 @@ class RunDescription:
     settings: str = ""
     evaluates_only: bool = False
     parameters: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def plays_with_others(self) -> bool:
+        """True for an agent of several players, which counts its own steps and rewards."""
+        return "agent_of" in self.parameters
 
 
 def describe(path: str | os.PathLike, root: str | os.PathLike, run_id: str) -> RunDescription:
@@ -310,6 +320,7 @@ class Summary:
 
     :param steps: environment steps so far
     :param minutes: wall-clock time so far
+    :param steps_to_target: environment steps until an evaluation reached the target and ended training
     :param complete: the whole file was read; otherwise the best evaluation reward is not certain
     """
 
@@ -317,6 +328,7 @@ class Summary:
     minutes: float = float("nan")
     last_evaluation_reward: float = float("nan")
     best_evaluation_reward: float = float("nan")
+    steps_to_target: float = float("nan")
     complete: bool = False
 
     @property
@@ -340,6 +352,26 @@ class Summary:
             self.last_evaluation_reward = float(rewards[-1])
             self.best_evaluation_reward = float(np.fmax(self.best_evaluation_reward, rewards.max()))
 
+    def as_printed(self, status: Mapping[str, Any]) -> Summary:
+        """The figures that the run prints. A figure that its status does not have is taken from the CSV.
+
+        The CSVs of agents that play together count each agent's own steps and rewards.
+
+        :param status: the result of ``read_status``
+        """
+        progress, evaluation = _object(status.get("progress"), {}), _object(status.get("evaluation"), {})
+        figures = {
+            "steps": progress.get("steps"),
+            "minutes": progress.get("seconds"),
+            "last_evaluation_reward": evaluation.get("mean", progress.get("last_evaluation")),
+            "best_evaluation_reward": evaluation.get("mean", progress.get("best_evaluation")),
+            "steps_to_target": progress.get("steps_to_target"),
+        }
+        known = {name: float(value) for name, value in figures.items() if _is_finite(value)}
+        if "minutes" in known:
+            known["minutes"] /= 60
+        return replace(self, **known, complete=self.complete or "best_evaluation_reward" in known)
+
     @classmethod
     def of_workers(cls, workers: Sequence[Summary], trains: Sequence[bool]) -> Summary:
         """State of the run of these workers: the sum of training steps, the mean last evaluation, the best evaluation.
@@ -356,6 +388,18 @@ class Summary:
             best_evaluation_reward=_over_known(np.max, [one.best_evaluation_reward for one in workers]),
             complete=all(one.complete for one in workers),
         )
+
+
+def reward_range(status: Mapping[str, Any]) -> tuple[float, float] | None:
+    """The smallest and the largest total reward of an episode in the status of a run; None if they are unknown."""
+    found = _object(status.get("progress"), {}).get("reward_range")
+    if not isinstance(found, list) or len(found) != 2 or not all(map(_is_finite, found)):
+        return None
+    return float(found[0]), float(found[1])
+
+
+def _is_finite(value: Any) -> TypeGuard[float]:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < float("inf")
 
 
 def _over_known(statistic: Callable[[np.ndarray], Any], values: Sequence[float]) -> float:
@@ -461,7 +505,8 @@ class Experiments:
 
     :param runs: a row for each run, by its id: experiment, preset, agent, environment, seed, workers (their number),
         framework, kind (``training`` or ``evaluation``), state, steps, steps_per_second, last_evaluation_reward,
-        best_evaluation_reward, start, minutes, path (of its first worker's CSV)
+        best_evaluation_reward, steps_to_target, start, minutes, path (of its first worker's CSV), plays_with_others.
+        A run has the figures that it prints. An agent that plays with others has its own steps and rewards
     :param signals: a row for each row of each CSV: ``run``, ``worker``, then every signal of any run; NaN if a run does
         not have the signal. The rows of several workers are sorted by time, and their counts are sums over the run
     :param parameters: a row for each run, a column for each setting by its dotted name
@@ -558,6 +603,8 @@ def _run_row(workers: Sequence[RunDescription], files: Sequence[SignalFile]) -> 
         [not worker.evaluates_only for worker in workers],
     )
     start, status = description.start, read_status(description.path.parent)
+    if not description.plays_with_others:
+        summary = summary.as_printed(status)
     return {
         "run": description.id,
         "experiment": description.experiment,
@@ -573,9 +620,11 @@ def _run_row(workers: Sequence[RunDescription], files: Sequence[SignalFile]) -> 
         "steps_per_second": summary.steps_per_second,
         "last_evaluation_reward": summary.last_evaluation_reward,
         "best_evaluation_reward": summary.best_evaluation_reward,
+        "steps_to_target": summary.steps_to_target,
         "start": pd.Timestamp(start, unit="s") if start is not None else pd.NaT,
         "minutes": summary.minutes,
         "path": str(description.path),
+        "plays_with_others": description.plays_with_others,
     }
 
 

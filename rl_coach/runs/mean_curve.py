@@ -15,7 +15,11 @@ _NEARLY_TOGETHER = 0.05
 
 
 def mean_of(
-    lines: Sequence[tuple[np.ndarray, np.ndarray]], band: str, log_x: bool = False, strata: Sequence[str] = ()
+    lines: Sequence[tuple[np.ndarray, np.ndarray]],
+    band: str,
+    log_x: bool = False,
+    strata: Sequence[str] = (),
+    within: tuple[float, float] | None = None,
 ) -> dict[str, np.ndarray]:
     """The mean over runs and its band. The lines are interpolated to one grid.
 
@@ -26,6 +30,7 @@ def mean_of(
     :param band: ``std``: mean ± the sample standard deviation; ``confidence``: the 95% interval of the mean by
         Student's t (none for a single run); ``iqm``: the interquartile mean and its 95% interval by ``statistics``
     :param strata: for ``iqm`` the environment of each run; empty for one environment
+    :param within: the range of y if it is known. Intervals stay inside; a range that a value contradicts is ignored
     :return: x, y, low, high and count, each [points]
     """
     strata = [stratum for stratum, (x, _) in zip(strata or [""] * len(lines), lines) if x.size]
@@ -39,14 +44,26 @@ def mean_of(
     if band == "iqm":
         low, high = interval_over_runs([values[np.equal(strata, one)] for one in dict.fromkeys(strata)])
         middle = iqm(values)
-        ends = {"low": np.where(np.isnan(low), middle, low), "high": np.where(np.isnan(high), middle, high)}
-        return {"x": grid, "y": middle, **ends, "count": count.astype(float)}
+        ends = np.where(np.isnan(low), middle, low), np.where(np.isnan(high), middle, high)
+        low, high = _inside(values, within, *ends)
+        return {"x": grid, "y": middle, "low": low, "high": high, "count": count.astype(float)}
     mean = np.nansum(values, axis=0) / count
     variance = np.nansum((values - mean) ** 2, axis=0) / np.maximum(count - 1, 1)
     spread = np.sqrt(variance)
     if band == "confidence":
         spread *= np.array([t_95(int(n) - 1) if n >= FEWEST_RUNS else 0.0 for n in count]) / np.sqrt(count)
-    return {"x": grid, "y": mean, "low": mean - spread, "high": mean + spread, "count": count.astype(float)}
+    low, high = mean - spread, mean + spread
+    if band == "confidence":
+        low, high = _inside(values, within, low, high)
+    return {"x": grid, "y": mean, "low": low, "high": high, "count": count.astype(float)}
+
+
+def _inside(
+    values: np.ndarray, within: tuple[float, float] | None, low: np.ndarray, high: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    if within is None or np.nanmin(values) < within[0] or np.nanmax(values) > within[1]:
+        return low, high
+    return np.maximum(low, within[0]), np.minimum(high, within[1])
 
 
 def _grid(xs: Sequence[np.ndarray], log_x: bool) -> np.ndarray:

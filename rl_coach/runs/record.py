@@ -9,12 +9,16 @@ import json
 import os
 import pathlib
 import re
+import subprocess
 from typing import Any
 
 from rl_coach.utilities.errors import CoachError
 from rl_coach.utilities.safe_reading import read_json
 
 RECORD_FILE = "experiment.json"
+GIT_DIFF_FILE = "git.diff"
+_LARGEST_DIFF = 4 << 20
+_LONGEST_SECONDS_OF_GIT = 5
 _DATE = re.compile(r"\d{1,2}_\d{1,2}_\d{4}-\d{1,2}_\d{1,2}([-_]\d+)?")
 _FIXED = ("preset", "level", "seed", "environment_type")
 _NEW_EACH_TIME = (
@@ -59,12 +63,25 @@ def write(
         if args.evaluated:
             record["evaluated"] = os.path.abspath(args.evaluated)
         record["run"] = {**run, "seed": seed, "working_directory": os.getcwd()}
+        _write_git_diff(directory)
     given = {name: value for name, value in vars(args).items() if value != defaults.get(name)}
     given = {name: value for name, value in given.items() if name not in _NEW_EACH_TIME}
     if "distributed_coach_config_path" in given:
         given["distributed_coach_config_path"] = os.path.abspath(given["distributed_coach_config_path"])
     record["arguments"] = {**given, **{name: lasting_path(given[name]) for name in PATHS if name in given}}
     files.write_json(path, record)
+
+
+def _write_git_diff(directory: pathlib.Path) -> None:
+    """Write the changes of the working directory since its last commit. Without changes, or without git, there is no
+    file."""
+    command = ["git", "diff", "HEAD", "--no-color", "--no-ext-diff", "--no-textconv"]
+    try:
+        told = subprocess.run(command, capture_output=True, timeout=_LONGEST_SECONDS_OF_GIT, check=False).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return
+    if told:
+        (directory / GIT_DIFF_FILE).write_bytes(told[:_LARGEST_DIFF])
 
 
 def resumed_arguments(

@@ -54,14 +54,12 @@ def sections_of(comparison: Comparison) -> list[Section]:
     """The parts of the report."""
     sections = [_about(comparison)]
     for task in comparison.tasks:
-        rows = rows_of_scores(
-            {side.name: side.scores[task] for side in comparison.sides},
-            {side.name: side.steps[task] for side in comparison.sides},
-        )
+        rows = rows_of_scores(*comparison.figures(task))
         about = (
-            "Scores of the runs, and their environment steps on average. The interval is for the mean, by "
-            "Student's t; fewer than three runs have no interval. IQM is the interquartile mean. P(best > this) is the "
-            "probability that a run of the first line scores more than one of this line."
+            "Scores of the runs, and their environment steps on average, or the steps until an evaluation reached the "
+            "target and ended training. The interval is for the mean, by Student's t; fewer than three runs have none. "
+            "IQM is the interquartile mean. P(best > this) is the probability that a run of the first line scores more "
+            "than one of this line."
         )
         sections.append(Section(f"Scores in {task}", about, rows))
         curves = _learning_curves(comparison, task)
@@ -87,7 +85,7 @@ def _about(comparison: Comparison) -> Section:
 def _learning_curves(comparison: Comparison, task: str) -> SignalPlot:
     lines = []
     for side in comparison.sides:
-        mean = mean_of(side.curves.get(task, ()), "iqm")
+        mean = mean_of(side.curves.get(task, ()), "iqm", within=side.reward_ranges.get(task))
         if mean["x"].size:
             lines.append(Line(side.name, mean["x"], mean["y"], (mean["low"], mean["high"])))
     return SignalPlot(lines)

@@ -18,6 +18,7 @@ import time
 from typing import Any, Callable, Mapping
 
 from rl_coach.logger import screen
+from rl_coach.runs.system_metrics import SystemMetrics
 from rl_coach.utilities import files
 from rl_coach.utilities.safe_reading import read_json_if_whole
 from rl_coach.utils import CoachError, TrainingError
@@ -47,6 +48,7 @@ class RunStatus:
         self.evaluation: dict[str, Any] | None = None
         self._progress = progress
         self._path = None if directory is None else pathlib.Path(directory) / STATUS_FILE
+        self._metrics = None if directory is None else SystemMetrics(directory)
         self._has_warned = False
         self._due_at = 0.0
 
@@ -72,6 +74,8 @@ class RunStatus:
             files.write_text(self._path, text + "\n", synced=False)
             if copy := os.environ.get(STATUS_COPY):
                 pathlib.Path(copy).write_text(text, encoding="utf-8")  # the place may not allow a rename
+            if self._metrics is not None and "seconds" in status.get("progress", ()):
+                self._metrics.write(status["progress"]["seconds"])
         except OSError as trouble:
             self._overwrite(text)
             if not self._has_warned:

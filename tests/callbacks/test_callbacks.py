@@ -7,7 +7,15 @@ import pandas
 import pytest
 
 from rl_coach import make_agent
-from rl_coach.callbacks import Callback, FilmEvaluations, NotebookProgress, SaveEvery, StopOnPlateau, StopOnReward
+from rl_coach.callbacks import (
+    Callback,
+    FilmEvaluations,
+    Histograms,
+    NotebookProgress,
+    SaveEvery,
+    StopOnPlateau,
+    StopOnReward,
+)
 from rl_coach.callbacks.callback import RunView
 from rl_coach.checkpoint import CheckpointStateReader
 from rl_coach.coach import CoachInterface, main
@@ -16,6 +24,7 @@ from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, RunPhase,
 from rl_coach.graph_managers.graph_manager import GraphManager
 from rl_coach.graph_managers.run_callbacks import RunCallbacks
 from rl_coach.logger import screen
+from rl_coach.runs import histogram_file
 from rl_coach.utils import CallbackError, CoachError
 from tests.faults.processes import SHORT
 from tests.zoo.graphs import counting_graph, schedule
@@ -357,6 +366,23 @@ def test_films_of_evaluations(tmp_path):
     graph.callbacks = [FilmEvaluations(every=2)]
     graph.create_graph(created("DQN", 1, tmp_path).task_parameters).run()
     assert len(list((tmp_path / "gifs").glob("*.gif"))) == 2, "of the first and the third of three evaluations"
+
+
+def test_histograms_of_actions_and_weights(tmp_path):
+    trained(tmp_path, Histograms())  # an agent without networks
+    (actions,) = histogram_file.read(tmp_path).values()
+    assert [(row["steps"], sum(row["counts"])) for row in actions] == [(20 * n, 20) for n in range(1, 6)]
+    graph = created("DQN", 1, tmp_path / "unused")
+    graph = type(graph)(
+        graph.agent_params, graph.env_params, schedule(40, 20, 2, heatup=10), graph.visualization_parameters
+    )
+    graph.callbacks = [Histograms()]
+    graph.create_graph(created("DQN", 1, tmp_path / "dqn").task_parameters).run()
+    found = histogram_file.read(tmp_path / "dqn")
+    arrays = next(iter(graph.level_managers[0].agents.values())).networks["main"].online_network.get_weights()
+    weights = [rows for name, rows in found.items() if ": main, array " in name]
+    assert [sum(rows[-1]["counts"]) for rows in weights] == [array.size for array in arrays]
+    assert len(found) == len(arrays) + 1 and all(len(rows) == 2 for rows in found.values())
 
 
 def test_a_line_in_a_notebook(tmp_path, monkeypatch):

@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("panel")
 
 from rl_coach.dashboard import addresses as module
-from rl_coach.dashboard.addresses import LONGEST_QUERY, Addresses
+from rl_coach.dashboard.addresses import LONGEST_NAME, LONGEST_QUERY, Addresses
 from rl_coach.dashboard.page import Page
 from rl_coach.dashboard.store import Store
 from tests.dashboard.runs import write_run
@@ -64,3 +64,22 @@ def test_a_page_shows_the_view_of_a_short_link(tmp_path):
     lost = Page(store, "?view=unknown")
     lost.look()
     assert "not known here" in lost.warning
+
+
+def test_saved_views_are_kept_renamed_and_removed(tmp_path):
+    path = tmp_path / ".views"
+    addresses = Addresses(path)
+    long = "?runs=" + "a" * 500
+    short = addresses.shortened(long)
+    addresses.save("  my\nview <b>& 100% ", "?x=time")
+    addresses.save("other", "?")
+    addresses.save("other", long)
+    addresses.save("gone", "?x=steps")
+    addresses.save("gone", None)
+    addresses.save(" ", "?x=time")
+    addresses.save("too long", "?" + "a" * (1 << 17))
+    for again in (addresses, Addresses(path)):
+        assert again.saved == {"my view <b>& 100%": "?x=time", "other": long}
+        assert again.whole(short) == long
+    addresses.save("a" * 1000, "?")
+    assert len(max(Addresses(path).saved, key=len)) == LONGEST_NAME

@@ -121,7 +121,8 @@ def groups(tmp_path_factory):
             )
             if place == 0 and seed == 4:
                 write_episodes(path, range(1, 12))
-                write_gif(path, "CartPole_21_11_2026-10_40_00_000001")
+                write_gif(path, "CartPole_20_11_2026-14_04_00_000001")
+                write_gif(path, "CartPole_20_11_2026-14_04_30_000001")
     return root
 
 
@@ -218,14 +219,14 @@ def test_groups_as_a_mean_in_a_band(dashboard, open_page, screenshot):
     page = open_page(dashboard.address, width=1920, height=1080)
     page.locator(".head input").click()
     plot_when(page, want=15)
-    page.locator("aside select:visible").select_option(label="Experiment")
+    page.get_by_label("Group runs by").select_option(label="Experiment")
     wait_for_text(page, ".row.group", "CartPole_DQN.*5 runs")
     press(page, "Mean ± std")
     banded = "(plot, want) => Object.values(plot.lines).filter((line) => line.band).length === want"
     shown = plot_when(page, banded, 3)
     assert sorted(shown["lines"]) == ["CartPole_A3C (5)", "CartPole_ClippedPPO (5)", "CartPole_DQN (5)"]
     screenshot(page)
-    page.locator("aside select:visible").select_option(label="agent.network.learning_rate")
+    page.get_by_label("Group runs by").select_option(label="agent.network.learning_rate")
     shown = plot_when(page, "(plot, want) => Object.keys(plot.lines).includes(want)", "0.001 (5)")
     assert len(shown["lines"]) == 3
 
@@ -256,6 +257,12 @@ def test_changes_the_x_axis_and_uses_a_second_y_axis(dashboard, open_page, scree
     ):
         press(page, name)
         plot_when(page, "(plot, want) => plot.label === want && Object.keys(plot.lines).length === 1", label)
+    page.get_by_label("Or a signal").select_option(label="Episode Length")
+    plot_when(page, "(plot, want) => plot.label === want && Object.keys(plot.lines).length === 1", "Episode Length")
+    page.wait_for_url("**x=signal:Episode+Length**")
+    press(page, "Time")
+    plot_when(page, "(plot) => plot.label.startsWith('Wall-clock')")
+    playwright.expect(page.get_by_label("Or a signal")).to_have_value("–")
     choose_signal(page, 1, "Loss/Mean")
     shown = plot_when(page, want=2)
     assert {name: line["right"] for name, line in shown["lines"].items()} == {
@@ -288,9 +295,11 @@ def test_pans(dashboard, open_page):
     page = open_page(dashboard.address, runs=f"{DQN}0_00", left="Training Reward")
     everything = plot_when(page, want=1)
     page.get_by_title("Pan").first.click()
-    point_at(page, 0.25)
-    page.mouse.down()
-    point_at(page, 0.75)
+    playwright.expect(page.get_by_title("Pan").first).to_have_class(re.compile("active"))
+    left, top, across, height = frame_of(page)
+    page.mouse.move(left + 0.25 * across, top + 0.5 * height)
+    page.mouse.down()  # and no waiting: a button that is held without moving is a press, not a drag
+    page.mouse.move(left + 0.75 * across, top + 0.5 * height, steps=5)
     page.mouse.up()
     page.wait_for_url("**zoom=**")
     width = everything["x"][1] - everything["x"][0]
@@ -299,14 +308,17 @@ def test_pans(dashboard, open_page):
 
 
 def test_says_what_is_under_the_mouse(dashboard, open_page):
-    page = open_page(dashboard.address, runs=f"{DQN}0_00", left="Training Reward")
-    plot_when(page, want=1)
+    page = open_page(dashboard.address, runs=[f"{DQN}0_00", f"{DQN}1_01"], left="Training Reward")
+    plot_when(page, want=2)
     frame_of(page)
     point = page.evaluate(POINT, 75)
     page.mouse.move(point["left"], point["top"])
-    said = page.locator(".bk-Tooltip", has_text="value")
-    playwright.expect(said).to_contain_text(point["name"])
-    playwright.expect(said).to_contain_text(re.compile(rf"x\s+{point['x']:g}\s+value\s+{round(point['y'], 4)}"))
+    said = page.locator(".plot-tip")
+    playwright.expect(said.locator("span")).to_have_text([point["name"], "seed 1"])
+    playwright.expect(said.locator(".nearest b")).to_have_text(f"{point['y']:g}")
+    playwright.expect(said.locator(".at")).to_have_text(f"Episode: {point['x']:g}")
+    page.mouse.move(5, 5)
+    playwright.expect(said).to_be_hidden()
 
 
 def test_exports_what_is_shown(dashboard, open_page, tmp_path):
@@ -399,14 +411,22 @@ def test_shows_the_steps_of_an_episode(dashboard, open_page, screenshot):
 
 def test_shows_videos(dashboard, open_page):
     page = open_page(dashboard.address, runs=f"{DQN}4_04", tab="videos")
-    page.locator(".videos img").wait_for()
+    page.locator(".figures img").wait_for()
     page.wait_for_function(
         """() => {
-          const find = (root) => root.querySelector(".videos img")
+          const find = (root) => root.querySelector(".figures img")
             ?? [...root.querySelectorAll("*")].map((e) => e.shadowRoot && find(e.shadowRoot)).find(Boolean);
           return find(document)?.naturalWidth > 0;
         }"""
     )
+    told, slider = page.locator(".media .told"), page.get_by_label("Environment steps")
+    newest = told.text_content()
+    page.get_by_label("Earlier").click()
+    playwright.expect(told).not_to_have_text(newest)
+    playwright.expect(page.locator(".figures figcaption")).to_contain_text("20.11.2026 14:04:00")
+    slider.press("End")
+    playwright.expect(told).to_have_text(newest)
+    playwright.expect(page.locator(".figures figcaption")).to_contain_text("20.11.2026 14:04:30")
 
 
 def test_compares_parameters(dashboard, open_page, screenshot):
@@ -510,6 +530,12 @@ def test_follows_a_real_training(browser, start_dashboard, open_page, tmp_path, 
         training.terminate()
         training.wait(60)
     wait_for_state(page, "watched", "stopped")
+    page.get_by_role("button", name="Output", exact=True).click()
+    wait_for_text(page, ".output pre", "building the graph on")
+    press(page, "Time")
+    page.get_by_role("button", name="Plot", exact=True).click()
+    choose_signal(page, 1, "Memory (MB)")
+    plot_when(page, "(plot) => Object.keys(plot.lines).some((name) => name.endsWith('Memory (MB)'))")
 
 
 def test_no_experiments_says_how_to_make_one(browser, start_dashboard, open_page, tmp_path, screenshot):

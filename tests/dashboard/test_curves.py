@@ -138,9 +138,9 @@ def test_many_lines_are_one_change_of_the_page(monkeypatch):
     lines = [Curve((str(place), "y", "left"), f"run {place}", place, 0, False, x, x, raw=x) for place in range(20)]
     looks.clear()
     plot.show(lines, "x", "y", "")
-    assert len(looks) == 1 and len(plot.figure.renderers) == 60
+    assert len(looks) == 1 and len(plot.figure.renderers) == 40
     plot.show(lines[:5], "x", "y", "")
-    assert len(looks) == 2 and len(plot.figure.renderers) == 15
+    assert len(looks) == 2 and len(plot.figure.renderers) == 10
 
 
 def test_titles_lose_what_all_long_labels_begin_with():
@@ -151,6 +151,10 @@ def test_titles_lose_what_all_long_labels_begin_with():
     assert len(alone) <= 44 and alone.startswith("experiment") and alone.endswith("somebody")
     middles = [f"{'x' * 30}{middle}{'y' * 30}" for middle in "ab"]
     assert short_titles(middles) == middles
+    assert short_titles(["sweep · a (3)", "sweep · b · c (3)"]) == ["a (3)", "b · c (3)"]
+    assert short_titles(["sweep · a", "sweep"]) == ["sweep · a", "sweep"] and short_titles(["sweep · a"]) == [
+        "sweep · a"
+    ]
 
 
 def test_a_single_value_is_drawn_as_a_point():

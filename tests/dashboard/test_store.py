@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import json
 import os
 import pathlib
 import shutil
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -16,13 +18,14 @@ from rl_coach.dashboard.cache import ColumnCache
 from rl_coach.dashboard.drawing import draw, groups_of, labels_of, sides_of
 from rl_coach.dashboard.media import is_media, url_of
 from rl_coach.dashboard.page import _age_of
-from rl_coach.dashboard.panels import no_experiments, parameters_table, video_gallery
-from rl_coach.dashboard.runs_table import group_of, group_options, rows_of, shown_columns
+from rl_coach.dashboard.panels import histograms_of, media_of, no_experiments, output, parameters_table
+from rl_coach.dashboard.runs_table import group_of, group_options, rows_of, shown_columns, titles_of
 from rl_coach.dashboard.store import Store, ranked_by_difference, varied_parameters
 from rl_coach.dashboard.view import USUAL_COLUMNS, View
-from rl_coach.runs import signal_file
+from rl_coach.runs import histogram_file, signal_file
 from rl_coach.runs.experiments import RunDescription, SignalFile
 from rl_coach.runs.status import FAILED, FINISHED, RUNNING, RunStatus
+from rl_coach.utils import CoachError
 from tests.dashboard.runs import signal_rows, write_gif, write_run
 
 
@@ -157,7 +160,7 @@ def test_the_workers_of_a_run_are_one_row_with_each_of_them_in_it(root):
     assert len(run.workers) == 2 and run.summary.steps == sum(worker.summary.steps for worker in run.workers)
     rows = [row for row in rows_of(store.runs, "experiment", {}) if row["group"] == "CartPole_A3C"]
     assert [(row["id"], row["detail"], row["steps"]) for row in rows] == [(run.id, "2 workers", run.summary.steps)]
-    assert [(worker["name"], worker["steps"]) for worker in rows[0]["workers"]] == [
+    assert [(worker["name"], worker["steps"]) for worker in rows[0]["parts"]] == [
         (f"worker {place}", worker.summary.steps) for place, worker in enumerate(run.workers)
     ]
 
@@ -182,11 +185,78 @@ def test_agents_of_one_run_are_no_independent_runs(root):
         path.with_name(path.name.replace("agent_0", "other_0")).write_text(path.read_text())
     store = scanned(root)
     chosen = [run for run in store.runs.values() if run.description.experiment == "CartPole_A3C"]
-    groups = groups_of(chosen, "experiment")
+    assert [run.id for run in chosen] == [f"CartPole_A3C/22_11_2026-{hour}_00" for hour in ("10", "09")]
+    groups = groups_of([line for run in chosen for line in run.lines], "experiment")
     assert {name: len(runs) for name, runs in groups.items()} == {
         "CartPole_A3C · agent": 2,
         "CartPole_A3C · other": 2,
     }
+    view = View(runs=(chosen[0].id,), left=("Training Reward",))
+    curves = draw(view, store.runs, store.columns(view.runs), lambda key: 3).curves
+    assert [(curve.label, curve.colour, curve.dash) for curve in curves] == [("agent", 3, 0), ("other", 3, 1)]
+
+
+def test_a_run_has_the_figures_that_it_prints_and_its_agents_their_own(root):
+    path = write_run(root, "Spread", "22_11_2026-10_00", rows=30)
+    progress = {"steps": 2000, "seconds": 90.0, "last_evaluation": -100.14, "best_evaluation": -90, "total": "x"}
+    (path.parent / "status.json").write_text(json.dumps({"state": "finished", "progress": progress}))
+    document = next(path.parent.glob("*.json"))
+    settings = json.loads(document.read_text())
+    settings["parameters"]["agent_of"] = None
+    document.write_text(json.dumps(settings))
+    store = scanned(root)
+    run = store.runs["Spread/22_11_2026-10_00"]
+    (row,) = rows_of({run.id: run}, "", {})
+    figures = row["steps"], row["minutes"], row["last"], row["best"], row["target"]
+    assert figures == (2000, 1.5, -100.14, -90, None)
+    (part,) = row["parts"]
+    assert (part["name"], part["agent"], part["steps"]) == ("agent", "Spread", run.agents[0].summary.steps)
+    view = View(runs=(run.id,), left=("Training Reward",))
+    (curve,) = draw(view, store.runs, store.columns(view.runs), lambda key: 0).curves
+    assert curve.label == "Spread · agent"
+
+
+@pytest.mark.parametrize(
+    "progress", ["text", {"steps": "many", "last_evaluation": float("inf"), "seconds": None}, None]
+)
+def test_figures_of_a_damaged_status_are_those_of_the_csv(root, progress):
+    before = next(iter(scanned(root).runs.values()))
+    (pathlib.Path(before.path).parent / "status.json").write_text(
+        json.dumps({"state": "stopped", "progress": progress})
+    )
+    after = scanned(root).runs[before.id]
+    assert after.summary == before.summary and after.state == "stopped"
+
+
+def test_a_run_is_shown_before_its_first_row_with_what_it_does(tmp_path):
+    directory = tmp_path / "CartPole_DQN" / "22_11_2026-10_00"
+    path = write_run(tmp_path, "CartPole_DQN", directory.name, rows=5)
+    rows = path.read_text()
+    path.unlink()
+    progress = {"phase": "Heatup", "steps": 400, "done": 400, "total": 1000}
+    status = {"state": "running", "pid": os.getpid(), "updated": time.time(), "progress": progress}
+    (directory / "status.json").write_text(json.dumps(status))
+    for root, run_id in ((tmp_path, "CartPole_DQN/22_11_2026-10_00"), (directory, "22_11_2026-10_00")):
+        store = scanned(root)
+        (row,) = rows_of(store.runs, "", {})
+        assert (row["id"], row["state"], row["doing"], row["steps"]) == (run_id, "running", "heatup 40%", 400)
+        assert row["agent"] == "DQN" and row["seed"] == 0
+        drawing = draw(View(runs=(run_id,), left=("Loss",)), store.runs, store.columns([run_id]), lambda key: 0)
+        assert drawing.message.startswith("No values yet")
+        with pytest.raises(CoachError, match="has no CSV yet"):
+            store.annotate([run_id], {"name": "mine"})
+        path.write_text(rows)
+        assert store.scan() and list(store.runs) == [run_id] and store.runs[run_id].has_signals
+        path.unlink()
+
+
+def test_runs_that_differ_in_many_settings_are_called_by_their_directories(root):
+    for trial in range(3):
+        settings = {f"a_setting_with_a_long_name_{place}": trial + place for place in range(4)}
+        write_run(root, "Tuned", f"22_11_2026-12_00/trial_{trial}", rows=20, seed=trial, parameters=settings)
+    (root / "Tuned" / "22_11_2026-12_00" / "runs.json").write_text("{}")
+    runs = [run for run in scanned(root).runs.values() if "trial" in run.id]
+    assert sorted(labels_of(runs).values()) == sorted(groups_of(runs, "")) == ["trial_0", "trial_1", "trial_2"]
 
 
 def test_a_run_of_several_workers_is_annotated_and_deleted_as_one(root):
@@ -271,7 +341,7 @@ def test_settings_that_differ_are_columns_at_once_and_empty_columns_are_hidden(r
     run = next(iter(store.runs.values()))
     varied = ["agent.algorithm.discount", "agent.gone"]
     columns = shown_columns(USUAL_COLUMNS, varied)
-    assert columns.index("parameter:agent.algorithm.discount") == columns.index("environment") + 1
+    assert columns.index("parameter:agent.algorithm.discount") == columns.index("target") + 1
     rows = [{**row, "agent": ""} for row in rows_of({run.id: run}, "", {}, columns)]
     shown = shown_columns(USUAL_COLUMNS, varied, rows)
     assert "parameter:agent.algorithm.discount" in shown
@@ -331,11 +401,16 @@ def test_parameters_are_compared_and_escaped(root):
 
 
 def test_videos_are_served_from_the_runs_alone(root, tmp_path):
-    runs = list(scanned(root).runs.values())
-    assert "No videos" in video_gallery(runs, root)
+    store = scanned(root)
+    runs = list(store.runs.values())
+    assert "No videos" in media_of(runs, {}, {}, root)["message"]
     gif = write_gif(root / "CartPole_DQN" / "21_11_2026-10_30" / "run.csv", "CartPole_21_11_2026-10_40_00_000001")
-    assert url_of(gif, root) in video_gallery(runs, root)
-    assert "21.11.2026 10:40:00" in video_gallery(runs, root)
+    later = write_gif(gif.parent.parent / "run.csv", "CartPole_21_11_2026-10_55_00_000001")
+    write_gif(gif.parent.parent / "run.csv", ".recording-7-9")
+    (found,) = media_of(runs, store.columns(list(store.runs)), {}, root)["runs"]
+    assert [item["url"] for item in found["items"]] == [url_of(one, root) for one in (gif, later)]
+    assert [item["when"] for item in found["items"]] == ["21.11.2026 10:40:00", "21.11.2026 10:55:00"]
+    assert found["items"][1]["step"] == store.runs[found["id"]].summary.steps
     assert is_media(gif, root)
     outside = write_gif(tmp_path / "run.csv", "outside")
     assert not is_media(outside, root)
@@ -435,3 +510,69 @@ def test_parameters_are_ranked_by_how_many_runs_differ():
     values[3]["only"] = 7
     found = [RunDescription(str(place), pathlib.Path("x.csv"), "x", parameters=of) for place, of in enumerate(values)]
     assert ranked_by_difference(found) == ["often", "seldom", "only", "task.seed"]
+
+
+def test_the_load_of_the_system_is_drawn_over_the_steps_of_the_run(root):
+    run_id = "CartPole_A3C/22_11_2026-09_00"
+    before = scanned(root).runs[run_id]
+    minutes = before.summary.minutes
+    lines = ["Wall-Clock Time,Processor (%),Memory (MB),GPU (%),GPU memory (MB)"]
+    lines += [f"{minutes * share:.6f},{40 + 10 * share},500.0,," for share in (0.0, 0.5, 2.0)]
+    (root / run_id / "system.metrics").write_text("\n".join(lines) + "\n")
+    store = scanned(root)
+    run = store.runs[run_id]
+    assert run.names == before.names and {"Processor (%)", "GPU (%)"} <= set(run.signals)
+    view = View(runs=(run_id,), left=("Processor (%)",), x="steps")
+    (curve,) = draw(view, store.runs, store.columns(view.runs, ["Processor (%)"]), lambda key: 0).curves
+    assert curve.y.tolist() == [40, 45, 60]
+    assert curve.x[0] == 0 < curve.x[1] < curve.x[2] == run.summary.steps
+    reward = View(runs=(run_id,), left=("Training Reward",), x="steps")
+    for columns in (store.columns(reward.runs, ["Training Reward"]), store.columns(reward.runs, ["Processor (%)"])):
+        assert draw(reward, store.runs, columns, lambda key: 0).curves[0].y.size == 60
+
+
+def test_the_output_of_runs_is_text(root):
+    store = scanned(root)
+    first, second, third = list(store.runs.values())[:3]
+    directory = pathlib.Path(first.path).parent
+    (directory / "console.log").write_text("\x1b[1mloading\x1b[0m <b>CartPole</b>\n")
+    (directory / "git.diff").write_text("+# <script>alert(1)</script>\n-old\n")
+    pathlib.Path(second.path).parent.with_suffix(".log").write_text("of a sweep\n" * 50_000)
+    text = output([first, second, third])
+    assert "loading &lt;b&gt;CartPole&lt;/b&gt;" in text and "\x1b" not in text
+    assert '<span class="added">+# &lt;script&gt;' in text and '<span class="removed">-old' in text
+    assert 100_000 < text.count("of a sweep") * 11 < 250_000 and "<p>No lines.</p>" in text
+    assert "Select a run" in output([])
+
+
+def test_distributions_are_shown_for_each_run_that_has_them(root):
+    runs = list(scanned(root).runs.values())
+    assert (
+        "--callback Histograms" in histograms_of(runs, {})["message"] and "Select" in histograms_of([], {})["message"]
+    )
+    histogram_file.append(pathlib.Path(runs[0].path).parent, 100, {"agent: <b>actions</b>": np.array([0, 1, 1])})
+    (chart,) = histograms_of(runs[:1], {runs[0].id: "#123456"})["charts"]
+    assert (chart["name"], chart["colour"], chart["rows"][0]["counts"]) == ("agent: <b>actions</b>", "#123456", [1, 2])
+    (chart,) = histograms_of(runs, {})["charts"]
+    assert chart["name"] == f"{labels_of(runs)[runs[0].id]} · agent: <b>actions</b>"
+
+
+def test_a_status_that_is_none_of_a_run_is_no_run_and_names_are_one_line(root):
+    for name, text in (("cut", "{broken"), ("list", "[1, 2]"), ("other", '{"state": "open"}')):
+        (root / name).mkdir()
+        (root / name / "status.json").write_text(text)
+    write_run(root, "two\nlines", "22_11_2026-11_00", rows=10)
+    store = scanned(root)
+    assert {run.title for run in store.runs.values()} == {"CartPole_DQN", "CartPole_A3C", "two lines"}
+
+
+def test_only_runs_of_one_experiment_are_told_apart(root):
+    runs = list(scanned(root).runs.values())
+    assert set(labels_of(runs).values()) == {"CartPole_DQN · seed 0", "CartPole_DQN · seed 1", "CartPole_A3C"}
+
+
+def test_titles_of_columns():
+    titles = titles_of(["last", "parameter:agent.q.rate", "parameter:agent.policy.rate", "parameter:agent.discount"])
+    assert titles["last"] == "Last eval" and titles["name"] == "Run"
+    parameters = {key: title for key, title in titles.items() if key.startswith("parameter:")}
+    assert list(parameters.values()) == ["q.rate", "policy.rate", "discount"]

@@ -421,12 +421,12 @@ def test_workers_of_a_run_are_shown_inside_its_row_and_drawn_as_one_line(root, s
     run = page.locator(".line", has_text="CartPole_A3C")
     playwright.expect(run).to_contain_text("2 workers")
     run.get_by_title("Show each worker").click()
-    playwright.expect(page.locator(".line.worker")).to_have_text([re.compile("^worker 0"), re.compile("^worker 1")])
+    playwright.expect(page.locator(".line.part")).to_have_text([re.compile("^worker 0"), re.compile("^worker 1")])
     screenshot(page)
     wait_for_text(page, ".said", "1 selected")
     run.locator("input").focus()
     page.keyboard.press("ArrowLeft")
-    playwright.expect(page.locator(".line.worker")).to_have_count(0)
+    playwright.expect(page.locator(".line.part")).to_have_count(0)
     press(page, "Mean, 95%")
     plot_when(page, "(plot, want) => plot.lines[want]", "All runs (1)")
 
@@ -457,6 +457,12 @@ def test_no_run_is_left_out_of_parallel_coordinates(root, start_dashboard, open_
     assert len(same) == 1 and len({colour for _, colour in drawn.values()}) == 6
     assert page.locator(".scatter circle").count() == 8
     screenshot(page)
+    scale = page.get_by_label("Scale of the result")
+    scale.focus()
+    scale.select_option("logarithmic")
+    page.wait_for_url("**result_scale=log**")
+    playwright.expect(page.locator(".scatter .title").last).to_have_text("Last evaluation reward (logarithmic)")
+    playwright.expect(scale).to_be_focused()
 
 
 @pytest.fixture
@@ -482,9 +488,9 @@ def test_the_settings_of_a_sweep_are_columns_and_the_first_groups(sweep, start_d
     wait_for_text(page, ".said", "^12 runs")
     titles = page.locator(".head .title").all_text_contents()
     assert {"learning_rate", "discount"} <= set(titles) and "Duration" in titles
-    offered = page.locator("aside select").first.locator("option").all_text_contents()
+    offered = page.get_by_label("Group runs by").locator("option").all_text_contents()
     assert offered[:4] == ["Nothing", "learning_rate", "discount", "Experiment"]
-    page.locator("aside select").first.select_option("learning_rate")
+    page.get_by_label("Group runs by").select_option("learning_rate")
     press(page, "IQM, 95%")
     page.get_by_title("Select every run shown").click()
     shown = plot_when(page, want=3)
@@ -564,6 +570,34 @@ def test_a_report_on_the_runs_is_saved(sweep, start_dashboard, open_page, tmp_pa
     assert "<h2>Scores in CartPole-v1</h2>" in text and "<svg" in text
     table = pd.read_html(io.StringIO(text))[0]
     assert table.iloc[:, 0].tolist() == [0.001, 0.01, 0.0001] and table["runs"].tolist() == [4, 4, 4]
+
+
+def test_views_are_saved_for_all_opened_and_removed(root, start_dashboard, open_page, screenshot):  # noqa: F811
+    dashboard = start_dashboard(root)
+    page = open_page(dashboard.address, runs=[RUN.format(0), RUN.format(1)], log_y="1")
+    plot_when(page, want=2)
+    page.get_by_text("Views", exact=True).click()
+    page.get_by_label("Name of the view").fill("two <i>runs</i>")
+    page.keyboard.press("Enter")
+    page.get_by_title("Open two <i>runs</i>").wait_for()
+    screenshot(page)
+    page.keyboard.press("Escape")
+    playwright.expect(page.get_by_label("Name of the view")).to_be_hidden()
+    other = open_page(dashboard.address, runs=RUN.format(3))
+    plot_when(other, want=1)
+    other.get_by_text("Views", exact=True).click()
+    other.get_by_title("Open two <i>runs</i>").click()
+    plot_when(other, want=2)
+    other.wait_for_url("**log_y=1**")
+    other.go_back()
+    plot_when(other, want=1)
+    page.get_by_text("Views", exact=True).click()
+    page.get_by_label("Remove two <i>runs</i>").click()
+    page.get_by_text("No saved views yet.").wait_for()
+    only_read = open_page(start_dashboard(root, "--no-edit").address, runs=RUN.format(0))
+    only_read.get_by_text("Views", exact=True).click()
+    only_read.get_by_text("No saved views yet.").wait_for()
+    assert not only_read.get_by_label("Name of the view").is_visible()
 
 
 def test_a_long_view_has_a_short_link_that_lasts(sweep, start_dashboard, open_page):  # noqa: F811

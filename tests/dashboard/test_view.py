@@ -72,6 +72,7 @@ def test_an_address_reads_well():
     "query",
     [
         "?x=sideways",
+        "?across_scale=log10",
         "?window=many",
         "?zoom=1,2",
         "?zoom=1,2,3,nan",

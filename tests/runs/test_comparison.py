@@ -13,6 +13,7 @@ pytest.importorskip("pyarrow")
 from rl_coach.coach import main
 from rl_coach.runs import report
 from rl_coach.runs.comparison import compare, compare_groups
+from rl_coach.runs.mean_curve import mean_of
 from rl_coach.utils import CoachError
 from tests.dashboard.runs import write_run
 
@@ -167,3 +168,72 @@ def test_two_runs_have_no_interval(experiments):
     assert " to " not in (experiments / "report" / "report.md").read_text().split("## Performance profiles")[0].replace(
         "scale of 0 to 1", ""
     )
+
+
+def printed(path, **progress):
+    """The status of a run of CartPole-v0 that has ended."""
+    progress = {"steps": 2000, "seconds": 60.0, "reward_range": [0.0, 200.0], **progress}
+    (path / "status.json").write_text(json.dumps({"state": "finished", "progress": progress}))
+
+
+def test_figures_are_those_of_sweep_and_dashboard_and_intervals_stay_inside_the_range_of_rewards(experiments, capsys):
+    rewards = {"CartPole_DQN": (200.0, 190.0, 150.0), "CartPole_PG": (170.0, 120.0, 60.0)}
+    targets = {"CartPole_DQN": (1000, 2000, 3001), "CartPole_PG": (1500, None, None)}
+    for name, scores in rewards.items():
+        for path, score, target in zip(sorted((experiments / name).iterdir()), scores, targets[name]):
+            printed(path, last_evaluation=score, best_evaluation=200.0, steps_to_target=target)
+    assert main(["compare", "CartPole_DQN", "CartPole_PG", "-o", "report"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].split() == ["runs", "to", "target", "mean", "IQM", "95%", "interval", "P(best", ">", "this)"]
+    assert lines[2].split() == ["CartPole_DQN", "3", "2,000", "180", "180", "114.27", "to", "200"]
+    assert lines[3].split() == [
+        "CartPole_PG",
+        "3",
+        "1,500",
+        "(1",
+        "of",
+        "3)",
+        "116.67",
+        "116.67",
+        "0",
+        "to",
+        "200",
+        "0.89",
+    ]
+    for side in compare(["CartPole_DQN", "CartPole_PG"], ranges={"CartPole-v1": (0.0, 400.0)}).sides:
+        assert side.reward_ranges == {"CartPole-v1": (0.0, 200.0)}
+    measures = compare(["CartPole_DQN", "CartPole_PG"], ranges={"CartPole-v1": (0.0, 400.0)})
+    assert measures.aggregates(measures.sides[0])["mean"] == pytest.approx((0.45, 114.27 / 400, 0.5), abs=1e-3)
+    pytest.importorskip("panel")
+    from rl_coach.dashboard.runs_table import rows_of
+    from rl_coach.dashboard.store import Store
+
+    store = Store(experiments)
+    store.scan()
+    rows = sorted((row["experiment"], -row["last"], row["target"], row["steps"]) for row in rows_of(store.runs, "", {}))
+    shown = [row for row in rows if row[0] in rewards]
+    assert shown == [(name, -score, target, 2000) for name, scores in sorted(rewards.items())
+                     for score, target in zip(scores, targets[name])]  # fmt: skip
+
+
+def test_agents_that_play_together_are_one_run_with_the_score_that_it_prints(experiments, capsys):
+    for path in sorted((experiments / "CartPole_DQN").iterdir()):
+        document = next(path.glob("*.json"))
+        settings = json.loads(document.read_text())
+        settings["parameters"]["agent_of"] = None
+        next(path.glob("worker_*.json")).write_text(json.dumps(settings))
+        csv = next(path.glob("*.csv"))
+        csv.with_name(csv.name.replace("agent_0", "other_0")).write_text(csv.read_text())
+        printed(path, last_evaluation=-100.0 - len(path.name), reward_range=None)
+    (side,) = compare(["CartPole_DQN"]).sides
+    assert side.scores["CartPole-v1"].tolist() == [-116.0] * 3 and side.steps["CartPole-v1"].tolist() == [2000.0] * 3
+
+
+def test_a_band_of_intervals_stays_inside_the_range_of_rewards():
+    lines = [(np.array([0.0, 1.0]), np.array(values)) for values in ((0.0, 200.0), (0.0, 200.0), (40.0, 150.0))]
+    for band in ("confidence", "iqm"):
+        free, bounded = mean_of(lines, band), mean_of(lines, band, within=(0.0, 200.0))
+        assert free["low"][0] < 0 and free["high"][1] > 200
+        assert (bounded["low"][0], bounded["high"][1]) == (0.0, 200.0)
+        wrong = mean_of(lines, band, within=(0.0, 100.0))
+        np.testing.assert_array_equal(wrong["high"], free["high"])

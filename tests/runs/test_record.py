@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import shutil
+import subprocess
 
 import pytest
 
 from rl_coach.coach import BAD_INPUT, DONE, CoachInterface, main
+from rl_coach.logger import screen
 from tests.zoo.presets import LEVELS, RECORDER
 
 
@@ -185,3 +188,23 @@ def test_the_flags_of_checkpoints_reach_the_task():
     assert (task.checkpoint_save_steps, task.checkpoint_save_episodes, task.checkpoint_keep) == (100, 7, 0)
     assert (task.checkpoint_memory, task.preset) == (False, "recorder")
     assert CoachInterface(preset="recorder.py").graph_manager.task_parameters.checkpoint_memory
+
+
+def test_what_a_run_printed_and_the_changes_of_its_code_are_kept_with_it(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(screen, "_waited_for", set())  # a process prints the reason of a wait once
+    directory = run()
+    assert not (directory / "git.diff").exists() or "recorder.py" in (directory / "git.diff").read_text()
+    printed = (directory / "console.log").read_text()
+    assert printed.startswith("loading recorder.py")
+    shutil.rmtree("experiments")
+    identity = ("-c", "user.name=me", "-c", "user.email=me@here")
+    for command in (["init", "-q"], ["add", "recorder.py"], ["commit", "-q", "-m", "first"]):
+        subprocess.run(["git", *identity, *command], check=True)
+    assert not (run() / "git.diff").exists()
+    shutil.rmtree("experiments")
+    with open("recorder.py", "a") as file:
+        file.write("# changed\n")
+    assert "+# changed" in (run() / "git.diff").read_text()
+    capsys.readouterr()
+    assert main(["-p", "recorder.py", "-e", "bad", "-cp", "agent_params.algorithm.discount='x'"]) == BAD_INPUT
+    assert not list(pathlib.Path("experiments").glob("bad/*/console.log"))
