@@ -36,6 +36,7 @@ LAST, BEST = SCORES = "last", "best"
 _EPISODES_IN_SCORE = 100
 _PROFILE_POINTS = 101
 _GAP = "  "
+_WIDEST = 80
 
 Measure = tuple[float, float, float]
 """A value and the ends of its 95% interval; NaN without an interval."""
@@ -246,7 +247,8 @@ def _names(directories: Sequence[str]) -> list[str]:
 
 
 def table_of_scores(scores: Mapping[str, Sequence[float]], steps: Mapping[str, Sequence[float]]) -> list[str]:
-    """A table with a line for each setting, sorted by the mean, then by fewer steps.
+    """A table with a line for each setting, sorted by the mean, then by fewer steps. Lines of more than 80 columns have
+    the name of the setting above the numbers.
 
     The last column is the probability that a run of the best setting scores more than a run of this setting. The list
     is empty without scores.
@@ -258,10 +260,10 @@ def table_of_scores(scores: Mapping[str, Sequence[float]], steps: Mapping[str, S
         return []
     rows = rows_of_scores(scores, steps)
     widths = [max(map(len, column)) for column in zip(*rows)]
-    return [
-        _GAP.join([row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:]))]).rstrip()
-        for row in rows
-    ]
+    numbers = [_GAP.join(cell.rjust(width) for cell, width in zip(row[1:], widths[1:])).rstrip() for row in rows]
+    if widths[0] + len(_GAP) + max(map(len, numbers)) <= _WIDEST:
+        return [f"{row[0]:<{widths[0]}}{_GAP}{line}" for row, line in zip(rows, numbers)]
+    return [part for row, line in zip(rows, numbers) for part in (row[0], f"{_GAP}{line}") if part]
 
 
 def rows_of_scores(
