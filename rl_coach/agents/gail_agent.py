@@ -53,6 +53,7 @@ class GAILAgentParameters(ClippedPPOAgentParameters):
     """PPO, rewarded for steps like those of the demonstrations that ``memory.load_memory_from_file_path`` names."""
 
     path = "rl_coach.agents.gail_agent:GAILAgent"
+    algorithm: GAILAlgorithmParameters
 
     def __init__(self) -> None:
         super().__init__()
