@@ -203,7 +203,7 @@ class CoachLauncher:
         :raises CoachError: the environment does not exist
         """
         args = command_line.get_check_environment_parser().parse_args(arguments)
-        from rl_coach.environments.environment_checks import check_level  # after --help has answered
+        from rl_coach.environments.level_check import check_level  # after --help has answered
 
         check = check_level(args.level, args.steps, args.seed)
         for line in [*check.findings.values(), *(f"advice of Gymnasium's checker: {note}" for note in check.notes)]:
