@@ -34,6 +34,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --editable
 METADATA := pyproject.toml setup.py
+EXTRAS_OF_RUN := tensorflow,dashboard,video
 
 .PHONY: help run test conformance faults soak golden golden-table mxnet torch bench peers digests mutations lint style types format thin thin-jax docs package install-test cluster-test docker-trainer docker-worker docker-up docker-lint clean
 
@@ -64,7 +65,7 @@ $(BIN)/python:
 
 # A stamp is newer than the metadata it was installed from, so a second make does nothing.
 $(VENV)/.run-installed: $(BIN)/python $(METADATA)
-	$(INSTALL) .
+	$(INSTALL) '.[$(EXTRAS_OF_RUN)]'
 	@touch $@
 
 # gymnax asks for a Gymnasium below 1.4, of which it needs the spaces alone.
@@ -74,7 +75,7 @@ $(BIN)/python -m pip install --quiet --no-deps 'gymnax>=1.0.1'
 endef
 
 $(VENV)/.test-installed: $(BIN)/python $(METADATA)
-	$(INSTALL) '.[test,docs,tune,wandb,mlflow,hub,jax,atari,nec,mujoco,multi-agent,minari,doom,control,envpool,distributed,ray]'
+	$(INSTALL) '.[$(EXTRAS_OF_RUN),test,docs,tune,wandb,mlflow,hub,jax,atari,nec,mujoco,multi-agent,minari,doom,control,envpool,distributed,ray]'
 	$(INSTALL_GYMNAX)
 	$(INSTALL_CPU_TORCH)
 	@touch $@ $(VENV)/.run-installed
@@ -189,7 +190,7 @@ MXNET_PYTHONS := python3.11 python3.12 python3.10 python3
 MXNET_SUITABLE := import sys, venv, ensurepip; sys.exit(not (3, 10) <= sys.version_info[:2] < (3, 13))
 WITHOUT_FRAMEWORK := import re, sys; \
   listed = re.search(r"^dependencies = \[(.*?)^\]", open("pyproject.toml").read(), re.M | re.S)[1]; \
-  print(*[one for one in re.findall(r"\"([^\"]+)\"", listed) if not re.match("tensorflow|keras|tf2onnx", one)], sep="\n")
+  print(*[one for one in re.findall(r"\"([^\"]+)\"", listed) if not one.startswith("keras")], "imageio", "imageio-ffmpeg", sep="\n")
 
 $(MXNET_VENV)/.installed: $(METADATA)
 	@python="$(PYTHON)"; \
@@ -237,7 +238,7 @@ torch: $(TORCH_VENV)/.installed
 	$(TORCH_BIN)/python -m tests.conformance run --framework torch
 
 $(VENV)/.bench-installed: $(BIN)/python $(METADATA)
-	$(INSTALL) '.[bench,jax,atari]'
+	$(INSTALL) '.[$(EXTRAS_OF_RUN),bench,jax,atari]'
 	$(INSTALL_GYMNAX)
 	@touch $@ $(VENV)/.run-installed
 
@@ -296,7 +297,7 @@ thin-jax: .venv-thin-jax/.installed
 	@echo "train with .venv-thin-jax/bin/coach -p CartPole_DQN -f jax -asc"
 
 $(VENV)/.docs-installed: $(BIN)/python $(METADATA)
-	$(INSTALL) '.[docs]'
+	$(INSTALL) '.[$(EXTRAS_OF_RUN),docs]'
 	@touch $@ $(VENV)/.run-installed
 
 # What the tutorials write lies in a copy of the pages.

@@ -32,12 +32,7 @@ def readme() -> str:
 
 
 setup(
-    packages=[
-        *find_packages(include=["rl_coach", "rl_coach.*"]),
-        "rl_coach.presets",
-        "rl_coach.presets.tuned",
-        "rl_coach.dashboard",
-    ],
+    packages=find_packages(include=["rl_coach", "rl_coach.*"]),
     long_description=readme(),
     long_description_content_type="text/markdown",
 )

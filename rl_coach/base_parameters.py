@@ -12,11 +12,18 @@ import os
 import sys
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, ClassVar, Iterable, Iterator, Union
+from typing import TYPE_CHECKING, Any, ClassVar, Iterable, Iterator, Union
 
-from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, GradientClippingMethod, TrainingSteps
+from rl_coach.core_types import (
+    EnvironmentEpisodes,
+    EnvironmentSteps,
+    GradientClippingMethod,
+    StepMethod,
+    TrainingSteps,
+)
 from rl_coach.filters.filter import InputFilter, NoInputFilter, OutputFilter
-from rl_coach.schedules import StepDecaySchedule
+from rl_coach.installation import default_framework
+from rl_coach.schedules import Schedule, StepDecaySchedule
 from rl_coach.utilities.requirements import (
     FLAG,
     FRACTION,
@@ -49,11 +56,15 @@ class Frameworks(Enum):
     acting = "ONNX Runtime"
 
 
+DEFAULT_FRAMEWORK = Frameworks[default_framework()]
+"""The framework of a program that names none."""
+
+
 def running_framework() -> str:
-    """The framework that this process already runs; TensorFlow if there is none."""
+    """The framework that this process already runs; the default if there is none."""
     keras = sys.modules.get("keras")
     name = keras.backend.backend() if keras is not None else os.environ.get("KERAS_BACKEND", "")
-    return name if name in Frameworks.__members__ else "tensorflow"
+    return name if name in Frameworks.__members__ else DEFAULT_FRAMEWORK.name
 
 
 class EmbedderScheme(Enum):
@@ -142,26 +153,37 @@ def unfold_dict_or_list(obj: Any) -> Any:
     return {"__class__": type(obj).__name__, **unfold_dict_or_list(public_attributes(obj))}
 
 
-class _CheckedAfterInit(type):
-    """Marks an object as constructed once its whole ``__init__`` chain has run."""
+if TYPE_CHECKING:  # with the methods below, checkers would allow any arguments and any attributes
 
-    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        obj = super().__call__(*args, **kwargs)
-        obj.__dict__["_is_constructed"] = True
-        return obj
+    class _CheckedAfterInit(type):
+        pass
+
+    class _RefusesUnknownNames:
+        pass
+
+else:
+
+    class _CheckedAfterInit(type):
+        """Marks an object as constructed once its whole ``__init__`` chain has run."""
+
+        def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+            obj = super().__call__(*args, **kwargs)
+            obj.__dict__["_is_constructed"] = True
+            return obj
+
+    class _RefusesUnknownNames:
+        def __setattr__(self, key: str, value: Any) -> None:
+            if not hasattr(self, key) and self.__dict__.get("_is_constructed"):
+                suggestion = did_you_mean(key, [name for name in dir(self) if not name.startswith("_")])
+                raise TypeError(
+                    f"{type(self).__name__} has no parameter '{key}'{suggestion or '; register_var() adds a new one'}"
+                )
+            object.__setattr__(self, key, value)
 
 
-class Parameters(Constrained, metaclass=_CheckedAfterInit):
+class Parameters(_RefusesUnknownNames, Constrained, metaclass=_CheckedAfterInit):
     """The base of all settings. After construction only existing attributes can be set. ``constraints`` limits their
     values; it is checked when the graph is created."""
-
-    def __setattr__(self, key: str, value: Any) -> None:
-        if not hasattr(self, key) and self.__dict__.get("_is_constructed"):
-            suggestion = did_you_mean(key, [name for name in dir(self) if not name.startswith("_")])
-            raise TypeError(
-                f"{type(self).__name__} has no parameter '{key}'{suggestion or '; register_var() adds a new one'}"
-            )
-        object.__setattr__(self, key, value)
 
     def register_var(self, key: str, value: Any) -> None:
         """Set a parameter, also if the class does not define it."""
@@ -224,12 +246,12 @@ class AlgorithmParameters(Parameters):
 
     def __init__(self) -> None:
         self.use_accumulated_reward_as_measurement = False
-        self.num_consecutive_playing_steps: Any = EnvironmentSteps(1)
+        self.num_consecutive_playing_steps: StepMethod = EnvironmentSteps(1)
         self.num_consecutive_training_steps = 1
         self.heatup_using_network_decisions = False
         self.discount = 0.99
         self.apply_gradients_every_x_episodes = 5
-        self.num_steps_between_copying_online_weights_to_target: Any = TrainingSteps(0)
+        self.num_steps_between_copying_online_weights_to_target: StepMethod = TrainingSteps(0)
         self.rate_for_copying_weights_to_target = 1.0
         self.load_memory_from_file_path: Any = None
         self.store_transitions_only_when_episodes_are_terminated = False
@@ -256,10 +278,10 @@ class ScheduleParameters(Parameters):
     """
 
     def __init__(self) -> None:
-        self.heatup_steps: Any = None
-        self.evaluation_steps: Any = None
-        self.steps_between_evaluation_periods: Any = None
-        self.improve_steps: Any = None
+        self.heatup_steps: StepMethod = None  # type: ignore[assignment]
+        self.evaluation_steps: StepMethod = None  # type: ignore[assignment]
+        self.steps_between_evaluation_periods: StepMethod = None  # type: ignore[assignment]
+        self.improve_steps: StepMethod = None  # type: ignore[assignment]
 
 
 @dataclass(eq=False, repr=False)
@@ -356,7 +378,7 @@ class NetworkParameters(Parameters):
         "softmax_temperature": number(above=0),
     }
 
-    framework: Frameworks = field(init=False, default_factory=lambda: Frameworks.tensorflow)
+    framework: Frameworks = field(init=False, default_factory=lambda: DEFAULT_FRAMEWORK)
     sess: Any = field(init=False, default_factory=lambda: None)
     force_cpu: bool = False
     async_training: bool = False
@@ -365,7 +387,7 @@ class NetworkParameters(Parameters):
     clip_gradients: float | None = None
     gradients_clipping_method: GradientClippingMethod = GradientClippingMethod.ClipByGlobalNorm
     l2_regularization: float = 0
-    learning_rate: Any = 0.00025
+    learning_rate: float | Schedule = 0.00025
     learning_rate_decay_rate: float = 0
     learning_rate_decay_steps: int = 0
     input_embedders_parameters: dict[str, Any] = None  # type: ignore[assignment]
@@ -394,9 +416,10 @@ class NetworkParameters(Parameters):
     @property
     def scheduled_learning_rate(self) -> Any:
         """The learning rate: a number, or a schedule."""
+        learning_rate: Any = self.learning_rate
         if not (self.learning_rate_decay_rate and self.learning_rate_decay_steps):
-            return self.learning_rate
-        return StepDecaySchedule(self.learning_rate, self.learning_rate_decay_rate, self.learning_rate_decay_steps)
+            return learning_rate
+        return StepDecaySchedule(learning_rate, self.learning_rate_decay_rate, self.learning_rate_decay_steps)
 
     def unmet(self) -> Iterator[str]:
         yield from super().unmet()
@@ -451,12 +474,14 @@ class VisualizationParameters(Parameters):
     :param max_fps_for_human_control: the frame rate for a human player
     :param tensorboard: write TensorBoard event files
     :param add_rendered_image_to_env_response: put the rendered frame into each step's info
+    :param real_time: show the window at the environment's own speed, and end when the user closes it; False shows it as
+        fast as the agent acts
     """
 
     constraints = {
         **flags("print_networks_summary", "dump_csv", "dump_gifs", "dump_mp4", "dump_in_episode_signals"),
         **flags("dump_parameters_documentation", "render", "native_rendering", "tensorboard"),
-        **flags("add_rendered_image_to_env_response"),
+        **flags("add_rendered_image_to_env_response", "real_time"),
         "dump_signals_to_csv_every_x_episodes": whole(1),
         "max_fps_for_human_control": number(0),
     }
@@ -476,6 +501,7 @@ class VisualizationParameters(Parameters):
         max_fps_for_human_control: int = 10,
         tensorboard: bool = False,
         add_rendered_image_to_env_response: bool = False,
+        real_time: bool = False,
     ):
         self.print_networks_summary = print_networks_summary
         self.dump_csv = dump_csv
@@ -490,6 +516,7 @@ class VisualizationParameters(Parameters):
         self.tensorboard = tensorboard
         self.video_dump_filters = video_dump_methods
         self.add_rendered_image_to_env_response = add_rendered_image_to_env_response
+        self.real_time = real_time
 
     @property
     def video_dump_methods(self) -> Any:
@@ -539,8 +566,8 @@ class AgentParameters(Parameters):
     ):
         self.visualization = VisualizationParameters() if visualization is None else visualization
         self.algorithm: Any = algorithm
-        self.exploration = exploration
-        self.memory = memory
+        self.exploration: Any = exploration
+        self.memory: Any = memory
         self.network_wrappers = networks
         self.input_filter: Any = None
         self.output_filter: Any = None
@@ -634,7 +661,7 @@ class TaskParameters(Parameters):
 
     def __init__(
         self,
-        framework_type: Frameworks = Frameworks.tensorflow,
+        framework_type: Frameworks = DEFAULT_FRAMEWORK,
         evaluate_only: Union[None, int] = None,
         use_cpu: bool = False,
         experiment_path: Any = "/tmp",

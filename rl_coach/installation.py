@@ -12,9 +12,11 @@ DISTRIBUTION = "coach-rl"
 PREDECESSOR = "rl-coach"
 """Intel's distribution. It contains a package with the same import name, so both cannot be installed together."""
 
+_FRAMEWORKS = ("tensorflow", "jax", "torch", "mxnet")
 _EXTRA = re.compile(r"""\s*(?:and\s+)?extra\s*==\s*["']([^"']+)["']""")
 _PACKAGES_OF_EXTRAS = {
     "gymnax": ("gymnax",), "playground": ("mujoco_playground",), "pgx": ("pgx",), "envpool": ("envpool",),
+    "tensorflow": ("tensorflow", "tf2onnx"), "dashboard": ("panel", "bokeh"), "video": ("imageio", "imageio_ffmpeg"),
     "jax": ("jax",), "mxnet": ("mxnet",), "torch": ("torch",), "atari": ("ale_py",),
     "mujoco": ("mujoco", "gymnasium_robotics"),
     "doom": ("vizdoom",), "minari": ("minari",), "multi-agent": ("pettingzoo", "mpe2", "pymunk"),
@@ -52,12 +54,19 @@ def is_installed(package: str) -> bool:
     return importlib.util.find_spec(package) is not None
 
 
+def default_framework() -> str:
+    """The framework of a run that names none: the first that is installed of TensorFlow, JAX, PyTorch and MXNet.
+    ``tensorflow`` if none is."""
+    return next((one for one in _FRAMEWORKS if is_installed(one)), _FRAMEWORKS[0])
+
+
 def missing_package(error: ModuleNotFoundError) -> str:
-    """A line about a missing package, with the command that installs it."""
+    """A line about a missing package, with its extra and the command that installs it."""
     package = (error.name or "").partition(".")[0]
     extra = next((extra for extra, packages in _PACKAGES_OF_EXTRAS.items() if package in packages), None)
-    command = install_command(extra) if extra else pip_install(package)
-    return f"the package '{package}' is not installed: {command}"
+    if extra is None:
+        return f"the package '{package}' is not installed: {pip_install(package)}"
+    return f"the package '{package}' of the extra '{extra}' is not installed: {install_command(extra)}"
 
 
 def predecessor_warning() -> str | None:

@@ -39,9 +39,9 @@ a second signal exits at once, with the same code. A closed terminal (SIGHUP) gi
 
 
 _ABOUT_SCORES = """\
-score: the mean reward that was measured after training; with >=, the reward
-from which on the preset has learned its task"""
-_COLUMNS = ("environment", "algorithm", "score")
+score: the mean reward that was measured after training
+target: the reward from which on the preset has learned its task"""
+_COLUMNS = ("environment", "algorithm", "score", "target")
 _GAP = "  "
 _NARROWEST = 80
 _CAN_BE_CUT = {2: 15, 1: 12}
@@ -76,6 +76,7 @@ class CoachLauncher:
     shows_tracebacks = False
     distributes = True
     command_line: list[str] | None = None
+    _names_framework = False
     _free_path: str | None = None  # the directory that was chosen from the run's name; None if the user gave one
 
     def launch(self, arguments: Sequence[str] | None = None) -> None:
@@ -99,8 +100,13 @@ class CoachLauncher:
             self.sweep_and_exit(given[1:])
         if given[:1] == [command_line.TUNE]:
             self.tune_and_exit(given[1:])
+        if given[:1] == [command_line.WATCH]:
+            self.watch(given[1:])
+            return
         if given[:1] == [command_line.EVALUATE]:
             evaluated, flags = command_line.evaluation_arguments(given[1:])
+            for one in evaluated:
+                flag_checks.require_run(one)
             if flag_checks.is_policy(evaluated[0]):
                 self.evaluate_policy(given[1:])
                 return
@@ -204,7 +210,7 @@ class CoachLauncher:
         :raises CoachError: the environment does not exist
         """
         args = command_line.get_check_environment_parser().parse_args(arguments)
-        from rl_coach.environments.environment_checks import check_level  # after --help has answered
+        from rl_coach.environments.level_check import check_level  # after --help has answered
 
         check = check_level(args.level, args.steps, args.seed)
         for line in [*check.findings.values(), *(f"advice of Gymnasium's checker: {note}" for note in check.notes)]:
@@ -287,6 +293,15 @@ class CoachLauncher:
         resumed = args.resume
         sys.exit(several_runs.resume(args, parser) if resumed else several_runs.train(args, parser))
 
+    def watch(self, arguments: Sequence[str]) -> None:
+        """``coach watch``: see a run's agent or a policy play.
+
+        :raises CoachError: for bad input
+        """
+        from rl_coach.command_line import watch
+
+        watch.run(arguments, self)
+
     def evaluate_policy(self, arguments: Sequence[str]) -> None:
         """``coach evaluate POLICY``: evaluate the policy in a folder.
 
@@ -319,10 +334,12 @@ class CoachLauncher:
         :raises CoachError: a flag or a value does not exist, or this version does not support the flag
         """
         args = parser.parse_args(arguments)
+        self._names_framework = bool(args.resume) or "framework" in getattr(parser, "given", {})
         self.shows_tracebacks = args.verbosity == "high"
         if flag_checks.are_several(args):
             return args  # each of the runs parses its own flags
         if args.resume:
+            flag_checks.require_run(args.resume)
             args = _with_recorded_arguments(args, parser, arguments)
         if args.list is None:
             for line in flag_checks.unmet(args):
@@ -333,12 +350,17 @@ class CoachLauncher:
 
     def _choose_places(self, args: argparse.Namespace) -> None:
         from rl_coach.base_parameters import Frameworks
+        from rl_coach.logger import screen
 
         known = [name for name in Frameworks.__members__ if name != Frameworks.acting.name]
         if args.framework not in known:  # a flag has one of them; this one is in the record of a run
             run = args.resume or args.evaluated
             raise CoachError(f"'{run}' was trained on '{args.framework}'; this version has {', '.join(known)}")
         args.framework = Frameworks[args.framework]
+        if not self._names_framework and args.framework is not Frameworks.tensorflow:
+            screen.print(
+                f"framework: {args.framework.value}, because TensorFlow is not installed; -f chooses another one"
+            )
         chosen = args.resume or args.run_directory
         if not chosen:
             chosen = self._free_path = command_line.free_experiment_path(args)

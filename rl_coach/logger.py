@@ -26,7 +26,7 @@ import numpy as np
 from rl_coach import __version__
 from rl_coach.base_parameters import unfold_dict_or_list
 from rl_coach.core_types import TimeTypes
-from rl_coach.installation import pip_install
+from rl_coach.installation import missing_package
 from rl_coach.runs.event_file import EventFile, check_tensorboardx
 from rl_coach.runs.live_region import LiveRegion
 from rl_coach.utilities import files
@@ -858,8 +858,8 @@ def write_picture(path: str, image: np.ndarray) -> None:
     """
     try:
         import imageio.v2
-    except ImportError:
-        raise CoachError("pictures need imageio: pip install imageio") from None
+    except ModuleNotFoundError as error:
+        raise CoachError(f"pictures: {missing_package(error)}") from None
     imageio.v2.imwrite(path, image)
 
 
@@ -871,8 +871,9 @@ def open_video(path: str, fps: float) -> Any:
     """
     try:
         import imageio.v2
-    except ImportError:
-        raise CoachError(f"videos need imageio: {pip_install('imageio', 'imageio-ffmpeg')}") from None
+        import imageio_ffmpeg  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise CoachError(f"videos: {missing_package(error)}") from None
     options: Any = {"fps": fps, "macro_block_size": 2}
     if path.endswith(".gif"):
         options = {"duration": 1000 / fps, "loop": 0}

@@ -276,7 +276,7 @@ def test_list_shows_environment_and_algorithm(capsys):
         main(["--list"])
     assert exit_code.value.code == DONE
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].split() == ["preset", "environment", "algorithm", "score"]
+    assert lines[0].split() == ["preset", "environment", "algorithm", "score", "target"]
     assert any(line.split() == ["CartPole_DQN", "CartPole-v0", "DQN", ">=", "150"] for line in lines)
 
 
@@ -284,7 +284,7 @@ def test_list_shows_what_contains_a_text_with_its_score(capsys):
     with pytest.raises(SystemExit):
         main(["--list", "PENDULUM-v1"])
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
-    assert ["tuned", "preset", "environment", "algorithm", "score"] in lines and ["preset"] not in lines
+    assert ["tuned", "preset", "environment", "algorithm", "score", "target"] in lines and ["preset"] not in lines
     measured = next(line for line in lines if line[:1] == ["tuned/Pendulum_TD3"])
     assert measured[1:3] == ["Pendulum-v1", "TD3"] and -160 < float(measured[3]) < -100
     assert not any("CartPole" in cell for line in lines for cell in line)

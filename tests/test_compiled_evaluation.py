@@ -145,7 +145,7 @@ def test_a_long_episode_is_played_in_several_calls(tmp_path, monkeypatch):
     with manager.evaluation() as rewards:
         while len(rewards) < 3:
             manager.act(EnvironmentEpisodes(1))
-            rewards.append(manager._episode_reward())
+            rewards.append(manager.episode_reward())
     steps = manager.total_steps_counters[RunPhase.TEST][EnvironmentSteps]
     assert rewards == manager.evaluation_rewards and steps > 3
     manager.close()

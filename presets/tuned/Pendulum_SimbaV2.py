@@ -2,6 +2,7 @@
 returns, scaled rewards. The networks are a quarter as wide as the paper's, with a block each."""
 
 import math
+from typing import Any
 
 from rl_coach.agents.soft_actor_critic_agent import SoftActorCriticAgentParameters
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps
@@ -25,7 +26,8 @@ agent_params = SoftActorCriticAgentParameters(use_value_network=False)
 on_spheres(agent_params, policy_units=64, critic_units=128, depth=1)
 for name in ("policy", "q", "temperature"):
     agent_params.network_wrappers[name].learning_rate = 0.001
-agent_params.network_wrappers["temperature"].trained = {"log_temperature": math.log(0.01)}
+temperature: Any = agent_params.network_wrappers["temperature"]
+temperature.trained = {"log_temperature": math.log(0.01)}
 agent_params.algorithm.discount = 0.99
 agent_params.algorithm.target_entropy = -0.5
 agent_params.input_filter = InputFilter()

@@ -55,14 +55,14 @@ class ACERAlgorithmParameters(AlgorithmParameters):
         super().__init__()
         self.apply_gradients_every_x_episodes = 5
         self.num_steps_between_gradient_updates = 5000
-        self.ratio_of_replay = 4
+        self.ratio_of_replay: float = 4
         self.num_transitions_to_start_replay = 10000
         self.rate_for_copying_weights_to_target = 0.01
         self.use_target_network_for_retrace = True
         self.importance_weight_truncation = 10.0
         self.use_trust_region_optimization = True
         self.max_KL_divergence = 1.0
-        self.beta_entropy = 0
+        self.beta_entropy: float = 0
 
 
 class ACERNetworkParameters(FullyConnectedParameters):
@@ -79,6 +79,7 @@ class ACERAgentParameters(AgentParameters):
     """ACER that samples from the policy."""
 
     path = "rl_coach.agents.acer_agent:ACERAgent"
+    algorithm: ACERAlgorithmParameters
 
     def __init__(self) -> None:
         super().__init__(

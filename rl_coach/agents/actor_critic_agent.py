@@ -65,7 +65,7 @@ class ActorCriticAlgorithmParameters(AdvantageAlgorithmParameters):
         super().__init__()
         self.policy_gradient_rescaler = PolicyGradientRescaler.A_VALUE
         self.apply_gradients_every_x_episodes = 5
-        self.beta_entropy = 0
+        self.beta_entropy: float = 0
         self.num_steps_between_gradient_updates = 5000
         self.gae_lambda = 0.96
         self.estimate_state_value_using_gae = False
@@ -86,6 +86,7 @@ class ActorCriticAgentParameters(AgentParameters):
 
     algorithm_names = ("A2C", "A3C", "ActorCritic")
     path = "rl_coach.agents.actor_critic_agent:ActorCriticAgent"
+    algorithm: ActorCriticAlgorithmParameters
 
     def __init__(self) -> None:
         super().__init__(

@@ -7,6 +7,7 @@ from typing import Any, Callable, Iterable, SupportsFloat
 import numpy as np
 
 from rl_coach.agents.agent_interface import AgentInterface
+from rl_coach.agents.algorithms import unmet_by_actions
 from rl_coach.agents.compat import CoachNames
 from rl_coach.agents.core import agent_state, building, inference, transport
 from rl_coach.agents.core.accumulated_reward import with_accumulated_reward_space
@@ -186,8 +187,15 @@ class Agent(CoachNames, AgentInterface):
         if isinstance(self.in_action_space, GoalsSpace):
             self.in_action_space.set_target_space(spaces.state[self.in_action_space.goal_name])
         check(self.ap, self.name)
+        refuse(self.unmet_by_actions())
         refuse(self.unmet_by_settings())
         self.init_environment_dependent_modules()
+
+    def unmet_by_actions(self) -> Iterable[str]:
+        """A line if the agent is for another kind of actions, with the names of agents that fit."""
+        environment = getattr(self.parent, "real_environment", None)
+        level = getattr(environment, "env_id", None) or "the environment"
+        return unmet_by_actions(self.ap, self.spaces.action, level)
 
     def unmet_by_settings(self) -> Iterable[str]:
         """Unmet requirements on the spaces, the settings and the memory: a line each, with advice. There are no

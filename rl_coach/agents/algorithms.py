@@ -8,23 +8,27 @@ import pkgutil
 import re
 import textwrap
 from dataclasses import dataclass
-from typing import Iterator
+from typing import Any, Iterator
 
 from rl_coach import agents
+from rl_coach.architectures.components import component_class
+from rl_coach.architectures.heads import HEADS, Head
 from rl_coach.base_parameters import AgentParameters
+from rl_coach.spaces import ActionSpace, BoxActionSpace, DiscreteActionSpace
 from rl_coach.utils import CoachError, did_you_mean
 
 _SUFFIX = "AgentParameters"
 _LONGEST_NAME = 80
+_AS_IN = "it is '{}' with {}: from rl_coach.presets.tuned.{} import agent_params, then make_agent(agent_params, env)"
 _VARIANTS = {
     "ARS": "Coach does not have it",
-    "CrossQ": "it is 'SAC' with settings, as in the preset tuned/Pendulum_CrossQ",
+    "CrossQ": _AS_IN.format("SAC", "settings", "Pendulum_CrossQ"),
     "DroQ": "it is 'SAC' with the network settings of docs/algorithms/soft_actor_critic.md",
     "HER": "give 'DQN', 'DDPG' or 'TD3' a memory with hindsight: EpisodicHindsightExperienceReplayParameters",
     "MaskablePPO": "it is 'PPO' with action_mask=True",
-    "RecurrentPPO": "it is 'PPO' with an LSTM, as in the preset tuned/CartPole_RecurrentPPO",
-    "SimbaV2": "it is 'SAC' with the network settings of docs/algorithms/soft_actor_critic.md",
-    "TQC": "it is 'SAC' with settings, as in the preset tuned/Pendulum_TQC",
+    "RecurrentPPO": _AS_IN.format("PPO", "an LSTM", "CartPole_RecurrentPPO"),
+    "SimbaV2": _AS_IN.format("SAC", "settings", "Pendulum_SimbaV2"),
+    "TQC": _AS_IN.format("SAC", "settings", "Pendulum_TQC"),
 }
 """Algorithms of Stable-Baselines3 and its extensions that are settings of another algorithm here, not classes."""
 
@@ -87,3 +91,35 @@ def find_algorithm(name: str) -> NamedAlgorithm:
             raise CoachError(f"there is no algorithm '{name}': {advice}")
     suggestion = did_you_mean(plain_name(name), [one for algorithm in known for one in algorithm.names])
     raise CoachError(f"there is no algorithm '{name}'{suggestion} (coach algorithms lists all)")
+
+
+_KINDS: dict[str, type[ActionSpace]] = {"discrete": DiscreteActionSpace, "continuous": BoxActionSpace}
+_WELL_KNOWN = ("SAC", "TD3", "DDPG", "DQN", "Rainbow", "ClippedPPO", "A2C")
+"""Algorithms to suggest, if they support the kind of actions."""
+
+
+def kinds_of_actions(parameters: AgentParameters) -> list[str]:
+    """``"discrete"`` and ``"continuous"``, if all heads of the networks and the exploration policy support them."""
+    heads = [head.path for network in parameters.network_wrappers.values() for head in network.heads_parameters]
+    supported = [getattr(component_class(one, HEADS, Head), "supported_actions", (ActionSpace,)) for one in heads]
+    exploration: Any = parameters.exploration
+    if isinstance(exploration, dict):
+        supported.append(tuple(exploration))
+    return [name for name, kind in _KINDS.items() if all(issubclass(kind, one) for one in supported)]
+
+
+def unmet_by_actions(parameters: AgentParameters, actions: ActionSpace, level: str) -> Iterator[str]:
+    """A line if the agent is for another kind of actions, with the names of agents that fit.
+
+    :param actions: after the output filter
+    :param level: the level's name, for the message
+    """
+    kind = next((name for name, space in _KINDS.items() if isinstance(actions, space)), None)
+    known = kinds_of_actions(parameters)
+    if kind is None or not known or kind in known:
+        return
+    fitting = [name for name in _WELL_KNOWN if kind in kinds_of_actions(find_algorithm(name).parameters())]
+    yield (
+        f"{type(parameters).__name__.removesuffix(_SUFFIX)} is for {known[0]} actions. {level} has {kind} actions: use "
+        f"{', '.join(fitting[:-1])} or {fitting[-1]}, or an output filter that maps the actions"
+    )

@@ -34,6 +34,7 @@ class ApexDQNAgentParameters(DDQNAgentParameters):
 
     algorithm_names = ("ApexDQN", "Ape-X")
     path = "rl_coach.agents.apex_agent:ApexDQNAgent"
+    algorithm: ApexDQNAlgorithmParameters
 
     def __init__(self) -> None:
         super().__init__()

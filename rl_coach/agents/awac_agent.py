@@ -39,6 +39,7 @@ class AWACAgentParameters(SoftActorCriticAgentParameters):
     """Advantage weighted actor-critic, with the networks of soft actor-critic without a value network."""
 
     path = "rl_coach.agents.awac_agent:AWACAgent"
+    algorithm: AWACAlgorithmParameters
 
     def __init__(self) -> None:
         super().__init__(use_value_network=False)

@@ -27,6 +27,7 @@ class BCAgentParameters(AgentParameters):
     probable action."""
 
     path = "rl_coach.agents.bc_agent:BCAgent"
+    algorithm: BCAlgorithmParameters
 
     def __init__(self) -> None:
         super().__init__(

@@ -64,6 +64,7 @@ class CategoricalDQNAgentParameters(DQNAgentParameters):
 
     algorithm_names = ("C51", "CategoricalDQN")
     path = "rl_coach.agents.categorical_dqn_agent:CategoricalDQNAgent"
+    algorithm: CategoricalDQNAlgorithmParameters
 
     def __init__(self) -> None:
         super().__init__()

@@ -46,6 +46,7 @@ class CILAgentParameters(AgentParameters):
     """Conditional imitation of what ``memory.load_memory_from_file_path`` names; each command is sampled as often."""
 
     path = "rl_coach.agents.cil_agent:CILAgent"
+    algorithm: CILAlgorithmParameters
 
     def __init__(self) -> None:
         super().__init__(

@@ -26,7 +26,7 @@ from rl_coach.core_types import EnvironmentSteps, RunPhase
 from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
 from rl_coach.exploration_policies.categorical import CategoricalParameters, categorical_or
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
-from rl_coach.schedules import ConstantSchedule
+from rl_coach.schedules import ConstantSchedule, Schedule
 from rl_coach.spaces import ActionSpace
 from rl_coach.utilities.requirements import flags, number, optional, schedule, whole
 
@@ -74,8 +74,8 @@ class ClippedPPOAlgorithmParameters(AdvantageAlgorithmParameters):
         self.beta_entropy = 0.01
         self.num_consecutive_playing_steps = EnvironmentSteps(2048)
         self.optimization_epochs = 10
-        self.normalization_stats = None
-        self.clipping_decay_schedule = ConstantSchedule(1)
+        self.normalization_stats: Any = None
+        self.clipping_decay_schedule: Schedule = ConstantSchedule(1)
         self.clip_value_using_epsilon: float | None = None
         self.target_kl_divergence: float | None = None
         self.act_for_full_episodes = True
@@ -92,6 +92,7 @@ class ClippedPPOAgentParameters(AgentParameters):
 
     algorithm_names = ("PPO", "ClippedPPO")
     path = "rl_coach.agents.clipped_ppo_agent:ClippedPPOAgent"
+    algorithm: ClippedPPOAlgorithmParameters
 
     def __init__(self) -> None:
         super().__init__(

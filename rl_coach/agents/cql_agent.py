@@ -52,6 +52,7 @@ class CQLAgentParameters(SoftActorCriticAgentParameters):
     paper."""
 
     path = "rl_coach.agents.cql_agent:CQLAgent"
+    algorithm: CQLAlgorithmParameters
 
     def __init__(self) -> None:
         super().__init__(use_value_network=False)

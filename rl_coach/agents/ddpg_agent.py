@@ -85,6 +85,7 @@ class DDPGAgentParameters(AgentParameters):
     """
 
     path = "rl_coach.agents.ddpg_agent:DDPGAgent"
+    algorithm: DDPGAlgorithmParameters
 
     def __init__(self, use_batchnorm: bool = False) -> None:
         super().__init__(

@@ -98,6 +98,7 @@ class DDQNBCQAgentParameters(DQNAgentParameters):
 
     algorithm_names = ("BCQ", "DDQN_BCQ")
     path = "rl_coach.agents.ddqn_bcq_agent:DDQNBCQAgent"
+    algorithm: DDQNBCQAlgorithmParameters
 
     def __init__(self) -> None:
         super().__init__()

@@ -44,6 +44,6 @@ class DeterministicPolicyAlgorithmParameters(AlgorithmParameters):
         super().__init__()
         self.supports_parameter_noise = True
         self.use_target_network_for_evaluation = False
-        self.action_penalty = 0
+        self.action_penalty: float = 0
         self.clip_critic_targets: Sequence[float] | None = None
         self.use_non_zero_discount_for_terminal_states = False

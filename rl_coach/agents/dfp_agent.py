@@ -103,6 +103,7 @@ class DFPAgentParameters(AgentParameters):
     """Direct future prediction with epsilon-greedy exploration and replay of episodes."""
 
     path = "rl_coach.agents.dfp_agent:DFPAgent"
+    algorithm: DFPAlgorithmParameters
 
     def __init__(self) -> None:
         super().__init__(

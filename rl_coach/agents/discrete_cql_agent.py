@@ -37,6 +37,7 @@ class DiscreteCQLAgentParameters(DQNAgentParameters):
     """Conservative double DQN; other settings as DQN's."""
 
     path = "rl_coach.agents.discrete_cql_agent:DiscreteCQLAgent"
+    algorithm: DiscreteCQLAlgorithmParameters
 
     def __init__(self) -> None:
         super().__init__()

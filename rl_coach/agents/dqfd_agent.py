@@ -58,6 +58,7 @@ class DQfDAgentParameters(DDQNAgentParameters):
     names."""
 
     path = "rl_coach.agents.dqfd_agent:DQfDAgent"
+    algorithm: DQfDAlgorithmParameters
 
     def __init__(self) -> None:
         super().__init__()

@@ -54,6 +54,7 @@ class DQNAgentParameters(AgentParameters):
     """DQN with epsilon-greedy exploration and uniform replay."""
 
     path = "rl_coach.agents.dqn_agent:DQNAgent"
+    algorithm: DQNAlgorithmParameters
 
     def __init__(self) -> None:
         super().__init__(

@@ -100,6 +100,7 @@ class DrQv2AgentParameters(AgentParameters):
 
     algorithm_names = ("DrQv2", "DrQ")
     path = "rl_coach.agents.drq_agent:DrQv2Agent"
+    algorithm: DrQAlgorithmParameters
 
     def __init__(self) -> None:
         super().__init__(

@@ -53,6 +53,7 @@ class GAILAgentParameters(ClippedPPOAgentParameters):
     """PPO with rewards for steps like the demonstrations in ``memory.load_memory_from_file_path``."""
 
     path = "rl_coach.agents.gail_agent:GAILAgent"
+    algorithm: GAILAlgorithmParameters
 
     def __init__(self) -> None:
         super().__init__()

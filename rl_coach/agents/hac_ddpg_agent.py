@@ -44,10 +44,11 @@ class HACDDPGAgentParameters(DDPGAgentParameters):
     algorithm_names = ("HAC", "HAC_DDPG")
     why_not_in_own_loop = "the agent is a level of a hierarchy; use a preset with HACGraphManager, such as Pendulum_HAC"
     path = "rl_coach.agents.hac_ddpg_agent:HACDDPGAgent"
+    algorithm: HACDDPGAlgorithmParameters
 
     def __init__(self) -> None:
         super().__init__()
-        self.algorithm: AlgorithmParameters = HACDDPGAlgorithmParameters()
+        self.algorithm = HACDDPGAlgorithmParameters()
 
 
 class HACEpisode(EpisodeInProgress):

@@ -38,6 +38,7 @@ class HumanAgentParameters(AgentParameters):
 
     why_not_in_own_loop = "a person plays with the keyboard; use coach -p PRESET --play"
     path = "rl_coach.agents.human_agent:HumanAgent"
+    algorithm: HumanAlgorithmParameters
 
     def __init__(self) -> None:
         super().__init__(

@@ -65,6 +65,7 @@ class IMPALAAgentParameters(AgentParameters):
     """IMPALA that samples from the policy; value and policy share a body."""
 
     path = "rl_coach.agents.impala_agent:IMPALAAgent"
+    algorithm: IMPALAAlgorithmParameters
 
     def __init__(self) -> None:
         super().__init__(

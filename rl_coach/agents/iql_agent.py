@@ -41,6 +41,7 @@ class IQLAgentParameters(SoftActorCriticAgentParameters):
     """Implicit Q-learning, with the networks of soft actor-critic; the critics have the target network, not V."""
 
     path = "rl_coach.agents.iql_agent:IQLAgent"
+    algorithm: IQLAlgorithmParameters
 
     def __init__(self) -> None:
         super().__init__()

@@ -35,6 +35,7 @@ class MixedMonteCarloAgentParameters(DQNAgentParameters):
 
     algorithm_names = ("MMC", "MixedMonteCarlo")
     path = "rl_coach.agents.mmc_agent:MixedMonteCarloAgent"
+    algorithm: MixedMonteCarloAlgorithmParameters
 
     def __init__(self) -> None:
         super().__init__()

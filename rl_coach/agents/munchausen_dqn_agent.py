@@ -32,6 +32,7 @@ class MunchausenDQNAgentParameters(DQNAgentParameters):
 
     algorithm_names = ("MunchausenDQN", "Munchausen", "MDQN")
     path = "rl_coach.agents.munchausen_dqn_agent:MunchausenDQNAgent"
+    algorithm: MunchausenDQNAlgorithmParameters
 
     def __init__(self) -> None:
         super().__init__()

@@ -56,6 +56,7 @@ class NStepQAgentParameters(AgentParameters):
     """N-step Q-learning with epsilon-greedy exploration; it replays nothing."""
 
     path = "rl_coach.agents.n_step_q_agent:NStepQAgent"
+    algorithm: NStepQAlgorithmParameters
 
     def __init__(self) -> None:
         super().__init__(

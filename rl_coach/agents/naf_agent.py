@@ -58,6 +58,7 @@ class NAFAgentParameters(AgentParameters):
     """Normalized advantage functions with Ornstein-Uhlenbeck noise."""
 
     path = "rl_coach.agents.naf_agent:NAFAgent"
+    algorithm: NAFAlgorithmParameters
 
     def __init__(self) -> None:
         super().__init__(

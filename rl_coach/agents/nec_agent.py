@@ -84,6 +84,7 @@ class NECAgentParameters(AgentParameters):
     """Neural episodic control with epsilon-greedy exploration."""
 
     path = "rl_coach.agents.nec_agent:NECAgent"
+    algorithm: NECAlgorithmParameters
 
     def __init__(self) -> None:
         super().__init__(

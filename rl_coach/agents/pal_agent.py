@@ -39,6 +39,7 @@ class PALAgentParameters(DQNAgentParameters):
     """Advantage learning; settings as DQN's, with a memory that knows the returns of its episodes."""
 
     path = "rl_coach.agents.pal_agent:PALAgent"
+    algorithm: PALAlgorithmParameters
 
     def __init__(self) -> None:
         super().__init__()

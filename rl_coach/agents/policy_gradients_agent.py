@@ -50,7 +50,7 @@ class PolicyGradientAlgorithmParameters(AlgorithmParameters):
         super().__init__()
         self.policy_gradient_rescaler = PolicyGradientRescaler.FUTURE_RETURN_NORMALIZED_BY_TIMESTEP
         self.apply_gradients_every_x_episodes = 5
-        self.beta_entropy = 0
+        self.beta_entropy: float = 0
         self.num_steps_between_gradient_updates = 20000
 
 
@@ -59,6 +59,7 @@ class PolicyGradientsAgentParameters(AgentParameters):
 
     algorithm_names = ("PG", "PolicyGradients", "REINFORCE")
     path = "rl_coach.agents.policy_gradients_agent:PolicyGradientsAgent"
+    algorithm: PolicyGradientAlgorithmParameters
 
     def __init__(self) -> None:
         super().__init__(

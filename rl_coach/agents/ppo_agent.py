@@ -70,7 +70,7 @@ class PPOAlgorithmParameters(AdvantageAlgorithmParameters):
         self.gae_lambda = 0.96
         self.target_kl_divergence = 0.01
         self.initial_kl_coefficient = 1.0
-        self.high_kl_penalty_coefficient = 1000
+        self.high_kl_penalty_coefficient: float = 1000
         self.clip_likelihood_ratio_using_epsilon: float | None = None
         self.value_targets_mix_fraction = 0.1
         self.use_kl_regularization = True
@@ -84,6 +84,7 @@ class PPOAgentParameters(AgentParameters):
 
     algorithm_names = ("AdaptivePPO",)
     path = "rl_coach.agents.ppo_agent:PPOAgent"
+    algorithm: PPOAlgorithmParameters
 
     def __init__(self) -> None:
         super().__init__(

@@ -67,6 +67,7 @@ class PQNAgentParameters(AgentParameters):
     """PQN with epsilon-greedy exploration; it replays nothing."""
 
     path = "rl_coach.agents.pqn_agent:PQNAgent"
+    algorithm: PQNAlgorithmParameters
 
     def __init__(self) -> None:
         super().__init__(

@@ -48,7 +48,7 @@ class QuantileRegressionDQNAlgorithmParameters(DQNAlgorithmParameters):
     def __init__(self) -> None:
         super().__init__()
         self.atoms = 200
-        self.huber_loss_interval = 1
+        self.huber_loss_interval: float = 1
 
 
 class QuantileRegressionDQNAgentParameters(DQNAgentParameters):
@@ -56,6 +56,7 @@ class QuantileRegressionDQNAgentParameters(DQNAgentParameters):
 
     algorithm_names = ("QR-DQN", "QuantileRegressionDQN")
     path = "rl_coach.agents.qr_dqn_agent:QuantileRegressionDQNAgent"
+    algorithm: QuantileRegressionDQNAlgorithmParameters
 
     def __init__(self) -> None:
         super().__init__()

@@ -46,6 +46,7 @@ class RainbowDQNAgentParameters(CategoricalDQNAgentParameters):
 
     algorithm_names = ("Rainbow", "RainbowDQN")
     path = "rl_coach.agents.rainbow_dqn_agent:RainbowDQNAgent"
+    algorithm: RainbowDQNAlgorithmParameters
 
     def __init__(self) -> None:
         super().__init__()

@@ -146,6 +146,7 @@ class SoftActorCriticAgentParameters(AgentParameters):
 
     algorithm_names = ("SAC", "SoftActorCritic")
     path = "rl_coach.agents.soft_actor_critic_agent:SoftActorCriticAgent"
+    algorithm: SoftActorCriticAlgorithmParameters
 
     def __init__(self, use_value_network: bool = True) -> None:
         super().__init__(

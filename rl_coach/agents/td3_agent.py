@@ -98,6 +98,7 @@ class TD3AgentParameters(AgentParameters):
     """TD3 with Gaussian noise."""
 
     path = "rl_coach.agents.td3_agent:TD3Agent"
+    algorithm: TD3AlgorithmParameters
 
     def __init__(self) -> None:
         algorithm = TD3AlgorithmParameters()

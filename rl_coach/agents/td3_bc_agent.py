@@ -27,6 +27,7 @@ class TD3BCAgentParameters(TD3AgentParameters):
 
     algorithm_names = ("TD3+BC",)
     path = "rl_coach.agents.td3_bc_agent:TD3BCAgent"
+    algorithm: TD3BCAlgorithmParameters
 
     def __init__(self) -> None:
         super().__init__()

@@ -81,6 +81,7 @@ class TD3ExplorationAgentParameters(TD3AgentParameters):
     """TD3 with random network distillation beside it."""
 
     path = "rl_coach.agents.td3_exp_agent:TD3ExplorationAgent"
+    algorithm: TD3ExplorationAlgorithmParameters
 
     def __init__(self) -> None:
         super().__init__()

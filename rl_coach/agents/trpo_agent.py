@@ -76,6 +76,7 @@ class TRPOAgentParameters(AgentParameters):
     """TRPO that samples from the policy."""
 
     path = "rl_coach.agents.trpo_agent:TRPOAgent"
+    algorithm: TRPOAlgorithmParameters
 
     def __init__(self) -> None:
         super().__init__(

@@ -4,7 +4,7 @@ learning in large discrete action spaces")."""
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Iterator
+from typing import Iterable, Iterator
 
 import numpy as np
 
@@ -69,6 +69,7 @@ class WolpertingerAgentParameters(AgentParameters):
     """
 
     path = "rl_coach.agents.wolpertinger_agent:WolpertingerAgent"
+    algorithm: WolpertingerAlgorithmParameters
 
     def __init__(self, use_batchnorm: bool = False) -> None:
         super().__init__(
@@ -88,6 +89,9 @@ class WolpertingerAgent(DDPGAgent):
     network_requirements = DDPGAgent.network_requirements  # the agent's other update reads the same parts
     acting_networks = ("actor", "critic")
     needs_bounded_actions = False  # the policy's actions are points among the embeddings
+
+    def unmet_by_actions(self) -> Iterable[str]:
+        return ()  # the networks have continuous actions, and the environment has not
 
     def unmet_by_settings(self) -> Iterator[str]:
         yield from super().unmet_by_settings()

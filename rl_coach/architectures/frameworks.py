@@ -13,7 +13,7 @@ from rl_coach.architectures.compilation_cache import keep_compiled_steps
 from rl_coach.architectures.framework import Framework
 from rl_coach.architectures.native_messages import quiet_native_code, silence_tensorflow
 from rl_coach.base_parameters import Frameworks
-from rl_coach.installation import install_command, pip_install
+from rl_coach.installation import default_framework, install_command, is_installed, pip_install
 from rl_coach.utilities.dynamic_import import hidden_modules
 from rl_coach.utils import CoachError
 
@@ -43,7 +43,9 @@ _UNNEEDED_BY_KERAS = ("sklearn", "matplotlib", "matplotlib.pyplot")
 
 _FRAMEWORKS = {
     # without JAX: only TensorFlow Lite needs it, to convert functions
-    Frameworks.tensorflow: _Framework("tensorflow", pip_install("tensorflow"), unneeded=(*_UNNEEDED_BY_KERAS, "jax")),
+    Frameworks.tensorflow: _Framework(
+        "tensorflow", install_command("tensorflow"), unneeded=(*_UNNEEDED_BY_KERAS, "jax")
+    ),
     Frameworks.jax: _Framework("jax", install_command("jax"), unneeded=_UNNEEDED_BY_KERAS),
     Frameworks.mxnet: _Framework("mxnet", f"{install_command('mxnet')} (Python up to 3.12)", uses_keras=False),
     Frameworks.torch: _Framework("torch", install_command("torch"), uses_keras=False),
@@ -61,7 +63,12 @@ def load_framework(framework: Frameworks) -> Framework:
         raise CoachError(f"networks cannot be built on '{framework.name}' yet: use {known}")
     chosen = _FRAMEWORKS[framework]
     if importlib.util.find_spec(chosen.package) is None:
-        raise CoachError(f"-f {framework.name} needs {chosen.package}, which is not installed: {chosen.install}")
+        if not is_installed(default_framework()):
+            raise CoachError(
+                "no framework is installed: install the extra tensorflow, jax or torch, for example with "
+                f"{chosen.install}"
+            )
+        raise CoachError(f"-f {framework.name} needs the extra {framework.name}: {chosen.install}")
     if chosen.uses_keras:
         _choose_keras_backend(framework.name)
     keep_compiled_steps(framework)

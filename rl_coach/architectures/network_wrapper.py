@@ -17,7 +17,7 @@ from rl_coach.architectures.onnx_predictor import ExportedNetwork
 from rl_coach.architectures.target_learning import Fitted, TargetLearning
 from rl_coach.architectures.threads import set_num_threads
 from rl_coach.architectures.update import Optimizer
-from rl_coach.base_parameters import AgentParameters, Frameworks
+from rl_coach.base_parameters import DEFAULT_FRAMEWORK, AgentParameters
 from rl_coach.core_types import ActionProbabilities, PredictionType, QActionStateValue, VStateValue
 from rl_coach.saver import SaverCollection
 from rl_coach.spaces import SpacesDefinition
@@ -50,7 +50,7 @@ class NetworkWrapper:
         self.network_parameters = agent_parameters.network_wrappers[name]
         self.rng = np.random.default_rng() if rng is None else rng
         task = agent_parameters.task_parameters
-        framework = task.framework_type if task else Frameworks.tensorflow
+        framework = task.framework_type if task else DEFAULT_FRAMEWORK
         wanted_threads = task.num_threads if task else None
         embed_what_is_there(agent_parameters.network_wrappers, spaces)
         set_num_threads(framework, wanted_threads, agent_parameters.network_wrappers, spaces)

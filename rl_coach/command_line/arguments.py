@@ -10,6 +10,7 @@ import os
 from typing import Any, NoReturn, Sequence
 
 from rl_coach import __version__
+from rl_coach.installation import default_framework
 
 EXAMPLES = """\
 examples:
@@ -38,6 +39,7 @@ DASHBOARD = "dashboard"
 SEEDS_PROGRAM = "seeds-program"  # for the processes of --seeds, not for people
 DATASET = "dataset"
 EVALUATE = "evaluate"
+WATCH = "watch"
 SWEEP = "sweep"
 COMPARE = "compare"
 DOCTOR = "doctor"
@@ -111,6 +113,17 @@ examples:
     coach evaluate experiments/my_seeds/01_02_2026-10_00
   a policy that coach fetch wrote (takes --steps, -lvl, --seed and --render):
     coach evaluate CartPole_PPO_policy --steps 10000
+"""
+
+WATCH_EXAMPLES = """\
+examples:
+  a policy that coach fetch wrote, in a window:
+    coach watch CartPole_PPO_policy
+  the newest checkpoint of a run, and its best one:
+    coach watch experiments/my_run/01_02_2026-10_00
+    coach watch experiments/my_run/01_02_2026-10_00/best
+  one episode as a file, also without a display:
+    coach watch CartPole_PPO_policy --gif cartpole.gif
 """
 
 SWEEP_EXAMPLES = """\
@@ -191,6 +204,11 @@ examples:
 It needs a token of huggingface.co: hf auth login, or HF_TOKEN.
 """
 
+_COMMANDS = (
+    SWEEP, TUNE, COMPARE, EVALUATE, WATCH, EXPORT, FETCH, PUSH, IMPORT, CHECK_ENVIRONMENT, ALGORITHMS, DATASET,
+    DASHBOARD,
+)  # fmt: skip
+_WORDS_FOR_TRAINING = ("train", "run", "learn", "fit")
 INFO, CONVERT, RECORD = "info", "convert", "record"
 RANDOM, EXPLORING, DEPLOYED = POLICIES = "random", "exploring", "deployed"
 _NARROWEST = 80  # columns of the help
@@ -299,7 +317,7 @@ _FLAGS = {
               " StopOnPlateau, SaveEvery(steps=...), FilmEvaluations and Histograms",
               metavar="CLASSES"),
         _flag("-f --framework", "the framework of the networks (default: %(default)s)",
-              type=str.lower, choices=FRAMEWORKS, default="tensorflow"),
+              type=str.lower, choices=FRAMEWORKS, default=default_framework()),
         _flag("-c --use_cpu", "do not use a GPU", action="store_true"),
         _flag("--num_threads",
               "number of threads for the networks (default: one for small networks, all cores for large networks)",
@@ -450,9 +468,15 @@ class Parser(argparse.ArgumentParser):
         :raises CoachError: a flag is unknown (the message names the nearest), or a value does not suit its flag
         """
         values, unknown = self.parse_known_args(args, namespace)
-        if unknown:
+        if unknown and unknown[0].startswith("-"):
             self.error(f"unknown flag '{unknown[0]}'{self._nearest_flag(unknown[0])}")
+        if unknown:
+            self.error(self.about_word(unknown[0]))
         return values
+
+    def about_word(self, word: str) -> str:
+        """The message about an argument that is neither a flag nor a value of a flag."""
+        return f"unknown argument '{word}'"
 
     def _nearest_flag(self, text: str) -> str:
         from rl_coach.utils import did_you_mean
@@ -461,9 +485,30 @@ class Parser(argparse.ArgumentParser):
         return did_you_mean(text.partition("=")[0], flags)
 
 
+class _MainParser(Parser):
+    """The parser of ``coach`` itself. A word in its arguments may be a preset or a command."""
+
+    def about_word(self, word: str) -> str:
+        from rl_coach.command_line import preset_catalogue
+        from rl_coach.utilities.errors import nearest
+
+        if word.lower() in _WORDS_FOR_TRAINING:
+            return f"there is no command '{word}': coach -p PRESET trains a preset"
+        presets = [*preset_catalogue.list_all_presets(), *preset_catalogue.list_tuned_presets()]
+        by_lower = {name.lower(): name for name in presets}
+        exact = [by_lower[word.lower()]] if word.lower() in by_lower else []
+        if exact or os.path.isfile(word):
+            return f"'{word}' is not a command; did you mean coach -p {exact[0] if exact else word}?"
+        close = [
+            *(f"coach {name}" for name in nearest(word, _COMMANDS)),
+            *(f"coach -p {name}" for name in nearest(word, presets)),
+        ]
+        return f"there is no command '{word}'" + (f"; did you mean {' or '.join(close)}?" if close else "")
+
+
 def get_argument_parser() -> Parser:
     """The parser of ``coach``."""
-    parser = Parser(
+    parser = _MainParser(
         "coach",
         "Train, evaluate and play reinforcement-learning agents from presets.",
         EXAMPLES,
@@ -473,6 +518,7 @@ def get_argument_parser() -> Parser:
         "       coach compare DIR ...\n"
         "       coach doctor DIR\n"
         "       coach evaluate EXPERIMENT ... [flags]\n"
+        "       coach watch DIR [--gif FILE] [--mp4 FILE]\n"
         "       coach export EXPERIMENT -o DIR\n"
         "       coach fetch [NAME]\n"
         "       coach push DIR REPO\n"
@@ -676,6 +722,18 @@ def get_policy_evaluation_parser() -> Parser:
     return parser
 
 
+def get_watch_parser() -> Parser:
+    """The parser of ``coach watch``."""
+    parser = Parser(f"coach {WATCH}", "See a trained agent play, in a window or in a file.", WATCH_EXAMPLES)
+    what = "a run, RUN/best, or the folder of a policy"
+    parser.add_argument("directory", type=_directory, metavar="DIR", help=what)
+    parser.add_argument("--gif", metavar="FILE", help="write one episode as GIF instead of opening a window")
+    parser.add_argument("--mp4", metavar="FILE", help="write one episode as MP4 instead of opening a window")
+    parser.add_argument("-lvl", "--level", metavar="LEVEL", help="another environment than the run's or the preset's")
+    parser.add_argument("--seed", type=_from(0), default=0, metavar="N", help="seed of the environment (default: 0)")
+    return parser
+
+
 def evaluation_arguments(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     """Split the arguments of ``coach evaluate``.
 
@@ -721,7 +779,8 @@ def arguments_of_a_process(args: argparse.Namespace, defaults: dict[str, Any]) -
     """
     given = {name: vars(args)[name] for name in keywords() - _OF_THE_WHOLE_RUN}
     given["framework"] = getattr(given["framework"], "name", given["framework"])
-    changed = {name: value for name, value in sorted(given.items()) if value != defaults[name]}
+    # the default of the other process may be another framework
+    changed = {name: value for name, value in sorted(given.items()) if value != defaults[name] or name == "framework"}
     return arguments_from_keywords(changed)
 
 

@@ -157,8 +157,9 @@ def places(graph_manager: Any, name: str) -> list[str]:
             return [f"{root}{name}"]
     found = [path for path in _all_paths(graph_manager) if path.endswith(f".{name}")]
     if not found:
-        suggestion = did_you_mean(name, {path.rpartition(".")[2] for path in _all_paths(graph_manager)})
-        raise CoachError(f"there is no setting '{name}'{suggestion}{hint(name)}") if "." not in name else refused
+        known = {path.rpartition(".")[2] for path in _all_paths(graph_manager)}
+        suggestion = hint(name) or did_you_mean(name, known)
+        raise CoachError(f"there is no setting '{name}'{suggestion}") if "." not in name else refused
     if len({_INDEX.sub("", path) for path in found}) > 1:
         raise CoachError(f"there are several settings '{name}': write one of {', '.join(found)}")
     return found
@@ -495,7 +496,8 @@ def _attributes_of_a_run() -> frozenset[str]:
 def _wanted_kind(current: Any, value: Any) -> str | None:
     """A description of the values that can replace ``current``; None if ``value`` can."""
     if isinstance(current, StepMethod) and not isinstance(value, StepMethod):
-        return f"a number of steps such as {current!r}"
+        count = value if _is_number(value) else current.num_steps
+        return f"a number of steps with its unit, such as EnvironmentSteps({count}) or TrainingSteps({count})"
     if isinstance(current, bool) and not isinstance(value, bool):
         return "True or False"
     if isinstance(current, Enum) and not isinstance(value, (type(current), list, tuple)):
@@ -555,7 +557,7 @@ def _no_such_parameter(graph_manager: Any, walked: str, target: _Target) -> str:
     step = target.last
     where = f"'{walked}' has" if walked else "there is"
     what = f"item {step.key!r}" if step.is_item else f"parameter '{step.key}'"
-    suggestion = did_you_mean(str(step.key), target.names())
+    suggestion = hint(str(step.key)) or did_you_mean(str(step.key), target.names())
     if not suggestion:
         same_name = [path for path in _all_paths(graph_manager) if path.rpartition(".")[2] == step.key]
         suggestion = f"; did you mean {' or '.join(map(repr, same_name[:3]))}?" if same_name else ""

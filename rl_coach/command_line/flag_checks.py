@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import glob
 import os
 from typing import TYPE_CHECKING, Iterator
 
 from rl_coach.command_line.arguments import ROLLOUT_WORKER, TRAINER
 from rl_coach.installation import is_installed, missing_package
+from rl_coach.runs.record import RECORD_FILE
 from rl_coach.runs.run_group import is_group
+from rl_coach.utilities.errors import CoachError
 
 if TYPE_CHECKING:
     from rl_coach.graph_managers.graph_manager import GraphManager
@@ -97,6 +100,22 @@ def unmet_by_workers(graph_manager: GraphManager, args: argparse.Namespace) -> I
 def is_policy(directory: str) -> bool:
     """True for the folder of an exported policy."""
     return os.path.isfile(os.path.join(directory, "policy.json"))
+
+
+def require_run(directory: str) -> None:
+    """Refuse a preset in the place of a run's directory.
+
+    :raises CoachError: this is a preset, and no directory
+    """
+    from rl_coach.command_line import preset_catalogue
+
+    if os.path.exists(directory) or preset_catalogue.expand(directory) == directory:
+        return
+    name = preset_catalogue.name_of(directory)
+    runs = sorted(glob.glob(os.path.join("experiments", name, "*", RECORD_FILE)), key=os.path.getmtime)
+    if runs:
+        raise CoachError(f"'{directory}' is a preset, not a run; did you mean {os.path.dirname(runs[-1])}?")
+    raise CoachError(f"'{directory}' is a preset, not a run: train it first with coach -p {directory}")
 
 
 def are_several(args: argparse.Namespace) -> bool:

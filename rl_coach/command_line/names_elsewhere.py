@@ -12,6 +12,7 @@ NAMES_HERE = {
     "gamma": "discount",
     "gradient_steps": "num_consecutive_training_steps",
     "learning_starts": "heatup_steps",
+    "lr": "learning_rate",
     "max_grad_norm": "clip_gradients",
     "n_epochs": "optimization_epochs",
     "n_steps": "num_consecutive_playing_steps=EnvironmentSteps(N), for A2C num_steps_between_gradient_updates=N",
@@ -25,9 +26,17 @@ NAMES_HERE = {
     "use_sde": "exploration of agent parameters: StateDependentNoiseParameters(agent_params)",
     "vf_coef": "network_wrappers['main'].heads_parameters[0].loss_weight",
 }
-"""Settings by the names that Stable-Baselines3 has for them, and what they are called here."""
+"""Settings by the names that Stable-Baselines3 and other libraries have for them, and their names here."""
+_FROM_ANYWHERE = ("lr",)
+_NOT_HERE = {
+    "device": "a GPU is used if the framework finds one, and CUDA_VISIBLE_DEVICES=-1 hides it",
+    "verbose": "make_agent prints nothing, and experiment_path=DIRECTORY writes the signals",
+}
 
 
 def hint(name: str) -> str:
-    """The end of a message that translates the name of a setting of Stable-Baselines3; empty for another name."""
-    return f"; '{name}' of Stable-Baselines3 is {NAMES_HERE[name]} here" if name in NAMES_HERE else ""
+    """The end of a message that translates the name of a setting of another library; empty for another name."""
+    if name in _NOT_HERE:
+        return f"; leave out '{name}': {_NOT_HERE[name]}"
+    origin = "other libraries" if name in _FROM_ANYWHERE else "Stable-Baselines3"
+    return f"; '{name}' of {origin} is {NAMES_HERE[name]} here" if name in NAMES_HERE else ""

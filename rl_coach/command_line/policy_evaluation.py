@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+import contextlib
+from typing import Any, Callable, Iterator, Sequence
 
 from rl_coach.base_parameters import VisualizationParameters
 from rl_coach.command_line import arguments as command_line
@@ -26,18 +27,40 @@ def evaluate(folder: str, arguments: Sequence[str]) -> None:
     :raises CoachError: the policy is damaged, or does not fit the level
     """
     args = command_line.get_policy_evaluation_parser().parse_args(arguments)
-    policy = Policy.load(folder)
-    parameters = _environment_parameters(folder, policy, args.level)
-    environment = make_environment(parameters, args.seed, VisualizationParameters(render=args.render))
-    environment.phase = RunPhase.TEST
     rewards: list[float] = []
+    with playing(folder, args.level, args.seed, VisualizationParameters(render=args.render)) as (play, environment):
+        while not rewards or environment.total_steps_counter < args.steps:
+            rewards.append(play())
+        outcome = EvaluationStatistics.of(rewards, range_of_episodes(environment))
+        print(f"{folder}: level {environment.env_id}: {outcome}")
+
+
+@contextlib.contextmanager
+def playing(
+    folder: str,
+    level: str | None,
+    seed: int,
+    visualization: VisualizationParameters,
+    videos: str | None = None,
+) -> Iterator[tuple[Callable[[], float], Any]]:
+    """Make the environment of a policy. It is closed at the end.
+
+    :param folder: the policy's folder
+    :param level: None for the level of the policy's preset
+    :param seed: of the environment
+    :param videos: the directory of videos
+    :return: a function that plays an episode and returns its total reward, and the environment
+    :raises CoachError: the policy is damaged, or does not fit the level
+    """
+    policy = Policy.load(folder)
+    parameters = _environment_parameters(folder, policy, level)
+    parameters.experiment_path = videos
+    environment = make_environment(parameters, seed, visualization)
+    environment.phase = RunPhase.TEST
     try:
         spaces = environment.state_space, environment.action_space
         refuse(f"the policy in '{folder}' {unmet}" for unmet in policy.unmet_by(*spaces))
-        while not rewards or environment.total_steps_counter < args.steps:
-            rewards.append(_play(policy, environment))
-        outcome = EvaluationStatistics.of(rewards, range_of_episodes(environment))
-        print(f"{folder}: level {environment.env_id}: {outcome}")
+        yield lambda: _play(policy, environment), environment
     finally:
         environment.close()
 

@@ -10,6 +10,7 @@ import importlib.util
 import json
 import os
 import pathlib
+import re
 import traceback
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Iterable
@@ -22,29 +23,33 @@ if TYPE_CHECKING:
 DEFAULT_VARIABLE = "graph_manager"
 SCORES_FILE = "scores.json"
 _MOST_SUGGESTIONS = 4
+_DECLARED_NAMES = re.compile(r"^class (\w+)AgentParameters\b(?:(?!^class ).)*?algorithm_names = (\(.*?\))", re.M | re.S)
+_NAMED_BY_SETTINGS = ("CrossQ", "RecurrentPPO", "SimbaV2", "TQC")
+"""Algorithms that are settings of another algorithm. Their presets have these names."""
 
 
 @dataclass(frozen=True)
 class PresetSummary:
     """A preset's line in ``coach --list``.
 
-    :param score: the mean reward that was measured after training, or ``>=`` and the reward that it must reach; empty
-        if neither is known
+    :param score: the mean reward that was measured after training; empty if it is unknown
+    :param target: ``>=`` and the reward that training must reach; empty if the preset names none
     """
 
     name: str
     environment: str
     algorithm: str
     score: str = ""
+    target: str = ""
 
     @property
-    def cells(self) -> tuple[str, str, str, str]:
+    def cells(self) -> tuple[str, ...]:
         """The columns of the line."""
-        return self.name, self.environment, self.algorithm, self.score
+        return self.name, self.environment, self.algorithm, self.score, self.target
 
     def contains(self, text: str) -> bool:
         """True if a column contains a text, in any case."""
-        return any(text.lower() in cell.lower() for cell in self.cells[:-1])
+        return any(text.lower() in cell.lower() for cell in self.cells[:3])
 
 
 def preset_directory() -> pathlib.Path:
@@ -80,9 +85,29 @@ def _summary(name: str) -> PresetSummary:
     return PresetSummary(
         name,
         " ".join(dict.fromkeys(map(_environment_text, environments))),
-        ", ".join(dict.fromkeys(name.removesuffix("AgentParameters") for name in agents)),
-        f"{scores[name]:g}" if name in (scores := _measured_scores()) else _reward_to_reach(nodes),
+        ", ".join(dict.fromkeys(_algorithm(one.removesuffix("AgentParameters"), name) for one in agents)),
+        f"{scores[name]:g}" if name in (scores := _measured_scores()) else "",
+        _reward_to_reach(nodes),
     )
+
+
+def _algorithm(agent: str, preset: str) -> str:
+    """The usual name of an agent's algorithm. If it has several names, the name that the preset has.
+
+    :param agent: the name of the agent's class, without suffix
+    """
+    last = preset.rpartition("_")[2]
+    names = _algorithm_names().get(agent, (agent,))
+    return last if last in (*names, *_NAMED_BY_SETTINGS) else names[0]
+
+
+@functools.cache
+def _algorithm_names() -> dict[str, tuple[str, ...]]:
+    """The names that classes of agents declare, by class. They are read from the sources, because imports take time."""
+    directory = pathlib.Path(__file__).parents[1] / "agents"
+    sources = (file.read_text(encoding="utf-8") for file in sorted(directory.glob("*_agent.py")))
+    found = (match for source in sources for match in _DECLARED_NAMES.finditer(source))
+    return {match[1]: ast.literal_eval(match[2]) for match in found}
 
 
 @functools.cache

@@ -382,10 +382,10 @@ def make_directory(args: argparse.Namespace) -> pathlib.Path:
 
 
 def given(args: argparse.Namespace, parser: argparse.ArgumentParser, without: Sequence[str]) -> dict[str, Any]:
-    """The flags with another value than their default, by their long names."""
+    """The flags with another value than their default, by their long names, and the framework."""
     defaults = vars(parser.parse_args([]))
     flags = {name: value for name, value in vars(args).items() if name in defaults and name not in without}
-    return {name: value for name, value in flags.items() if value != defaults[name]}
+    return {name: value for name, value in flags.items() if value != defaults[name] or name == "framework"}
 
 
 def lasting(flags: dict[str, Any]) -> dict[str, Any]:

@@ -86,8 +86,15 @@ def index() -> dict[str, dict[str, Any]]:
 
 
 def _lines(known: dict[str, dict[str, Any]]) -> list[str]:
-    width = max(map(len, known), default=0)
-    return [f"{name:<{width}}  {_about(entry)}" for name, entry in known.items()]
+    rows = [("policy", "mean reward", "episodes", "trained with")]
+    for name, entry in known.items():
+        command = re.sub(r"^coach -p \S+ ", "", entry["run"]["command"])
+        rows.append((name, f"{entry['mean_reward']:,.5g}", str(entry["episodes"]), command))
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    return [
+        f"{name:<{widths[0]}}  {reward:>{widths[1]}}  {episodes:>{widths[2]}}  {command}"
+        for name, reward, episodes, command in rows
+    ]
 
 
 def _about(entry: dict[str, Any]) -> str:

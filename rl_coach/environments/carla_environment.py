@@ -170,7 +170,7 @@ class CarlaEnvironmentParameters(EnvironmentParameters):
         self.cameras: list[Union[CameraTypes, str]] = [CameraTypes.FRONT]
         self.weather_id = [1]
         self.verbose = True
-        self.episode_max_time = 100000
+        self.episode_max_time: float = 100000
         self.allow_braking = False
         self.separate_actions_for_throttle_and_brake = False
         self.num_speedup_steps = 30
@@ -236,7 +236,7 @@ class CarlaEnvironment(Environment):
         self.cameras = [camera_name(camera) for camera in cameras]
         self.weathers = [weather_name(number) for number in (self.suite.weathers if self.suite else weather_id)]
         self.verbose = verbose
-        self.episode_max_time = episode_max_time
+        self.episode_max_time: float = episode_max_time
         self.allow_braking = allow_braking
         self.separate_actions_for_throttle_and_brake = separate_actions_for_throttle_and_brake
         self.num_speedup_steps = num_speedup_steps

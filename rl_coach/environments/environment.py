@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import math
+import pathlib
 import re
 from typing import Any, Iterator, Sequence, Union
 
@@ -16,7 +17,7 @@ from rl_coach.environments.environment_interface import EnvironmentInterface
 from rl_coach.environments.episode_record import EpisodeRecord, actions_of
 from rl_coach.environments.gym_levels import FUNCTION_LEVEL
 from rl_coach.environments.keyboard import Keyboard
-from rl_coach.environments.rendering import EpisodeVideo, Window, has_display
+from rl_coach.environments.rendering import EpisodeVideo, Window, WindowClosed, has_display
 from rl_coach.logger import screen
 from rl_coach.spaces import ActionSpace, ObservationSpace, RewardSpace, StateSpace, clips_actions
 from rl_coach.utilities.requirements import FLAG, FRACTION, limit, one_of, optional, whole
@@ -24,6 +25,8 @@ from rl_coach.utilities.user_code import environment_error
 from rl_coach.utils import CoachError, TrainingError, did_you_mean, force_list
 
 VIDEO_FRAMES_PER_SECOND = 10
+_STEPS_PER_SECOND = 30
+"""The speed of a level that does not name its own."""
 MOST_ENVIRONMENTS = 100_000
 """More copies than this are a mistake: no machine has the memory."""
 _FULL_NAME = re.compile(rf"[\w.:/-]+-v\d+|[\w.]+:[\w-]+/[\w-]+|[\w.]+:[A-Z]\w*|.+\.py:\w+|{FUNCTION_LEVEL.pattern}")
@@ -182,6 +185,7 @@ class Environment(EnvironmentInterface):
     :cvar repeats_episodes: True if repeating the same actions after ``get_state`` can give the same episode. Then an
         episode is rendered only if its video is kept
     :ivar training_steps: environment steps of heatup and training at the start of the present evaluation
+    :ivar videos: the files of episodes that were kept, in their order
     :raises CoachError: a requested window or video is not possible
     """
 
@@ -251,6 +255,7 @@ class Environment(EnvironmentInterface):
             raise CoachError("there is no display to open a window on: leave out --render, or set DISPLAY")
         self._window = Window(self.env_id) if self.is_rendered and not self.native_rendering else None
         self._video: EpisodeVideo | None = None
+        self.videos: list[pathlib.Path] = []
         self._may_film_afterwards = self.repeats_episodes and not (self.is_rendered or self._adds_image)
         self._is_candidate = False
         self._is_filming = False
@@ -465,7 +470,7 @@ class Environment(EnvironmentInterface):
         :return: None if the person has not decided yet: no key was pressed and all actions do something, or the state
             does not allow the action
         :raises CoachError: the environment was not made with ``human_control``
-        :raises KeyboardInterrupt: the window was closed
+        :raises WindowClosed: the user has closed the window
         """
         if self._window is None:
             raise CoachError("a person can act only in an environment with human_control (coach --play)")
@@ -519,6 +524,16 @@ class Environment(EnvironmentInterface):
                 self._video.add(image)
         if self._window is not None:
             self._window.show(image)
+            if self.visualization_parameters.real_time:
+                self._wait_for_next_image(self._window)
+
+    def _wait_for_next_image(self, window: Window) -> None:
+        """
+        :raises WindowClosed: the user has closed the window
+        """
+        if not window.is_open:
+            raise WindowClosed
+        window.tick(self._steps_per_second or _STEPS_PER_SECOND)
 
     def should_dump_video_of_the_current_episode(self, episode_terminated: bool = False) -> bool:
         """True if all of ``video_dump_filters`` agree to write this episode.
@@ -582,7 +597,7 @@ class Environment(EnvironmentInterface):
             self._film_again()
         if self._video is not None:
             with self._videos_may_fail():
-                self._video.keep(name)
+                self.videos += self._video.keep(name)
             self._video = None
 
     def _video_name(self) -> str:

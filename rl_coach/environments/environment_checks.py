@@ -6,16 +6,13 @@ Each finding is one line that names the environment and the step.
 from __future__ import annotations
 
 import logging
-import re
-import warnings
 from typing import Any, Callable, Iterator, NamedTuple
 
 import gymnasium as gym
 import numpy as np
 
 from rl_coach.environments.gym_probe import action_mask_of
-from rl_coach.environments.gym_wrappers import OldApiEnvironment, present_space
-from rl_coach.utilities.user_code import environment_error
+from rl_coach.environments.gym_wrappers import present_space
 from rl_coach.utils import CoachError
 
 logger = logging.getLogger("rl_coach")
@@ -23,14 +20,10 @@ logger = logging.getLogger("rl_coach")
 CHECKED_STEPS = 100
 """Number of checked steps in a run. Each takes about 20 us longer; later steps take no extra time."""
 
-NUM_STEPS, NUM_EPISODES = 10_000, 5
-"""Limits of ``coach check-env``: it ends after this number of steps or this number of episodes."""
-
 OLD_STEP = (
     "answers step with four values, as the older gym did: they are translated; return observation, reward, terminated, "
     "truncated, info"
 )
-_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _TOLERANCE = 1e-5
 
 READABLE = (gym.spaces.Box, gym.spaces.Discrete, gym.spaces.MultiBinary, gym.spaces.MultiDiscrete)
@@ -219,106 +212,3 @@ def say_once(level: str, finding: Finding, step: int | None) -> None:
     if (level, finding.kind) not in _said:
         _said.add((level, finding.kind))
         logger.warning("%s", line(level, finding, step))
-
-
-def check_level(level: str, num_steps: int = NUM_STEPS, seed: int = 0) -> LevelCheck:
-    """Play random actions in an environment and check all its answers; then run Gymnasium's own checker.
-
-    :param level: an id of Gymnasium, ``module:Class`` or ``path/to/file.py:Class``
-    :param num_steps: largest number of steps; an episode must end within this number
-    :raises CoachError: the level does not exist or cannot be made
-    """
-    from rl_coach.environments.vector_levels import make_simulator
-
-    try:
-        check = LevelCheck(level, make_simulator(level, {}, 1, None), seed)
-    except CoachError:
-        raise
-    except Exception as error:
-        raise CoachError(f"environment '{level}' cannot be made: {environment_error(error)}") from error
-    try:
-        check.play(num_steps)
-    except Exception as error:
-        check.add(Finding("raised", f"raised an error: {environment_error(error)}"))
-    finally:
-        check.env.close()
-    if isinstance(check.env.unwrapped, gym.Env) and not check.findings.keys() & {"raised", "old step"}:
-        check.notes, failure = _ask_gymnasium(make_simulator(level, {}, 1, None))
-        if failure is not None:
-            check.add(Finding("gymnasium", f"Gymnasium's checker: {failure}"), of_a_step=False)
-    return check
-
-
-class LevelCheck:
-    """Check of an environment, with its findings.
-
-    :ivar findings: a line for each kind of fault
-    :ivar notes: advice of Gymnasium's checker
-    :ivar num_steps: number of steps played
-    :ivar num_episodes: number of episodes that ended
-    """
-
-    def __init__(self, level: str, simulator: Any, seed: int):
-        self.level = level
-        self.env = OldApiEnvironment(simulator)
-        self.findings: dict[str, str] = {}
-        self.notes: list[str] = []
-        self.num_steps = self.num_episodes = 0
-        self._step = 0
-        self._seed: int | None = seed
-        self.env.action_space.seed(seed)
-
-    def add(self, finding: Finding, of_a_step: bool = True) -> None:
-        self.findings.setdefault(finding.kind, line(self.level, finding, self._step if of_a_step else None))
-
-    def play(self, num_steps: int) -> None:
-        while self.num_steps < num_steps and self.num_episodes < NUM_EPISODES and "mask" not in self.findings:
-            self._play_episode(num_steps)
-        if self.num_episodes == 0 and self.num_steps >= num_steps:
-            self.add(Finding("endless", f"the episode has not ended within {num_steps} steps: give it a limit"))
-
-    def _play_episode(self, num_steps: int) -> None:
-        self._step, has_ended = 0, False
-        observation, info = self.env.reset(seed=self._seed)
-        self._seed = None
-        self._add_all(observation_findings(self.env.observation_space, observation))
-        self._add_all(mask_findings(observation, info))
-        while self.num_steps < num_steps and not has_ended and "mask" not in self.findings:
-            self._step += 1
-            self.num_steps += 1
-            answer = self.env.step(self._random_action(observation, info))
-            self._add_all(step_findings(self.env.observation_space, answer))
-            observation, _, terminated, truncated, info = answer
-            has_ended = terminated or truncated
-        self.num_episodes += has_ended
-        if self.env.steps_are_of_old_gym:
-            self.add(Finding("old step", OLD_STEP), of_a_step=False)
-
-    def _random_action(self, observation: Any, info: dict[str, Any]) -> Any:
-        mask, space = action_mask_of(observation, info), self.env.action_space
-        if mask is None or not isinstance(space, gym.spaces.Discrete):
-            return space.sample()
-        return space.sample(np.asarray(mask).astype(np.int8))
-
-    def _add_all(self, findings: Iterator[Finding]) -> None:
-        for finding in findings:
-            self.add(finding)
-
-
-def _ask_gymnasium(simulator: Any) -> tuple[list[str], str | None]:
-    """Advice of Gymnasium's checker, and the error with which the checker fails; None without an error."""
-    from gymnasium.utils.env_checker import check_env
-
-    failure = None
-    with warnings.catch_warnings(record=True) as warned:
-        warnings.simplefilter("always")
-        try:
-            check_env(simulator.unwrapped, skip_render_check=True)
-        except Exception as error:
-            failure = _plain(f"{type(error).__name__}: {error}")
-    return [_plain(str(one.message)) for one in warned if issubclass(one.category, UserWarning)], failure
-
-
-def _plain(text: str) -> str:
-    """A text without colours, in one line."""
-    return " ".join(_COLOURS.sub("", text).removeprefix("WARN: ").split())

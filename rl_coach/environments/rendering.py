@@ -23,6 +23,10 @@ def has_display() -> bool:
     return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER"))
 
 
+class WindowClosed(KeyboardInterrupt):
+    """The user has closed the window, and with it the program's work."""
+
+
 class Window:
     """Window that shows pictures and knows which keys are held down. It opens with the first picture. It closes when
     the user presses Esc or closes it.
@@ -90,12 +94,12 @@ class Window:
     def pressed_keys(self) -> set[int]:
         """The codes of the keys that are held down, or were for a moment since the last call.
 
-        :raises KeyboardInterrupt: the user has closed the window
+        :raises WindowClosed: the user has closed the window
         """
         if self._screen is not None:
             self._handle_events()
         if not self.is_open:
-            raise KeyboardInterrupt
+            raise WindowClosed
         if self._screen is None:
             return set()
         held = self._pygame.key.get_pressed()

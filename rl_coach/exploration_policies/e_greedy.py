@@ -41,7 +41,7 @@ class EGreedyParameters(ExplorationParameters):
         super().__init__()
         self.epsilon_schedule: Schedule = LinearSchedule(0.5, 0.01, 50000)
         self.evaluation_epsilon = 0.05
-        self.continuous_exploration_policy_parameters: ExplorationParameters = AdditiveNoiseParameters()
+        self.continuous_exploration_policy_parameters: Any = AdditiveNoiseParameters()
 
 
 class EGreedy(ExplorationPolicy):

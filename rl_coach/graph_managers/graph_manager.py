@@ -6,6 +6,7 @@ import contextlib
 import copy
 import dataclasses
 import functools
+import pathlib
 import time
 from typing import Any, Callable, Iterator, Sequence
 
@@ -380,7 +381,7 @@ class GraphManager(CoachNames, Constrained):
 
     def handle_episode_ended(self) -> None:
         """Count an episode that has ended, and let all levels complete it."""
-        self._count_episode(self._episode_reward())
+        self._count_episode(self.episode_reward())
         for level in self.level_managers:
             level.handle_episode_ended()
 
@@ -391,7 +392,8 @@ class GraphManager(CoachNames, Constrained):
         if self._run_callbacks.exist:
             self._run_callbacks.episode_ended(reward)
 
-    def _episode_reward(self) -> float:
+    def episode_reward(self) -> float:
+        """The total reward of the present episode; of all agents if the level has several."""
         return float(np.sum(self.level_managers[-1].total_reward_in_current_episode))
 
     def act(self, steps: StepMethod, wait_for_full_episodes: bool = False) -> None:
@@ -631,7 +633,7 @@ class GraphManager(CoachNames, Constrained):
         end = counts[unit] + steps.num_steps
         while counts[unit] < end:
             self.act(EnvironmentEpisodes(1))
-            rewards.append(self._episode_reward())
+            rewards.append(self.episode_reward())
             self.progress.add_evaluation_episode(rewards[-1])
             self.sync()
 
@@ -662,7 +664,9 @@ class GraphManager(CoachNames, Constrained):
         last, target = self.progress.last_evaluation, self._reports.reward
         if last is None or target is None or last < target:  # an agent may have another measure of success
             return "solved: the success rate has reached its target"
-        return f"solved: evaluation reward {last:.5g} reached the target {target:.5g}"
+        is_own = getattr(getattr(self, "env_params", None), "custom_reward_threshold", None) is not None
+        origin = ", which the preset sets (env_params.custom_reward_threshold)" if is_own else ""
+        return f"solved: evaluation reward {last:.5g} reached the target {target:.5g}{origin}"
 
     # runs
 
@@ -837,7 +841,12 @@ class GraphManager(CoachNames, Constrained):
                 experiment_path=str(self.task_parameters.experiment_path),
                 has_tensorboard=self.visualization_parameters.tensorboard,
                 playback_hint=self.playback_hint,
+                videos=[] if evaluation is None else self._evaluation_videos(),
             ).print()
+
+    def _evaluation_videos(self) -> list[pathlib.Path]:
+        environments = (level.evaluation_environment for level in self.level_managers)
+        return [video for one in environments if one is not None for video in getattr(one, "videos", ())]
 
     def _repr_html_(self) -> str:
         return directory_html(self.task_parameters.experiment_path)

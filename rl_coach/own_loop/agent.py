@@ -18,6 +18,7 @@ from rl_coach.environments.fed_environment import FedEnvironment, FedEnvironment
 from rl_coach.environments.gym_spaces import ACTION_MASK
 from rl_coach.environments.vector_levels import final_of, info_of
 from rl_coach.graph_managers.own_loop_graph_manager import OwnLoopGraphManager
+from rl_coach.installation import default_framework
 from rl_coach.memories.non_episodic.demonstration_replay import DemonstrationReplay
 from rl_coach.memories.non_episodic.prioritized_experience_replay import PrioritizedExperienceReplay
 from rl_coach.own_loop import saved
@@ -97,6 +98,15 @@ class Agent:
         """
         agent: Agent = short_dynamic_import(f"{_SPECS}:agent_from_spec")(spec, {**(kwargs or {}), **additions})
         return agent
+
+    def __repr__(self) -> str:
+        spaces = self._core.environment_spaces
+        observations = ", ".join(f"{name}: {space!r}" for name, space in spaces.state.sub_spaces.items())
+        name = type(self._core.ap).__name__.removesuffix("AgentParameters")
+        return (
+            f"{type(self).__name__}({name}, observations {{{observations}}}, actions {spaces.action!r}, "
+            f"{self.total_steps:,} steps, {self.total_updates:,} updates)"
+        )
 
     # facts
 
@@ -645,7 +655,7 @@ def make_agent(
     heatup_steps: int = 0,
     updates_itself: bool = True,
     seed: int | None = None,
-    framework: str = "tensorflow",
+    framework: str | None = None,
     experiment_path: str | None = None,
     reward_threshold: float | None = None,
     agent_class: Callable[..., Agent] | None = None,
@@ -667,7 +677,8 @@ def make_agent(
     :param heatup_steps: steps of random actions before training; it ends with an episode, as in a preset
     :param updates_itself: learn in ``observe``, as often as the algorithm's settings say; otherwise in ``update`` alone
     :param seed: makes the agent repeatable; None draws one
-    :param framework: ``tensorflow``, ``jax``, ``mxnet`` or ``torch``
+    :param framework: ``tensorflow``, ``jax``, ``mxnet`` or ``torch``; None takes the first that is installed of
+        TensorFlow, JAX and PyTorch
     :param experiment_path: directory for signals and checkpoints; None writes none
     :param reward_threshold: total reward with which an episode is a success; None takes the environment's own
     :param agent_class: a subclass of ``Agent``, or what makes one of the same arguments
@@ -680,6 +691,7 @@ def make_agent(
     ids = list(range(num_envs)) if env_ids is None else list(env_ids)
     if len(set(ids)) != num_envs:
         raise CoachError(f"env_ids names each of the {num_envs} environments once, not {env_ids!r}")
+    framework = framework or default_framework()
     parameters = algorithm_parameters(algorithm)
     environment = FedEnvironmentParameters.of(env, observation_space, action_space, action_mask, num_envs)
     environment.num_environments, environment.custom_reward_threshold = num_envs, reward_threshold

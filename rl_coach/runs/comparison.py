@@ -44,6 +44,7 @@ LAST, BEST = SCORES = "last", "best"
 _EPISODES_IN_SCORE = 100
 _PROFILE_POINTS = 101
 _GAP = "  "
+_WIDEST = 80
 
 Numbers = Mapping[str, "Sequence[float] | np.ndarray"]
 """Numbers of the runs of each setting."""
@@ -296,7 +297,8 @@ def _names(directories: Sequence[str]) -> list[str]:
 def table_of_scores(
     scores: Numbers, steps: Numbers, to_target: Numbers | None = None, ranges: Mapping[str, Range] | None = None
 ) -> list[str]:
-    """A table with a line for each setting, sorted by the mean, then by fewer steps.
+    """A table with a line for each setting, sorted by the mean, then by fewer steps. Lines of more than 80 columns have
+    the name of the setting above the numbers.
 
     The last column is the probability that a run of the best setting scores more than a run of this setting. The list
     is empty without scores.
@@ -310,10 +312,10 @@ def table_of_scores(
         return []
     rows = rows_of_scores(scores, steps, to_target, ranges)
     widths = [max(map(len, column)) for column in zip(*rows)]
-    return [
-        _GAP.join([row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:]))]).rstrip()
-        for row in rows
-    ]
+    numbers = [_GAP.join(cell.rjust(width) for cell, width in zip(row[1:], widths[1:])).rstrip() for row in rows]
+    if widths[0] + len(_GAP) + max(map(len, numbers)) <= _WIDEST:
+        return [f"{row[0]:<{widths[0]}}{_GAP}{line}" for row, line in zip(rows, numbers)]
+    return [part for row, line in zip(rows, numbers) for part in (row[0], f"{_GAP}{line}") if part]
 
 
 def rows_of_scores(

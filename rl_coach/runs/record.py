@@ -64,7 +64,8 @@ def write(
             record["evaluated"] = os.path.abspath(args.evaluated)
         record["run"] = {**run, "seed": seed, "working_directory": os.getcwd()}
         _write_git_diff(directory)
-    given = {name: value for name, value in vars(args).items() if value != defaults.get(name)}
+    # the framework always, because the default depends on what is installed
+    given = {name: value for name, value in vars(args).items() if value != defaults.get(name) or name == "framework"}
     given = {name: value for name, value in given.items() if name not in _NEW_EACH_TIME}
     if "distributed_coach_config_path" in given:
         given["distributed_coach_config_path"] = os.path.abspath(given["distributed_coach_config_path"])
@@ -203,6 +204,7 @@ def read(directory: str) -> dict[str, Any]:
         raise CoachError(f"no experiment in '{directory}', which has no {RECORD_FILE}{hint}") from None
     if not _is_record(record):
         raise CoachError(f"'{path}' is damaged; start a new run with -p and -crd {directory}")
+    record["arguments"].setdefault("framework", "tensorflow")
     return record
 
 

@@ -7,6 +7,7 @@ import os
 import pathlib
 import shlex
 from dataclasses import dataclass
+from typing import Sequence
 
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, TotalStepsCounter, TrainingSteps
 from rl_coach.installation import is_installed, pip_install
@@ -47,6 +48,7 @@ class Summary:
     :param experiment_path: the experiment directory
     :param has_tensorboard: the run wrote events for TensorBoard
     :param playback_hint: the command that plays the trained agent; None for no command
+    :param videos: the videos of the evaluation of a run that only evaluated
     """
 
     progress: Progress
@@ -57,6 +59,7 @@ class Summary:
     experiment_path: str
     has_tensorboard: bool
     playback_hint: str | None
+    videos: Sequence[pathlib.Path] = ()
 
     def print(self) -> None:
         """Print the summary."""
@@ -79,7 +82,7 @@ class Summary:
         """Lines of the counts: training, heatup, and their sum, which the CSV counts."""
         took = duration(self.progress.seconds)
         if self.evaluation is not None:
-            return [f"evaluated {self.counted} in {took}"]
+            return [f"evaluated {self.counted} in {took}", *(f"video: {shown(one)}" for one in self.videos)]
         if self.is_played:
             return [f"played {self.counted} in {took}"]
         lines = [f"trained {self.counted}, {self.counted.updates:,} updates in {took}"]

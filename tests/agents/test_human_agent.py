@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pathlib
 import re
-import shutil
 import signal
 import subprocess
 import sysconfig
@@ -18,6 +17,7 @@ from rl_coach.environments import rendering
 from rl_coach.environments.rendering import Window
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplay
 from rl_coach.utils import CoachError
+from tests.display import press, virtual_display
 from tests.frameworks import FRAMEWORK
 
 pygame = pytest.importorskip("pygame")
@@ -193,18 +193,9 @@ def test_a_recorded_game_is_not_resumed(player, directory):
 
 @pytest.fixture
 def screen():
-    """The name of a virtual display, with ``xdotool`` to press keys on it."""
-    missing = [program for program in ("Xvfb", "xdotool") if shutil.which(program) is None]
-    if missing:
-        pytest.skip(f"{' and '.join(missing)} not installed: apt-get install xvfb xdotool")
-    readable, writable = os.pipe()
-    command = ["Xvfb", "-displayfd", str(writable), "-screen", "0", "1024x768x24", "-nolisten", "tcp"]
-    server = subprocess.Popen(command, pass_fds=[writable], stderr=subprocess.DEVNULL)
-    os.close(writable)
-    with os.fdopen(readable) as answer:
-        yield f":{int(answer.readline())}"
-    server.terminate()
-    server.wait()
+    """The name of a virtual display."""
+    with virtual_display() as name:
+        yield name
 
 
 class Game:
@@ -212,19 +203,15 @@ class Game:
 
     def __init__(self, screen: str, *arguments: str):
         variables = {name: value for name, value in os.environ.items() if name != "SDL_VIDEODRIVER"}
-        self._environment = {**variables, "DISPLAY": screen}
+        self._screen = screen
         program = pathlib.Path(sysconfig.get_path("scripts")) / "coach"
         self._process = subprocess.Popen(
             [program, "--play", "--seed", "1", "-f", FRAMEWORK.name, *arguments],
-            env=self._environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            env={**variables, "DISPLAY": screen}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         )  # fmt: skip
 
     def press(self, *command: str) -> None:
-        """Have ``xdotool`` press a key as a keyboard does, once the window is there."""
-        for words in (["search", "--sync", "--onlyvisible", "--class", "coach"], command):
-            subprocess.run(
-                ["xdotool", *words], env=self._environment, check=True, stdout=subprocess.DEVNULL, timeout=60
-            )
+        press(self._screen, *command)
 
     def end(self) -> str:
         """What it has printed, once it has ended as it should."""

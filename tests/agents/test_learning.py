@@ -135,9 +135,14 @@ def test_recurrent_networks_are_refused_where_transitions_come_alone(parameters,
 
 
 def test_policies_of_unknown_action_spaces_are_refused(tmp_path):
-    with pytest.raises(CoachError, match="QHead needs a DiscreteActionSpace"):
+    with pytest.raises(
+        CoachError,
+        match=r"^DQN is for discrete actions. .* has continuous actions: use SAC, TD3, DDPG, ClippedPPO or A2C",
+    ):
         graph(dqn(), Target, tmp_path)
-    with pytest.raises(CoachError, match="needs continuous actions with finite bounds"):
+    with pytest.raises(
+        CoachError, match=r"is for continuous actions. .* has discrete actions: use DQN, Rainbow, ClippedPPO or A2C"
+    ):
         graph(soft_actor_critic(), Bandit, tmp_path)
 
 

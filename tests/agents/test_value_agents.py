@@ -100,11 +100,11 @@ def test_what_cannot_be_is_refused_by_name(parameters, change, message, tmp_path
 @pytest.mark.parametrize(
     ("parameters", "problem", "message"),
     [
-        (normalized_advantages, Bandit, "needs continuous actions with finite bounds"),
-        (categorical, Target, "CategoricalQHead needs a DiscreteActionSpace"),
-        (quantile_regression, Target, "QuantileRegressionQHead needs a DiscreteActionSpace"),
-        (bootstrapped, Target, "Bootstrapped cannot explore"),
-        (neural_episodic_control, Target, "DNDQHead needs a DiscreteActionSpace"),
+        (normalized_advantages, Bandit, "NAF is for continuous actions"),
+        (categorical, Target, "CategoricalDQN is for discrete actions"),
+        (quantile_regression, Target, "QuantileRegressionDQN is for discrete actions"),
+        (bootstrapped, Target, "BootstrappedDQN is for discrete actions"),
+        (neural_episodic_control, Target, "NEC is for discrete actions"),
     ],
 )
 def test_other_actions_are_refused(parameters, problem, message, tmp_path):

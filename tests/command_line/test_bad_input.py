@@ -45,6 +45,36 @@ def refusal(capsys, *arguments: str) -> str:
     return error
 
 
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        (["CartPole_DQN"], "'CartPole_DQN' is not a command; did you mean coach -p CartPole_DQN?"),
+        (["tuned/cartpole_ppo"], "did you mean coach -p tuned/CartPole_PPO?"),
+        (["mine.py"], "did you mean coach -p mine.py?"),
+        (["train", "-p", "CartPole_DQN"], "no command 'train': coach -p PRESET trains a preset"),
+        (["evalute", "here"], "no command 'evalute'; did you mean coach evaluate?"),
+        (["evaluate", "CartPole_PG"], "is a preset, not a run: train it first with coach -p CartPole_PG"),
+        (["watch", "CartPole_PG"], "is a preset, not a run: train it first with coach -p CartPole_PG"),
+        (["--resume", "CartPole_PG"], "is a preset, not a run: train it first with coach -p CartPole_PG"),
+        ([*PRESET, "-cp", "improve_steps=5000"], "such as EnvironmentSteps(5000) or TrainingSteps(5000), not 5000"),
+        ([*PRESET, "-cp", "agent_params.algorithm.gamma=1"], "'gamma' of Stable-Baselines3 is discount here"),
+        (["sweep", *PRESET, "lr=1e-3,1e-4"], "no setting 'lr'; 'lr' of other libraries is learning_rate here"),
+        ([*PRESET, "-lvl", "mine:Level"], "'mine' has no 'Level'"),
+        ([*PRESET, "-ept", "mine:Explore"], "'mine' has no 'Explore'"),
+    ],
+)
+def test_a_word_of_another_library_or_place_gets_a_suggestion(capsys, arguments, part):
+    assert part in refusal(capsys, *arguments)
+
+
+def test_a_preset_in_the_place_of_a_run_suggests_its_newest_run(capsys, place):
+    directory = place / "experiments" / "CartPole_PG" / "27_11_2026-10_00"
+    directory.mkdir(parents=True)
+    (directory / "experiment.json").touch()
+    found = "experiments/CartPole_PG/27_11_2026-10_00"
+    assert f"is a preset, not a run; did you mean {found}?" in refusal(capsys, "evaluate", "cartpole_pg")
+
+
 @pytest.mark.parametrize("flag", ["-lvl", "--callback", "-ept", "-et"])
 @pytest.mark.parametrize(
     ("file", "part"),

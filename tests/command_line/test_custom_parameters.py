@@ -201,7 +201,10 @@ def test_nul_is_refused():
         ("env_params.level.x=1", "'env_params.level' has no parameter 'x'"),
         ("env_params.level[0]='x'", "'env_params.level' has no item 0"),
         ("evaluate=1", "no parameter 'evaluate'"),
-        ("improve_steps=100", "must be a number of steps such as TrainingSteps(10), not 100"),
+        (
+            "improve_steps=100",
+            "must be a number of steps with its unit, such as EnvironmentSteps(100) or TrainingSteps(100)",
+        ),
         ("visualization_parameters.render=2", "must be True or False"),
         ("agent_params.algorithm.discount='high'", "must be a number such as 0.99"),
         ("agent_params.algorithm.scheme='Deep'", "must be one of EmbedderScheme.Empty"),

@@ -50,7 +50,7 @@ def test_a_seed_repeats_an_evaluation(capsys, tmp_path, monkeypatch):
         (["-lvl", "Pendulum-v1"], "needs the observation 'observation' of VectorObservationSpace(shape=(4,))"),
         (["-lvl", "nowhere"], "no level 'nowhere'"),
         (["--steps", "0"], "0 is too small"),
-        (["another"], "unknown flag 'another'"),
+        (["another"], "unknown argument 'another'"),
         (["--seeds", "3"], "unknown flag '--seeds'"),
     ],
 )

@@ -75,7 +75,9 @@ def test_a_policy_that_comes_with_coach_is_written_and_acts(capsys):
 
 def test_without_a_name_all_are_listed(capsys):
     assert main(["fetch"]) == 0
-    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == list(PUBLISHED)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["policy", "mean", "reward", "episodes", "trained", "with"]
+    assert [line.split()[0] for line in lines[1:]] == list(PUBLISHED) and max(map(len, lines)) <= 80
 
 
 @pytest.mark.parametrize(
@@ -169,7 +171,7 @@ def test_what_the_hub_refuses_is_one_line(hub, place, arguments, options, said):
 def test_without_the_package_a_line_says_what_to_install(monkeypatch, capsys):
     monkeypatch.setattr(trained_policies, "is_installed", lambda name: False)
     assert main(["fetch", "me/pole"]) == 2
-    assert "the package 'huggingface_hub' is not installed: " in capsys.readouterr().err
+    assert "the package 'huggingface_hub' of the extra 'hub' is not installed: " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", PUBLISHED)

@@ -71,6 +71,9 @@ def test_command_lines_are_understood(page, tmp_path):
             name = command_line.get_fetch_parser().parse_args(words[2:]).name
             assert name in (None, "OWNER/NAME", *trained_policies.index())
             continue
+        if words[1:2] == [command_line.WATCH]:
+            command_line.get_watch_parser().parse_args(words[2:])
+            continue
         if words[1:2] == [command_line.PUSH]:
             command_line.get_push_parser().parse_args(words[2:])
             continue
@@ -176,11 +179,14 @@ def test_the_readme_counts_on_presets_that_exist():
         assert name.lower() in map(str.lower, preset_catalogue.list_all_presets())
 
 
+_WITHOUT_A_RUN = (command_line.SWEEP, command_line.TUNE, command_line.FETCH, command_line.WATCH)
+
+
 def test_the_readmes_runs_end_by_themselves():
     launcher = CoachLauncher()
     for line in "".join(blocks(ROOT / "README.md", "bash")).splitlines():
         words = shlex.split(line, comments=True)
-        if words[:1] == ["coach"] and words[1] not in (command_line.SWEEP, command_line.TUNE, command_line.FETCH):
+        if words[:1] == ["coach"] and words[1] not in _WITHOUT_A_RUN:
             args = launcher.get_config_args(launcher.get_argument_parser(), words[1:])
             if args.list is not None:
                 continue

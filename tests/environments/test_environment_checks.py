@@ -78,6 +78,28 @@ LEVEL = """\
             observation, reward, terminated, truncated, info = super().step(action)
             return observation, reward, terminated, truncated, {"action_mask": np.ones(3, np.int8) * (self.steps != 6)}
 
+    class Asserts(Walk):
+        spaces = {
+            "Discrete": gym.spaces.Discrete(3, start=2), "MultiDiscrete": gym.spaces.MultiDiscrete([2, 3]),
+            "large": gym.spaces.MultiDiscrete([9, 9, 9, 9]),
+        }
+
+        def __init__(self):
+            self.action_space = self.spaces["{space}"]
+
+        def mask(self):
+            parts = getattr(self.action_space, "nvec", [getattr(self.action_space, "n", 0)])
+            return [np.arange(n) == self.steps % n for n in parts]
+
+        def reset(self, *, seed=None, options=None):
+            observation, _ = super().reset(seed=seed)
+            return observation, {"action_mask": np.concatenate(self.mask())}
+
+        def step(self, action):
+            chosen = np.atleast_1d(action - getattr(self.action_space, "start", 0))
+            assert all(mask[one] for mask, one in zip(self.mask(), chosen)), f"{action} is forbidden"
+            return (*super().step(action)[:4], {"action_mask": np.concatenate(self.mask())})
+
     class Endless(Walk):
         def step(self, action):
             return self.seen() * 0, 0.0, False, False, {}
@@ -165,6 +187,14 @@ def test_the_program_names_environment_and_step(capsys, level, name, text):
     assert code == FOUND
     text = text.format(file=level(name).rpartition(":")[0], line=RAISING_LINE)
     assert sum(line.startswith(f"level '{level(name)}'{text}") for line in lines) == 1, lines
+
+
+@pytest.mark.parametrize("space", ["Discrete", "MultiDiscrete", "large"])
+def test_an_environment_may_refuse_what_its_mask_forbids(capsys, tmp_path, monkeypatch, space):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "masks.py").write_text(textwrap.dedent(LEVEL).replace("{space}", space))
+    code, lines = checked(capsys, "masks.py:Asserts")
+    assert (code, lines[-1]) == (DONE, "level 'masks.py:Asserts': no problems in 100 steps, 5 episodes")
 
 
 def test_nothing_is_found_where_nothing_is_wrong(capsys, level):

@@ -256,7 +256,9 @@ def test_the_stop_condition_stops_after_an_evaluation(tmp_path, capsys):
     graph = counting_graph(tmp_path, plan, apply_stop_condition=True, custom_reward_threshold=4)
     graph.improve()
     assert counts(graph, "train")[0] == 10
-    assert "solved: evaluation reward 5 reached the target 4\n" in capsys.readouterr().out
+    assert (
+        "solved: evaluation reward 5 reached the target 4, which the preset sets (env_params" in capsys.readouterr().out
+    )
 
 
 @pytest.mark.parametrize("changes", [{"apply_stop_condition": False}, {"episode_length": 4}])

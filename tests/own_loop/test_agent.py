@@ -470,11 +470,22 @@ def test_settings_have_short_names_paths_and_levels():
         ({"learning_rate": "much"}, "must be a number"),
         ({"discount": 7}, "discount"),
         ({"gamma": 0.9}, "no setting 'gamma'.*; 'gamma' of Stable-Baselines3 is discount here"),
+        ({"lr": 0.9}, "no setting 'lr'; 'lr' of other libraries is learning_rate here"),
+        ({"verbose": 1}, "leave out 'verbose': make_agent prints nothing"),
+        ({"device": "cuda"}, "leave out 'device': a GPU is used"),
     ]:
         with pytest.raises(CoachError, match=reason):
             bandit(**settings)
     with pytest.raises(CoachError, match="no algorithm 'DQM'; did you mean 'DrQ' or 'DQN'"):
         agent_of("DQM", "CartPole-v1")
+    with pytest.raises(CoachError, match=r"it is 'SAC' with settings: from rl_coach\.presets\.tuned\.Pendulum_TQC"):
+        agent_of("TQC", "Pendulum-v1")
+
+
+def test_an_agent_shows_its_algorithm_its_spaces_and_its_steps():
+    shown = repr(bandit())
+    assert shown.startswith("Agent(DQN, observations {observation: VectorObservationSpace")
+    assert "actions DiscreteActionSpace" in shown and shown.endswith("0 steps, 0 updates)")
 
 
 def test_names_of_stable_baselines_are_those_of_settings_here():

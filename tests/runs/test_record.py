@@ -37,6 +37,7 @@ def test_how_a_run_was_started_is_written_down():
     assert run_of["run"]["seed"] == 3
     assert {"command_line", "git_revision", "platform", "versions", "start_time"} <= run_of["run"].keys()
     assert run_of["arguments"] == {
+        "framework": "tensorflow",
         "preset": str(pathlib.Path("recorder.py").absolute()), "seed": 3, "level": "Acrobot-v1",
     }  # fmt: skip
 

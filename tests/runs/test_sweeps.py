@@ -42,6 +42,15 @@ def test_a_table_of_settings_the_best_first():
     assert table_of_scores({}, {}) == []
 
 
+def test_names_of_settings_that_do_not_fit_the_line_are_above_their_numbers():
+    long = "learning_rate=0.0001,discount=0.99,batch_size=32,n_step=-1"
+    assert table_of_scores({long: [1.0, 3.0]}, {long: [3000, 1000]}) == [
+        "  runs  steps  mean  IQM  95% interval  P(best > this)",
+        long,
+        "     2  2,000     2    2             -",
+    ]
+
+
 def test_of_two_settings_with_the_same_score_that_of_fewer_steps_is_first():
     lines = table_of_scores({"slow": [200.0, 200.0], "fast": [200.0, 200.0]}, {"slow": [9, 8], "fast": [3, 4]})
     assert [line.split()[0] for line in lines[1:]] == ["fast", "slow"]

@@ -1,0 +1,140 @@
+"""``coach watch``: see a run's agent or a policy play, in a window or in a file."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import pathlib
+import shutil
+import tempfile
+from typing import Any, Callable, Iterator, Sequence
+
+from rl_coach.command_line import arguments as command_line
+from rl_coach.command_line import flag_checks
+from rl_coach.runs.run_group import is_group, run_directories
+from rl_coach.utils import CoachError
+
+_BEST = "best"
+_Player = Iterator[tuple[Callable[[], float], Any]]
+
+
+def run(arguments: Sequence[str], launcher: Any) -> None:
+    """Play episodes in a window until the user closes it, or write one episode into files.
+
+    :param arguments: the arguments after ``watch``
+    :param launcher: a ``CoachLauncher``; it builds the graph of a run
+    :raises CoachError: for bad input, or if there is no display for a window
+    """
+    args = command_line.get_watch_parser().parse_args(arguments)
+    files = {f".{kind}": file for kind in ("gif", "mp4") if (file := getattr(args, kind)) is not None}
+    _check(args.directory, files)
+    from rl_coach.environments.rendering import WindowClosed
+
+    output = {"render": not files, "real_time": True, "dump_gifs": ".gif" in files, "dump_mp4": ".mp4" in files}
+    player = _policy_player if flag_checks.is_policy(args.directory) else _run_player
+    with contextlib.suppress(WindowClosed), tempfile.TemporaryDirectory() as folder, _without_display(bool(files)):
+        with player(args, output, folder, launcher) as (play, environment):
+            if not files:
+                print(f"level {environment.env_id}: press Esc or close the window to end")
+            _play(play, environment, is_endless=not files)
+        _move(environment.videos, files)
+
+
+def _check(directory: str, files: dict[str, str]) -> None:
+    from rl_coach.environments.rendering import has_display
+
+    flag_checks.require_run(directory)
+    if is_group(directory):
+        one = run_directories(directory)[:1] or [directory]
+        raise CoachError(f"'{directory}' has several runs: watch one of them, such as {one[0]}")
+    if not files and not has_display():
+        raise CoachError(
+            f"there is no display to open a window on: coach {command_line.WATCH} {directory} --gif FILE.gif writes a "
+            "file"
+        )
+    for suffix, file in files.items():
+        if pathlib.Path(file).suffix.lower() != suffix:
+            raise CoachError(f"--{suffix[1:]}: the name of the file must end with {suffix}, not '{file}'")
+        if not os.path.isdir(os.path.dirname(file) or "."):
+            raise CoachError(f"--{suffix[1:]}: there is no directory '{os.path.dirname(file)}'")
+
+
+@contextlib.contextmanager
+def _without_display(is_hidden: bool) -> Iterator[None]:
+    """Inside this context, SDL draws without a display if there is none. Otherwise it prints an error.
+
+    :param is_hidden: nothing is shown in a window
+    """
+    from rl_coach.environments.rendering import has_display
+
+    if not is_hidden or has_display():
+        yield
+        return
+    os.environ["SDL_VIDEODRIVER"] = "dummy"
+    try:
+        yield
+    finally:
+        del os.environ["SDL_VIDEODRIVER"]
+
+
+def _play(play: Callable[[], float], environment: Any, is_endless: bool) -> None:
+    while True:
+        reward = play()
+        print(f"reward {reward:.5g} in {environment.current_episode_steps_counter:,} steps", flush=True)
+        if not is_endless:
+            return
+
+
+def _move(videos: Sequence[pathlib.Path], files: dict[str, str]) -> None:
+    """Move the video of each kind to the file that the user named."""
+    for suffix, file in files.items():
+        video = next((one for one in videos if one.suffix == suffix), None)
+        if video is None:
+            raise CoachError(f"'{file}' was not written: the environment has drawn no pictures")
+        try:
+            shutil.move(video, file)
+        except OSError as error:
+            raise CoachError(f"'{file}' cannot be written: {error.strerror}") from None
+        print(f"written to {file}")
+
+
+@contextlib.contextmanager
+def _policy_player(args: argparse.Namespace, output: dict[str, bool], folder: str, launcher: Any) -> _Player:
+    from rl_coach.base_parameters import VisualizationParameters
+    from rl_coach.command_line import policy_evaluation
+
+    shown = VisualizationParameters(**output)
+    with policy_evaluation.playing(args.directory, args.level, args.seed, shown, folder) as player:
+        yield player
+
+
+@contextlib.contextmanager
+def _run_player(args: argparse.Namespace, output: dict[str, bool], folder: str, launcher: Any) -> _Player:
+    from rl_coach.core_types import EnvironmentEpisodes
+
+    of_run = launcher.get_config_args(launcher.get_argument_parser(), _flags(args))
+    manager = launcher.get_graph_manager_from_args(of_run)
+    written = dict.fromkeys(("dump_csv", "dump_parameters_documentation", "tensorboard", "native_rendering"), False)
+    vars(manager.visualization_parameters).update({**output, **written, "video_dump_filters": None})
+    task = launcher.create_task_parameters(manager, of_run)
+    task.experiment_path, task.checkpoint_save_dir = folder, None
+    manager.create_graph(task)
+    level = manager.level_managers[-1]
+
+    def play() -> float:
+        manager.act(EnvironmentEpisodes(1))
+        return manager.episode_reward()
+
+    try:
+        with manager.evaluation():
+            yield play, level.active_environment
+    finally:
+        manager.close()
+
+
+def _flags(args: argparse.Namespace) -> list[str]:
+    """The flags of a run that evaluates the agent of the directory."""
+    run, name = os.path.split(args.directory.rstrip(os.sep))
+    flags = [f"--resume={run}", f"-crd={args.directory}"] if name == _BEST else [f"--resume={args.directory}"]
+    return [*flags, "--evaluate=0", f"--seed={args.seed}", *([f"-lvl={args.level}"] if args.level else [])]
