@@ -16,7 +16,6 @@ from typing import Any, ClassVar, Iterable, Iterator, Union
 
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, GradientClippingMethod, TrainingSteps
 from rl_coach.filters.filter import InputFilter, NoInputFilter, OutputFilter
-from rl_coach.schedules import StepDecaySchedule
 from rl_coach.utilities.requirements import (
     FLAG,
     FRACTION,
@@ -391,16 +390,9 @@ class NetworkParameters(Parameters):
         self.input_embedders_parameters = self.input_embedders_parameters or {}
         self.heads_parameters = self.heads_parameters or []
 
-    @property
-    def scheduled_learning_rate(self) -> Any:
-        """The learning rate: a number, or a schedule."""
-        if not (self.learning_rate_decay_rate and self.learning_rate_decay_steps):
-            return self.learning_rate
-        return StepDecaySchedule(self.learning_rate, self.learning_rate_decay_rate, self.learning_rate_decay_steps)
-
     def unmet(self) -> Iterator[str]:
         yield from super().unmet()
-        if isinstance(self.scheduled_learning_rate, StepDecaySchedule) and hasattr(self.learning_rate, "value_at"):
+        if self.learning_rate_decay_rate and self.learning_rate_decay_steps and hasattr(self.learning_rate, "value_at"):
             yield (
                 "learning_rate is a schedule, and learning_rate_decay_rate and learning_rate_decay_steps make another "
                 "one: set both to 0, or learning_rate to a number"
