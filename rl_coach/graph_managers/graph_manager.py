@@ -25,10 +25,9 @@ from rl_coach.core_types import (
 )
 from rl_coach.data_stores.data_store import DataStore
 from rl_coach.environments.reward_ranges import range_of_episodes
-from rl_coach.graph_managers.checkpointing import GraphCheckpoints
+from rl_coach.graph_managers.checkpointing import GraphCheckpoints, GraphState
 from rl_coach.graph_managers.clean_ending import LastCheckpoint, ending_cleanly
 from rl_coach.graph_managers.compat import CoachNames, take_deprecated_names
-from rl_coach.graph_managers.graph_state import GraphState
 from rl_coach.graph_managers.improvement import Improvement
 from rl_coach.graph_managers.memory_requirements import network_requirements, replay_requirement, total_memory, unmet_by
 from rl_coach.graph_managers.reports import Reports
