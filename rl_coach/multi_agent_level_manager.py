@@ -27,11 +27,8 @@ class MultiAgentLevelManager(LevelManager):
     :param name: the level's name
     :param agents: the agents by name; or a list of them, each with its own name
     :param environment: a ``MultiAgentEnvironment``
-    :param real_environment: None; there is no level below
-    :param steps_limit: one step; there is no level above
-    :param should_reset_agent_state_after_time_limit_passes: False; there is no level above
+    :param real_environment: as the next two, only of use with other levels, and there are none
     :param spaces_definition: the spaces by player, or in the players' order; None uses the environment's
-    :param evaluation_environment_factory: as for ``LevelManager``
     :param done_condition: ``any`` ends the episode of all players when the first player's episode ends; the other
         players are then bootstrapped, as after a time limit. ``all`` lets players end one after the other
     :param agent_of: the agent's name for each player's name; None gives all players to one agent, or one player to each
@@ -124,7 +121,7 @@ class MultiAgentLevelManager(LevelManager):
         if not response.game_over:
             ended = (player for player, one in response.answers.items() if one.game_over)
             over = {*self.agent.over, *ended} - response.returned
-            if self.done_condition([player in over for player in self.agent.players]):
+            if self.done_condition([player in over for player in self.agent.agent_of]):
                 environment: Any = self.active_environment
                 response = environment.cut_off()
         super().take_in(response)
