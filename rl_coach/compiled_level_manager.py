@@ -66,6 +66,7 @@ class CompiledLevelManager(LevelManager):
     """
 
     agent: Agent
+    trains_in_one_episode = False
 
     def __init__(
         self, name: str, agents: Any, environment: GymEnvironment, num_copies: int, seed: int, **settings: Any
@@ -115,10 +116,6 @@ class CompiledLevelManager(LevelManager):
     def for_seeds(self, num_seeds: int) -> Any:
         """The loops of several seeds in one program; see ``JaxCompiledSeeds``."""
         return next(iter(self.agent.networks.values())).framework.compiled_seeds(self._loop, num_seeds)
-
-    @property
-    def has_one_episode(self) -> bool:
-        return self._phase is RunPhase.TEST
 
     def reset_environment(self, force_environment_reset: bool = False) -> None:
         super().reset_environment(force_environment_reset)

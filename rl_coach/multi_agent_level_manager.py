@@ -96,12 +96,7 @@ class MultiAgentLevelManager(LevelManager):
         return found
 
     def emulate_step_on_trainer(self, transition: Any) -> bool:
-        """Give each agent a step that another process has played.
-
-        :param transition: by the agent's name; an agent may be missing if its episode is over
-        :return: True if the step ended the episode of all agents
-        :raises CoachError: an agent is unknown or missing, or plays several players
-        """
+        """Give each agent a step that another process has played; see ``Players.observe_played``."""
         if self.episode_over:
             self.agent.begin_played_episode()
         self.episode_over = self.agent.observe_played(transition, self.done_condition)

@@ -638,7 +638,6 @@ class GraphManager(CoachNames, Constrained):
         """Undo an interrupted evaluation, so that it can be repeated."""
         self.total_steps_counters[RunPhase.TEST].counters.update(counts_before)
         for level, state in zip(self.level_managers, before):
-            level.discard_evaluation()
             level.undo_evaluation(state)
 
     def should_stop(self) -> bool:
