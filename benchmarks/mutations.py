@@ -1,7 +1,7 @@
 """Mutation testing: ``python -m benchmarks.mutations [--only clock.py] [--folder rl_coach/agents/core]``.
 
-Each mutation is a small mistake in a copy of the repository. The tests named beside it must fail there. A mutation that
-they do not catch shows a test that is missing.
+Each mutation is a small mistake in a copy of the repository, and its tests must fail there. A mutation that they do not
+catch shows that a test is missing.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class Mutation:
 
     :param file: in ``folder``
     :param old: a text that the file has once
-    :param new: what stands there instead
-    :param tests: what pytest is to run: files and ``-k`` with a name
+    :param new: the text in its place
+    :param tests: arguments of pytest: files, and ``-k`` with a name
     :param folder: below the repository
     """
 
@@ -61,6 +61,10 @@ EVALUATION = "tests/agents/core/test_evaluation_in_progress.py"
 LEVELS = "tests/environments/test_vector_levels.py"
 STATE = "tests/utilities/test_episode_state.py"
 STACKS = "tests/filters/observation/test_observation_stacking_filter.py"
+EXPERIENCE = "tests/agents/core/test_experience.py"
+STEPS = "tests/environments/test_step_columns.py"
+WAITING = f"{LEVELS} -k wait"
+BETWEEN = f"{COLUMNS} -k plays_in_between"
 SEQUENCES = "tests/agents/test_recurrent_sequences.py -k cut_into_sequences"
 
 MUTATIONS = (
@@ -151,6 +155,31 @@ MUTATIONS = (
              "tests/exploration_policies/test_continuous_policies.py", "rl_coach/exploration_policies"),
     Mutation("filter.py", "member.for_evaluation() for path", "member.for_another_actor() for path", STATE,
              "rl_coach/filters"),
+    Mutation("evaluation.py", "one.set_state(state)", "pass", EVALUATION),
+    Mutation("evaluation.py", "            stream.bit_generator.state = state\n", "            pass\n", EVALUATION),
+    Mutation("evaluation.py", "agent.signals.take_up_samples(self._samples)", "pass", EVALUATION),
+    Mutation("actors.py", "        self.ask_together({})", "        pass", EPISODES),
+    Mutation("actors.py", "return self._predictions[self.index]",
+             "return next(iter(self._predictions.values()))", EPISODES),
+    Mutation("actor.py", "= before.incoming_goal, before.is_tested", "= None, before.is_tested", EPISODES),
+    Mutation("experience.py", "self._algorithm.discount ** buffer.length()", "self._algorithm.discount", EXPERIENCE),
+    Mutation("experience.py", "last.game_over = True", "pass", EXPERIENCE),
+    Mutation("experience.py", "transitions if acting is None else transitions[acting]", "transitions", WAITING),
+    Mutation("finite_watch.py", "for value in (rewards, *floats)", "for value in floats",
+             "tests/agents/core/test_finite_watch.py"),
+    Mutation("column_actors.py", "episode.return_before = float(self._returns[index])", "pass", BETWEEN),
+    Mutation("column_actors.py", "self._discounts[rows] * shaped[rows]", "shaped[rows]", BETWEEN),
+    Mutation("column_actors.py", "self._discounts[rows] *= agent.ap.algorithm.discount", "pass", BETWEEN),
+    Mutation("column_actors.py", "self.total_shaped_rewards[rows] += shaped[rows]",
+             "self.total_shaped_rewards[rows] += rewards[rows]", f"{COLUMNS} -k filters_and_probabilities"),
+    Mutation("rollout.py", "begins[actor] = end", "pass", f"{COLUMNS} -k rollout_leads"),
+    Mutation("rollout.py", "for number in sorted(state):", "for number in sorted(state)[1:]:",
+             f"{COLUMNS} -k continues_exactly"),
+    Mutation("vector_level_manager.py", "self.due |= dict.fromkeys(ended, False)", "pass", WAITING, "rl_coach"),
+    Mutation("step_columns.py", "np.bool_) & ~terminated", "np.bool_)", STEPS, "rl_coach/environments"),
+    Mutation("step_columns.py", "absent = ~present", "absent = present", STEPS, "rl_coach/environments"),
+    Mutation("step_columns.py", "goals, self.terminated.tolist())", "goals, ends.tolist())", STEPS,
+             "rl_coach/environments"),
 )  # fmt: skip
 
 

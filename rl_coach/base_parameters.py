@@ -23,7 +23,7 @@ from rl_coach.core_types import (
 )
 from rl_coach.filters.filter import InputFilter, NoInputFilter, OutputFilter
 from rl_coach.installation import default_framework
-from rl_coach.schedules import Schedule, StepDecaySchedule
+from rl_coach.schedules import Schedule
 from rl_coach.utilities.requirements import (
     FLAG,
     FRACTION,
@@ -413,17 +413,9 @@ class NetworkParameters(Parameters):
         self.input_embedders_parameters = self.input_embedders_parameters or {}
         self.heads_parameters = self.heads_parameters or []
 
-    @property
-    def scheduled_learning_rate(self) -> Any:
-        """The learning rate: a number, or a schedule."""
-        learning_rate: Any = self.learning_rate
-        if not (self.learning_rate_decay_rate and self.learning_rate_decay_steps):
-            return learning_rate
-        return StepDecaySchedule(learning_rate, self.learning_rate_decay_rate, self.learning_rate_decay_steps)
-
     def unmet(self) -> Iterator[str]:
         yield from super().unmet()
-        if isinstance(self.scheduled_learning_rate, StepDecaySchedule) and hasattr(self.learning_rate, "value_at"):
+        if self.learning_rate_decay_rate and self.learning_rate_decay_steps and hasattr(self.learning_rate, "value_at"):
             yield (
                 "learning_rate is a schedule, and learning_rate_decay_rate and learning_rate_decay_steps make another "
                 "one: set both to 0, or learning_rate to a number"

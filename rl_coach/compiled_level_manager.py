@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import itertools
 import os
 import time
-from typing import Any, NamedTuple, cast
+from typing import Any, Iterator, NamedTuple, cast
 
 import numpy as np
 
@@ -66,6 +67,7 @@ class CompiledLevelManager(LevelManager):
     """
 
     agent: Agent
+    trains_in_one_episode = False
 
     def __init__(
         self, name: str, agents: Any, environment: GymEnvironment, num_copies: int, seed: int, **settings: Any
@@ -116,10 +118,6 @@ class CompiledLevelManager(LevelManager):
     def for_seeds(self, num_seeds: int) -> Any:
         """The loops of several seeds in one program; see ``JaxCompiledSeeds``."""
         return next(iter(self.agent.networks.values())).framework.compiled_seeds(self._loop, num_seeds)
-
-    @property
-    def has_one_episode(self) -> bool:
-        return self._phase is RunPhase.TEST
 
     def reset_environment(self, force_environment_reset: bool = False) -> None:
         super().reset_environment(force_environment_reset)
@@ -353,17 +351,11 @@ class CompiledLevelManager(LevelManager):
         return made
 
     def get_state(self) -> dict[str, Any]:
-        return {**super().get_state(), "loop": self._loop_state()}
-
-    def _loop_state(self) -> dict[str, Any] | None:
         if self._carry is None:
-            return None
-        leaves = self._loop.leaves(self._carry)
-        return {
-            "arrays": {f"{number:04d}": leaf for number, leaf in enumerate(leaves)},
-            "num_steps": self._num_steps,
-            "row_step": self._row_step,
-        }
+            return {**super().get_state(), "loop": None}
+        arrays = {f"{number:04d}": leaf for number, leaf in enumerate(self._loop.leaves(self._carry))}
+        loop = {"arrays": arrays, "num_steps": self._num_steps, "row_step": self._row_step}
+        return {**super().get_state(), "loop": loop}
 
     def _episode_state(self) -> dict[str, Any] | None:
         """The loop's state has the episodes of all copies."""
@@ -399,46 +391,33 @@ def why_not_compiled(agent: Any, environment: Any, parameters: Any, task: TaskPa
     :param parameters: the environment's parameters
     :param heats_up: the run begins with a heatup
     """
+    return next(_unmet(agent, environment, parameters, task, heats_up), None)
+
+
+def _unmet(agent: Any, environment: Any, parameters: Any, task: TaskParameters, heats_up: bool) -> Iterator[str]:
     visualization = agent.ap.visualization
     if task.framework_type is not Frameworks.jax:
-        return f"the framework is {task.framework_type.name}, not jax (-f jax)"
+        yield f"the framework is {task.framework_type.name}, not jax (-f jax)"
     if isinstance(task, DistributedTaskParameters) or not (task.role.acts and task.role.trains):
-        return "several processes play or learn"
+        yield "several processes play or learn"
     if visualization.dump_in_episode_signals or visualization.render or environment.is_rendered:
-        return "steps are shown or written one by one"
+        yield "steps are shown or written one by one"
     if parameters.frame_skip != 1:
-        return f"env_params.frame_skip is {parameters.frame_skip}"
+        yield f"env_params.frame_skip is {parameters.frame_skip}"
+    copies = parameters.num_environments
     if not isinstance(agent, Agent):
-        return f"{type(agent).__name__} has no compiled form"
-    return (
-        agent.why_not_compiled(parameters.num_environments, environment.action_space, heats_up)
-        or _why_not_overrides(agent)
-        or _why_not_spaces(environment)
-        or _why_not_filters(agent)
-        or _why_not_algorithm(agent)
-        or _why_not_noise(agent, parameters.num_environments)
+        yield f"{type(agent).__name__} has no compiled form"
+    elif (reason := agent.why_not_compiled(copies, environment.action_space, heats_up)) is not None:
+        yield reason
+    elif (override := _uncalled_override(agent)) is not None:
+        yield _uncalled(override, override)
+    yield from itertools.chain(
+        _unmet_by_spaces(environment), _unmet_by_filters(agent), _unmet_by_settings(agent, copies)
     )
 
 
-def _why_not_noise(agent: Agent, copies: int) -> str | None:
-    """The reason why NoisyNet cannot be compiled: the loop draws noise only at updates, so several steps would share
-    it."""
-    steps = agent.ap.algorithm.num_consecutive_playing_steps
-    is_noisy = any(
-        getattr(part, "dense_layer", None) is NoisyNetDense
-        for network in agent.ap.network_wrappers.values()
-        for _, part in settings_below(network)
-    )
-    if is_noisy and steps.num_steps > max(1, copies or 1):
-        return f"NoisyNet draws new noise in each step, and there are {steps.num_steps} steps between updates"
-    return None
-
-
-def _why_not_overrides(agent: Agent) -> str | None:
-    override = _uncalled_override(agent)
-    if override is None:
-        return None
-    return f"a compiled loop would not call {override}" if "." in override else f"{override} has no compiled form"
+def _uncalled(name: str, part: str) -> str:
+    return f"a compiled loop would not call {name}" if "." in name else f"{part} has no compiled form"
 
 
 def _uncalled_override(agent: Agent) -> str | None:
@@ -453,48 +432,48 @@ def _uncalled_override(agent: Agent) -> str | None:
     return next(filter(None, (why_not_on_fast_path(part, ()) for part in (agent.memory, agent.output_filter))), None)
 
 
-def _why_not_spaces(environment: Any) -> str | None:
-    actions = environment.action_space
+def _unmet_by_spaces(environment: Any) -> Iterator[str]:
+    actions, observations = environment.action_space, environment.state_space.sub_spaces.values()
     is_discrete = type(actions) is DiscreteActionSpace and actions.raw_actions is None
-    is_box = type(actions) is BoxActionSpace and actions.is_raw_vector
-    if not (is_discrete or is_box):
-        return f"actions {actions} have no compiled form"
-    if any(isinstance(space, OneHotObservationSpace) for space in environment.state_space.sub_spaces.values()):
-        return "an observation is a number of a Discrete space"
-    if any(getattr(space, "raw_channels_first", False) for space in environment.state_space.sub_spaces.values()):
-        return "an observation has its channels on the first axis"
-    return None
+    if not is_discrete and not (type(actions) is BoxActionSpace and actions.is_raw_vector):
+        yield f"actions {actions} have no compiled form"
+    if any(isinstance(space, OneHotObservationSpace) for space in observations):
+        yield "an observation is a number of a Discrete space"
+    if any(getattr(space, "raw_channels_first", False) for space in observations):
+        yield "an observation has its channels on the first axis"
 
 
-def _why_not_filters(agent: Agent) -> str | None:
+def _unmet_by_filters(agent: Agent) -> Iterator[str]:
     algorithm = agent.ap.algorithm
     for chain in (agent.input_filter, agent.pre_network_filter):
         if (name := without_pure_form(chain)) is not None:
-            return (
-                f"a compiled loop would not call {name}" if "." in name else f"the filter {name} has no compiled form"
-            )
+            yield _uncalled(name, f"the filter {name}")
     if PureFilters(agent.input_filter, np).learn:
-        return "an input filter has statistics: use a pre_network_filter"
+        yield "an input filter has statistics: use a pre_network_filter"
     if not changes_nothing(agent.output_filter):
-        return "there is an output filter"
-    in_training = algorithm.update_pre_network_filters_state_on_train
-    if PureFilters(agent.pre_network_filter, np).learn and (
-        algorithm.update_pre_network_filters_state_on_inference or not in_training
-    ):
-        return "the statistics of pre-network filters are not updated in training alone"
-    return None
+        yield "there is an output filter"
+    trains_only = algorithm.update_pre_network_filters_state_on_train
+    trains_only = trains_only and not algorithm.update_pre_network_filters_state_on_inference
+    if not trains_only and PureFilters(agent.pre_network_filter, np).learn:
+        yield "the statistics of pre-network filters are not updated in training alone"
 
 
-def _why_not_algorithm(agent: Agent) -> str | None:
-    algorithm = agent.ap.algorithm
+def _unmet_by_settings(agent: Agent, copies: int) -> Iterator[str]:
+    algorithm, networks = agent.ap.algorithm, agent.ap.network_wrappers.values()
     for name in (
         "use_accumulated_reward_as_measurement", "override_episode_rewards_with_the_last_transition_reward",
         "act_beside_learning",
     ):  # fmt: skip
         if getattr(algorithm, name):
-            return f"algorithm.{name} is True"
+            yield f"algorithm.{name} is True"
+    if algorithm.act_for_full_episodes and not agent.is_on_policy:
+        yield "training phases wait for the end of an episode"
     if agent.row_unit is not RowUnit.EPISODE:
-        return f"its rows are of {agent.row_unit.value}"
+        yield f"its rows are of {agent.row_unit.value}"
     if agent.ap.is_batch_rl_training or agent.in_action_space is not None:
-        return "the agent learns from recorded data, or takes directives"
-    return None
+        yield "the agent learns from recorded data, or takes directives"
+    # the loop draws noise only at updates, so several steps would share it
+    steps = algorithm.num_consecutive_playing_steps.num_steps
+    parts = (part for network in networks for _, part in settings_below(network))
+    if steps > max(1, copies or 1) and any(getattr(part, "dense_layer", None) is NoisyNetDense for part in parts):
+        yield f"NoisyNet draws new noise in each step, and there are {steps} steps between updates"

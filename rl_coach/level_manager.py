@@ -68,12 +68,15 @@ class LevelManager(EnvironmentInterface):
     :ivar agent: the agent that acts here
     :ivar ended_rewards: total rewards of episodes that ended while others continue, and that the graph has not counted
     :cvar is_fed: other processes act, and the level receives their experience
+    :cvar trains_in_one_episode: heatup and training have one episode at a time, as evaluations have; False if several
+        episodes begin and end by themselves, here or in other processes
     :ivar training_steps: environment steps of heatup and training, set before each evaluation
     :ivar left: function of the class of a ``StepMethod``: the limit of the next step in this unit, or None for no
         limit; for levels that make many environment steps in one step
     """
 
     is_fed = False
+    trains_in_one_episode = True
 
     def __init__(
         self,
@@ -323,9 +326,8 @@ class LevelManager(EnvironmentInterface):
 
     @property
     def has_one_episode(self) -> bool:
-        """True if there is one episode in progress at a time, with the state ``episode_over``. Otherwise several
-        episodes begin and end by themselves, here or in other processes."""
-        return True
+        """True if there is one episode in progress at a time, with the state ``episode_over``."""
+        return self.trains_in_one_episode or self._phase is RunPhase.TEST
 
     @property
     def total_reward_in_current_episode(self) -> Any:
@@ -360,10 +362,6 @@ class LevelManager(EnvironmentInterface):
             self.active_environment.handle_episode_ended()
         if not self._is_closed:
             self.agent.handle_episode_ended()
-
-    def discard_evaluation(self) -> None:
-        """Discard the evaluation in progress, so that the change of phase does not record an incomplete one."""
-        self.agent.reset_evaluation_state(RunPhase.TEST)
 
     def sync(self) -> None:
         """Let the agent load the newest weights."""
@@ -453,25 +451,23 @@ class LevelManager(EnvironmentInterface):
         """The savers of the agent."""
         return self.agent.collect_savers(self.name)
 
-    def evaluation_state(self) -> dict[str, Any]:
-        """The part of this level's state that an evaluation changes."""
+    def evaluation_state(self) -> tuple[dict[str, Any] | None, int]:
+        """The part of this level's state that an evaluation changes: of its environment, if there is one, and steps."""
         environment = self.evaluation_environment
-        return {
-            "environment": None if environment is None else environment.get_state(),
-            "environment_steps": self.environment_steps,
-        }
+        return None if environment is None else environment.get_state(), self.environment_steps
 
-    def undo_evaluation(self, state: dict[str, Any]) -> None:
-        """Restore ``evaluation_state``, so that an interrupted evaluation can start again."""
-        self.environment_steps = state["environment_steps"]
+    def undo_evaluation(self, state: tuple[dict[str, Any] | None, int]) -> None:
+        """Discard the evaluation in progress, which is not recorded then, and restore ``evaluation_state``."""
+        self.agent.reset_evaluation_state(RunPhase.TEST)
+        of_environment, self.environment_steps = state
         environment = self.evaluation_environment
         if environment is None:
             return
-        if state["environment"] is None:
+        if of_environment is None:
             environment.close()
             self.evaluation_environment = None
         else:
-            environment.set_state(state["environment"])
+            environment.set_state(of_environment)
 
     def close(self) -> None:
         """Write the agent's pending rows, and close the environments."""

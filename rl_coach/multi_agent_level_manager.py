@@ -27,11 +27,8 @@ class MultiAgentLevelManager(LevelManager):
     :param name: the level's name
     :param agents: the agents by name; or a list of them, each with its own name
     :param environment: a ``MultiAgentEnvironment``
-    :param real_environment: None; there is no level below
-    :param steps_limit: one step; there is no level above
-    :param should_reset_agent_state_after_time_limit_passes: False; there is no level above
+    :param real_environment: as the next two, only of use with other levels, and there are none
     :param spaces_definition: the spaces by player, or in the players' order; None uses the environment's
-    :param evaluation_environment_factory: as for ``LevelManager``
     :param done_condition: ``any`` ends the episode of all players when the first player's episode ends; the other
         players are then bootstrapped, as after a time limit. ``all`` lets players end one after the other
     :param agent_of: the agent's name for each player's name; None gives all players to one agent, or one player to each
@@ -99,12 +96,7 @@ class MultiAgentLevelManager(LevelManager):
         return found
 
     def emulate_step_on_trainer(self, transition: Any) -> bool:
-        """Give each agent a step that another process has played.
-
-        :param transition: by the agent's name; an agent may be missing if its episode is over
-        :return: True if the step ended the episode of all agents
-        :raises CoachError: an agent is unknown or missing, or plays several players
-        """
+        """Give each agent a step that another process has played; see ``Players.observe_played``."""
         if self.episode_over:
             self.agent.begin_played_episode()
         self.episode_over = self.agent.observe_played(transition, self.done_condition)
@@ -124,7 +116,7 @@ class MultiAgentLevelManager(LevelManager):
         if not response.game_over:
             ended = (player for player, one in response.answers.items() if one.game_over)
             over = {*self.agent.over, *ended} - response.returned
-            if self.done_condition([player in over for player in self.agent.players]):
+            if self.done_condition([player in over for player in self.agent.agent_of]):
                 environment: Any = self.active_environment
                 response = environment.cut_off()
         super().take_in(response)

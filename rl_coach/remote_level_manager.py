@@ -53,6 +53,8 @@ class RemoteLevelManager(LevelManager):
     :ivar transport_signals: by stream, the signals about the chunks
     """
 
+    trains_in_one_episode = False
+
     def __init__(self, name: str, agents: Any, environment: Any, **settings: Any):
         self.source: ExperienceSource | None = None
         self.ledgers: dict[str, Ledger] = {}
@@ -71,10 +73,6 @@ class RemoteLevelManager(LevelManager):
     @property
     def is_fed(self) -> bool:  # type: ignore[override]
         return self.source is not None
-
-    @property
-    def has_one_episode(self) -> bool:
-        return self._phase is RunPhase.TEST
 
     def step(self, action: Any) -> EnvResponse:
         """Wait for the next chunk, and count its steps.

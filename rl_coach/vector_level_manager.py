@@ -10,7 +10,7 @@ import numpy as np
 
 from rl_coach.agents.agent import Agent
 from rl_coach.agents.core.column_actors import override_that_keeps_off, why_not_in_columns
-from rl_coach.core_types import ActionInfo, EnvResponse, RunPhase
+from rl_coach.core_types import ActionInfo, EnvResponse
 from rl_coach.environments.environment_protocols import CopiedEnvironment, SimulatedEnvironment
 from rl_coach.environments.step_columns import StepColumns, stack_states
 from rl_coach.level_manager import LevelManager
@@ -46,6 +46,7 @@ class VectorLevelManager(LevelManager):
     """
 
     agent: Agent
+    trains_in_one_episode = False
 
     def __init__(self, name: str, agents: Any, environment: CopiedEnvironment, **settings: Any):
         # the base class's steps in one environment serve only evaluation here
@@ -55,10 +56,6 @@ class VectorLevelManager(LevelManager):
             raise CoachError(f"level '{name}' cannot act in several environments: set env_params.num_environments to 1")
         self._parallel = self.agent.play_in_copies(environment.num_copies)
         self.due = dict.fromkeys(range(environment.num_copies), True)
-
-    @property
-    def has_one_episode(self) -> bool:
-        return self._phase is RunPhase.TEST
 
     @property
     def total_reward_in_current_episode(self) -> Any:

@@ -551,6 +551,12 @@ class OwnActions(ClippedPPOAgent):
         return super().choose_action(curr_state)
 
 
+class OffPolicy(ClippedPPOAgent):
+    """Says that it may learn from an older policy's steps, so that a phase waits for the end of an episode."""
+
+    is_on_policy = False
+
+
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
@@ -601,15 +607,22 @@ def test_noisy_networks_are_compiled_if_each_step_draws_new_noise(between, is_co
     manager.close()
 
 
-def test_an_agent_that_acts_in_a_way_of_its_own_does(tmp_path, capsys, monkeypatch):
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        (OwnActions, "a compiled loop would not call OwnActions.choose_action"),
+        (OffPolicy, "training phases wait for the end of an episode"),
+    ],
+)
+def test_an_agent_that_acts_or_waits_in_a_way_of_its_own_does(kind, reason, tmp_path, capsys, monkeypatch):
     parameters = ppo()
-    monkeypatch.setattr(type(parameters), "path", property(lambda self: f"{__name__}:OwnActions"))
+    monkeypatch.setattr(type(parameters), "path", property(lambda self: f"{__name__}:{kind.__name__}"))
     monkeypatch.setattr(
         "rl_coach.graph_managers.building.short_dynamic_import",
-        lambda path: OwnActions if path.endswith("OwnActions") else _imported(path),
+        lambda path: kind if path.endswith(kind.__name__) else _imported(path),
     )
     manager = compiled(parameters, tmp_path)
-    assert "a compiled loop would not call OwnActions.choose_action" in capsys.readouterr().out
+    assert reason in capsys.readouterr().out
     manager.close()
 
 

@@ -141,9 +141,10 @@ def test_an_evaluation_parks_the_episode():
 
 def test_an_evaluation_can_be_forgotten():
     level = level_of()
+    before = level.evaluation_state()
     level.phase = RunPhase.TEST
     level.acting_agent.evaluation_rewards = [3.0]
-    level.discard_evaluation()
+    level.undo_evaluation(before)
     level.phase = RunPhase.TRAIN
     assert level.acting_agent.agent_logger.columns == []
 

@@ -21,12 +21,12 @@ from rl_coach.agents.core.evaluation import EvaluationInProgress
 from rl_coach.agents.core.experience import Experience, ExperienceChunk
 from rl_coach.agents.core.finite_watch import FiniteWatch
 from rl_coach.agents.core.inference import StateColumns
-from rl_coach.agents.core.learning import Learning, Phases, phases_of
+from rl_coach.agents.core.learning import Learning
 from rl_coach.agents.core.overrides import is_replaced
 from rl_coach.agents.core.recorder import Recorder
 from rl_coach.agents.core.requirements import requirements_of
 from rl_coach.agents.core.signals import RowUnit, Signals
-from rl_coach.agents.core.update_loop import BatchLearning, DataSetLearning, Outcome, transition_columns
+from rl_coach.agents.core.update_loop import BatchLearning, DataSetLearning, Outcome
 from rl_coach.architectures.compiled_loop import CompiledAgent
 from rl_coach.architectures.network_wrapper import NetworkWrapper, predictions_of
 from rl_coach.architectures.update import Stages, UpdateRule
@@ -317,8 +317,7 @@ class Agent(CoachNames, AgentInterface):
 
     @property
     def phase(self) -> RunPhase:
-        """Current phase of the run. An evaluation does not change training: the random streams, the statistics of
-        filters and the signals are restored afterwards."""
+        """Current phase of the run. An evaluation does not change training."""
         return self._phase
 
     @phase.setter
@@ -362,11 +361,9 @@ class Agent(CoachNames, AgentInterface):
         self.actor.begin()
 
     def put_episode_aside(self) -> EpisodeInProgress:
-        """The present episode, for ``take_up_episode`` to continue after another one, or in another run."""
         return self.actor.put_aside()
 
     def take_up_episode(self, episode: EpisodeInProgress, is_restored: bool = False) -> None:
-        """Continue an episode that ``put_episode_aside`` returned. :param is_restored: it comes from a checkpoint"""
         self.actor.take_up(episode)
         if is_restored:
             self.episode_state.restore(episode.attributes)
@@ -374,11 +371,6 @@ class Agent(CoachNames, AgentInterface):
             self.experience.go_on_with(episode)
 
     def observe(self, env_response: EnvResponse) -> bool:
-        """Observe the environment's answer: the first state of an episode, or the result of the last action.
-
-        :return: True if the episode is over
-        :raises CoachError: the reward is an array of numbers, also after the filters
-        """
         return self.actor.observe(env_response)
 
     def update_transition_before_adding_to_replay_buffer(self, transition: Transition) -> Transition:
@@ -394,7 +386,6 @@ class Agent(CoachNames, AgentInterface):
         return bool(transition.game_over)
 
     def handle_episode_ended(self) -> None:
-        """Close the episode: compute returns, store it if the memory keeps episodes, and write its row."""
         self.actor.end()
 
     def cut_episode(self) -> None:
@@ -402,20 +393,14 @@ class Agent(CoachNames, AgentInterface):
         self.experience.cut(self.episode, self.recurrent_state)
 
     def replace_last_action(self, action_info: ActionInfo) -> None:
-        """Record the action that was sent to the environment instead of this agent's choice."""
         self.actor.replace_last_action(action_info)
 
     def set_incoming_directive(self, action: ActionType | Directive) -> None:
-        """Pursue a goal of the level above. Until the next goal, it is the ``desired_goal`` of the agent's states."""
         self.actor.set_directive(Directive.of(action))
 
     # acting
 
     def act(self, action: ActionType | None = None) -> ActionInfo | None:
-        """Choose an action for the current state, or take ``action`` as the choice.
-
-        :return: the action in the environment's action space; None if the agent learns without acting
-        """
         return self.actor.act(action)
 
     def count_played(self, steps: int) -> None:
@@ -453,8 +438,16 @@ class Agent(CoachNames, AgentInterface):
     def prepare_batch_for_inference(
         self, states: StateType | list[StateType], network_name: str
     ) -> dict[str, np.ndarray]:
-        """The inputs of a network for one state or a list of them, [B, ...] by name."""
-        return inference.inputs(states, self.networks[network_name].input_names)
+        """The inputs of a network for one state, a list of them or ``StateColumns``, [B, ...] by name. Inputs that the
+        states do not have are left out."""
+        names = self.networks[network_name].input_names
+        if isinstance(states, StateColumns):
+            return {name: states[name] for name in names if name in states}
+        states = states if isinstance(states, list) else [states]
+        present = [name for name in names if name in states[0]]
+        if len(states) == 1:
+            return {name: np.asarray(states[0][name])[None] for name in present}
+        return {name: np.stack([np.asarray(state[name]) for state in states]) for name in present}
 
     def run_pre_network_filter_for_inference(
         self, state: StateType, update_filter_internal_state: bool = True
@@ -506,15 +499,10 @@ class Agent(CoachNames, AgentInterface):
         """The part that decides when and from which experience the agent learns: in phases, or in epochs in batch
         reinforcement learning. Called once, when the networks exist."""
         if isinstance(self.batches, DataSetPass) and self.ap.is_batch_rl_training:
-            return DataSetLearning(self.phases(), self.update_loop, self.batches)
-        return BatchLearning(self.phases(), self.update_loop, self.batches)
-
-    def phases(self) -> Phases:
-        """The times of training phases, for a part that learns in phases."""
-        return phases_of(self)
+            return DataSetLearning(self)
+        return BatchLearning(self)
 
     def should_train(self) -> bool:
-        """True if the next call of ``train`` would learn."""
         if self._trains_by_coach_names:
             return self.can_train and bool(self._should_train())
         return self.can_train and self.learning.is_due()
@@ -562,8 +550,17 @@ class Agent(CoachNames, AgentInterface):
         return self.update_loop.update_once(self.update_loop.columns(batch), batch)
 
     def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
-        """The columns of a batch that the update rule needs; see ``Learner.train``."""
-        columns = transition_columns(batch, self.update_loop.input_names, self.ap.algorithm.discount)
+        """The columns of a batch that the update rule needs, [B, ...] by name; see ``Learner.train``."""
+        names, discount = self.update_loop.input_names, self.ap.algorithm.discount
+        columns = {f"states/{name}": batch.state_columns[name] for name in names}
+        columns |= {f"next_states/{name}": batch.next_state_columns[name] for name in names}
+        columns["actions"] = batch.action_column
+        columns["rewards"] = batch.reward_column
+        # only termination ends the return: a truncated episode bootstraps from its next state
+        over_steps = discount if batch.n_step_column is None else discount**batch.n_step_column
+        columns["discounts"] = (over_steps * (1.0 - batch.terminated_column)).astype(np.float32)
+        weights = batch.info_columns.get("weight")
+        columns["weights"] = np.ones(len(batch.reward_column), np.float32) if weights is None else weights
         return columns | self.columns_of_networks(batch) if self.learns_one_by_one else columns
 
     def columns_of_networks(self, batch: Batch) -> dict[str, np.ndarray]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Callable, SupportsFloat
 
 import numpy as np
@@ -10,19 +9,7 @@ import numpy as np
 from rl_coach.agents.agent_interface import AgentInterface
 from rl_coach.core_types import RunPhase
 from rl_coach.saver import SaverCollection
-
-
-@dataclass
-class SumOfLosses:
-    """Sum of losses that may still be computed.
-
-    :param losses: of each agent
-    """
-
-    losses: list[SupportsFloat]
-
-    def __float__(self) -> float:
-        return sum(map(float, self.losses))
+from rl_coach.utils import LazyArray
 
 
 class AgentGroup(AgentInterface):
@@ -97,7 +84,7 @@ class AgentGroup(AgentInterface):
             losses.append(agent.train())
             if self.updates_left is not None:
                 self.updates_left = max(0, self.updates_left - (agent.training_iteration - before))
-        return SumOfLosses(losses)
+        return LazyArray(lambda: sum(map(float, losses)))
 
     def handle_episode_ended(self) -> None:
         for agent in self.agents.values():

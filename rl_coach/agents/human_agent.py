@@ -104,7 +104,7 @@ class HumanAgent(Agent):
         screen.print(f"episode {self.clock.episodes}: reward {reward:.5g} in {steps:,} steps")
 
     def make_learning(self) -> NoLearning:
-        return NoLearning(self.phases())
+        return NoLearning(self)
 
     def choose_action(self, curr_state: StateType) -> ActionInfo:
         """The action of the keys that are held down, as one of the agent's own action space.

@@ -174,7 +174,7 @@ class Players(AgentGroup):
             if is_over:
                 self.over.append(player)
         self._to_act = [player for player in env_response.to_act if player not in self.over]
-        return set(self.over) >= set(self.players)
+        return set(self.over) >= self.agent_of.keys()
 
     # steps of other processes, as programs written for Coach give them
 

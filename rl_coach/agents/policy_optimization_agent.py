@@ -10,7 +10,7 @@ from typing import Any, Iterator
 import numpy as np
 
 from rl_coach.agents.agent import Agent
-from rl_coach.agents.compat import Delegated
+from rl_coach.agents.compat import delegated
 from rl_coach.agents.core.episode import SegmentedEpisode
 from rl_coach.agents.core.inference import StateColumns
 from rl_coach.agents.core.segments import Segment, SegmentLearning, SegmentSettings
@@ -156,7 +156,7 @@ class PolicyOptimizationAgent(PolicyAgent):
     trains_asynchronously = True
     episode_class = SegmentedEpisode
     episode: SegmentedEpisode
-    last_gradient_update_step_idx = Delegated("episode", "num_learned")
+    last_gradient_update_step_idx = delegated("episode", "num_learned")
     counters: tuple[str, ...] = (*Agent.counters, "mean_discounted_return", "std_discounted_return")
 
     def __init__(self, agent_parameters: Any, parent: Any = None):

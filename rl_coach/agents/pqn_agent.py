@@ -121,10 +121,8 @@ class PQNAgent(ValueOptimizationAgent):
 
     def make_learning(self) -> EpochLearning:
         return EpochLearning(
-            self.phases(),
-            self.update_loop,
+            self,
             self.networks["main"],
-            self.rng,
             columns=lambda batch: self.learning_columns(batch),
             make_updates=lambda columns: self.learning.make_epochs(columns, self.ap.algorithm.optimization_epochs),
         )

@@ -35,10 +35,8 @@ class ProximalPolicyAgent(AdvantageAgent):
 
     def make_learning(self) -> EpochLearning:
         return EpochLearning(
-            self.phases(),
-            self.update_loop,
+            self,
             self.networks[self.policy_network],
-            self.rng,
             columns=lambda batch: self.fill_advantages(batch),
             make_updates=lambda columns: self.learn_from_played(columns),
         )

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Iterator
 
 import numpy as np
 
 from rl_coach.agents.core.compiled_replay import CompiledReplay
-from rl_coach.agents.core.learning import Phases
+from rl_coach.agents.core.learning import PhaseLearning
 from rl_coach.agents.core.requirements import ACTOR, HeadRequirement, NetworkRequirement
 from rl_coach.agents.ddpg_agent import DDPGAgent
 from rl_coach.agents.deterministic_policy import (
@@ -165,9 +164,11 @@ class TD3Agent(DDPGAgent):
             return self.clock.steps_at_once
         return self.episode.steps * (1 if self.parallel is None else self.parallel.count)
 
-    def phases(self) -> Phases:
-        found = super().phases()
-        return replace(found, start=self._start_after_episodes) if self.ap.algorithm.act_for_full_episodes else found
+    def make_learning(self) -> PhaseLearning:
+        learning: Any = super().make_learning()
+        if self.ap.algorithm.act_for_full_episodes:
+            learning.start = self._start_after_episodes
+        return learning
 
     def _start_after_episodes(self, updates_left: int | None) -> int:
         # steps of the heatup are not caught up with

@@ -129,4 +129,4 @@ class RandomAgent(TD3ExplorationAgent):
     memory_requirement = TD3ExplorationAgent.memory_requirement
 
     def make_learning(self) -> NoLearning:
-        return NoLearning(self.phases())
+        return NoLearning(self)

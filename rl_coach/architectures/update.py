@@ -18,6 +18,7 @@ import numpy as np
 from rl_coach.architectures.network_function import NetworkFunction
 from rl_coach.base_parameters import NetworkParameters
 from rl_coach.core_types import GradientClippingMethod
+from rl_coach.schedules import StepDecaySchedule
 from rl_coach.utils import CoachError
 
 
@@ -301,7 +302,9 @@ class Optimizer:
 
     def learning_rate(self, training_step: int) -> float:
         """The step size in a training step, from 0 on."""
-        rate = self.parameters.scheduled_learning_rate
+        p, rate = self.parameters, self.parameters.learning_rate
+        if p.learning_rate_decay_rate and p.learning_rate_decay_steps:
+            rate = StepDecaySchedule(rate, p.learning_rate_decay_rate, p.learning_rate_decay_steps)
         return float(rate.value_at(training_step)) if hasattr(rate, "value_at") else rate
 
     def __call__(self, ops: Any, weights: list, gradients: list, slots: list, scalars: Any) -> tuple[list, list]:

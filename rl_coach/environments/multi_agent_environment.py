@@ -136,9 +136,8 @@ class MultiAgentEnvironment(Environment):
     # an episode
 
     def _play(self, action: Mapping[str, ActionType]) -> None:
-        self._take_actions(
-            {player: self.action_space_of(player).clip_action_to_space(one) for player, one in action.items()}
-        )
+        spaces = self.spaces
+        self._take_actions({player: spaces[player].action.clip_action_to_space(one) for player, one in action.items()})
 
     def _take_actions(self, actions: dict[str, ActionType]) -> None:
         """Do the actions of the players in the simulator. :param actions: by player"""

@@ -12,7 +12,7 @@ from rl_coach.checkpoint import (
     load_checkpoint,
     save_checkpoint,
 )
-from rl_coach.graph_managers.checkpoint_fit import MOVES, unmet_by
+from rl_coach.graph_managers.checkpointing import MOVES, unmet_by
 from rl_coach.utilities.errors import refuse
 from rl_coach.utils import CoachError
 

@@ -1,4 +1,5 @@
-"""The checkpoints of a graph: when they are written, their names, which are kept, and which can be restored."""
+"""The checkpoints of a graph: the state that they hold, when they are written, their names, which are kept, and which
+can be restored."""
 
 from __future__ import annotations
 
@@ -6,7 +7,8 @@ import functools
 import os
 import pathlib
 import tempfile
-from typing import Any, Callable, NoReturn
+from dataclasses import dataclass
+from typing import Any, Callable, Iterable, Iterator, Mapping, NoReturn, Sequence
 
 from rl_coach.base_parameters import TaskParameters
 from rl_coach.checkpoint import (
@@ -19,14 +21,16 @@ from rl_coach.checkpoint import (
     mark_best,
     save_checkpoint,
 )
-from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, TotalStepsCounter, TrainingSteps
-from rl_coach.graph_managers.checkpoint_fit import MOVES, fits_of, unmet_by
-from rl_coach.graph_managers.graph_state import lost_episode
+from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, RunPhase, TotalStepsCounter, TrainingSteps
+from rl_coach.graph_managers.improvement import Improvement
+from rl_coach.graph_managers.run_seeds import RunSeeds
+from rl_coach.graph_managers.schedule_parameters import UNITS
 from rl_coach.level_manager import LevelManager
 from rl_coach.logger import screen
 from rl_coach.policy.export import checkpoint_files, newest_model
 from rl_coach.policy.files import MODEL_FILE
 from rl_coach.runs.checkpoint_schedule import CheckpointSchedule
+from rl_coach.runs.progress import Progress
 from rl_coach.saver import SaverCollection
 from rl_coach.utilities import files
 from rl_coach.utilities.errors import refuse
@@ -34,6 +38,121 @@ from rl_coach.utils import CheckpointError, CoachError
 
 SAVERS_DIRECTORY = "savers"
 _SAVERS_PREFIX = "saved"
+_CAUSES = ("framework", "agent", "observation space", "action space")
+"""The order of the lines: a difference of spaces also changes the networks, so spaces come before networks."""
+FRAMEWORK = "framework"
+MOVES = {"moves": True}
+"""Marks the manifest of a checkpoint that states the order of its networks' arrays, so that any framework reads it."""
+
+
+@dataclass
+class GraphState:
+    """The parts of a run that have a state.
+
+    :param counters: the counters of each phase
+    :param levels: the graph's levels, the topmost first
+    :param progress: the evaluations so far
+    :param improvement: the part of the run after heatup: training and evaluation in turn
+    :param seeds: the random streams
+    """
+
+    counters: Mapping[RunPhase, TotalStepsCounter]
+    levels: Sequence[LevelManager]
+    progress: Progress
+    improvement: Improvement
+    seeds: RunSeeds
+
+    def get(self, reset_required: bool, force_next_reset: bool) -> dict[str, Any]:
+        """The state of all parts, as nested dicts of arrays and plain values.
+
+        :param reset_required: the next step begins an episode
+        :param force_next_reset: it also resets a simulator that could continue its episode
+        """
+        return {
+            "counters": {
+                phase.name: {unit.__name__: count for unit, count in counter.counters.items()}
+                for phase, counter in self.counters.items()
+                if phase is not RunPhase.WAITING  # nothing is counted in it
+            },
+            "reset_required": [reset_required, force_next_reset],
+            "levels": {level.name: level.get_state() for level in self.levels},
+            "progress": self.progress.get_state(),
+            **self.improvement.get_state(),
+            **self.seeds.get_state(),
+        }
+
+    def set(self, state: dict[str, Any]) -> None:
+        """Restore the state of all parts. The next step must begin a new episode."""
+        for phase, counts in state["counters"].items():
+            for unit, count in counts.items():
+                self.counters[RunPhase[phase]][UNITS[unit]] = count
+        for level in self.levels:
+            level.set_state(state["levels"][level.name])
+        self.improvement.set_state(state)
+        self.progress.set_state(state["progress"])
+        self.seeds.set_state(state)
+
+    def resume_episode(self, state: dict[str, Any]) -> tuple[bool, bool]:
+        """Continue the episode that was in progress when the state was saved. Call ``set`` before.
+
+        :return: ``reset_required`` and ``force_next_reset``; no reset is required if the episode continues
+        """
+        is_over, is_forced = state["reset_required"]
+        if is_over:
+            return True, is_forced
+        # the lowest level holds the environment; if the environment cannot continue, no level can
+        levels = reversed(self.levels)
+        is_resumed = all(level.resume_saved_episode(state["levels"][level.name]) for level in levels)
+        if not is_resumed:
+            screen.warning("the episode of the checkpoint cannot be continued: a new episode begins")
+        return not is_resumed, not is_resumed
+
+
+def lost_episode(state: dict[str, Any]) -> bool:
+    """True if the state lacks an episode that was in progress."""
+    is_over, _ = state["reset_required"]
+    return not is_over and any(level["episode"] is None for level in state["levels"].values())
+
+
+def fits_of(levels: Iterable[LevelManager], task: TaskParameters) -> dict[str, str]:
+    """Descriptions by name that must be equal in a graph and in a checkpoint that it restores."""
+    fits = {FRAMEWORK: task.framework_type.name}
+    for level in levels:
+        fits |= level.fits()
+    return fits
+
+
+def unmet_by(manifest: dict[str, Any], preset: str | None, fits: dict[str, str]) -> Iterator[str]:
+    """Lines that say why a graph cannot be restored. The subject of each line is the checkpoint, and the line begins
+    with the predicate.
+
+    :param manifest: the checkpoint's manifest
+    :param preset: the graph's, as ``preset_catalogue.name_of`` gives it; None if a program has built the graph without
+        a preset
+    :param fits: the graph's ``fits_of``
+    """
+    other, there = manifest.get("preset"), manifest.get("fits", {})
+    if not isinstance(there, dict):
+        yield f"is damaged: 'fits' in its manifest is {there!r}, not a JSON object"
+        return
+    has_moved = bool(manifest.get("moves")) and there.get(FRAMEWORK) != fits.get(FRAMEWORK)
+    if preset and other and preset != other:
+        yield f"is of the preset {other}, not of {preset}: use -p {other}, with -cp and -lvl for other settings"
+    for name in sorted({*fits, *there}, key=_importance):
+        if has_moved and (name == FRAMEWORK or _has_equal_words(fits.get(name), there.get(name))):
+            continue  # frameworks list the same layers in different orders
+        if fits.get(name) != there.get(name):
+            was = f"has {there[name]} as its {name}" if name in there else f"has no {name}"
+            is_here = f"here it is {fits[name]}" if name in fits else "here there is none"
+            yield f"does not fit: it {was}, {is_here}"
+
+
+def _has_equal_words(one: str | None, other: str | None) -> bool:
+    return one is not None and other is not None and sorted(one.split()) == sorted(other.split())
+
+
+def _importance(name: str) -> tuple[int, str]:
+    return next((i for i, start in enumerate(_CAUSES) if name.startswith(start)), len(_CAUSES)), name
 
 
 class GraphCheckpoints:
@@ -164,7 +283,7 @@ class GraphCheckpoints:
     def restore_additions(self, path: str) -> None:
         """Let savers and agents read their own files of a checkpoint. :param path: the checkpoint's path"""
         written = os.path.join(path, SAVERS_DIRECTORY)
-        if os.path.isdir(written):
+        if self._savers is not None and os.path.isdir(written):
             self._savers.restore(None, os.path.join(written, _SAVERS_PREFIX))
         for level in self._levels:
             level.restore_checkpoint(os.path.dirname(path))
@@ -183,7 +302,7 @@ class GraphCheckpoints:
 
     def _saved(self, about: dict[str, Any]) -> dict[str, bytes]:
         """The files of savers."""
-        if not list(self._savers):
+        if self._savers is None:
             return {}
         with tempfile.TemporaryDirectory() as folder:
             self._savers.save(None, os.path.join(folder, _SAVERS_PREFIX))
@@ -191,13 +310,13 @@ class GraphCheckpoints:
             return {f"{SAVERS_DIRECTORY}/{file.relative_to(folder).as_posix()}": file.read_bytes() for file in written}
 
     @functools.cached_property
-    def _savers(self) -> SaverCollection:
-        """Savers of values that the graph's state does not contain."""
+    def _savers(self) -> SaverCollection | None:
+        """Savers of values that the graph's state does not contain; None if there are none."""
         found = SaverCollection()
         for saver in (saver for level in self._levels for saver in level.collect_savers()):
             if not saver.is_in_state:
                 found.add(saver)
-        return found
+        return found if list(found) else None
 
     def _write_newest_model(self, attached: dict[str, bytes]) -> None:
         """Write the network's ONNX model to the path that programs written for Coach read."""

@@ -26,10 +26,9 @@ from rl_coach.core_types import (
 )
 from rl_coach.data_stores.data_store import DataStore
 from rl_coach.environments.reward_ranges import range_of_episodes
-from rl_coach.graph_managers.checkpointing import GraphCheckpoints
+from rl_coach.graph_managers.checkpointing import GraphCheckpoints, GraphState
 from rl_coach.graph_managers.clean_ending import LastCheckpoint, ending_cleanly
 from rl_coach.graph_managers.compat import CoachNames, take_deprecated_names
-from rl_coach.graph_managers.graph_state import GraphState
 from rl_coach.graph_managers.improvement import Improvement
 from rl_coach.graph_managers.memory_requirements import network_requirements, replay_requirement, total_memory, unmet_by
 from rl_coach.graph_managers.reports import Reports
@@ -641,7 +640,6 @@ class GraphManager(CoachNames, Constrained):
         """Undo an interrupted evaluation, so that it can be repeated."""
         self.total_steps_counters[RunPhase.TEST].counters.update(counts_before)
         for level, state in zip(self.level_managers, before):
-            level.discard_evaluation()
             level.undo_evaluation(state)
 
     def should_stop(self) -> bool:

@@ -115,7 +115,7 @@ IN_A_RUN = {
 
 WHILE_BUILT = {
     "connect", "create_agents", "create_networks", "init_environment_dependent_modules",
-    "initialize_session_dependent_components", "load_memory_from_file", "make_batches", "make_learning", "phases",
+    "initialize_session_dependent_components", "load_memory_from_file", "make_batches", "make_learning",
     "play_in_copies", "register_signal", "seed", "set_environment_parameters", "setup_logger", "unmet_by_networks",
     "unmet_by_settings",
 }  # fmt: skip
@@ -439,10 +439,6 @@ BUILDING: dict[str, dict[str, Claim]] = {
         "make_batches": (
             lambda agent, inherited: OwnSource(agent.memory), has(lambda agent: isinstance(agent.batches, OwnSource))
         ),
-        "phases": (
-            lambda agent, inherited: replace(inherited(), start=lambda left: 3 * agent.clock.start_phases()),
-            made_updates(18),
-        ),
         "register_signal": (
             lambda agent, inherited, name, *args, **kwargs: inherited(f"my {name}", *args, **kwargs),
             has(lambda agent: agent.q_values.name == "my Q"),
@@ -470,7 +466,7 @@ BUILDING: dict[str, dict[str, Claim]] = {
     },
     "weights and learning": {
         "create_networks": (with_zero_weights, lambda manager, untouched: not any(map(np.any, weights(manager)))),
-        "make_learning": (lambda agent, inherited: NoLearning(agent.phases()), made_updates(0)),
+        "make_learning": (lambda agent, inherited: NoLearning(agent), made_updates(0)),
     },
     "seeds": {
         "seed": (lambda agent, inherited, seed: inherited(5), learned_otherwise),

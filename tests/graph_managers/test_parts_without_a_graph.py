@@ -7,8 +7,8 @@ import signal
 import pytest
 
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, RunPhase, TotalStepsCounter, TrainingSteps
+from rl_coach.graph_managers.checkpointing import GraphState, lost_episode
 from rl_coach.graph_managers.clean_ending import LastCheckpoint, ending_cleanly
-from rl_coach.graph_managers.graph_state import GraphState, lost_episode
 from rl_coach.graph_managers.improvement import Improvement
 from rl_coach.graph_managers.reports import Reports
 from rl_coach.graph_managers.run_seeds import RunSeeds

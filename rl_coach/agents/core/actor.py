@@ -195,23 +195,20 @@ class Actor:
         if agent.stores_recurrent_states:
             # before the choice, which advances the recurrent state
             episode.acted_from = agent.recurrent_state
-        chosen = self._choose() if action is None else ActionInfo(action)
-        if episode.acted_from:
-            self._remember_present_state()
-        episode.last_action_info = chosen
-        return self.output_filter.filter(chosen) if self._filters_actions else chosen
-
-    def _choose(self) -> ActionInfo:
-        agent, state = self._agent, self.episode.curr_state
         chosen: ActionInfo
-        if not agent.acts_by_networks:
-            space, mask = agent.spaces.action, agent.spaces.action_mask(state)
+        if action is not None:
+            chosen = ActionInfo(action)
+        elif not agent.acts_by_networks:
+            space, mask = agent.spaces.action, agent.spaces.action_mask(episode.curr_state)
             chosen = space.sample_with_info() if mask is None else space.sample_with_info(mask)
         elif agent.parallel is not None and agent.parallel.are_asked_together:
             chosen = agent.choose_action(agent.parallel.state)
         else:
-            chosen = agent.choose_action(agent.run_pre_network_filter_for_inference(state))
-        return chosen
+            chosen = agent.choose_action(agent.run_pre_network_filter_for_inference(episode.curr_state))
+        if episode.acted_from:
+            self._remember_present_state()
+        episode.last_action_info = chosen
+        return self.output_filter.filter(chosen) if self._filters_actions else chosen
 
     def _remember_present_state(self) -> None:
         """Feed the present state to the recurrent network if the choice did not, as for a random action. Without this,

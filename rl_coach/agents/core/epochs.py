@@ -6,10 +6,9 @@ from typing import Any, Callable
 
 import numpy as np
 
-from rl_coach.agents.core.learning import PhaseLearning, Phases
+from rl_coach.agents.core.learning import PhaseLearning
 from rl_coach.agents.core.rollout import ArrayOperations, Rollout, RolloutBatch, estimates_of_rollout
 from rl_coach.agents.core.sequences import Sequences, rows_of, stored_states
-from rl_coach.agents.core.update_loop import UpdateLoop
 from rl_coach.architectures.learner import LearningResult
 from rl_coach.architectures.network_wrapper import NetworkWrapper
 from rl_coach.architectures.padding import padded
@@ -28,10 +27,8 @@ class EpochLearning(PhaseLearning):
 
     A phase counts as one training step, whatever its number of minibatches.
 
-    :param phases: the beginnings of phases
-    :param update_loop: makes the updates; its rule has the signals that ``_NAMES_IN_LINES`` lists
+    :param agent: the agent; its rule has the signals that ``_NAMES_IN_LINES`` lists
     :param policy: the network of the policy
-    :param rng: draws the order of rows
     :param columns: makes the columns for the update rule from whole episodes
     :param make_updates: makes the updates of a phase on columns with ``make_epochs``, and returns the mean loss
 
@@ -41,41 +38,41 @@ class EpochLearning(PhaseLearning):
 
     def __init__(
         self,
-        phases: Phases,
-        update_loop: UpdateLoop,
+        agent: Any,
         policy: NetworkWrapper,
-        rng: np.random.Generator,
         *,
         columns: Callable[[Batch], Columns],
         make_updates: Callable[[Columns], float],
     ):
-        super().__init__(phases)
-        self._update_loop, self._policy, self._rng = update_loop, policy, rng
+        super().__init__(agent)
+        self._update_loop, self._policy = agent.update_loop, policy
         self._columns, self._make_updates = columns, make_updates
         self.sequence_length = sequence_length_of(policy)
         self.divergence = 0.0
         self.rollout: Rollout = Rollout()
 
     def is_due(self) -> bool:
-        phases = self._phases
-        return phases.clock.is_due(phases.is_in_episode) and (phases.can_cut() or phases.memory.length() > 0)
+        agent = self._agent
+        return agent.clock.is_due(self._is_in_episode) and (agent.parallel is not None or agent.memory.length() > 0)
 
     def learn(self, updates_left: int | None = None) -> float:
-        updates, loss = self._phases.start(updates_left), 0.0
-        self._phases.cut_episodes()
+        updates, loss, parallel = self.start(updates_left), 0.0, self._agent.parallel
+        # columns hold no steps of episodes in progress
+        for _ in () if parallel is None or parallel.are_in_columns else parallel:
+            self._agent.cut_episode()
         batch = self._update_loop.filtered(self._played())
         for _ in range(updates):
             columns = self._columns(batch)
             # targets are updated before the updates of the phase; the compiled loop keeps the same order
             self._update_loop.update_targets_if_due()
             loss += self._make_updates(columns)
-            self._phases.clock.updates += 1
+            self._agent.clock.updates += 1
             self._update_loop.close_phase()
         return loss
 
     def _played(self) -> Batch:
         """All steps since the last phase: whole episodes from the memory, then the steps of several actors."""
-        memory: Any = self._phases.memory
+        memory: Any = self._agent.memory
         if not len(self.rollout):
             return Batch(memory.get_all_complete_episodes_transitions())
         if not memory.length():
@@ -104,14 +101,14 @@ class EpochLearning(PhaseLearning):
         :return: the mean loss
         """
         how = self.minibatches(columns, epochs, most or epochs, size or self._update_loop.batch_size)
-        how["training_step"] = self._phases.clock.updates
-        self._phases.clock.minibatches += int(how["count"])
+        how["training_step"] = self._agent.clock.updates
+        self._agent.clock.minibatches += int(how["count"])
         result = self._update_loop.update_alone(**alone, **how) if alone else self._update_loop.update(**how)
         if DIVERGENCE in result.signal_names:
             divergences = result.signals[DIVERGENCE]
             # the minibatches of the last epoch come last
             self.divergence = float(divergences[-(len(divergences) // epochs) :].mean())
-            log_minibatches(result, epochs, self._policy.optimizer.learning_rate(self._phases.clock.updates))
+            log_minibatches(result, epochs, self._policy.optimizer.learning_rate(self._agent.clock.updates))
         return float(result.losses[alone.get("name", self._policy.name)].mean())
 
     def minibatches(self, columns: Columns, epochs: int, most: int, size: int) -> dict[str, Any]:
@@ -126,7 +123,7 @@ class EpochLearning(PhaseLearning):
         per_epoch = -(-sequences // size)
         indices = np.full((epochs, per_epoch * size), -1, np.int32)
         for epoch in range(epochs):
-            indices[epoch, :sequences] = self._rng.permutation(sequences)
+            indices[epoch, :sequences] = self._agent.rng.permutation(sequences)
         columns = padded(columns)
         # the shape depends only on the padded number of rows, so that phases of other lengths use the same compiled
         # step; -1 pads the last minibatch of an epoch and the updates that this call does not make

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -29,18 +29,3 @@ def filtered_columns(agent: Any, columns: dict[str, np.ndarray], update: bool) -
     after: dict[str, np.ndarray] = agent.pre_network_filter.filter_columns(columns, may_update)
     agent.watch.compare(columns, after, "pre-network filter", f"at step {agent.clock.steps}")
     return after
-
-
-def inputs(states: Any, names: Sequence[str]) -> dict[str, np.ndarray]:
-    """The inputs of a network, [B, ...] by name.
-
-    :param states: one state, a list of them, or ``StateColumns``
-    :param names: the inputs of the network; inputs that the states do not have are left out
-    """
-    if isinstance(states, StateColumns):
-        return {name: states[name] for name in names if name in states}
-    states = states if isinstance(states, list) else [states]
-    present = [name for name in names if name in states[0]]
-    if len(states) == 1:
-        return {name: np.asarray(states[0][name])[None] for name in present}
-    return {name: np.stack([np.asarray(state[name]) for state in states]) for name in present}

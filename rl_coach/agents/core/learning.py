@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Callable, SupportsFloat
 
-from rl_coach.agents.core.clock import TrainingClock
 from rl_coach.agents.core.rollout import Rollout
-from rl_coach.base_parameters import AlgorithmParameters
 from rl_coach.core_types import EnvironmentEpisodes, PlayUnit
-from rl_coach.memories.memory import Memory
 
 if TYPE_CHECKING:
     from rl_coach.agents.core.experience import ExperienceChunk
@@ -67,78 +63,37 @@ class Learning:
         """Continue from a state that ``get_state`` returned. :param state: the whole state of the agent"""
 
 
-@dataclass(frozen=True)
-class Phases:
-    """The times of an agent's training phases, and the memory that they learn from.
-
-    :param clock: says when a phase is due
-    :param algorithm: the settings; they are read at each call, so that they may change during a run
-    :param memory: the memory that updates learn from
-    :param start: begins the phase that is due, and returns the number of its updates; the argument is the largest
-        number that the run still wants, None for no limit
-    :param is_in_episode: True while an episode is in progress that a phase must wait for, if the algorithm acts for
-        full episodes
-    :param is_on_policy: True if the agent can only learn from steps of the newest policy
-    :param can_cut: True if episodes in progress can be cut, so that a phase need not wait for the end of an episode
-    :param cut_episodes: stores the steps of the episodes in progress in the memory
-    """
-
-    clock: TrainingClock
-    algorithm: AlgorithmParameters
-    memory: Memory
-    start: Callable[[int | None], int]
-    is_in_episode: Callable[[], bool]
-    is_on_policy: Callable[[], bool]
-    can_cut: Callable[[], bool] = lambda: False
-    cut_episodes: Callable[[], None] = lambda: None
-
-
-def phases_of(agent: Any) -> Phases:
-    """The times of the training phases of an agent."""
-
-    def is_in_episode() -> bool:
-        # the episodes of several copies or processes do not end together, so the agent does not wait for their ends
-        is_cut = agent.is_played_elsewhere or (agent.parallel is not None and agent.is_on_policy)
-        return not is_cut and not agent.episode.buffer.is_complete
-
-    def cut_episodes() -> None:
-        # Actors in columns store each step at once, so nothing waits in their episodes.
-        if agent.parallel is not None and not agent.parallel.are_in_columns:
-            for _ in agent.parallel:
-                agent.cut_episode()
-
-    return Phases(
-        agent.clock,
-        agent.ap.algorithm,
-        agent.memory,
-        start=agent.clock.start_phases,
-        is_in_episode=is_in_episode,
-        is_on_policy=lambda: agent.is_on_policy,
-        can_cut=lambda: agent.parallel is not None,
-        cut_episodes=cut_episodes,
-    )
-
-
 class PhaseLearning(Learning):
     """Learns from the memory in phases. A phase follows a number of steps or episodes.
 
     A subclass makes the updates of a phase in ``learn``.
 
-    :param phases: the times of the phases
+    :param agent: the agent; its settings and its episodes are read at each use, because they may change during a run
+
+    :ivar start: begins the phases that are due, and returns the number of their updates; the argument is the largest
+        number that the run still wants, None for no limit
     """
 
-    def __init__(self, phases: Phases):
-        self._phases = phases
+    def __init__(self, agent: Any):
+        self._agent = agent
+        self.start: Callable[[int | None], int] = agent.clock.start_phases
 
     @property
     def needs_newest_policy(self) -> bool:
-        return self._phases.is_on_policy()
+        return bool(self._agent.is_on_policy)
 
     def is_due(self) -> bool:
-        return self._phases.clock.is_due(self._phases.is_in_episode) and self._phases.memory.length() > 0
+        return self._agent.clock.is_due(self._is_in_episode) and self._agent.memory.length() > 0
+
+    def _is_in_episode(self) -> bool:
+        """True while an episode is in progress that a phase must wait for, if the algorithm acts for full episodes."""
+        agent = self._agent
+        # the episodes of several copies or processes do not end together, so the agent does not wait for their ends
+        is_cut = agent.is_played_elsewhere or (agent.parallel is not None and agent.is_on_policy)
+        return not is_cut and not agent.episode.buffer.is_complete
 
     def left_to_play(self) -> tuple[int, PlayUnit]:
-        clock, period = self._phases.clock, self._phases.algorithm.num_consecutive_playing_steps
+        clock, period = self._agent.clock, self._agent.ap.algorithm.num_consecutive_playing_steps
         unit = PlayUnit.EPISODES if isinstance(period, EnvironmentEpisodes) else PlayUnit.STEPS
         played = clock.episodes if unit is PlayUnit.EPISODES else clock.steps
         return max(0, period.num_steps - (played - clock.last_phase)), unit

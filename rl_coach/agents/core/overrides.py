@@ -81,7 +81,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "episode_class", "estimates_of_copies", "fill_advantages", "get_general_advantage_estimation_values",
         "get_success_rate", "handle_episode_ended", "initialize_session_dependent_components", "is_on_policy",
         "learn_from_batch", "learn_from_played", "learning_columns", "learning_scalars", "load_memory_from_file",
-        "log_to_screen", "make_batches", "make_learning", "observe_transition", "phases", "post_training_commands",
+        "log_to_screen", "make_batches", "make_learning", "observe_transition", "post_training_commands",
         "reset_internal_state", "run_off_policy_evaluation", "segment_settings", "select_actions", "should_train",
         "targets_due", "train", "train_network", "update_log", "update_step_in_episode_log",
         "update_transition_before_adding_to_replay_buffer",

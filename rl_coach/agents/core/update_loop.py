@@ -5,20 +5,20 @@ from __future__ import annotations
 import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Mapping, Protocol, Sequence, SupportsFloat
+from typing import Any, Mapping, Sequence, SupportsFloat
 
 import numpy as np
 
-from rl_coach.agents.core.batches import BatchSource, DataSetPass
+from rl_coach.agents.core.batches import BatchSource
 from rl_coach.agents.core.clock import TrainingClock
 from rl_coach.agents.core.finite_watch import FiniteWatch
-from rl_coach.agents.core.learning import PhaseLearning, Phases
+from rl_coach.agents.core.learning import PhaseLearning
 from rl_coach.agents.core.signals import Signals
 from rl_coach.architectures.learner import Learner, LearningResult
 from rl_coach.architectures.network_wrapper import NetworkWrapper
 from rl_coach.architectures.padding import pad, padded
 from rl_coach.architectures.shared_networks import GROUPS, SharedLearner, SharedNetworks
-from rl_coach.architectures.update import Stages, TrainingStep, UpdateRule, stages_of
+from rl_coach.architectures.update import TrainingStep, stages_of
 from rl_coach.base_parameters import AlgorithmParameters, NetworkParameters
 from rl_coach.core_types import Batch
 from rl_coach.filters.filter import InputFilter
@@ -26,37 +26,6 @@ from rl_coach.utils import LazyArray
 
 Outcome = tuple[float, list[float], float]
 """The loss, each network's loss, and the gradients' norm before clipping."""
-
-
-class Algorithm(Protocol):
-    """The methods of an algorithm that updates need. Agents have them."""
-
-    @property
-    def learns_by_rule(self) -> bool:
-        """True if it learns with its update rule, False if with its ``learn_from_batch``."""
-
-    @property
-    def learns_one_by_one(self) -> bool:
-        """True if the data of an update depends on the networks, so each update needs a separate call."""
-
-    @property
-    def decides_on_targets(self) -> bool:
-        """True if ``targets_due`` decides after each update about the target networks, and not the clock."""
-
-    def targets_due(self) -> bool:
-        """True if the target networks must be updated now. Only called if it ``decides_on_targets``."""
-
-    def make_update_rule(self) -> UpdateRule | Stages:
-        """The update as a pure function, or a pure function for each stage; see ``rl_coach.architectures.update``."""
-
-    def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
-        """The columns of a batch that the update rule needs; see ``Learner.train``."""
-
-    def learning_scalars(self) -> dict[str, float]:
-        """Scalars of the rule that change between updates, by name."""
-
-    def learn_from_batch(self, batch: Batch) -> Any:
-        """Make an update without the rule. :return: an ``Outcome``"""
 
 
 @dataclass(frozen=True)
@@ -81,31 +50,13 @@ class UpdateSettings:
     periods: Mapping[str, int] = field(default_factory=dict)
 
 
-def transition_columns(batch: Batch, names: Sequence[str], discount: float) -> dict[str, np.ndarray]:
-    """The columns of transitions that update rules need, [B, ...] by name; see ``Learner.train``.
-
-    :param names: the observations that the networks see
-    :param discount: of one step; a transition of n steps has the discount to the power of n
-    """
-    columns = {f"states/{name}": batch.state_columns[name] for name in names}
-    columns |= {f"next_states/{name}": batch.next_state_columns[name] for name in names}
-    columns["actions"] = batch.action_column
-    columns["rewards"] = batch.reward_column
-    # only termination ends the return: a truncated episode bootstraps from its next state
-    over_steps = discount if batch.n_step_column is None else discount**batch.n_step_column
-    columns["discounts"] = (over_steps * (1.0 - batch.terminated_column)).astype(np.float32)
-    weights = batch.info_columns.get("weight")
-    columns["weights"] = np.ones(len(batch.reward_column), np.float32) if weights is None else weights
-    return columns
-
-
 class UpdateLoop:
     """Updates networks.
 
     ``learn`` takes batches from a source, ``update`` takes columns from the caller. Neither reads the results of an
     update, so the environment can step while the device computes.
 
-    :param rules: the algorithm
+    :param rules: the agent, or an object with its methods of learning, from ``learns_by_rule`` to ``learning_scalars``
     :param networks: the networks by name
     :param batches: the source of batches
     :param clock: counts the updates, and says when targets are updated
@@ -120,7 +71,7 @@ class UpdateLoop:
 
     def __init__(
         self,
-        rules: Algorithm,
+        rules: Any,
         networks: dict[str, NetworkWrapper],
         batches: BatchSource,
         clock: TrainingClock,
@@ -405,42 +356,27 @@ class UpdateLoop:
 
 
 class BatchLearning(PhaseLearning):
-    """Learns from batches in phases.
-
-    :param phases: the times of the phases
-    :param update_loop: makes the updates
-    :param batches: the source of batches
-    """
-
-    def __init__(self, phases: Phases, update_loop: UpdateLoop, batches: BatchSource):
-        super().__init__(phases)
-        self._update_loop, self._batches = update_loop, batches
+    """Learns in phases from batches of the agent's source."""
 
     def is_due(self) -> bool:
-        return self._phases.clock.is_due(self._phases.is_in_episode) and self._batches.has_rows
+        return self._agent.clock.is_due(self._is_in_episode) and self._agent.batches.has_rows
 
     def learn(self, updates_left: int | None = None) -> SupportsFloat:
-        return self._update_loop.learn(self._phases.start(updates_left))
+        loss: SupportsFloat = self._agent.update_loop.learn(self.start(updates_left))
+        return loss
 
 
 class DataSetLearning(PhaseLearning):
     """Learns from passes over a data set, independent of the steps played. A call makes ``UPDATES`` updates, or fewer
-    at the end of an epoch.
-
-    :param phases: see ``PhaseLearning``; updates do not wait for a phase
-    :param update_loop: makes the updates
-    :param data_set: the source of batches
-    """
+    at the end of an epoch."""
 
     UPDATES = 32  # enough that the cost of a call is small, few enough that the display moves
 
-    def __init__(self, phases: Phases, update_loop: UpdateLoop, data_set: DataSetPass):
-        super().__init__(phases)
-        self._update_loop, self._data_set = update_loop, data_set
-
     def is_due(self) -> bool:
-        return self._data_set.has_rows
+        return bool(self._agent.batches.has_rows)
 
     def learn(self, updates_left: int | None = None) -> SupportsFloat:
-        updates = min(self.UPDATES, self._data_set.updates_left_in_epoch(self._update_loop.batch_size))
-        return self._update_loop.learn(updates if updates_left is None else min(updates, updates_left))
+        loop = self._agent.update_loop
+        updates = min(self.UPDATES, self._agent.batches.updates_left_in_epoch(loop.batch_size))
+        loss: SupportsFloat = loop.learn(updates if updates_left is None else min(updates, updates_left))
+        return loss

@@ -5,6 +5,8 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
+
 from rl_coach.agents.core.actor import Actor
 from rl_coach.agents.core.actors import Actors
 from rl_coach.agents.core.episode import EpisodeInProgress
@@ -110,3 +112,25 @@ def test_networks_are_asked_once_for_all():
     assert parallel.prediction == 40
     parallel.ask_together({})
     assert not parallel.are_asked_together
+
+
+def test_actors_are_asked_together_only_while_they_act():
+    player: Any
+    player, parallel = three()
+    player.acts_by_networks, player.run_pre_network_filter_for_inference = True, lambda state: state
+    player.act = lambda: (parallel.state["n"], parallel.prediction)
+    assert parallel.act([2, 0]) == {2: (2, 20), 0: (0, 0)}
+    assert player.asked == [[{"n": 2}, {"n": 0}]] and not parallel.are_asked_together
+
+
+def test_a_new_episode_keeps_the_goal_of_the_level_above():
+    player: Any
+    player, _ = three()
+    player.signals = SimpleNamespace(begin_episode=lambda episodes, writes_steps: None)
+    player.clock, player.writes_steps = SimpleNamespace(episodes=0), False
+    before = player.actor.episode
+    before.incoming_goal, before.is_tested, before.steps = np.array([2.0]), True, 3
+    player.actor.begin()
+    after = player.actor.episode
+    assert after is not before and after.steps == 0
+    assert after.incoming_goal is before.incoming_goal and after.is_tested

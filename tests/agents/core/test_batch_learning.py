@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 from rl_coach.agents.core.batches import MemoryBatches
 from rl_coach.agents.core.clock import TrainingClock
-from rl_coach.agents.core.learning import NoLearning, Phases
+from rl_coach.agents.core.learning import NoLearning
 from rl_coach.agents.core.update_loop import BatchLearning
 from rl_coach.base_parameters import AlgorithmParameters
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, PlayUnit, Transition
@@ -37,9 +38,12 @@ def learning(kind: type = BatchLearning, period: Any = FOUR_STEPS, is_in_episode
     algorithm.num_consecutive_playing_steps, algorithm.num_consecutive_training_steps = period, 3
     algorithm.act_for_full_episodes = is_in_episode
     clock, memory, updates = TrainingClock(algorithm), ExperienceReplay((MemoryGranularity.Transitions, 10)), Updates()
-    phases = Phases(clock, algorithm, memory, clock.start_phases, lambda: is_in_episode, lambda: True)
-    part = kind(phases, updates, MemoryBatches(memory)) if kind is BatchLearning else kind(phases)
-    return part, clock, memory, updates
+    agent = SimpleNamespace(
+        clock=clock, memory=memory, update_loop=updates, batches=MemoryBatches(memory), is_on_policy=True,
+        ap=SimpleNamespace(algorithm=algorithm), is_played_elsewhere=False, parallel=None,
+        episode=SimpleNamespace(buffer=SimpleNamespace(is_complete=not is_in_episode)),
+    )  # fmt: skip
+    return kind(agent), clock, memory, updates
 
 
 def test_it_is_due_once_the_steps_are_played_and_there_is_something_to_draw():

@@ -313,12 +313,18 @@ def test_segments_of_episodes_are_learned_from_whatever_the_memory_keeps(tmp_pat
 
 
 def test_what_has_no_columns_is_played_one_after_the_other(tmp_path):
-    noisy = soft_actor_critic()
+    noisy, n_steps, waiting = soft_actor_critic(), greedy_dqn(), greedy_dqn()
     noisy.exploration = OUProcessParameters()
-    n_steps = greedy_dqn()
     n_steps.algorithm.n_step = 3
-    for number, (parameters, reason) in enumerate([(n_steps, "sums several rewards")]):
-        manager = cart_pole(parameters, tmp_path / str(number))
+    waiting.algorithm.act_for_full_episodes = True
+    for number, (parameters, level, reason) in enumerate(
+        [
+            (noisy, "Pendulum-v1", "OUProcess chooses one action at a time"),
+            (n_steps, "CartPole-v1", "sums several rewards"),
+            (waiting, "CartPole-v1", "wait for the end of an episode"),
+        ]
+    ):
+        manager = graph(parameters, GymVectorEnvironment(level), tmp_path / str(number), schedule(100), copies=COPIES)
         assert reason in why_not_in_columns(manager.get_agent())
         manager.train_and_act(EnvironmentSteps(COPIES * 3))
         assert not is_in_columns(manager)

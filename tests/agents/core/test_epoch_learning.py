@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from rl_coach.agents.core.epochs import DIVERGENCE, EpochLearning
-from rl_coach.agents.core.learning import Phases
 from rl_coach.architectures.policies import log_probabilities
 from rl_coach.base_parameters import AlgorithmParameters
 from rl_coach.core_types import Batch, EnvironmentEpisodes, EnvironmentSteps, PlayUnit, Transition
@@ -42,6 +41,15 @@ class Updates:
         self.order.append("closed")
 
 
+class Copies(list):
+    """Two actors, which are not columns."""
+
+    are_in_columns = False
+
+    def __init__(self) -> None:
+        super().__init__(range(2))
+
+
 def played() -> Batch:
     state = {"observation": np.zeros(1, np.float32)}
     return Batch([Transition(state, 0, 1.0, state, game_over=i == ROWS - 1) for i in range(ROWS)])
@@ -52,8 +60,9 @@ def learning(sequence_length: int | None = None, length: int = ROWS, **settings:
     updates = Updates()
     memory = SimpleNamespace(length=lambda: length, get_all_complete_episodes_transitions=played)
     clock = SimpleNamespace(
-        updates=5, minibatches=0, steps=70, episodes=3, last_phase=10, is_due=lambda in_episode: not in_episode()
-    )
+        updates=5, minibatches=0, steps=70, episodes=3, last_phase=10, is_due=lambda in_episode: not in_episode(),
+        start_phases=lambda updates_left: settings.get("phases", 1),
+    )  # fmt: skip
     algorithm = AlgorithmParameters()
     algorithm.num_consecutive_playing_steps = settings.get("period", EnvironmentSteps(64))
     middleware = SimpleNamespace(sequence_length=sequence_length)
@@ -63,20 +72,15 @@ def learning(sequence_length: int | None = None, length: int = ROWS, **settings:
         network_parameters=SimpleNamespace(middleware_parameters=middleware),
         optimizer=SimpleNamespace(learning_rate=lambda training_step: 0.001),
     )
+    agent = SimpleNamespace(
+        clock=clock, memory=memory, update_loop=updates, ap=SimpleNamespace(algorithm=algorithm), is_on_policy=False,
+        rng=np.random.default_rng(1), parallel=Copies() if settings.get("copies") else None, is_played_elsewhere=False,
+        episode=SimpleNamespace(buffer=SimpleNamespace(is_complete=not settings.get("in_episode", False))),
+        cut_episode=lambda: updates.order.append("cut"),
+    )  # fmt: skip
     made: Any = EpochLearning(
-        Phases(
-            clock,  # type: ignore[arg-type]
-            algorithm,
-            memory,  # type: ignore[arg-type]
-            start=lambda updates_left: settings.get("phases", 1),
-            is_in_episode=lambda: settings.get("in_episode", False),
-            is_on_policy=lambda: True,
-            can_cut=lambda: settings.get("can_cut", False),
-            cut_episodes=lambda: updates.order.append("cut"),
-        ),
-        updates,  # type: ignore[arg-type]
+        agent,
         policy,  # type: ignore[arg-type]
-        np.random.default_rng(1),
         columns=lambda batch: {"weights": np.ones(len(batch), np.float32), "x": np.arange(len(batch))},
         make_updates=lambda columns: made.make_epochs(columns, 2),
     )
@@ -84,12 +88,12 @@ def learning(sequence_length: int | None = None, length: int = ROWS, **settings:
 
 
 def test_a_phase_is_one_training_step_of_several_epochs():
-    one = learning()
+    one = learning(copies=True)
     assert one.learn() == 2.0
     updates = one._update_loop
-    assert updates.order == ["cut", "targets", "closed"]
+    assert updates.order == ["cut", "cut", "targets", "closed"]
     (call,) = updates.calls
-    assert call["training_step"] == 5 and one._phases.clock.updates == 6
+    assert call["training_step"] == 5 and one._agent.clock.updates == 6
     assert call["count"] == 6, "two epochs of three minibatches"
     epochs = call["indices"][:6].reshape(2, -1)
     for epoch in epochs:
@@ -101,7 +105,7 @@ def test_a_phase_is_one_training_step_of_several_epochs():
 def test_phases_that_are_due_at_once_are_made_one_after_the_other():
     one = learning(phases=3)
     assert one.learn() == 6.0
-    assert one._update_loop.order == ["cut", *["targets", "closed"] * 3] and one._phases.clock.updates == 8
+    assert one._update_loop.order == ["targets", "closed"] * 3 and one._agent.clock.updates == 8
 
 
 def test_minibatches_of_a_recurrent_network_are_of_whole_sequences():
@@ -136,7 +140,7 @@ def test_one_network_may_learn_alone():
 
 @pytest.mark.parametrize(
     ("settings", "is_due"),
-    [({}, True), ({"in_episode": True}, False), ({"length": 0}, False), ({"length": 0, "can_cut": True}, True)],
+    [({}, True), ({"in_episode": True}, False), ({"length": 0}, False), ({"length": 0, "copies": True}, True)],
 )
 def test_a_phase_waits_for_what_there_is_to_learn_from(settings, is_due):
     assert learning(**settings).is_due() is is_due
@@ -148,7 +152,7 @@ def test_a_phase_waits_for_what_there_is_to_learn_from(settings, is_due):
 )
 def test_other_processes_play_what_is_left_of_the_period(period, left):
     one = learning(period=period)
-    one._phases.clock.episodes = 23
+    one._agent.clock.episodes = 23
     assert one.left_to_play() == left
 
 

@@ -67,3 +67,14 @@ def test_a_batch_tells_whether_the_network_is_at_fault():
     assert explain({"states/a": bad}) == "'states/a' has nan in what another process or a recording gave"
     reason = explain({"rewards": good, "extra/advantages": bad})
     assert reason == f"'extra/advantages', which the networks gave for finite observations, has nan: {ADVICE}"
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_several_actors_are_looked_at_together(bad):
+    watch, states, rewards = FiniteWatch(), {"observation": np.zeros((3, 2), np.float32)}, np.zeros(3)
+    assert watch.is_finite(states, rewards)
+    assert not watch.is_finite(states, np.array([0.0, bad, 0.0]))
+    states["observation"][1, 1] = bad
+    assert not watch.is_finite(states, rewards)
+    watch.source = "known"
+    assert watch.is_finite(states, rewards)
