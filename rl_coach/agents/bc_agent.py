@@ -39,3 +39,5 @@ class BCAgentParameters(AgentParameters):
 
 class BCAgent(ImitationAgent):
     """See the module."""
+
+    acts_in_parts = True

@@ -13,6 +13,7 @@ from rl_coach.environments.reward_ranges import range_of_episodes
 from rl_coach.graph_managers.building import make_environment
 from rl_coach.policy import Policy
 from rl_coach.runs.evaluation import EvaluationStatistics
+from rl_coach.spaces import MultiDiscreteActionSpace
 from rl_coach.utilities.errors import refuse
 from rl_coach.utilities.stop_signals import stop_signals
 from rl_coach.utils import CoachError
@@ -53,6 +54,8 @@ def _environment_parameters(folder: str, policy: Policy, level: str | None) -> A
     parameters = GymVectorEnvironment() if graph is None else graph.env_params
     if level is not None:
         parameters.level = level
+    if getattr(parameters, "combines_choices", True) is None:
+        parameters.combines_choices = not isinstance(policy.action_space, MultiDiscreteActionSpace)
     return parameters
 
 

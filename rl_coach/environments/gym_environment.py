@@ -31,7 +31,7 @@ from rl_coach.environments.keyboard import NAMES_OF_ACTIONS, Keyboard
 from rl_coach.environments.observation_space_type import ObservationSpaceType
 from rl_coach.filters.filter import InputFilter, NoInputFilter, NoOutputFilter
 from rl_coach.spaces import ImageObservationSpace, ObservationSpace, RewardSpace
-from rl_coach.utilities.requirements import TEXT, flags, instance, list_of, member, optional, whole
+from rl_coach.utilities.requirements import FLAG, TEXT, flags, instance, list_of, member, optional, whole
 from rl_coach.utils import CoachError
 
 if TYPE_CHECKING:
@@ -72,10 +72,13 @@ class GymEnvironmentParameters(EnvironmentParameters):
     :ivar observations: the names of the observations to use, of an environment that gives several; None uses all that
         networks can read. A nested one is called ``'outer/inner'``
     :ivar life_loss_ends_training_episode: a lost life ends an Atari episode in training, though not in evaluation
+    :ivar combines_choices: each combination of the choices of a MultiDiscrete, MultiBinary, Tuple or Dict space is an
+        action; False: an action has a choice for each part. None is False for agents that support it
     """
 
     constraints = {
         **flags("no_ops_last_single_frames", "life_loss_ends_training_episode"),
+        "combines_choices": optional(FLAG),
         "random_initialization_steps": whole(0),
         "max_over_num_frames": whole(1),
         "additional_simulator_parameters": optional(instance(dict, "a dictionary")),
@@ -94,6 +97,7 @@ class GymEnvironmentParameters(EnvironmentParameters):
         self.observation_space_type: ObservationSpaceType | None = None
         self.observations: list[str] | None = None
         self.life_loss_ends_training_episode = True
+        self.combines_choices: bool | None = None
 
 
 class GymVectorEnvironment(GymEnvironmentParameters):
@@ -186,6 +190,7 @@ class GymEnvironment(Environment):
     :param observation_space_type: kind of the observations; None decides by their shape and dtype
     :param observations: the names of the observations to use; None uses all that networks can read
     :param life_loss_ends_training_episode: a lost life ends an Atari episode in training, though not in evaluation
+    :param combines_choices: each combination of several choices is an action; None is True
     :param kwargs: ``experiment_path``, the directory of videos
     :cvar copies_observations: True copies all observations; False copies them only if the environment reuses its arrays
     :raises CoachError: the level does not exist, a package is missing, or Coach does not support its spaces
@@ -211,6 +216,7 @@ class GymEnvironment(Environment):
         life_loss_ends_training_episode: bool = True,
         no_ops_last_single_frames: bool = False,
         observations: Sequence[str] | None = None,
+        combines_choices: bool | None = None,
         **kwargs: Any,
     ):
         if level is None:
@@ -220,7 +226,7 @@ class GymEnvironment(Environment):
             visualization_parameters, target_success_rate, **kwargs,
         )  # fmt: skip
         self.additional_simulator_parameters = additional_simulator_parameters or {}
-        found = self._connect(self._make_simulator(), observation_space_type, observations)
+        found = self._connect(self._make_simulator(), observation_space_type, observations, combines_choices)
         single_frames = self.env
         self._hold_actions(max_over_num_frames)
         self._single_frames = single_frames if no_ops_last_single_frames else None
@@ -250,7 +256,11 @@ class GymEnvironment(Environment):
         return "rgb_array" if self._uses_images else None
 
     def _connect(
-        self, simulator: Any, observation_space_type: ObservationSpaceType | None, names: Sequence[str] | None
+        self,
+        simulator: Any,
+        observation_space_type: ObservationSpaceType | None,
+        names: Sequence[str] | None,
+        combines_choices: bool | None,
     ) -> Probe:
         """Set the spaces, and the functions that convert values to and from the simulator's form.
 
@@ -260,7 +270,9 @@ class GymEnvironment(Environment):
 
         actions: list[str] = getattr(getattr(simulator, "unwrapped", simulator), "get_action_meanings", list)()
         space = gym_wrappers.present_space(simulator.action_space)
-        self.action_space, self._to_simulator_action = gym_spaces.action_space_of(space, self.env_id, actions)
+        self.action_space, self._to_simulator_action = gym_spaces.action_space_of(
+            space, self.env_id, actions, combines_choices
+        )
         found = gym_probe.probe(simulator, functools.partial(gym_spaces.allowed_action, self._action_space), self.seed)
         self.env = found.env
         self._simulator = self.env.unwrapped

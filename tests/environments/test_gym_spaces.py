@@ -386,10 +386,27 @@ def test_random_actions_of_many_parts_stay_within_the_choices_of_each_part():
         assert all(actions.contains(actions.sample_with_info(mask).action) for _ in range(50))
 
 
+def test_four_numbers_mask_the_choices_of_two_parts_not_their_combinations():
+    space, mask = spaces.MultiDiscrete([2, 2]), np.array([1, 0, 0, 1])
+    combined = mask_space_of(action_space_of(space, "level")[0])
+    assert read_masks(combined, mask, "the action_mask").tolist() == [0, 1, 0, 0]  # 0 and 1 are left
+    in_parts = mask_space_of(action_space_of(space, "level", combines_choices=False)[0])
+    assert read_masks(in_parts, mask, "the action_mask").tolist() == [[1, 0], [0, 1]]
+
+
+@pytest.mark.parametrize("combines_choices", [True, False])
+def test_a_mask_of_combinations_is_an_error(combines_choices):
+    actions, _ = action_space_of(spaces.MultiDiscrete([3, 2]), "level", combines_choices=combines_choices)
+    with pytest.raises(
+        CoachError, match=r"the shape \(6,\).*parts of 3, 2 choices, a number for each choice, 5 in all"
+    ):
+        read_masks(mask_space_of(actions), np.ones(6), "the action_mask")
+
+
 @pytest.mark.parametrize("shape", [(1, 5), (2, 5), (4,)])
 def test_a_mask_of_another_shape_than_one_states_is_an_error(shape):
     masks = mask_space_of(action_space_of(spaces.MultiDiscrete([3, 2]), "level")[0])
-    with pytest.raises(CoachError, match=r"parts of 3, 2 choices, 5 in all"):
+    with pytest.raises(CoachError, match=r"parts of 3, 2 choices, a number for each choice, 5 in all"):
         read_masks(masks, np.ones(shape), "the action_mask")
     assert read_masks(masks, np.ones((2, 5)), "the action_mask", (2,)).shape == (2, 6)
     in_parts = (np.array([1, 0, 1]), np.array([0, 1]))
