@@ -52,7 +52,7 @@ class EGreedy(ExplorationPolicy):
     Continuous actions are random in training only (Peng et al. 2017, "DeepLoco", section 6). The policy
     decides in advance whether the next action is random, so that the network does not have to run for it.
 
-    :param action_space: discrete, a box, or several discrete parts, and then the best action has each part's best choice
+    :param action_space: discrete, a box, or several discrete parts: the best action has the best choice of each part
     :param epsilon_schedule: the probability in training; 0 is greedy, 1 is random
     :param evaluation_epsilon: the probability in evaluation
     :param continuous_exploration_policy_parameters: the policy for the actions of a box that are not random;

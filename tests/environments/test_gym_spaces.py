@@ -133,6 +133,15 @@ def test_box_actions_have_the_shape_and_the_dtype_of_the_environment(space):
     assert rows.shape == (2, *space.shape) and all(space.contains(np.asarray(row)) for row in rows)
 
 
+@pytest.mark.parametrize("dtype", [np.int8, np.int32, np.int64, np.uint64])
+def test_the_largest_whole_numbers_are_no_overflow(dtype):
+    space = spaces.Box(np.iinfo(dtype).min, np.iinfo(dtype).max, (2,), dtype)
+    ours, convert = action_space_of(space, "level")
+    for action in (ours.low, ours.high, np.float32(2**70) * np.ones(2, np.float32), -np.ones(2, np.float32) * 2**70):
+        raw = convert(ours.clip_action_to_space(action.astype(np.float32)))
+        assert space.contains(raw) and (raw > 0).all() == (action > 0).all()
+
+
 def test_numbers_are_rounded_to_integers():
     _, convert = action_space_of(spaces.Box(0, 9, (2,), np.int64), "level")
     assert convert(np.array([1.6, 3.2])).tolist() == [2, 3]
