@@ -31,7 +31,7 @@ from rl_coach.environments.keyboard import NAMES_OF_ACTIONS, Keyboard
 from rl_coach.environments.observation_space_type import ObservationSpaceType
 from rl_coach.filters.filter import InputFilter, NoInputFilter, NoOutputFilter
 from rl_coach.spaces import ImageObservationSpace, ObservationSpace, RewardSpace
-from rl_coach.utilities.requirements import FLAG, TEXT, flags, instance, list_of, member, optional, whole
+from rl_coach.utilities.requirements import FLAG, TEXT, check, flags, instance, list_of, member, optional, whole
 from rl_coach.utils import CoachError
 
 if TYPE_CHECKING:
@@ -74,6 +74,7 @@ class GymEnvironmentParameters(EnvironmentParameters):
     :ivar life_loss_ends_training_episode: a lost life ends an Atari episode in training, though not in evaluation
     :ivar combines_choices: each combination of the choices of a MultiDiscrete, MultiBinary, Tuple or Dict space is an
         action; False: an action has a choice for each part. None is False for agents that support it
+    :cvar seen_by_agents: the names of the settings that change what an agent sees and does
     """
 
     constraints = {
@@ -86,6 +87,10 @@ class GymEnvironmentParameters(EnvironmentParameters):
         "observations": optional(list_of(TEXT)),
     }
     path = "rl_coach.environments.gym_environment:GymEnvironment"
+    seen_by_agents = (
+        "frame_skip", "max_over_num_frames", "random_initialization_steps", "no_ops_last_single_frames",
+        "observation_space_type", "observations",
+    )  # fmt: skip
 
     def __init__(self, level: Union[str, LevelSelection, None] = None):
         super().__init__(level)
@@ -98,6 +103,25 @@ class GymEnvironmentParameters(EnvironmentParameters):
         self.observations: list[str] | None = None
         self.life_loss_ends_training_episode = True
         self.combines_choices: bool | None = None
+
+    def as_seen(self) -> dict[str, Any]:
+        """The settings that change what an agent sees and does, by name, as plain data for exported policies."""
+        found = {name: getattr(self, name) for name in self.seen_by_agents}
+        kind = self.observation_space_type
+        return {**found, "observation_space_type": None if kind is None else kind.name}
+
+    def see_as(self, seen: Any) -> None:
+        """Set the settings from ``as_seen``.
+
+        :raises CoachError: they are damaged
+        """
+        if not isinstance(seen, dict) or set(seen) != set(self.seen_by_agents):
+            raise CoachError(f"the environment's settings are damaged: {str(seen)[:80]}")
+        vars(self).update(seen)
+        kind = seen["observation_space_type"]
+        if kind in ObservationSpaceType.__members__:
+            self.observation_space_type = ObservationSpaceType[kind]
+        check(self, "environment")
 
 
 class GymVectorEnvironment(GymEnvironmentParameters):

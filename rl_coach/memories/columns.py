@@ -400,14 +400,18 @@ class OneHotObservations(VectorObservations):
 
     def get_state(self, rows: np.ndarray) -> dict[str, Any]:
         if self.states.length is None or self.next_states.length is None:
-            return super().get_state(rows)
+            # as frames, because the column for the first of these vectors may be one of frames when they are read
+            count = len(rows)
+            frames = np.concatenate(self.take(rows))
+            indices = np.stack([np.arange(count), np.arange(count) + count], axis=1).astype(np.int32)
+            return {"frames": frames, "indices": indices, "axis": None}
         places = {"ones": self.states.values[rows] - 1, "next_ones": self.next_states.values[rows] - 1}
         return {**places, "length": self.states.length}
 
     def set_state(self, rows: np.ndarray, serials: np.ndarray, state: dict[str, Any]) -> None:
         if "ones" in state:
             self.states.values[rows], self.next_states.values[rows] = state["ones"] + 1, state["next_ones"] + 1
-        elif "frames" in state:  # from a version that stored the vectors
+        elif "frames" in state:
             before, after = state["indices"].T
             self.put_many(rows, serials, state["frames"][before], state["frames"][after])
         else:

@@ -501,3 +501,12 @@ def test_a_vector_of_another_length_is_refused():
     other = {"observation": one_hot(3, 99_999)}
     with pytest.raises(CoachError, match=r"'observation' holds float32\[100000\], this chunk has float32\[99999\]"):
         store.append(Transition(other, 0, 1.0, other, False))
+
+
+def test_vectors_of_another_form_are_restored_whatever_the_first_one_is():
+    store, model, steps = TransitionStore(5), [], Steps("numbers")
+    for operation, length in (("episode", 5), ("episode", 9), ("episode", 9), ("restore", None), ("episode", 2)):
+        store = apply(operation, length, store, model, steps)
+        del model[: max(0, len(model) - 5)]
+        assert_holds(store, model)
+        assert_holds(restored(store), model)

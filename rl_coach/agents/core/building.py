@@ -11,6 +11,7 @@ from rl_coach.agents.core.signals import RowUnit
 from rl_coach.agents.core.update_loop import UpdateLoop, UpdateSettings
 from rl_coach.architectures.network_wrapper import NetworkWrapper
 from rl_coach.logger import screen
+from rl_coach.spaces import GoalsSpace
 from rl_coach.utils import CoachError
 
 
@@ -52,6 +53,19 @@ def unmet_by_acting_beside_learning(agent: Any) -> Iterator[str]:
             f"agent '{agent.name}' cannot act beside its learning: algorithm.act_beside_learning is for agents "
             f"whose update rule learns from a memory, whatever policy has filled it"
         )
+
+
+def unmet_by_goals(agent: Any) -> Iterator[str]:
+    """The observations that goals need and an agent's states lack. A level above may give an agent its goals."""
+    pursued, goals = agent.in_action_space, getattr(agent.memory, "goals_space", None)
+    if isinstance(pursued, GoalsSpace):
+        there = list(agent.environment_spaces.state.sub_spaces)
+        if pursued.goal_name not in there:
+            yield f"agent '{agent.name}' pursues goals of '{pursued.goal_name}', and the environment observes {there}"
+    elif goals is not None:
+        there = list(agent.memory_spaces.state.sub_spaces)
+        if not {"desired_goal", goals.goal_name} <= set(there):
+            yield f"hindsight needs 'desired_goal' and '{goals.goal_name}' in the state: {there}"
 
 
 def unmet_by_networks(agent: Any) -> Iterator[str]:
