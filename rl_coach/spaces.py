@@ -601,6 +601,16 @@ class MultiDiscreteActionSpace(ActionSpace):
         return max(self.counts)
 
     @property
+    def num_actions(self) -> int:
+        """The number of combinations."""
+        return math.prod(self.counts)
+
+    @property
+    def actions(self) -> list[np.ndarray]:
+        """All combinations. There may be very many."""
+        return list(np.indices(tuple(self.counts)).reshape(len(self.counts), -1).T)
+
+    @property
     def is_choice(self) -> np.ndarray:
         """[K, M] bool: False beyond the choices of a part."""
         return _is_choice(self.counts)

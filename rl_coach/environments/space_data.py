@@ -29,7 +29,7 @@ def space_as_data(space: Any) -> dict[str, Any]:
     if isinstance(space, spaces.Discrete):
         return {"kind": "Discrete", "n": int(space.n), "start": int(space.start), "dtype": str(space.dtype)}
     if isinstance(space, spaces.MultiBinary):
-        return {"kind": "MultiBinary", "n": list(space.shape) if np.ndim(space.n) else int(space.n)}
+        return {"kind": "MultiBinary", "n": np.asarray(space.n).tolist()}
     if isinstance(space, spaces.MultiDiscrete):
         start, dtype = np.asarray(space.start).tolist(), str(space.dtype)
         return {"kind": "MultiDiscrete", "nvec": space.nvec.tolist(), "start": start, "dtype": dtype}

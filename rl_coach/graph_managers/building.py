@@ -33,10 +33,15 @@ def environment_of_graph(
     parameters.experiment_path = task.experiment_path
     if parameters.seed is None:
         parameters.seed = as_int(seed)
+    choose_form_of_actions(parameters, agents)
+    return parameters
+
+
+def choose_form_of_actions(parameters: Any, agents: Iterable[AgentParameters]) -> None:
+    """Set ``combines_choices`` of an environment's parameters as its agents need it, if it is None."""
     if getattr(parameters, "combines_choices", True) is None:
         act_in_parts = [requirements_of(short_dynamic_import(agent.path)).acts_in_parts for agent in agents]
         parameters.combines_choices = not act_in_parts or not all(act_in_parts)
-    return parameters
 
 
 def make_environment(parameters: Any, seed: int, visualization: VisualizationParameters) -> Any:

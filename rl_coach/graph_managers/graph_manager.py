@@ -269,7 +269,7 @@ class GraphManager(CoachNames, Constrained):
 
     def _make_checkpoints(self) -> GraphCheckpoints:
         counter = self.total_steps_counters[RunPhase.TRAIN]
-        as_seen = getattr(getattr(self, "env_params", None), "as_seen", dict)() or None
+        as_seen: dict[str, Any] | None = getattr(getattr(self, "env_params", None), "as_seen", lambda: None)()
         return GraphCheckpoints(self.name, self.task_parameters, counter, self.level_managers, self.advanced, as_seen)
 
     def _create_graph(self, task_parameters: TaskParameters) -> tuple[list[LevelManager], list[Any]]:

@@ -396,7 +396,7 @@ class OneHotObservations(VectorObservations):
     def fit(example: np.ndarray) -> bool:
         """True for a vector of float32 with so few ones, and zeros, that their places need much less memory."""
         count = np.count_nonzero(example) if example.ndim == 1 and example.dtype == np.float32 else 0
-        return 0 < count <= example.size // 64 and np.count_nonzero(example == 1) == count
+        return bool(0 < count <= example.size // 64 and np.count_nonzero(example == 1) == count)
 
     def get_state(self, rows: np.ndarray) -> dict[str, Any]:
         if self.states.length is None or self.next_states.length is None:
@@ -746,12 +746,13 @@ def observations_for(name: str, capacity: int, example: Any, owner: RowOwner) ->
         example = np.asarray(example)
     is_stack = hasattr(example, "history")
     array = None if is_stack else as_numeric_array(example)
-    is_large = array is not None and array.nbytes >= LARGE_OBSERVATION
-    if is_large and OneHotObservations.fit(array):
+    if is_stack:
+        return FrameObservations(name, capacity, example, owner)
+    if array is None or array.nbytes < LARGE_OBSERVATION:
+        return VectorObservations(name, capacity, example)
+    if OneHotObservations.fit(array):
         return OneHotObservations(name, capacity, array)
-    if is_stack or is_large:
-        return FrameObservations(name, capacity, example if is_stack else array, owner)
-    return VectorObservations(name, capacity, example)
+    return FrameObservations(name, capacity, array, owner)
 
 
 class _Stack:

@@ -121,7 +121,7 @@ def _faults_of_frames(name: str, one: dict[str, Any], count: int) -> Iterator[st
 
 def _faults_of_ones(name: str, one: dict[str, Any], count: int) -> Iterator[str]:
     places: tuple[Any, Any] = (one["ones"], one.get("next_ones"))
-    length = one.get("length")
+    length: Any = one.get("length")
     if not all(_is_column(part, count) and part.ndim == 2 and part.dtype.kind in "iu" for part in places):
         yield f"the observation '{name}' has not {count} rows of places"
     elif places[0].shape != places[1].shape or not is_count(length):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import pathlib
-from typing import Any, Iterable, Iterator, Mapping
+from typing import Any, Callable, Iterable, Iterator, Mapping
 
 from rl_coach.agents.algorithms import plain_name
 from rl_coach.base_parameters import AgentParameters
@@ -36,18 +36,18 @@ def plain_definition(definition: Mapping[str, Any], graph: Any) -> dict[str, Any
 def changed_settings(parameters: AgentParameters) -> dict[str, Any] | None:
     """The settings in which an agent's parameters differ from new ones of their class, by path; None if they cannot be
     saved, or the class cannot be called without arguments."""
+    make: Callable[[], AgentParameters] = type(parameters)
     try:
-        usual = type(parameters)()
-    except TypeError:
+        found = dict(_differences(make(), parameters, ""))
+    except (TypeError, RecursionError):
         return None
-    found = dict(_differences(usual, parameters, ""))
     return None if any(setting_as_data(value) is NOT_PLAIN for value in found.values()) else found
 
 
 def _differences(usual: Any, given: Any, path: str) -> Iterator[tuple[str, Any]]:
     if isinstance(given, Constrained) and type(given) is type(usual):
-        before, after = public_attributes(usual), public_attributes(given)
-        parts = [(f"{path}.{name}".lstrip("."), before.get(name), value) for name, value in after.items()]
+        own = public_attributes(usual)
+        parts = [(f"{path}.{name}".lstrip("."), own.get(name), one) for name, one in public_attributes(given).items()]
     elif isinstance(given, dict) and isinstance(usual, dict) and given.keys() == usual.keys():
         parts = [(f"{path}[{_key(key)}]", usual[key], value) for key, value in given.items()]
     elif isinstance(given, list) and isinstance(usual, list) and len(given) == len(usual):

@@ -121,7 +121,8 @@ class Experience:
             if found.is_raw:
                 combinations = _combinations_as_parts(found.spaces, spaces.action)
                 for transition in (transition for episode in episodes for transition in episode.transitions):
-                    action: Any = transition.action if combinations is None else combinations[transition.action]
+                    action: Any = transition.action
+                    action = action if combinations is None else combinations[action]
                     transition.action = output_filter.reverse_filter(ActionInfo(action)).action
             self.add_episodes(episodes, input_filter if found.is_raw else None)
         else:
@@ -312,6 +313,6 @@ class Experience:
 
 def _combinations_as_parts(recorded: SpacesDefinition | None, own: ActionSpace) -> np.ndarray | None:
     """[A, K] the choices of each recorded action; None if the agent's actions have no parts, as the recorded ones."""
-    actions = None if recorded is None else recorded.action
+    actions: Any = None if recorded is None else recorded.action
     is_split = isinstance(own, MultiDiscreteActionSpace) and isinstance(actions, DiscreteActionSpace)
     return actions.raw_actions if is_split and actions.counts is not None else None
