@@ -174,6 +174,7 @@ class OneHotObservationSpace(VectorObservationSpace):
     def __init__(self, counts: np.ndarray, starts: np.ndarray, raw_shape: tuple[int, ...]):
         self.counts, self.starts = np.ravel(counts).astype(int), np.ravel(starts).astype(int)
         self.raw_shape = raw_shape
+        check_size((sum(self.counts.tolist()),))
         self._offsets = np.concatenate([[0], np.cumsum(self.counts)[:-1]]) - self.starts
         super().__init__(int(self.counts.sum()), 0, 1)
 

@@ -68,6 +68,8 @@ def action_space_of(
                 f"level '{level}': the action space {leaf} is not supported; Discrete, Box, MultiBinary, MultiDiscrete "
                 "and Tuple and Dict of these are: wrap the environment so that it has one of these"
             )
+    if not sum(math.prod(leaf.shape) for leaf in leaves):
+        raise CoachError(f"level '{level}': the action space {space} has no numbers to choose")
     are_boxes = {isinstance(leaf, gym.spaces.Box) for leaf in leaves}
     made: ActionSpace = _choices(leaves, combines_choices) if are_boxes == {False} else _box(leaves)
     made.raw_form = _form(space, as_numbers=len(are_boxes) > 1)
@@ -269,6 +271,8 @@ class StateReader:
             self.state_space[name] = sub_space
             self._parts.append((name, path, _array_conversion(part, convert, sample, copies)))
             self._spaces.append(part)
+        if not self._parts:
+            raise CoachError(f"level '{level}': the observation space {space} has no parts")
         self._adds_mask = self._finds_mask(info)
         if self._adds_mask:
             assert self._mask_space is not None

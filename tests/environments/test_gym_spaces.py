@@ -395,6 +395,23 @@ def test_random_actions_of_many_parts_stay_within_the_choices_of_each_part():
         assert all(actions.contains(actions.sample_with_info(mask).action) for _ in range(50))
 
 
+@pytest.mark.parametrize("space", [spaces.Dict({}), spaces.Tuple([]), spaces.Box(0, 1, (0,)), spaces.Box(0, 1, (2, 0))])
+def test_spaces_without_numbers_are_errors_of_one_line(space):
+    with pytest.raises(CoachError, match=r"level 'level': the action space .* has no numbers to choose"):
+        action_space_of(space, "level")
+    if not isinstance(space, spaces.Box):
+        with pytest.raises(CoachError, match=r"level 'level': the observation space .* has no parts"):
+            reader_of(space, space.sample())
+
+
+@pytest.mark.parametrize(
+    "space", [spaces.Discrete(2**40), spaces.MultiDiscrete([2**30] * 2), spaces.MultiDiscrete([2**62] * 2)]
+)
+def test_numbers_with_too_many_values_are_errors_before_memory_is_needed(space):
+    with pytest.raises(CoachError, match="numbers is too large: 100000000 at most"):
+        observation_space_of(space, None, "level")
+
+
 def test_four_numbers_mask_the_choices_of_two_parts_not_their_combinations():
     space, mask = spaces.MultiDiscrete([2, 2]), np.array([1, 0, 0, 1])
     combined = mask_space_of(action_space_of(space, "level")[0])
