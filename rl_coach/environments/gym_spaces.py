@@ -61,7 +61,7 @@ def action_space_of(
             return actions, None
         actions.raw_actions = np.arange(space.start, space.start + space.n)
         return actions, actions.to_raw
-    leaves = [leaf for _, leaf in _leaves(space)]
+    leaves: list[Any] = [leaf for _, leaf in _leaves(space)]
     for leaf in leaves:
         if not isinstance(leaf, READABLE):
             raise CoachError(

@@ -82,7 +82,8 @@ class Keyboard:
                 f"there are {number} actions but only {len(_COUNTING_KEYS)} keys: give the environment a "
                 "method get_keys_to_action"
             )
-        for place, action in enumerate(space.actions):
+        actions: Any = space.actions
+        for place, action in enumerate(actions):
             numbers = np.flatnonzero(action) if many else [place]
             self._actions.setdefault(frozenset(_COUNTING_KEYS[n] for n in numbers), action)
 
