@@ -145,7 +145,8 @@ def mask_array(space: ActionMaskSpace, masks: Any) -> Any:
 def read_masks(space: ActionMaskSpace, masks: Any, place: str, leading: tuple[int, ...] = ()) -> np.ndarray:
     """Masks in the form that agents use.
 
-    :param masks: [..., A] from an environment; if actions have parts, also a mask for each part
+    :param masks: [..., A] from an environment; if actions have parts, a number for each choice of each part, [..., S],
+        or a tuple with a mask for each part
     :param place: name and origin of the masks, for messages
     :param leading: the axes before the axes of one mask, such as [N]
     :raises CoachError: the masks have the wrong shape, or other numbers than 0 and 1
@@ -228,6 +229,8 @@ def _description(space: Space) -> str:
 def _advice(space: Space, array: np.ndarray) -> str:
     if isinstance(space, BoxActionSpace) and array.ndim == 1:
         return " (in a CSV file, the elements of a vector are the columns action_0, action_1 and so on)"
+    if isinstance(space, MultiDiscreteActionSpace) and array.ndim == 1:
+        return " (in a CSV file, the choices are the columns action_0, action_1 and so on)"
     if isinstance(space, DiscreteActionSpace) and array.ndim == 2:
         return " (in a CSV file, the number of an action is the column 'action')"
     return ""

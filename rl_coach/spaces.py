@@ -174,6 +174,7 @@ class OneHotObservationSpace(VectorObservationSpace):
     def __init__(self, counts: np.ndarray, starts: np.ndarray, raw_shape: tuple[int, ...]):
         self.counts, self.starts = np.ravel(counts).astype(int), np.ravel(starts).astype(int)
         self.raw_shape = raw_shape
+        check_size((sum(self.counts.tolist()),))
         self._offsets = np.concatenate([[0], np.cumsum(self.counts)[:-1]]) - self.starts
         super().__init__(int(self.counts.sum()), 0, 1)
 
@@ -206,7 +207,7 @@ class ActionMaskSpace(VectorObservationSpace):
     :param num_actions: the number of actions; or [K, M], the number of parts and the largest number of choices, if an
         agent chooses each part by itself
     :param counts: the number of choices of each part of an action. The environment then gives a mask of all choices,
-        part after part, or a mask of all combinations. None if an action has no parts
+        part after part. None if an action has no parts
     """
 
     counts: np.ndarray | None = None
@@ -217,7 +218,7 @@ class ActionMaskSpace(VectorObservationSpace):
 
     def of_all(self) -> np.ndarray:
         """A mask that allows all actions."""
-        return self.encode(np.ones(tuple(self.shape), np.int8))
+        return self.encode(np.ones(self.raw_shape, np.int8))
 
     @property
     def raw_shape(self) -> tuple[int, ...]:
@@ -225,12 +226,12 @@ class ActionMaskSpace(VectorObservationSpace):
         return (self.num_elements,) if self.counts is None else (int(self.counts.sum()),)
 
     def fault(self, masks: Any, leading: tuple[int, ...] = ()) -> str | None:
-        """The reason why masks do not belong to this space; None if they belong.
+        """The reason why masks from an environment do not belong to this space; None if they belong.
 
         :param leading: the axes before the axes of one mask, such as [N]
         """
-        masks, forms = np.asarray(masks), (tuple(self.shape.tolist()), self.raw_shape)
-        if masks.dtype.kind not in "biuf" or all(masks.shape != (*leading, *form) for form in forms):
+        masks = np.asarray(masks)
+        if masks.dtype.kind not in "biuf" or masks.shape != (*leading, *self.raw_shape):
             return f"has the shape {masks.shape}, which does not fit its actions: {self._form}"
         if not ((masks == 0) | (masks == 1)).all():
             return f"has other numbers than 0 and 1: {masks.tolist()}"
@@ -240,18 +241,19 @@ class ActionMaskSpace(VectorObservationSpace):
     def _form(self) -> str:
         if self.counts is None:
             return f"{self.num_elements} actions"
-        return f"parts of {', '.join(map(str, self.counts))} choices, {self.raw_shape[0]} in all"
+        return (
+            f"parts of {', '.join(map(str, self.counts))} choices, a number for each choice, {self.raw_shape[0]} in all"
+        )
 
     def encode(self, masks: Any) -> np.ndarray:
         """Masks of the actions.
 
-        :param masks: [..., A], or [..., S] with a number for each choice of each part
+        :param masks: [..., A]; if an action has parts, [..., S] with a number for each choice of each part
         :return: [..., A], or [..., K, M]
         """
         masks = np.asarray(masks)
-        if self.counts is None or masks.shape[-1:] != self.raw_shape:
-            own = _unless_all_zero(masks)
-            return own if self.counts is None or self.num_dimensions < 2 else own * _is_choice(self.counts)
+        if self.counts is None:
+            return _unless_all_zero(masks)
         if self.num_dimensions == 2:
             found = np.zeros((*masks.shape[:-1], *self.shape), masks.dtype)
             for number, part in enumerate(np.split(masks, np.cumsum(self.counts)[:-1], axis=-1)):
@@ -598,6 +600,16 @@ class MultiDiscreteActionSpace(ActionSpace):
     def most_choices(self) -> int:
         """M, the largest number of choices of a part."""
         return max(self.counts)
+
+    @property
+    def num_actions(self) -> int:
+        """The number of combinations."""
+        return math.prod(self.counts)
+
+    @property
+    def actions(self) -> list[np.ndarray]:
+        """All combinations. There may be very many."""
+        return list(np.indices(tuple(self.counts)).reshape(len(self.counts), -1).T)
 
     @property
     def is_choice(self) -> np.ndarray:

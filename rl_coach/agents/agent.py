@@ -184,6 +184,7 @@ class Agent(CoachNames, AgentInterface):
             self.memory_spaces.state = with_accumulated_reward_space(self.memory_spaces.state)
         self.spaces = filtered_spaces(self.memory_spaces, NoInputFilter(), self.pre_network_filter, NoOutputFilter())
         self.policy_spaces = self.spaces
+        refuse(building.unmet_by_goals(self))
         if isinstance(self.in_action_space, GoalsSpace):
             self.in_action_space.set_target_space(spaces.state[self.in_action_space.goal_name])
         check(self.ap, self.name)

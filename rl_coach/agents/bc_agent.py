@@ -40,3 +40,5 @@ class BCAgentParameters(AgentParameters):
 
 class BCAgent(ImitationAgent):
     """See the module."""
+
+    acts_in_parts = True

@@ -15,7 +15,7 @@ from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
 from rl_coach.architectures.update import UpdateRule
 from rl_coach.base_parameters import AgentParameters, MiddlewareScheme, NetworkParameters
 from rl_coach.core_types import Batch
-from rl_coach.spaces import DiscreteActionSpace
+from rl_coach.spaces import BoxActionSpace
 from rl_coach.utilities.requirements import whole
 from rl_coach.utils import CoachError
 
@@ -73,7 +73,6 @@ class GAILAgent(ClippedPPOAgent):
     }
     acting_networks = ("main",)
     rescalers = ClippedPPOAgent.rescalers
-    acts_in_parts = False  # the discriminator takes one number
 
     def __init__(self, agent_parameters: AgentParameters, parent: Any = None):
         super().__init__(agent_parameters, parent)
@@ -87,7 +86,7 @@ class GAILAgent(ClippedPPOAgent):
 
     def unmet_by_networks(self) -> Iterator[str]:
         yield from super().unmet_by_networks()
-        is_discrete = isinstance(self.spaces.action, DiscreteActionSpace)
+        is_discrete = not isinstance(self.spaces.action, BoxActionSpace)
         network = self.networks["discriminator"]
         if network.head_outputs is not None and is_discrete is bool(network.outputs_named("v")):
             advice = (
@@ -126,7 +125,10 @@ class GAILAgent(ClippedPPOAgent):
         network, actions = self.networks["discriminator"], batch.action_column
         inputs = {"action": actions, **batch.state_columns}
         outputs = network.online_network.predict({name: inputs[name] for name in network.input_names})
-        values = outputs[np.arange(len(batch)), actions] if outputs.ndim > 1 else outputs
+        values = outputs
+        if outputs.ndim > 1:
+            chosen = np.take_along_axis(outputs, actions[..., None].astype(np.int64), axis=-1)
+            values = chosen.reshape(len(batch), -1).sum(axis=1)
         return np.logaddexp(0, values).astype(np.float32)
 
     def fill_advantages(self, batch: Batch) -> dict[str, np.ndarray]:

@@ -59,6 +59,7 @@ class HumanAgent(Agent):
     is_person = True
     reason_to_act_alone = "a person plays, who is in one place: leave out -dc"
     is_on_policy = False
+    acts_in_parts = True
 
     def __init__(self, agent_parameters: AgentParameters, parent: Any = None):
         super().__init__(agent_parameters, parent)

@@ -9,6 +9,7 @@ from rl_coach.agents.core.requirements import POLICY, NetworkRequirement
 from rl_coach.agents.policy_optimization_agent import PolicyAgent
 from rl_coach.agents.rules.imitation import imitation_rule
 from rl_coach.architectures.update import UpdateRule
+from rl_coach.policy.action_choice import PolicyDescription
 
 
 class ImitationAgent(PolicyAgent):
@@ -29,6 +30,10 @@ class ImitationAgent(PolicyAgent):
     def extract_action_values(self, prediction: list[np.ndarray]) -> list[np.ndarray]:
         """The outputs of the network that an action is chosen from."""
         return super().policy_outputs(prediction)
+
+    def policy_description(self) -> PolicyDescription | None:
+        """The same outputs as ``policy_outputs``, and the exploration policy's choice without exploration."""
+        return super().policy_description()
 
     def make_update_rule(self) -> UpdateRule:
         return imitation_rule(self.ap.network_wrappers["main"].heads_parameters[0].loss_weight)

@@ -22,7 +22,7 @@ from rl_coach.exploration_policies.additive_noise import AdditiveNoise
 from rl_coach.exploration_policies.categorical import Categorical, categorical_or
 from rl_coach.exploration_policies.continuous_entropy import ContinuousEntropyParameters
 from rl_coach.memories.episodic.single_episode_buffer import SingleEpisodeBufferParameters
-from rl_coach.spaces import DiscreteActionSpace
+from rl_coach.spaces import BoxActionSpace
 from rl_coach.utilities.requirements import FRACTION, number, whole
 
 BEHAVIOUR = "behaviour_log_prob"
@@ -96,6 +96,7 @@ class IMPALAAgent(PolicyOptimizationAgent):
     episode_class = IMPALAEpisode
     episode: IMPALAEpisode
     is_on_policy = False
+    acts_in_parts = True
 
     def __init__(self, agent_parameters: Any, parent: Any = None):
         super().__init__(agent_parameters, parent)
@@ -124,7 +125,7 @@ class IMPALAAgent(PolicyOptimizationAgent):
 
     def _draw(self, outputs: Any, mask: np.ndarray | None) -> Any:
         drawn = super()._draw(outputs, mask)
-        if not isinstance(self.spaces.action, DiscreteActionSpace):
+        if isinstance(self.spaces.action, BoxActionSpace):
             policy = [np.asarray(output)[None] for output in outputs]
             self.episode.behaviour_log_prob = float(log_probabilities(policy, np.asarray(drawn)[None], None)[0])
         return drawn
@@ -132,7 +133,10 @@ class IMPALAAgent(PolicyOptimizationAgent):
     def update_transition_before_adding_to_replay_buffer(self, transition: Transition) -> Transition:
         """Store log mu(a|s) with the step."""
         log_prob, chosen = self.episode.behaviour_log_prob, self.episode.last_action_info
-        if chosen is not None and np.ndim(chosen.all_action_probabilities):
+        if chosen is not None and np.ndim(chosen.all_action_probabilities) == 2:  # of each part of the action
+            policy, action = [chosen.all_action_probabilities[None]], np.asarray(chosen.action)[None]
+            log_prob = float(log_probabilities(policy, action, None)[0])
+        elif chosen is not None and np.ndim(chosen.all_action_probabilities):
             log_prob = math.log(max(chosen.all_action_probabilities[chosen.action], np.finfo(np.float32).tiny))
         transition.info[BEHAVIOUR] = np.float32(log_prob)
         return transition

@@ -458,9 +458,11 @@ class ClassificationHead(Head):
 
 
 class RegressionHead(Head):
-    """``values`` [B, A]: a number for each discrete action or element of a continuous one."""
+    """``values`` [B, A]: a number for each discrete action or element of a continuous one; [B, K, M] for K parts of an
+    action with at most M choices each."""
 
     public = ("values",)
+    supported_actions = PolicyHead.supported_actions
     SCHEME = (Dense(256),)
 
     def __call__(self, layers: Layers, features: Any, inputs: dict[str, Any]) -> dict[str, Any]:
@@ -470,7 +472,11 @@ class RegressionHead(Head):
         for layer in with_activations(scheme, activation, parameters.dense_layer):
             features = layers.apply(layer, features)
         bias = output_bias(parameters.output_bias_initializer)
-        return {"values": layers.dense(features, self.num_actions, bias=bias)}
+        if not isinstance(self.spaces.action, MultiDiscreteActionSpace):
+            return {"values": layers.dense(features, self.num_actions, bias=bias)}
+        shape = self.spaces.action.is_choice.shape
+        values = layers.dense(features, math.prod(shape), bias=bias)
+        return {"values": layers.ops.reshape(values, (-1, *shape))}
 
 
 class MeasurementsPredictionHead(Head):

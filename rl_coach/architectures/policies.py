@@ -38,13 +38,13 @@ def log_probability(ops: Any, policy: dict[str, Any], actions: Any) -> Any:
     if "log_probabilities" in policy:
         chosen = policy["log_probabilities"]
         assert_rank(len(chosen.shape) - 1, actions=actions)
-        return _over_parts(ops, select(ops, chosen, actions))
+        return over_parts(ops, select(ops, chosen, actions))
     assert_rank(2, actions=actions)
     mean, deviation = policy["mean"], policy["standard_deviation"]
     return gaussian_log_probability(ops, actions, mean, ops.log(deviation))
 
 
-def _over_parts(ops: Any, values: Any) -> Any:
+def over_parts(ops: Any, values: Any) -> Any:
     """[B], the sum over the parts of an action of values [B] or [B, K]."""
     return values if len(values.shape) == 1 else ops.sum(values, axis=-1)
 
@@ -80,7 +80,7 @@ def log_probabilities(policy: Sequence[np.ndarray], actions: np.ndarray, mask: n
 def entropy(ops: Any, policy: dict[str, Any]) -> Any:
     """[B], the entropy of a discrete policy or of a diagonal Gaussian, in nats."""
     if "log_probabilities" in policy:
-        return -_over_parts(ops, ops.sum(policy["probabilities"] * policy["log_probabilities"], axis=-1))
+        return -over_parts(ops, ops.sum(policy["probabilities"] * policy["log_probabilities"], axis=-1))
     constant = 0.5 * math.log(2 * math.pi * math.e)
     return ops.sum(ops.log(policy["standard_deviation"]) + constant, axis=-1)
 
@@ -89,7 +89,7 @@ def kl_divergence(ops: Any, old: dict[str, Any], new: dict[str, Any]) -> Any:
     """[B], KL(old || new) of two discrete policies or of two diagonal Gaussians, in nats."""
     if "log_probabilities" in new:
         each = ops.sum(old["probabilities"] * (old["log_probabilities"] - new["log_probabilities"]), axis=-1)
-        return _over_parts(ops, each)
+        return over_parts(ops, each)
     old_deviation, deviation = old["standard_deviation"], new["standard_deviation"]
     squares = ops.square(old_deviation) + ops.square(old["mean"] - new["mean"])
     elements = ops.log(deviation / old_deviation) + squares / (2.0 * ops.square(deviation)) - 0.5

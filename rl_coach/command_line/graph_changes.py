@@ -62,6 +62,7 @@ def _select_level(graph_manager: Any, level: str) -> None:
 def _hand_over_to_human(graph_manager: Any) -> None:
     from rl_coach.agents.human_agent import HumanAgentParameters
     from rl_coach.base_parameters import VisualizationParameters
+    from rl_coach.graph_managers.building import choose_form_of_actions
     from rl_coach.graph_managers.graph_manager import HumanPlayScheduleParameters
 
     _check_has(graph_manager, "agent_params", "--play")
@@ -70,6 +71,7 @@ def _hand_over_to_human(graph_manager: Any) -> None:
     player.input_filter, player.output_filter = trained.input_filter, trained.output_filter
     graph_manager.agent_params = player
     environment = graph_manager.env_params
+    choose_form_of_actions(environment, [trained])
     environment.human_control = True
     if hasattr(environment, "num_environments"):
         environment.num_environments = 1

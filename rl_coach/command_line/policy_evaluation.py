@@ -9,11 +9,12 @@ from rl_coach.base_parameters import VisualizationParameters
 from rl_coach.command_line import arguments as command_line
 from rl_coach.command_line import preset_catalogue
 from rl_coach.core_types import RunPhase
-from rl_coach.environments.gym_environment import GymVectorEnvironment
+from rl_coach.environments.gym_environment import Atari, GymVectorEnvironment
 from rl_coach.environments.reward_ranges import range_of_episodes
 from rl_coach.graph_managers.building import make_environment
 from rl_coach.policy import Policy
 from rl_coach.runs.evaluation import EvaluationStatistics
+from rl_coach.spaces import MultiDiscreteActionSpace
 from rl_coach.utilities.errors import refuse
 from rl_coach.utilities.stop_signals import stop_signals
 from rl_coach.utils import CoachError
@@ -66,16 +67,27 @@ def playing(
 
 
 def _environment_parameters(folder: str, policy: Policy, level: str | None) -> Any:
-    """The environment's parameters from the policy's preset. Only Coach's own presets are loaded, because loading a
-    preset runs a program."""
+    """The environment's parameters from the policy's preset, with the settings that the policy was trained with. Only
+    Coach's own presets are loaded, because loading a preset runs a program.
+
+    :raises CoachError: no environment is named, or the policy's settings are not possible
+    """
     presets = (*preset_catalogue.list_all_presets(), *preset_catalogue.list_tuned_presets())
     preset = next((one for one in presets if preset_catalogue.name_of(one) == policy.about.get("preset")), None)
     if preset is None and level is None:
         raise CoachError(f"the policy in '{folder}' does not name a preset of Coach: name its environment with -lvl")
     graph: Any = preset and preset_catalogue.load(preset)
-    parameters = GymVectorEnvironment() if graph is None else graph.env_params
+    if graph is not None:
+        parameters = graph.env_params
+    else:  # policies of older versions do not say how an arcade game is played
+        parameters = Atari() if str(level).startswith("ALE/") else GymVectorEnvironment()
+    recorded = policy.about.get("environment")
+    if recorded is not None and hasattr(parameters, "see_as"):
+        parameters.see_as(recorded)
     if level is not None:
         parameters.level = level
+    if getattr(parameters, "combines_choices", True) is None:
+        parameters.combines_choices = not isinstance(policy.action_space, MultiDiscreteActionSpace)
     return parameters
 
 

@@ -76,11 +76,11 @@ def index() -> dict[str, dict[str, Any]]:
     file = policies_directory() / INDEX_FILE
     try:
         found = read_json(file)
-        if all(isinstance(entry["sha256"], str) and _about(entry) for entry in found.values()):
+        if all(_is_sound(entry) for entry in found.values()):
             return found
     except CoachError:
         raise
-    except (FileNotFoundError, KeyError, TypeError, ValueError):
+    except (OSError, LookupError, TypeError, ValueError, AttributeError, RecursionError):
         pass
     raise CoachError(f"'{file}' is damaged: install rl_coach again")
 
@@ -95,6 +95,11 @@ def _lines(known: dict[str, dict[str, Any]]) -> list[str]:
         f"{name:<{widths[0]}}  {reward:>{widths[1]}}  {episodes:>{widths[2]}}  {command}"
         for name, reward, episodes, command in rows
     ]
+
+
+def _is_sound(entry: dict[str, Any]) -> bool:
+    texts = ("sha256", *(("repository", "revision") if "repository" in entry else ()))
+    return all(isinstance(entry[name], str) for name in texts) and bool(_about(entry))
 
 
 def _about(entry: dict[str, Any]) -> str:

@@ -31,7 +31,7 @@ from rl_coach.environments.keyboard import NAMES_OF_ACTIONS, Keyboard
 from rl_coach.environments.observation_space_type import ObservationSpaceType
 from rl_coach.filters.filter import InputFilter, NoInputFilter, NoOutputFilter
 from rl_coach.spaces import ImageObservationSpace, ObservationSpace, RewardSpace
-from rl_coach.utilities.requirements import TEXT, flags, instance, list_of, member, optional, whole
+from rl_coach.utilities.requirements import FLAG, TEXT, check, flags, instance, list_of, member, optional, whole
 from rl_coach.utils import CoachError
 
 if TYPE_CHECKING:
@@ -72,10 +72,14 @@ class GymEnvironmentParameters(EnvironmentParameters):
     :ivar observations: the names of the observations to use, of an environment that gives several; None uses all that
         networks can read. A nested one is called ``'outer/inner'``
     :ivar life_loss_ends_training_episode: a lost life ends an Atari episode in training, though not in evaluation
+    :ivar combines_choices: each combination of the choices of a MultiDiscrete, MultiBinary, Tuple or Dict space is an
+        action; False: an action has a choice for each part. None is False for agents that support it
+    :cvar seen_by_agents: the names of the settings that change what an agent sees and does
     """
 
     constraints = {
         **flags("no_ops_last_single_frames", "life_loss_ends_training_episode"),
+        "combines_choices": optional(FLAG),
         "random_initialization_steps": whole(0),
         "max_over_num_frames": whole(1),
         "additional_simulator_parameters": optional(instance(dict, "a dictionary")),
@@ -83,6 +87,10 @@ class GymEnvironmentParameters(EnvironmentParameters):
         "observations": optional(list_of(TEXT)),
     }
     path = "rl_coach.environments.gym_environment:GymEnvironment"
+    seen_by_agents = (
+        "frame_skip", "max_over_num_frames", "random_initialization_steps", "no_ops_last_single_frames",
+        "observation_space_type", "observations",
+    )  # fmt: skip
 
     def __init__(self, level: Union[str, LevelSelection, None] = None):
         super().__init__(level)
@@ -94,6 +102,26 @@ class GymEnvironmentParameters(EnvironmentParameters):
         self.observation_space_type: ObservationSpaceType | None = None
         self.observations: list[str] | None = None
         self.life_loss_ends_training_episode = True
+        self.combines_choices: bool | None = None
+
+    def as_seen(self) -> dict[str, Any]:
+        """The settings that change what an agent sees and does, by name, as plain data for exported policies."""
+        found = {name: getattr(self, name) for name in self.seen_by_agents}
+        kind = self.observation_space_type
+        return {**found, "observation_space_type": None if kind is None else kind.name}
+
+    def see_as(self, seen: Any) -> None:
+        """Set the settings from ``as_seen``.
+
+        :raises CoachError: they are damaged
+        """
+        if not isinstance(seen, dict) or set(seen) != set(self.seen_by_agents):
+            raise CoachError(f"the environment's settings are damaged: {str(seen)[:80]}")
+        vars(self).update(seen)
+        kind = seen["observation_space_type"]
+        if kind in ObservationSpaceType.__members__:
+            self.observation_space_type = ObservationSpaceType[kind]
+        check(self, "environment")
 
 
 class GymVectorEnvironment(GymEnvironmentParameters):
@@ -186,6 +214,7 @@ class GymEnvironment(Environment):
     :param observation_space_type: kind of the observations; None decides by their shape and dtype
     :param observations: the names of the observations to use; None uses all that networks can read
     :param life_loss_ends_training_episode: a lost life ends an Atari episode in training, though not in evaluation
+    :param combines_choices: each combination of several choices is an action; None is True
     :param kwargs: ``experiment_path``, the directory of videos
     :cvar copies_observations: True copies all observations; False copies them only if the environment reuses its arrays
     :raises CoachError: the level does not exist, a package is missing, or Coach does not support its spaces
@@ -211,6 +240,7 @@ class GymEnvironment(Environment):
         life_loss_ends_training_episode: bool = True,
         no_ops_last_single_frames: bool = False,
         observations: Sequence[str] | None = None,
+        combines_choices: bool | None = None,
         **kwargs: Any,
     ):
         if level is None:
@@ -220,7 +250,7 @@ class GymEnvironment(Environment):
             visualization_parameters, target_success_rate, **kwargs,
         )  # fmt: skip
         self.additional_simulator_parameters = additional_simulator_parameters or {}
-        found = self._connect(self._make_simulator(), observation_space_type, observations)
+        found = self._connect(self._make_simulator(), observation_space_type, observations, combines_choices)
         single_frames = self.env
         self._hold_actions(max_over_num_frames)
         self._single_frames = single_frames if no_ops_last_single_frames else None
@@ -250,7 +280,11 @@ class GymEnvironment(Environment):
         return "rgb_array" if self._uses_images else None
 
     def _connect(
-        self, simulator: Any, observation_space_type: ObservationSpaceType | None, names: Sequence[str] | None
+        self,
+        simulator: Any,
+        observation_space_type: ObservationSpaceType | None,
+        names: Sequence[str] | None,
+        combines_choices: bool | None,
     ) -> Probe:
         """Set the spaces, and the functions that convert values to and from the simulator's form.
 
@@ -260,7 +294,9 @@ class GymEnvironment(Environment):
 
         actions: list[str] = getattr(getattr(simulator, "unwrapped", simulator), "get_action_meanings", list)()
         space = gym_wrappers.present_space(simulator.action_space)
-        self.action_space, self._to_simulator_action = gym_spaces.action_space_of(space, self.env_id, actions)
+        self.action_space, self._to_simulator_action = gym_spaces.action_space_of(
+            space, self.env_id, actions, combines_choices
+        )
         found = gym_probe.probe(simulator, functools.partial(gym_spaces.allowed_action, self._action_space), self.seed)
         self.env = found.env
         self._simulator = self.env.unwrapped

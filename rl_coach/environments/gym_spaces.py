@@ -41,7 +41,9 @@ _LARGEST_TABLE = 512  # rows of a table of one-hot vectors, which has the square
 Convert = Callable[[Any], Any]
 
 
-def action_space_of(space: gym.Space, level: str, names: list[str] | None = None) -> tuple[ActionSpace, Convert | None]:
+def action_space_of(
+    space: gym.Space, level: str, names: list[str] | None = None, combines_choices: bool | None = None
+) -> tuple[ActionSpace, Convert | None]:
     """Our action space for Gymnasium's, and the function from our actions to the environment's (None: no change).
 
     An agent's action is a number, a vector of choices, or a vector in a box. If a space has both choices and boxes, the
@@ -49,6 +51,8 @@ def action_space_of(space: gym.Space, level: str, names: list[str] | None = None
 
     :param level: the level's name, for the error message
     :param names: a name for each discrete action
+    :param combines_choices: each combination of several choices is an action, if there are at most 4,096; False: an
+        action has a choice for each part. None is True
     :raises CoachError: Coach has no action space for it
     """
     if isinstance(space, gym.spaces.Discrete):
@@ -57,24 +61,26 @@ def action_space_of(space: gym.Space, level: str, names: list[str] | None = None
             return actions, None
         actions.raw_actions = np.arange(space.start, space.start + space.n)
         return actions, actions.to_raw
-    leaves = [leaf for _, leaf in _leaves(space)]
+    leaves: list[Any] = [leaf for _, leaf in _leaves(space)]
     for leaf in leaves:
         if not isinstance(leaf, READABLE):
             raise CoachError(
                 f"level '{level}': the action space {leaf} is not supported; Discrete, Box, MultiBinary, MultiDiscrete "
                 "and Tuple and Dict of these are: wrap the environment so that it has one of these"
             )
+    if not sum(math.prod(leaf.shape) for leaf in leaves):
+        raise CoachError(f"level '{level}': the action space {space} has no numbers to choose")
     are_boxes = {isinstance(leaf, gym.spaces.Box) for leaf in leaves}
-    made: ActionSpace = _choices(leaves) if are_boxes == {False} else _box(leaves)
+    made: ActionSpace = _choices(leaves, combines_choices) if are_boxes == {False} else _box(leaves)
     made.raw_form = _form(space, as_numbers=len(are_boxes) > 1)
     return made, made.to_raw
 
 
-def _choices(leaves: Sequence[Any]) -> DiscreteActionSpace | MultiDiscreteActionSpace:
-    """Actions with one number for each combination, which all agents support. With too many combinations, actions with
-    one choice for each part."""
+def _choices(leaves: Sequence[Any], combines_choices: bool | None) -> DiscreteActionSpace | MultiDiscreteActionSpace:
+    """Actions with one number for each combination; if these are too many or not wanted, with one choice for each
+    part."""
     counts = [count for leaf in leaves for count in _counts(leaf)]
-    if math.prod(counts) > MAX_NUM_COMBINED_ACTIONS:
+    if combines_choices is False or math.prod(counts) > MAX_NUM_COMBINED_ACTIONS:
         return MultiDiscreteActionSpace(counts)
     combinations = np.indices(tuple(counts)).reshape(len(counts), -1).T
     starts = np.concatenate([np.ravel(np.broadcast_to(getattr(leaf, "start", 0), leaf.shape)) for leaf in leaves])
@@ -265,6 +271,8 @@ class StateReader:
             self.state_space[name] = sub_space
             self._parts.append((name, path, _array_conversion(part, convert, sample, copies)))
             self._spaces.append(part)
+        if not self._parts:
+            raise CoachError(f"level '{level}': the observation space {space} has no parts")
         self._adds_mask = self._finds_mask(info)
         if self._adds_mask:
             assert self._mask_space is not None

@@ -8,7 +8,7 @@ from typing import Any, Mapping, Sequence
 
 import numpy as np
 
-from rl_coach.spaces import ActionSpace, DiscreteActionSpace, MultiSelectActionSpace
+from rl_coach.spaces import ActionSpace, DiscreteActionSpace, MultiDiscreteActionSpace, MultiSelectActionSpace
 from rl_coach.utils import CoachError
 
 # key codes are SDL's: the character's for keys that write one
@@ -70,7 +70,7 @@ class Keyboard:
 
         :raises CoachError: they cannot be counted, or there are too many
         """
-        if not isinstance(space, (DiscreteActionSpace, MultiSelectActionSpace)):
+        if not isinstance(space, (DiscreteActionSpace, MultiDiscreteActionSpace, MultiSelectActionSpace)):
             raise CoachError(
                 f"a {type(space).__name__} cannot be played with keys: --play needs discrete actions, "
                 "or an environment with a method get_keys_to_action"
@@ -82,8 +82,9 @@ class Keyboard:
                 f"there are {number} actions but only {len(_COUNTING_KEYS)} keys: give the environment a "
                 "method get_keys_to_action"
             )
-        for action in space.actions:
-            numbers = np.flatnonzero(action) if many else [action]
+        actions: Any = space.actions
+        for place, action in enumerate(actions):
+            numbers = np.flatnonzero(action) if many else [place]
             self._actions.setdefault(frozenset(_COUNTING_KEYS[n] for n in numbers), action)
 
     def _find_idle_action(self, space: ActionSpace) -> Any:

@@ -34,6 +34,7 @@ class PettingZooEnvironmentParameters(EnvironmentParameters):
     :ivar observation_space_type: kind of the observations; None decides by their shape and dtype
     :ivar observations: the names of the observations to use, where there are several; None uses all that networks can
         read
+    :ivar combines_choices: as in ``GymEnvironmentParameters``; None is False if all agents support it
     """
 
     constraints = {
@@ -41,6 +42,7 @@ class PettingZooEnvironmentParameters(EnvironmentParameters):
         "additional_simulator_parameters": optional(instance(dict, "a dictionary")),
         "observation_space_type": optional(member(ObservationSpaceType)),
         "observations": optional(list_of(TEXT)),
+        "combines_choices": optional(FLAG),
     }
     path = "rl_coach.environments.pettingzoo_environment:PettingZooEnvironment"
 
@@ -51,6 +53,7 @@ class PettingZooEnvironmentParameters(EnvironmentParameters):
         self.additional_simulator_parameters: dict[str, Any] = {}
         self.observation_space_type: ObservationSpaceType | None = None
         self.observations: list[str] | None = None
+        self.combines_choices: bool | None = None
 
 
 class PettingZooEnvironment(MultiAgentEnvironment):
@@ -79,6 +82,7 @@ class PettingZooEnvironment(MultiAgentEnvironment):
         additional_simulator_parameters: dict[str, Any] | None = None,
         observation_space_type: ObservationSpaceType | None = None,
         observations: Sequence[str] | None = None,
+        combines_choices: bool | None = None,
         **settings: Any,
     ):
         if level is None:
@@ -96,7 +100,7 @@ class PettingZooEnvironment(MultiAgentEnvironment):
         self.players = list(self.env.possible_agents)
         self.num_agents = len(self.players)
         self._answers: dict[str, EnvResponse] = {}
-        self._read_spaces(observation_space_type, observations)
+        self._read_spaces(observation_space_type, observations, combines_choices)
         self.reward_space = RewardSpace(1, reward_success_threshold=custom_reward_threshold)
         self.seed_episodes(int(self._rng.integers(2**31)) if seed is None else seed)
 
@@ -105,7 +109,9 @@ class PettingZooEnvironment(MultiAgentEnvironment):
             return {"render_mode": "human"}
         return {"render_mode": "rgb_array"} if self._uses_images else {}
 
-    def _read_spaces(self, kind: ObservationSpaceType | None, names: Sequence[str] | None) -> None:
+    def _read_spaces(
+        self, kind: ObservationSpaceType | None, names: Sequence[str] | None, combines_choices: bool | None
+    ) -> None:
         from rl_coach.environments import gym_spaces
 
         try:
@@ -117,7 +123,9 @@ class PettingZooEnvironment(MultiAgentEnvironment):
         self.state_space, self.action_space, self._readers, self._to_simulator = {}, {}, {}, {}
         for player in self.players:
             observations, actions = self.env.observation_space(player), self.env.action_space(player)
-            self.action_space[player], self._to_simulator[player] = gym_spaces.action_space_of(actions, self.env_id)
+            self.action_space[player], self._to_simulator[player] = gym_spaces.action_space_of(
+                actions, self.env_id, combines_choices=combines_choices
+            )
             reader = self._readers[player] = gym_spaces.StateReader(
                 observations, self.action_space[player], kind, self.env_id,
                 observed.get(player, observations.sample()), infos.get(player, {}), copies=True, names=names,

@@ -27,11 +27,12 @@ def space_as_data(space: Any) -> dict[str, Any]:
         bounds = {"low": _folded(space.low), "high": _folded(space.high)}
         return {"kind": "Box", **bounds, "shape": list(space.shape), "dtype": str(space.dtype)}
     if isinstance(space, spaces.Discrete):
-        return {"kind": "Discrete", "n": int(space.n), "start": int(space.start)}
+        return {"kind": "Discrete", "n": int(space.n), "start": int(space.start), "dtype": str(space.dtype)}
     if isinstance(space, spaces.MultiBinary):
-        return {"kind": "MultiBinary", "n": list(space.shape)}
+        return {"kind": "MultiBinary", "n": np.asarray(space.n).tolist()}
     if isinstance(space, spaces.MultiDiscrete):
-        return {"kind": "MultiDiscrete", "nvec": space.nvec.tolist(), "start": np.asarray(space.start).tolist()}
+        start, dtype = np.asarray(space.start).tolist(), str(space.dtype)
+        return {"kind": "MultiDiscrete", "nvec": space.nvec.tolist(), "start": start, "dtype": dtype}
     raise CoachError(f"the space {space} cannot be saved")
 
 
@@ -59,20 +60,23 @@ def space_from_data(data: dict[str, Any]) -> Any:
             return spaces.Dict({name: space_from_data(part) for name, part in data["spaces"].items()})
         if kind == "Box":
             dtype, shape = np.dtype(data["dtype"]), tuple(data["shape"])
-            low, high = (np.broadcast_to(_numbers(data[name], shape), shape) for name in ("low", "high"))
-            return spaces.Box(low.astype(dtype), high.astype(dtype), shape, dtype.type)
+            low, high = (np.broadcast_to(_numbers(data[name], shape, dtype), shape) for name in ("low", "high"))
+            return spaces.Box(low, high, shape, dtype.type)
+        # files of older versions have no dtype, and gymnasium 1.0's Discrete takes none
+        more = {"dtype": np.dtype(data["dtype"])} if data.get("dtype", "int64") != "int64" else {}
         if kind == "Discrete":
-            return spaces.Discrete(data["n"], start=data["start"])
+            return spaces.Discrete(data["n"], start=data["start"], **more)
         if kind == "MultiBinary":
             return spaces.MultiBinary(data["n"])
         if kind == "MultiDiscrete":
-            return spaces.MultiDiscrete(np.asarray(data["nvec"]), start=np.asarray(data["start"]))
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
+            return spaces.MultiDiscrete(np.asarray(data["nvec"]), start=np.asarray(data["start"]), **more)
+    except (LookupError, TypeError, ValueError, AttributeError, AssertionError, OverflowError) as error:
         raise CoachError(f"a saved space is damaged: {error}") from error
     raise CoachError(f"a saved space is damaged: there is no kind {kind!r}")
 
 
-def _numbers(bound: Any, shape: tuple[int, ...]) -> np.ndarray:
+def _numbers(bound: Any, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    read = int if dtype.kind in "iu" else float  # a float cannot hold the largest whole numbers
     if isinstance(bound, str):
-        return np.asarray(float(bound))
-    return np.asarray([float(number) for number in bound]).reshape(shape)
+        return np.asarray(read(bound), dtype)
+    return np.asarray([read(number) for number in bound], dtype).reshape(shape)

@@ -14,13 +14,14 @@ from rl_coach.exploration_policies.exploration_policy import (
     ExplorationParameters,
     ExplorationPolicy,
     best_action,
+    best_actions,
     best_and_tied,
     deployed_choice,
 )
 from rl_coach.policy.action_choice import ActionChoice, GreedyChoice
 from rl_coach.policy.drawing import sample_action
 from rl_coach.schedules import LinearSchedule, Schedule
-from rl_coach.spaces import ActionSpace, BoxActionSpace, DiscreteActionSpace, Space
+from rl_coach.spaces import ActionSpace, BoxActionSpace, DiscreteActionSpace, MultiDiscreteActionSpace, Space
 from rl_coach.utilities.requirements import FRACTION, schedule
 from rl_coach.utils import dynamic_import_and_instantiate_module_from_params
 
@@ -51,7 +52,7 @@ class EGreedy(ExplorationPolicy):
     Continuous actions are random in training only (Peng et al. 2017, "DeepLoco", section 6). The policy
     decides in advance whether the next action is random, so that the network does not have to run for it.
 
-    :param action_space: discrete or a box
+    :param action_space: discrete, a box, or several discrete parts: the best action has the best choice of each part
     :param epsilon_schedule: the probability in training; 0 is greedy, 1 is random
     :param evaluation_epsilon: the probability in evaluation
     :param continuous_exploration_policy_parameters: the policy for the actions of a box that are not random;
@@ -60,7 +61,7 @@ class EGreedy(ExplorationPolicy):
 
     episode_attributes: tuple[str, ...] | None = ()
 
-    supported_actions: tuple[type, ...] = (DiscreteActionSpace, BoxActionSpace)
+    supported_actions: tuple[type, ...] = (DiscreteActionSpace, MultiDiscreteActionSpace, BoxActionSpace)
     advice_on_actions = "it is neither discrete nor a box; add an action filter"
     own_state: tuple[str, ...] = ("rng", "current_random_value")
 
@@ -100,10 +101,11 @@ class EGreedy(ExplorationPolicy):
             return True
         if self.continuous_exploration_policy is not None:
             return self.phase != RunPhase.TRAIN
-        return self.tells_all_probabilities
+        return self.tells_all_probabilities and isinstance(self.action_space, DiscreteActionSpace)
 
     def get_action(self, action_values: Any, action_mask: np.ndarray | None = None) -> Any:
-        """:param action_values: [A] values or the continuous policy's input; None if the action will be random
+        """:param action_values: [A] values, [K, M] of K parts, or the continuous policy's input; None if the action is
+            random
         :return: discrete: the action and the probabilities [A] that it was drawn with: the random choice's, or one-hot
             for the best action, or a mixture of both if it ``tells_all_probabilities``; continuous: the action
         """
@@ -112,6 +114,8 @@ class EGreedy(ExplorationPolicy):
             action = self._explore(action_mask)
         elif self.continuous_exploration_policy is not None:
             action = self.continuous_exploration_policy.get_action(action_values)
+        elif isinstance(self.action_space, MultiDiscreteActionSpace):
+            action = self._best_of_each_part(np.asarray(action_values), action_mask)
         elif self.tells_all_probabilities:
             action = self._mixed_choice(np.ravel(action_values), action_mask)
         else:
@@ -122,7 +126,7 @@ class EGreedy(ExplorationPolicy):
     @property
     def acts_in_columns(self) -> bool:  # type: ignore[override]
         """True for discrete actions, unless the probabilities of each choice are wanted."""
-        return self.continuous_exploration_policy is None and not self.tells_all_probabilities
+        return isinstance(self.action_space, DiscreteActionSpace) and not self.tells_all_probabilities
 
     def get_actions(
         self, action_values: Callable[[], Any], count: int, action_masks: np.ndarray | None = None
@@ -154,7 +158,14 @@ class EGreedy(ExplorationPolicy):
     def _explore(self, action_mask: np.ndarray | None) -> Any:
         if self.continuous_exploration_policy is not None:
             return self._random_actions.sample()
+        if isinstance(self.action_space, MultiDiscreteActionSpace):
+            drawn = self._random_actions.sample_with_info(action_mask)
+            return drawn.action, drawn.all_action_probabilities
         return self._random_discrete_action(action_mask)
+
+    def _best_of_each_part(self, values: np.ndarray, action_mask: np.ndarray | None) -> ActionAndProbabilities:
+        action = best_actions(values[None], self.rng, None if action_mask is None else action_mask[None])[0]
+        return action, np.eye(values.shape[1])[action]
 
     def _random_discrete_action(self, action_mask: np.ndarray | None) -> ActionAndProbabilities:
         num_actions = self.action_space.num_actions  # type: ignore[attr-defined]

@@ -65,7 +65,9 @@ class BasicRLGraphManager(GraphManager):
     def _create_graph(self, task_parameters: TaskParameters) -> tuple[list[LevelManager], list[Any]]:
         # Draw all seeds first and in this order. Otherwise the seeds would depend on the order of construction.
         environment_seed, evaluation_seed, agent_seed = self.spawn_seed(), self.spawn_seed(), self.spawn_seed()
-        parameters = self.env_params = environment_of_graph(self.env_params, task_parameters, environment_seed)
+        parameters = self.env_params = environment_of_graph(
+            self.env_params, task_parameters, environment_seed, [self.agent_params]
+        )
         self._prepare_early(parameters, task_parameters)
         if task_parameters.role.acts and self._may_be_compiled(parameters):
             level = self._create_compiled_level(task_parameters, evaluation_seed, agent_seed)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import copy
 from functools import partial
-from typing import Any, Callable
+from typing import Any, Callable, Iterable
 
 import numpy as np
 
+from rl_coach.agents.core.requirements import requirements_of
 from rl_coach.base_parameters import AgentParameters, TaskParameters, VisualizationParameters
 from rl_coach.filters.filter import NoInputFilter, NoOutputFilter
 from rl_coach.utilities.user_code import environment_error
@@ -19,16 +20,28 @@ def as_int(seed: np.random.SeedSequence) -> int:
     return int(seed.generate_state(1)[0])
 
 
-def environment_of_graph(parameters: Any, task: TaskParameters, seed: np.random.SeedSequence) -> Any:
+def environment_of_graph(
+    parameters: Any, task: TaskParameters, seed: np.random.SeedSequence, agents: Iterable[AgentParameters] = ()
+) -> Any:
     """A graph's own copy of environment parameters, with the directory for videos and a seed.
 
     :param seed: used if the parameters have no seed
+    :param agents: the agents that act in the environment. If all can choose each part of an action by itself, and the
+        parameters do not say otherwise, they do so
     """
     parameters = copy.deepcopy(parameters)
     parameters.experiment_path = task.experiment_path
     if parameters.seed is None:
         parameters.seed = as_int(seed)
+    choose_form_of_actions(parameters, agents)
     return parameters
+
+
+def choose_form_of_actions(parameters: Any, agents: Iterable[AgentParameters]) -> None:
+    """Set ``combines_choices`` of an environment's parameters as its agents need it, if it is None."""
+    if getattr(parameters, "combines_choices", True) is None:
+        act_in_parts = [requirements_of(short_dynamic_import(agent.path)).acts_in_parts for agent in agents]
+        parameters.combines_choices = not act_in_parts or not all(act_in_parts)
 
 
 def make_environment(parameters: Any, seed: int, visualization: VisualizationParameters) -> Any:

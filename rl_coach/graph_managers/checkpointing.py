@@ -175,13 +175,14 @@ class GraphCheckpoints:
         counter: TotalStepsCounter,
         levels: list[LevelManager],
         advanced: Callable[[], tuple[str, int]],
+        environment: dict[str, Any] | None = None,
     ):
         self.schedule = CheckpointSchedule(
             counter, task.checkpoint_save_steps, task.checkpoint_save_episodes, task.checkpoint_save_secs
         )
         self.last_path: str | None = None
         self._graph, self._task, self._counter, self._levels = graph, task, counter, levels
-        self._advanced = advanced
+        self._advanced, self._environment = advanced, environment
         # each returns more files of a checkpoint, by path
         self._attachments: list[Callable[[dict[str, Any]], dict[str, bytes]]] = [self._exported, self._saved]
         self._next_number = 0
@@ -345,6 +346,7 @@ class GraphCheckpoints:
             "graph": self._graph,
             "preset": self._task.preset,
             "framework": self._task.framework_type.name,
+            "environment": self._environment,
             **MOVES,
             "steps": self._counter[EnvironmentSteps],
             "episodes": self._counter[EnvironmentEpisodes],

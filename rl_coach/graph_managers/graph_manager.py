@@ -269,7 +269,8 @@ class GraphManager(CoachNames, Constrained):
 
     def _make_checkpoints(self) -> GraphCheckpoints:
         counter = self.total_steps_counters[RunPhase.TRAIN]
-        return GraphCheckpoints(self.name, self.task_parameters, counter, self.level_managers, self.advanced)
+        as_seen: dict[str, Any] | None = getattr(getattr(self, "env_params", None), "as_seen", lambda: None)()
+        return GraphCheckpoints(self.name, self.task_parameters, counter, self.level_managers, self.advanced, as_seen)
 
     def _create_graph(self, task_parameters: TaskParameters) -> tuple[list[LevelManager], list[Any]]:
         """Build and return the levels, the topmost first, and their environments."""

@@ -67,7 +67,7 @@ class HRLGraphManager(GraphManager):
         # Draw all seeds first and in this order. Otherwise the seeds would depend on the order of construction.
         environment_seed, evaluation_seed = self.spawn_seed(), self.spawn_seed()
         agent_seeds = [self.spawn_seed() for _ in self.agents_params]
-        self.env_params = environment_of_graph(self.env_params, task, environment_seed)
+        self.env_params = environment_of_graph(self.env_params, task, environment_seed, self.agents_params[-1:])
         environment = make_environment(self.env_params, self.env_params.seed, visualization)
         self.agents_params = [
             self._agent_of_level(index, parameters, task) for index, parameters in enumerate(self.agents_params)

@@ -12,6 +12,7 @@ from rl_coach.architectures.layers import Dense, NoisyNetDense
 from rl_coach.base_parameters import AgentParameters, NetworkParameters
 from rl_coach.core_types import EnvironmentSteps, StepMethod
 from rl_coach.memories.memory import MemoryGranularity
+from rl_coach.spaces import OneHotObservationSpace
 from rl_coach.utilities.requirements import shown
 
 _FLOAT = 4  # bytes
@@ -115,6 +116,8 @@ def replay_requirement(agent: Any, durations: Iterable[StepMethod], path: str) -
 
 def _observation_bytes(space: Any) -> int:
     """The bytes of one observation. Stacked frames are stored once, as bytes, so an image's last axis is not
-    counted."""
+    counted. Memories store one-hot vectors by the places of their ones."""
+    if isinstance(space, OneHotObservationSpace):
+        return len(space.counts) * _FLOAT
     shape = tuple(int(extent) for extent in space.shape)
     return int(np.prod(shape[:-1])) if len(shape) > 2 else int(np.prod(shape)) * _FLOAT

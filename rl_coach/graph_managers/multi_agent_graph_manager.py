@@ -117,7 +117,9 @@ class MultiAgentGraphManager(GraphManager):
         # Draw all seeds first and in this order. Otherwise the seeds would depend on the order of construction.
         environment_seed, evaluation_seed = self.spawn_seed(), self.spawn_seed()
         agent_seeds = {name: self.spawn_seed() for name in self.agents_params}
-        parameters = self.env_params = environment_of_graph(self.env_params, task, environment_seed)
+        parameters = self.env_params = environment_of_graph(
+            self.env_params, task, environment_seed, self.agents_params.values()
+        )
         environment = self._create_environment(parameters.seed)
         for name, agent in self.agents_params.items():
             self.agents_params[name] = agent_of_graph(agent, task, self.visualization_parameters, parameters, name)

@@ -268,9 +268,11 @@ class RowOwner(Protocol):
 class VectorObservations:
     """Columns of one observation: one array for states, one for next states."""
 
+    column_class: type[ArrayColumn] = ArrayColumn
+
     def __init__(self, name: str, capacity: int, example: Any):
-        self.states = ArrayColumn(name, capacity, example)
-        self.next_states = ArrayColumn(name, capacity, example)
+        self.states = self.column_class(name, capacity, example)
+        self.next_states = self.column_class(name, capacity, example)
 
     def put(self, row: int, serial: int, state: Any, next_state: Any) -> None:
         """Write copies of one transition's observations."""
@@ -320,6 +322,100 @@ class VectorObservations:
     def set_state(self, rows: np.ndarray, serials: np.ndarray, state: dict[str, Any]) -> None:
         """Write the contents from ``get_state`` to rows."""
         self.put_many(rows, serials, restored_column(state["states"]), restored_column(state["next_states"]))
+
+
+class OneHotColumn(ArrayColumn):
+    """Column of vectors with the same small number K of ones, and zeros. It holds the places of the ones. The first
+    vector of another form turns it into a column of vectors.
+
+    :param example: the first vector [D]
+    :ivar length: D; None for a column of vectors
+    """
+
+    def __init__(self, name: str, capacity: int, example: Any):
+        super().__init__(name, capacity, np.flatnonzero(example).astype(np.int32))
+        self.length: int | None = len(example)
+
+    def put(self, row: int, value: Any) -> None:
+        self.put_many(np.array([row]), np.asarray(value)[None])
+
+    def put_many(self, rows: np.ndarray, values: Any) -> None:
+        vectors = np.asarray(values)
+        self.check(vectors)
+        if self.length is not None and (places := self._places(vectors)) is not None:
+            self.values[rows] = places + 1  # 0 is a row that was never written
+            return
+        self._become_vectors()
+        super().put_many(rows, vectors)
+
+    def check(self, values: Any) -> None:
+        if self.length is None:
+            super().check(values)
+        elif np.shape(values)[1:] != (self.length,) or np.asarray(values).dtype.kind not in "biuf":
+            found = f"{np.asarray(values).dtype}{list(np.shape(values)[1:])}"
+            raise CoachError(f"the memory's '{self.name}' holds float32[{self.length}], this chunk has {found}")
+
+    def take(self, rows: np.ndarray) -> np.ndarray:
+        taken = super().take(rows)
+        return taken if self.length is None else one_hot_rows(taken - 1, self.length)
+
+    def _places(self, vectors: np.ndarray) -> np.ndarray | None:
+        ones, count = vectors == 1, self.shape[0]
+        if np.count_nonzero(vectors) != count * len(vectors) or not (ones.sum(axis=1) == count).all():
+            return None
+        return np.nonzero(ones)[1].reshape(-1, count).astype(np.int32)
+
+    def _become_vectors(self) -> None:
+        if self.length is not None:
+            written, vectors = (
+                np.flatnonzero(self.values[:, 0]),
+                allocate(len(self.values), (self.length,), np.dtype(np.float32), self.name),
+            )
+            for row in written:
+                vectors[row, self.values[row] - 1] = 1
+            self.length = None
+            self._set_values(vectors)
+
+
+def one_hot_rows(places: np.ndarray, length: int) -> np.ndarray:
+    """[B, length] float32: ones at the places [B, K], and zeros."""
+    vectors = np.zeros((len(places), length), np.float32)
+    np.put_along_axis(vectors, places, 1, axis=1)
+    return vectors
+
+
+class OneHotObservations(VectorObservations):
+    """Columns of a large ``Discrete`` or ``MultiDiscrete`` observation, which networks see as a vector: a memory holds
+    its numbers instead. Other vectors with few ones are stored in the same way."""
+
+    column_class = OneHotColumn
+    states: OneHotColumn
+    next_states: OneHotColumn
+
+    @staticmethod
+    def fit(example: np.ndarray) -> bool:
+        """True for a vector of float32 with so few ones, and zeros, that their places need much less memory."""
+        count = np.count_nonzero(example) if example.ndim == 1 and example.dtype == np.float32 else 0
+        return bool(0 < count <= example.size // 64 and np.count_nonzero(example == 1) == count)
+
+    def get_state(self, rows: np.ndarray) -> dict[str, Any]:
+        if self.states.length is None or self.next_states.length is None:
+            # as frames, because the column for the first of these vectors may be one of frames when they are read
+            count = len(rows)
+            frames = np.concatenate(self.take(rows))
+            indices = np.stack([np.arange(count), np.arange(count) + count], axis=1).astype(np.int32)
+            return {"frames": frames, "indices": indices, "axis": None}
+        places = {"ones": self.states.values[rows] - 1, "next_ones": self.next_states.values[rows] - 1}
+        return {**places, "length": self.states.length}
+
+    def set_state(self, rows: np.ndarray, serials: np.ndarray, state: dict[str, Any]) -> None:
+        if "ones" in state:
+            self.states.values[rows], self.next_states.values[rows] = state["ones"] + 1, state["next_ones"] + 1
+        elif "frames" in state:
+            before, after = state["indices"].T
+            self.put_many(rows, serials, state["frames"][before], state["frames"][after])
+        else:
+            super().set_state(rows, serials, state)
 
 
 class FrameObservations:
@@ -642,16 +738,21 @@ class FrameObservations:
 
 
 def observations_for(name: str, capacity: int, example: Any, owner: RowOwner) -> VectorObservations | FrameObservations:
-    """The kind of column that fits an observation: frames for stacks and large arrays, plain arrays for the rest."""
+    """The kind of column that fits an observation: the places of few ones, frames for stacks and other large arrays,
+    plain arrays for the rest."""
     if isinstance(example, FrameStacks):
         example = _example_of(example)
     elif hasattr(example, "history") and not _is_plain_stack(example):
         example = np.asarray(example)
     is_stack = hasattr(example, "history")
     array = None if is_stack else as_numeric_array(example)
-    if is_stack or (array is not None and array.nbytes >= LARGE_OBSERVATION):
-        return FrameObservations(name, capacity, example if is_stack else array, owner)
-    return VectorObservations(name, capacity, example)
+    if is_stack:
+        return FrameObservations(name, capacity, example, owner)
+    if array is None or array.nbytes < LARGE_OBSERVATION:
+        return VectorObservations(name, capacity, example)
+    if OneHotObservations.fit(array):
+        return OneHotObservations(name, capacity, array)
+    return FrameObservations(name, capacity, array, owner)
 
 
 class _Stack:

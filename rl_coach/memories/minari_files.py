@@ -15,7 +15,14 @@ from rl_coach.core_types import Batch
 from rl_coach.environments.gym_spaces import StateReader, action_space_of
 from rl_coach.memories.data_set import DataSet
 from rl_coach.space_values import first_misfit
-from rl_coach.spaces import ActionSpace, BoxActionSpace, DiscreteActionSpace, RewardSpace, SpacesDefinition
+from rl_coach.spaces import (
+    ActionSpace,
+    BoxActionSpace,
+    DiscreteActionSpace,
+    MultiDiscreteActionSpace,
+    RewardSpace,
+    SpacesDefinition,
+)
 from rl_coach.utils import CoachError
 
 _PROBABILITIES = "all_action_probabilities"
@@ -197,6 +204,8 @@ def _action_space(actions: np.ndarray, space: ActionSpace | None) -> gym.Space:
     if actions.dtype.kind in "iu" and actions.ndim == 1:
         known = space.num_actions if isinstance(space, DiscreteActionSpace) else 0
         return gym.spaces.Discrete(max(known, int(actions.max()) + 1))
+    if isinstance(space, MultiDiscreteActionSpace):
+        return gym.spaces.MultiDiscrete(space.counts)
     if isinstance(space, BoxActionSpace):
         dtype = actions.dtype
         return gym.spaces.Box(np.asarray(space.low, dtype), np.asarray(space.high, dtype), actions.shape[1:], dtype)

@@ -8,6 +8,7 @@ from typing import Any, Iterator
 import numpy as np
 
 from rl_coach.memories.transition_store import TransitionStore
+from rl_coach.spaces import check_size
 from rl_coach.utilities.files import read_data
 from rl_coach.utilities.plain_data import DAMAGE
 from rl_coach.utilities.sound_values import is_count
@@ -75,6 +76,8 @@ def _faults_of_columns(store: dict[str, Any], count: int) -> Iterator[str]:
         is_dict = isinstance(one, dict)
         if is_dict and "frames" in one:
             yield from _faults_of_frames(name, one, count)
+        elif is_dict and "ones" in one:
+            yield from _faults_of_ones(name, one, count)
         elif not is_dict or not all(_is_stored(one.get(part), count) for part in ("states", "next_states")):
             yield f"the observation '{name}' has not {count} rows of numbers"
         elif np.shape(one["states"]) != np.shape(one["next_states"]):
@@ -114,6 +117,19 @@ def _faults_of_frames(name: str, one: dict[str, Any], count: int) -> Iterator[st
         yield f"the observation '{name}' is stacked along an axis that it has not"
     elif axis is None and indices.shape[1] != 2:
         yield f"the observation '{name}' has frames of no axis"
+
+
+def _faults_of_ones(name: str, one: dict[str, Any], count: int) -> Iterator[str]:
+    places: tuple[Any, Any] = (one["ones"], one.get("next_ones"))
+    length: Any = one.get("length")
+    if not all(_is_column(part, count) and part.ndim == 2 and part.dtype.kind in "iu" for part in places):
+        yield f"the observation '{name}' has not {count} rows of places"
+    elif places[0].shape != places[1].shape or not is_count(length):
+        yield f"the observation '{name}' has states and next states of different shapes"
+    elif any(part.min() < 0 or part.max() >= length for part in places):
+        yield f"the observation '{name}' has ones beyond its {length} numbers"
+    else:
+        check_size((length,))
 
 
 def _is_numeric(value: Any) -> bool:

@@ -13,6 +13,7 @@ from rl_coach.memories.columns import (
     FrameStacks,
     VectorObservations,
     observations_for,
+    one_hot_rows,
     plain_column,
     restored_column,
 )
@@ -639,4 +640,6 @@ def _observations_example(state: dict[str, Any]) -> Any:
     if "frames" in state:
         depth = state["indices"].shape[1] // 2
         return FrameStacks(state["frames"], state["indices"][:, :depth], state["axis"])
+    if "ones" in state:
+        return one_hot_rows(state["ones"][:1], state["length"])[0]
     return restored_column(state["states"])[0]

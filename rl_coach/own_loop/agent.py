@@ -524,7 +524,10 @@ class Agent:
 
     def _about(self) -> dict[str, Any]:
         framework = self.graph_manager.task_parameters.framework_type.name
-        return {"graph": self.graph_manager.name, "framework": framework, "steps": self.total_steps}
+        seen = self.graph_manager.env_params.as_seen()
+        return {
+            "graph": self.graph_manager.name, "framework": framework, "steps": self.total_steps, "environment": seen,
+        }  # fmt: skip
 
     @contextlib.contextmanager
     def evaluation(self) -> Iterator[list[float]]:
@@ -693,12 +696,14 @@ def make_agent(
         raise CoachError(f"env_ids names each of the {num_envs} environments once, not {env_ids!r}")
     framework = framework or default_framework()
     parameters = algorithm_parameters(algorithm)
+    changed = saved.changed_settings(parameters) if isinstance(algorithm, AgentParameters) else {}
     environment = FedEnvironmentParameters.of(env, observation_space, action_space, action_mask, num_envs)
     environment.num_environments, environment.custom_reward_threshold = num_envs, reward_threshold
     task = make_task(framework, seed, experiment_path)
     graph = make_graph(parameters, environment, heatup_steps, settings, task, experiment_path is not None)
+    by_path = isinstance(algorithm, str) and ":" in algorithm
     definition = {
-        "algorithm": algorithm if isinstance(algorithm, str) and ":" in algorithm else class_path(type(parameters)),
+        "algorithm": algorithm if by_path or changed is None else class_path(type(parameters)),
         "env": env,
         "observation_space": observation_space,
         "action_space": action_space,
@@ -709,7 +714,7 @@ def make_agent(
         "updates_itself": updates_itself,
         "framework": framework,
         "reward_threshold": reward_threshold,
-        "settings": settings,
+        "settings": {**(changed or {}), **settings},
     }
     return (agent_class or Agent)(graph, ids, updates_itself, definition)
 

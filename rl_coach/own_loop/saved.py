@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import pathlib
-from typing import Any, Iterable, Mapping
+from typing import Any, Callable, Iterable, Iterator, Mapping
 
 from rl_coach.agents.algorithms import plain_name
+from rl_coach.base_parameters import AgentParameters
 from rl_coach.command_line.setting_data import NOT_PLAIN, setting_as_data, setting_from_data
 from rl_coach.environments.space_data import space_as_data, space_from_data
+from rl_coach.utilities.requirements import Constrained
 from rl_coach.utilities.safe_reading import read_json
-from rl_coach.utils import CoachError
+from rl_coach.utils import CoachError, public_attributes
 
 _SPACES = ("observation_space", "action_space")
 
@@ -29,6 +31,46 @@ def plain_definition(definition: Mapping[str, Any], graph: Any) -> dict[str, Any
         "settings": {name: one for name, one in settings.items() if one is not NOT_PLAIN},
         "give_again": [name for name, one in [*written.items(), *settings.items()] if one is NOT_PLAIN],
     }
+
+
+def changed_settings(parameters: AgentParameters) -> dict[str, Any] | None:
+    """The settings in which an agent's parameters differ from new ones of their class, by path; None if they cannot be
+    saved, or the class cannot be called without arguments."""
+    make: Callable[[], AgentParameters] = type(parameters)
+    try:
+        found = dict(_differences(make(), parameters, ""))
+    except (TypeError, RecursionError):
+        return None
+    return None if any(setting_as_data(value) is NOT_PLAIN for value in found.values()) else found
+
+
+def _differences(usual: Any, given: Any, path: str) -> Iterator[tuple[str, Any]]:
+    if isinstance(given, Constrained) and type(given) is type(usual):
+        own = public_attributes(usual)
+        parts = [(f"{path}.{name}".lstrip("."), own.get(name), one) for name, one in public_attributes(given).items()]
+    elif isinstance(given, dict) and isinstance(usual, dict) and given.keys() == usual.keys():
+        parts = [(f"{path}[{_key(key)}]", usual[key], value) for key, value in given.items()]
+    elif isinstance(given, list) and isinstance(usual, list) and len(given) == len(usual):
+        parts = [(f"{path}[{place}]", before, after) for place, (before, after) in enumerate(zip(usual, given))]
+    else:
+        if not _are_equal(usual, given):
+            yield path, given
+        return
+    for where, before, after in parts:
+        yield from _differences(before, after, where)
+
+
+def _are_equal(usual: Any, given: Any) -> bool:
+    if repr(given) == repr(usual):
+        return True
+    if type(given) is not type(usual) or not hasattr(given, "__dict__"):
+        return False
+    before, after = vars(usual), vars(given)
+    return before.keys() == after.keys() and all(_are_equal(before[name], after[name]) for name in after)
+
+
+def _key(key: Any) -> str:
+    return key.__name__ if isinstance(key, type) else repr(key)
 
 
 def read_definition(file: pathlib.Path) -> dict[str, Any]:

@@ -40,7 +40,8 @@ class ActionChoice:
 
 @dataclass(frozen=True)
 class GreedyChoice(ActionChoice):
-    """The discrete action with the highest value [B, A]; the first one, if several are equal.
+    """The discrete action with the highest value [B, A]; the first one, if several are equal. Probabilities
+    [B, K, M] of K parts give a choice for each part.
 
     :param epsilon: the share of uniformly drawn actions if the choice is not deterministic
     """
@@ -49,11 +50,15 @@ class GreedyChoice(ActionChoice):
 
     def choose(self, outputs: Outputs, masks: Masks, rng: np.random.Generator, deterministic: bool) -> np.ndarray:
         (values,) = outputs
-        best = best_actions(values, masks)
+        in_parts = values.ndim == 3
+        best = of_each_part(best_actions, values, masks) if in_parts else best_actions(values, masks)
         if deterministic or self.epsilon <= 0:
             return best
         rows = np.flatnonzero(rng.random(len(best)) < self.epsilon)
-        if rows.size:
+        if rows.size and in_parts:
+            possible = (values[rows] > 0).astype(np.float64)  # beyond the choices of a part, probabilities are 0
+            best[rows] = of_each_part(lambda one, mask: sampled_actions(one, mask, rng), possible, _rows(masks, rows))
+        elif rows.size:
             best[rows] = sampled_actions(np.ones((rows.size, values.shape[1])), _rows(masks, rows), rng)
         return best
 

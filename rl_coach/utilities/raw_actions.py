@@ -56,7 +56,10 @@ def _leaf(form: Form, numbers: np.ndarray) -> Any:
     if last is not None:
         numbers = np.clip(np.floor(numbers), 0, last)
     elif dtype.kind in "iu" and numbers.dtype.kind == "f":
-        numbers = np.rint(numbers)
+        info = np.iinfo(dtype)
+        # the largest whole numbers of 64 bits are no floats, and a float above them would become a negative number
+        last_float = info.max if int(float(info.max)) <= info.max else np.nextafter(float(info.max), 0.0)
+        numbers = np.clip(np.rint(numbers).astype(np.float64), float(info.min), last_float)
     array = (numbers if start is None else numbers + start).astype(dtype)
     if len(shape) != 1:
         array = array.reshape((*numbers.shape[:-1], *shape))

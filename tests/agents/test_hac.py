@@ -12,11 +12,12 @@ import pytest
 from rl_coach.agents.ddpg_agent import DDPGAgentParameters
 from rl_coach.agents.hac_ddpg_agent import HACDDPGAgentParameters
 from rl_coach.architectures.update import LearningBatch
+from rl_coach.coach import BAD_INPUT, main
 from rl_coach.core_types import Directive, EnvironmentEpisodes, EnvironmentSteps, RunPhase
 from rl_coach.memories.non_episodic.experience_replay import ExperienceReplayParameters
 from rl_coach.policy import Policy
 from rl_coach.utils import CoachError
-from tests.frameworks import not_on_mxnet
+from tests.frameworks import FRAMEWORK, not_on_mxnet
 from tests.zoo.goals import WIDTH, hierarchy, levels
 
 HORIZON = 5
@@ -209,3 +210,13 @@ def test_mistakes(change, message, tmp_path):
 def test_defaults_are_coachs():
     algorithm = HACDDPGAgentParameters().algorithm
     assert (algorithm.time_limit, algorithm.sub_goal_testing_rate) == (40, 0.5)
+
+
+def test_an_environment_without_the_goals_is_refused_in_one_line(tmp_path, capsys):
+    where = ["-lvl", "Pendulum-v1", "-cp", "env_params.additional_simulator_parameters={}", "-ep", str(tmp_path)]
+    assert main(["-p", "Pendulum_HAC", "-f", FRAMEWORK.name, *where]) == BAD_INPUT
+    said = capsys.readouterr().err.splitlines()
+    assert said[-1].endswith("pursues goals of 'achieved_goal', and the environment observes ['observation']")
+    assert main(["-p", "BitFlip_DQN_HER", "-f", FRAMEWORK.name, *where]) == BAD_INPUT
+    said = capsys.readouterr().err.splitlines()
+    assert "needs the observation 'desired_goal', and the states of agent 'agent' have only 'observation'" in said[-1]

@@ -182,7 +182,14 @@ POLICY = "CartPole_PPO"
 INDEX = "policies.json"
 
 
-@pytest.mark.parametrize("content", [None, b"", b"null", b"{", b"[" * 100_000, b'{"tuned/CartPole_PPO": null}'])
+ODD = [b"", b"null", b"{", b"[]", b"3", b"[" * 100_000, b'{"tuned/CartPole_PPO": null}', b'{"tuned/CartPole_PPO": []}']
+ENTRY = {"sha256": "0", "repository": 3, "mean_reward": 1, "episodes": 1, "run": {"command": "coach"}}
+ODD += [
+    json.dumps({"tuned/CartPole_PPO": {**ENTRY, **more}}).encode() for more in ({}, {"run": []}, {"mean_reward": "x"})
+]
+
+
+@pytest.mark.parametrize("content", [None, *ODD])
 @pytest.mark.parametrize("file", [INDEX, f"{POLICY}/policy.json", f"{POLICY}/arrays.npz", f"{POLICY}/model.onnx"])
 def test_damaged_policies_that_come_with_coach(capsys, place, monkeypatch, file, content):
     source, installed = trained_policies.policies_directory(), place / "installed"

@@ -8,7 +8,9 @@ import re
 
 import pytest
 
+from rl_coach import make_agent
 from rl_coach.coach import BAD_INPUT, DONE, main
+from rl_coach.environments.gym_environment import GymVectorEnvironment
 from rl_coach.policy import files as policy_files
 
 
@@ -79,3 +81,36 @@ def test_a_policy_of_another_preset_needs_a_level(capsys, folder):
 def test_a_damaged_policy_is_one_line(capsys, folder):
     (folder / "policy.json").write_text(json.dumps({"policy": None}))
     assert "policy.json' is damaged" in said(capsys, code=BAD_INPUT)
+
+
+SKIPPING = """
+import gymnasium, numpy as np
+
+
+class Skipping(gymnasium.Env):
+    observation_space = gymnasium.spaces.Box(0, 1, (2,), np.float32)
+    action_space = gymnasium.spaces.MultiDiscrete([2, 3])
+    frameskip = 1
+
+    def reset(self, *, seed=None, options=None):
+        self.steps = 0
+        return np.zeros(2, np.float32), {}
+
+    def step(self, action):
+        self.steps += 1
+        return np.zeros(2, np.float32), float(self.frameskip), self.steps == 5, False, {}
+"""
+
+
+@pytest.mark.parametrize("algorithm", ["A2C", "DQN"])
+def test_an_environment_is_played_as_in_the_training(capsys, tmp_path, monkeypatch, algorithm):
+    monkeypatch.chdir(tmp_path)
+    pathlib.Path("levels.py").write_text(SKIPPING)
+    parameters = GymVectorEnvironment(level="levels.py:Skipping")
+    parameters.frame_skip = 3
+    agent = make_agent(algorithm, parameters, seed=0, framework="tensorflow")
+    agent.export_model("policy")
+    capsys.readouterr()
+    assert "levels.py:Skipping: mean reward 15" in said(capsys, "-lvl", "levels.py:Skipping", "--steps", "20")
+    document = json.loads(pathlib.Path("policy/policy.json").read_text())
+    assert document["policy"]["about"]["environment"]["frame_skip"] == 3

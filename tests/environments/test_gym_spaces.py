@@ -133,6 +133,15 @@ def test_box_actions_have_the_shape_and_the_dtype_of_the_environment(space):
     assert rows.shape == (2, *space.shape) and all(space.contains(np.asarray(row)) for row in rows)
 
 
+@pytest.mark.parametrize("dtype", [np.int8, np.int32, np.int64, np.uint64])
+def test_the_largest_whole_numbers_are_no_overflow(dtype):
+    space = spaces.Box(np.iinfo(dtype).min, np.iinfo(dtype).max, (2,), dtype)
+    ours, convert = action_space_of(space, "level")
+    for action in (ours.low, ours.high, np.float32(2**70) * np.ones(2, np.float32), -np.ones(2, np.float32) * 2**70):
+        raw = convert(ours.clip_action_to_space(action.astype(np.float32)))
+        assert space.contains(raw) and (raw > 0).all() == (action > 0).all()
+
+
 def test_numbers_are_rounded_to_integers():
     _, convert = action_space_of(spaces.Box(0, 9, (2,), np.int64), "level")
     assert convert(np.array([1.6, 3.2])).tolist() == [2, 3]
@@ -386,10 +395,44 @@ def test_random_actions_of_many_parts_stay_within_the_choices_of_each_part():
         assert all(actions.contains(actions.sample_with_info(mask).action) for _ in range(50))
 
 
+@pytest.mark.parametrize("space", [spaces.Dict({}), spaces.Tuple([]), spaces.Box(0, 1, (0,)), spaces.Box(0, 1, (2, 0))])
+def test_spaces_without_numbers_are_errors_of_one_line(space):
+    with pytest.raises(CoachError, match=r"level 'level': the action space .* has no numbers to choose"):
+        action_space_of(space, "level")
+    if not isinstance(space, spaces.Box):
+        with pytest.raises(CoachError, match=r"level 'level': the observation space .* has no parts"):
+            reader_of(space, space.sample())
+
+
+@pytest.mark.parametrize(
+    "space", [spaces.Discrete(2**40), spaces.MultiDiscrete([2**30] * 2), spaces.MultiDiscrete([2**62] * 2)]
+)
+def test_numbers_with_too_many_values_are_errors_before_memory_is_needed(space):
+    with pytest.raises(CoachError, match="numbers is too large: 100000000 at most"):
+        observation_space_of(space, None, "level")
+
+
+def test_four_numbers_mask_the_choices_of_two_parts_not_their_combinations():
+    space, mask = spaces.MultiDiscrete([2, 2]), np.array([1, 0, 0, 1])
+    combined = mask_space_of(action_space_of(space, "level")[0])
+    assert read_masks(combined, mask, "the action_mask").tolist() == [0, 1, 0, 0]  # 0 and 1 are left
+    in_parts = mask_space_of(action_space_of(space, "level", combines_choices=False)[0])
+    assert read_masks(in_parts, mask, "the action_mask").tolist() == [[1, 0], [0, 1]]
+
+
+@pytest.mark.parametrize("combines_choices", [True, False])
+def test_a_mask_of_combinations_is_an_error(combines_choices):
+    actions, _ = action_space_of(spaces.MultiDiscrete([3, 2]), "level", combines_choices=combines_choices)
+    with pytest.raises(
+        CoachError, match=r"the shape \(6,\).*parts of 3, 2 choices, a number for each choice, 5 in all"
+    ):
+        read_masks(mask_space_of(actions), np.ones(6), "the action_mask")
+
+
 @pytest.mark.parametrize("shape", [(1, 5), (2, 5), (4,)])
 def test_a_mask_of_another_shape_than_one_states_is_an_error(shape):
     masks = mask_space_of(action_space_of(spaces.MultiDiscrete([3, 2]), "level")[0])
-    with pytest.raises(CoachError, match=r"parts of 3, 2 choices, 5 in all"):
+    with pytest.raises(CoachError, match=r"parts of 3, 2 choices, a number for each choice, 5 in all"):
         read_masks(masks, np.ones(shape), "the action_mask")
     assert read_masks(masks, np.ones((2, 5)), "the action_mask", (2,)).shape == (2, 6)
     in_parts = (np.array([1, 0, 1]), np.array([0, 1]))

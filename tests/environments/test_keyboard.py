@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rl_coach.environments.keyboard import DOWN, LEFT, RIGHT, UP, Keyboard
-from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace, MultiSelectActionSpace
+from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace, MultiDiscreteActionSpace, MultiSelectActionSpace
 from rl_coach.utils import CoachError
 
 SPACE, SHIFT = ord(" "), 0x400000E1
@@ -60,6 +60,12 @@ def test_switches_are_held_together():
     assert np.sum(keyboard.action_for({ord("1"), ord("2"), ord("3")})) == 2
 
 
+def test_combinations_of_several_parts_are_counted():
+    keyboard = Keyboard(MultiDiscreteActionSpace([2, 3]), {})
+    assert [keyboard.action_for({ord(key)}).tolist() for key in "1246"] == [[0, 0], [0, 1], [1, 0], [1, 2]]
+    assert len(keyboard.bindings()) == 6 and keyboard.idle_action is None
+
+
 def test_own_keys_may_take_continuous_actions():
     keyboard = Keyboard(BoxActionSpace(2, -1, 1), {(LEFT,): np.array([-1.0, 0.0]), (): np.zeros(2)})
     np.testing.assert_array_equal(keyboard.action_for({LEFT}), [-1, 0])
@@ -71,6 +77,7 @@ def test_own_keys_may_take_continuous_actions():
     [
         (BoxActionSpace(2, -1, 1), "BoxActionSpace cannot be played with keys"),
         (DiscreteActionSpace(40), "40 actions"),
+        (MultiDiscreteActionSpace([2] * 60), f"{2**60} actions"),
     ],
 )
 def test_actions_without_keys_are_an_error_of_one_line(space, message):

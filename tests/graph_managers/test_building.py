@@ -5,10 +5,23 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from rl_coach.agents.clipped_ppo_agent import ClippedPPOAgentParameters
+from rl_coach.agents.dqn_agent import DQNAgentParameters
+from rl_coach.agents.human_agent import HumanAgentParameters
 from rl_coach.base_parameters import TaskParameters
+from rl_coach.command_line.graph_changes import _hand_over_to_human
+from rl_coach.command_line.preset_catalogue import load
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, RunPhase
+from rl_coach.environments.gym_environment import GymVectorEnvironment
 from rl_coach.filters.filter import InputFilter, NoOutputFilter
-from rl_coach.graph_managers.building import agent_of_graph, as_int, environment_of_graph, make_agent, make_environment
+from rl_coach.graph_managers.building import (
+    agent_of_graph,
+    as_int,
+    choose_form_of_actions,
+    environment_of_graph,
+    make_agent,
+    make_environment,
+)
 from rl_coach.graph_managers.graph_manager import GraphManager
 from rl_coach.level_manager import LevelManager
 from rl_coach.spaces import DiscreteActionSpace
@@ -111,3 +124,25 @@ def test_an_environment_that_cannot_be_made_says_so():
     parameters.episode_length = None
     with pytest.raises(CoachError, match=r"environment .* cannot be made"):
         make_environment(parameters, 1, object())
+
+
+@pytest.mark.parametrize(
+    ("agents", "combines"),
+    [
+        ([ClippedPPOAgentParameters()], False), ([DQNAgentParameters()], True), ([], True),
+        ([ClippedPPOAgentParameters(), DQNAgentParameters()], True), ([HumanAgentParameters()], False),
+    ],
+)  # fmt: skip
+def test_agents_choose_the_form_of_actions_with_several_parts(agents, combines):
+    environment = GymVectorEnvironment(level="CartPole-v1")
+    choose_form_of_actions(environment, agents)
+    assert environment.combines_choices is combines
+    choose_form_of_actions(environment, [ClippedPPOAgentParameters()])  # a person's choice remains
+    assert environment.combines_choices is combines
+
+
+@pytest.mark.parametrize(("preset", "combines"), [("CartPole_BC", False), ("CartPole_DQN", True)])
+def test_a_person_plays_in_the_form_that_the_presets_agent_learns_from(preset, combines):
+    graph_manager = load(preset)
+    _hand_over_to_human(graph_manager)
+    assert graph_manager.env_params.combines_choices is combines

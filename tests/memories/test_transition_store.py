@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from rl_coach.core_types import Batch, Transition
 from rl_coach.memories import columns
-from rl_coach.memories.columns import FrameObservations, FrameStacks
+from rl_coach.memories.columns import FrameObservations, FrameStacks, OneHotObservations
 from rl_coach.memories.transition_store import TransitionStore
 from rl_coach.utils import CoachError
 from tests.memories.transitions import Stack, Steps, as_episode, assert_same
 
-KINDS = st.sampled_from(["vector", "stack", "image"])
+KINDS = st.sampled_from(["vector", "stack", "image", "number", "numbers"])
 OPERATIONS = st.lists(
     st.one_of(
         st.tuples(st.just("episode"), st.integers(1, 9)),
@@ -457,3 +457,56 @@ def test_objects_of_format_1_are_read():
     restored_store.set_state(state)
     number, array = held_by(restored_store)[0].info["plan"]
     assert number == 1 and array.tolist() == [0.5, 2.0]
+
+
+def one_hot(place: int, size: int = 100_000) -> np.ndarray:
+    vector = np.zeros(size, np.float32)
+    vector[place] = 1
+    return vector
+
+
+def numbered(count: int) -> TransitionStore:
+    store = TransitionStore(1000)
+    for number in range(count):
+        state, following = {"observation": one_hot(number)}, {"observation": one_hot(number + 1)}
+        store.append(Transition(state, 0, 1.0, following, False))
+    return store
+
+
+def test_a_large_discrete_observation_needs_the_memory_of_its_number():
+    store = numbered(100)
+    column = store.observations["observation"]
+    assert isinstance(column, OneHotObservations) and column.states.values.nbytes == 4 * 1000
+    assert store.batch(np.array([7])).state_columns["observation"].argmax() == 7
+    saved = store.get_state()["observations"]["observation"]
+    assert sum(part.nbytes for part in saved.values() if isinstance(part, np.ndarray)) == 2 * 4 * 100
+    other = restored(store)
+    assert_holds(other, held_by(store))
+
+
+def test_vectors_of_older_files_become_numbers():
+    store = numbered(20)
+    frames = np.stack([one_hot(number) for number in range(21)])
+    state = store.get_state()
+    indices = np.stack([np.arange(20), np.arange(1, 21)], axis=1).astype(np.int32)
+    state["observations"] = {"observation": {"frames": frames, "indices": indices, "axis": None}}
+    other = TransitionStore(1000)
+    other.set_state(state)
+    assert isinstance(other.observations["observation"], OneHotObservations)
+    assert_holds(other, held_by(store))
+
+
+def test_a_vector_of_another_length_is_refused():
+    store = numbered(2)
+    other = {"observation": one_hot(3, 99_999)}
+    with pytest.raises(CoachError, match=r"'observation' holds float32\[100000\], this chunk has float32\[99999\]"):
+        store.append(Transition(other, 0, 1.0, other, False))
+
+
+def test_vectors_of_another_form_are_restored_whatever_the_first_one_is():
+    store, model, steps = TransitionStore(5), [], Steps("numbers")
+    for operation, length in (("episode", 5), ("episode", 9), ("episode", 9), ("restore", None), ("episode", 2)):
+        store = apply(operation, length, store, model, steps)
+        del model[: max(0, len(model) - 5)]
+        assert_holds(store, model)
+        assert_holds(restored(store), model)

@@ -1,4 +1,4 @@
-"""Transitions to fill memories with in tests: vectors, frame stacks and plain images, each step unlike any other."""
+"""Transitions to fill memories with in tests: vectors, frame stacks, plain images, and numbers as one-hot vectors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ class Stack:
 class Steps:
     """Makes episodes, numbering each step and frame.
 
-    :param kind: ``'vector'``, ``'stack'`` (of 3 frames) or ``'image'``
+    :param kind: ``'vector'``, ``'stack'`` (of 3 frames), ``'image'``, ``'number'`` (a one-hot vector) or ``'numbers'``
+        (two of them; the vector after ten of these has another form)
     """
 
     def __init__(self, kind: str = "vector", axis: int = -1):
@@ -37,9 +38,17 @@ class Steps:
         shape = (32, 32) if self.kind == "image" else (2, 3)
         return np.full(shape, [number % 256, number // 256] * 16 if self.kind == "image" else number % 256, np.uint8)
 
+    def _one_hot(self) -> np.ndarray:
+        number, vector = next(self._numbers), np.zeros(1200, np.float32)
+        places = [number % 600] if self.kind == "number" else [number % 600, 600 + (7 * number) % 600]
+        vector[places] = 2 if self.kind == "numbers" and number % 11 == 10 else 1
+        return vector
+
     def _observations(self, length: int) -> list:
         if self.kind == "vector":
             return [np.array([next(self._numbers), 0.5], dtype=np.float32) for _ in range(length + 1)]
+        if self.kind in ("number", "numbers"):
+            return [self._one_hot() for _ in range(length + 1)]
         frames = [self._frame() for _ in range(length + 1)]
         if self.kind == "image":
             return frames

@@ -26,6 +26,7 @@ from rl_coach.command_line.names_elsewhere import NAMES_HERE
 from rl_coach.core_types import EnvironmentSteps
 from rl_coach.filters.observation.observation_normalization_filter import ObservationNormalizationFilter
 from rl_coach.memories.memory import MemoryGranularity
+from rl_coach.memories.non_episodic.prioritized_experience_replay import PrioritizedExperienceReplayParameters
 from rl_coach.own_loop.agent import DEFINITION_FILE
 from rl_coach.policy import Policy
 from rl_coach.schedules import LinearSchedule
@@ -205,6 +206,33 @@ def test_a_loop_may_follow_on_learning_and_learning_on_a_loop():
     agent.observe(1.0, False, next_states=np.ones(4))
     agent.learn(20)
     assert agent.total_steps == 41
+
+
+def test_the_settings_of_a_parameters_object_are_saved(tmp_path):
+    given = small(DQNAgentParameters())
+    given.algorithm.discount = 0.5
+    given.exploration.epsilon_schedule = LinearSchedule(0.3, 0.1, 500)
+    given.network_wrappers["main"].learning_rate = 0.125
+    agent = agent_of(given, observation_space=PLACE, action_space=Discrete(2), batch_size=16)
+    agent.save(tmp_path)
+    parameters = Agent.load(tmp_path).graph_manager.agent_params
+    assert parameters.algorithm.discount == 0.5
+    assert repr(parameters.exploration.epsilon_schedule) == repr(LinearSchedule(0.3, 0.1, 500))
+    network = parameters.network_wrappers["main"]
+    assert (network.learning_rate, network.batch_size) == (0.125, 16)
+    assert repr(network.middleware_parameters.scheme) == repr(
+        given.network_wrappers["main"].middleware_parameters.scheme
+    )
+
+
+def test_a_parameters_object_with_other_parts_is_asked_for(tmp_path):
+    given = small(DQNAgentParameters())
+    given.memory = PrioritizedExperienceReplayParameters()
+    agent_of(given, observation_space=PLACE, action_space=Discrete(2)).save(tmp_path)
+    with pytest.raises(CoachError, match=r"saved without algorithm: give Agent.load what make_agent was given"):
+        Agent.load(tmp_path)
+    memory = Agent.load(tmp_path, algorithm=given).graph_manager.agent_params.memory
+    assert isinstance(memory, PrioritizedExperienceReplayParameters)
 
 
 def test_settings_and_spaces_are_saved_and_what_cannot_be_is_asked_for(tmp_path):

@@ -12,6 +12,7 @@ from rl_coach import make_agent
 from rl_coach.core_types import EnvironmentSteps
 from rl_coach.memories.memory import MemoryGranularity
 from rl_coach.policy import Policy
+from rl_coach.spaces import DiscreteActionSpace, MultiDiscreteActionSpace
 from rl_coach.utils import CoachError
 from tests.frameworks import FRAMEWORK
 
@@ -178,7 +179,7 @@ MANY = [
 ]
 
 
-@pytest.mark.parametrize("algorithm", ["ClippedPPO", "A2C", "PG", "AdaptivePPO", "TRPO"])
+@pytest.mark.parametrize("algorithm", ["ClippedPPO", "A2C", "PG", "AdaptivePPO", "TRPO", "IMPALA"])
 @pytest.mark.parametrize("space", MANY)
 def test_a_policy_makes_many_choices_at_once(algorithm, space, tmp_path):
     env = Strict(space)
@@ -210,6 +211,15 @@ def test_a_policy_learns_each_of_many_choices(monkeypatch):
     assert np.mean([np.mean(agent.predict(V3.sample()) == right) for _ in range(20)]) > 0.9
 
 
+def test_few_combinations_are_parts_for_policies_and_actions_for_values():
+    space = spaces.MultiDiscrete([2, 3])
+    for algorithm, kind in (("A2C", MultiDiscreteActionSpace), ("IMPALA", MultiDiscreteActionSpace),
+                            ("DQN", DiscreteActionSpace), ("ACER", DiscreteActionSpace)):  # fmt: skip
+        agent = make_agent(algorithm, Strict(space), framework=FRAMEWORK.name)
+        assert type(agent.graph_manager.get_agent().spaces.action) is kind
+        assert space.contains(agent.act(V3.sample()))
+
+
 @pytest.mark.parametrize("algorithm", ["ClippedPPO", "A2C", "AdaptivePPO"])
 def test_masks_of_many_choices(algorithm):
     mask = np.isin(np.arange(153), [7, 100, 102, 152]).astype(np.int8)
@@ -219,7 +229,7 @@ def test_masks_of_many_choices(algorithm):
     assert {tuple(one.tolist()) for one in given} == {(7, 0, 49), (7, 2, 49)}
 
 
-@pytest.mark.parametrize("algorithm", ["DQN", "Rainbow", "IMPALA", "ACER"])
+@pytest.mark.parametrize("algorithm", ["DQN", "Rainbow", "ACER"])
 def test_agents_of_one_number_name_those_of_many_choices(algorithm):
     with pytest.raises(CoachError, match="more than 4096: choose ClippedPPO or A2C, which make each choice by itself"):
         make_agent(algorithm, Strict(MANY[0]), framework=FRAMEWORK.name)

@@ -11,7 +11,7 @@ from rl_coach.agents.core.signals import RowUnit
 from rl_coach.agents.core.update_loop import UpdateLoop, UpdateSettings
 from rl_coach.architectures.network_wrapper import NetworkWrapper
 from rl_coach.logger import screen
-from rl_coach.spaces import DiscreteActionSpace
+from rl_coach.spaces import DiscreteActionSpace, GoalsSpace
 from rl_coach.utils import CoachError
 
 
@@ -80,6 +80,15 @@ def unmet_by_acting_beside_learning(agent: Any) -> Iterator[str]:
             f"agent '{agent.name}' cannot act beside its learning: algorithm.act_beside_learning is for agents "
             f"whose update rule learns from a memory, whatever policy has filled it"
         )
+
+
+def unmet_by_goals(agent: Any) -> Iterator[str]:
+    """The observation of the goals that a level above gives, if the environment lacks it."""
+    pursued = agent.in_action_space
+    if isinstance(pursued, GoalsSpace):
+        there = list(agent.environment_spaces.state.sub_spaces)
+        if pursued.goal_name not in there:
+            yield f"agent '{agent.name}' pursues goals of '{pursued.goal_name}', and the environment observes {there}"
 
 
 def unmet_by_networks(agent: Any) -> Iterator[str]:

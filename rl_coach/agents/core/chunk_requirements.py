@@ -15,7 +15,8 @@ from rl_coach.agents.core.sequences import STORED_STATE
 from rl_coach.core_types import Batch, RunPhase
 from rl_coach.memories.backend.wire import UNREADABLE
 from rl_coach.memories.columns import FrameStacks
-from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace, SpacesDefinition
+from rl_coach.space_values import first_misfit
+from rl_coach.spaces import ActionMaskSpace, BoxActionSpace, SpacesDefinition
 from rl_coach.utilities.errors import refuse
 from rl_coach.utilities.sound_values import is_count, is_finite
 from rl_coach.utils import CoachError
@@ -96,6 +97,8 @@ def _unmet_by_columns(columns: Batch, spaces: SpacesDefinition) -> Iterator[str]
             shape = column.observation_shape if isinstance(column, FrameStacks) else column.shape[1:]
             if shape != (expected := tuple(map(int, observed[name].shape))):
                 yield f"observation '{name}' has shape {shape}, not {expected}"
+            elif isinstance(observed[name], ActionMaskSpace) and (misfit := first_misfit(observed[name], column)):
+                yield f"observation '{name}' is {misfit.text}"
     rewards = columns.reward_column
     if rewards.shape[1:] and int(np.prod(rewards.shape[1:])) != spaces.reward.num_elements:
         yield f"rewards of shape {rewards.shape[1:]}"
@@ -109,12 +112,13 @@ def _unmet_by_columns(columns: Batch, spaces: SpacesDefinition) -> Iterator[str]
 
 def _unmet_by_actions(actions: np.ndarray, spaces: SpacesDefinition) -> Iterator[str]:
     space: Any = spaces.action
-    if isinstance(space, BoxActionSpace) and actions.shape[1:] not in ((), tuple(space.shape)):
-        yield f"actions of shape {actions.shape[1:]}"
-    if not isinstance(space, DiscreteActionSpace):
-        return
-    if actions.ndim != 1 or not np.all((actions >= 0) & (actions < space.num_actions) & (actions % 1 == 0)):
-        yield f"actions that are not 0 to {space.num_actions - 1}"
+    if isinstance(space, BoxActionSpace):
+        if actions.shape[1:] not in ((), tuple(space.shape)):
+            yield f"actions of shape {actions.shape[1:]}"
+        if not np.isfinite(actions).all():
+            yield "actions that are not finite"
+    elif (misfit := first_misfit(space, actions)) is not None:
+        yield f"an action {misfit.text}"
 
 
 def _unmet_by_info(info: dict[str, Any]) -> Iterator[str]:

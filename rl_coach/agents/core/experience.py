@@ -19,7 +19,7 @@ from rl_coach.filters.filter import InputFilter, OutputFilter
 from rl_coach.filters.recorded_episodes import filter_recorded
 from rl_coach.memories import data_set_files
 from rl_coach.memories.memory import Memory, receives_episodes
-from rl_coach.spaces import SpacesDefinition
+from rl_coach.spaces import ActionSpace, DiscreteActionSpace, MultiDiscreteActionSpace, SpacesDefinition
 from rl_coach.utils import CoachError
 
 _MOST_STEPS_AHEAD = 256
@@ -119,8 +119,10 @@ class Experience:
             found = data_set_files.read(recorded)
             episodes = list(found.episodes())
             if found.is_raw:
+                combinations = _combinations_as_parts(found.spaces, spaces.action)
                 for transition in (transition for episode in episodes for transition in episode.transitions):
                     action: Any = transition.action
+                    action = action if combinations is None else combinations[action]
                     transition.action = output_filter.reverse_filter(ActionInfo(action)).action
             self.add_episodes(episodes, input_filter if found.is_raw else None)
         else:
@@ -310,3 +312,10 @@ class Experience:
             if isinstance(error, CoachError):
                 raise
             raise CoachError(f"what was played does not fit: {error}") from error
+
+
+def _combinations_as_parts(recorded: SpacesDefinition | None, own: ActionSpace) -> np.ndarray | None:
+    """[A, K] the choices of each recorded action; None if the agent's actions have no parts, as the recorded ones."""
+    actions: Any = None if recorded is None else recorded.action
+    is_split = isinstance(own, MultiDiscreteActionSpace) and isinstance(actions, DiscreteActionSpace)
+    return actions.raw_actions if is_split and actions.counts is not None else None

@@ -116,10 +116,11 @@ class AgentRequirements:
                 advice = "choose ClippedPPO or A2C, which need none, or give the action space bounds"
             yield f"agent '{agent}' needs continuous actions with finite bounds, not {found}: {advice}"
         if isinstance(actions, MultiDiscreteActionSpace) and not self.acts_in_parts:
+            digits, are_many = sum(map(math.log10, actions.counts)), math.prod(actions.counts) > 4096
+            found = f"there are 10^{digits:.1f}, more than 4096" if are_many else "env_params.combines_choices is False"
             yield (
                 f"agent '{agent}' needs one number for each combination of the {len(actions.counts)} choices of an "
-                f"action, and there are 10^{sum(map(math.log10, actions.counts)):.1f}, more than 4096: choose "
-                f"ClippedPPO or A2C, which make each choice by itself"
+                f"action, and {found}: choose ClippedPPO or A2C, which make each choice by itself"
             )
         yield from self._unmet_by_memory(agent, parameters, memory)
         n_step = parameters.algorithm.n_step

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from rl_coach.architectures.policies import over_parts
 from rl_coach.architectures.update import (
     LearningBatch,
     NetworkView,
@@ -47,10 +48,11 @@ def adversarial_imitation_rule(rule: UpdateRule) -> UpdateRule:
 
 
 def logits(ops: Any, discriminator: NetworkView, states: dict[str, Any], actions: Any) -> Any:
-    """[B], log D / (1 - D): the network's value of a state and an action, or of its values that of the action.
+    """[B], log D / (1 - D): the network's value of a state and an action, or the action's among its values. If actions
+    have parts, it is the sum over the parts.
 
     :param states: [B, ...] by name
-    :param actions: [B] discrete or [B, A] continuous
+    :param actions: [B] discrete, [B, K] of K discrete parts, or [B, A] continuous
     """
     outputs = discriminator.online({**states, "action": actions})[0]
-    return outputs["v"] if "v" in outputs else select(ops, outputs["values"], actions)
+    return outputs["v"] if "v" in outputs else over_parts(ops, select(ops, outputs["values"], actions))

@@ -14,7 +14,16 @@ from rl_coach.agents.core.experience import ExperienceChunk
 from rl_coach.agents.core.transport import about_played, played_in
 from rl_coach.core_types import Batch, RunPhase, Transition
 from rl_coach.memories.backend.wire import Chunk, ChunkError, pack, unpack
-from rl_coach.spaces import DiscreteActionSpace, RewardSpace, SpacesDefinition, StateSpace, VectorObservationSpace
+from rl_coach.spaces import (
+    ActionMaskSpace,
+    BoxActionSpace,
+    DiscreteActionSpace,
+    MultiDiscreteActionSpace,
+    RewardSpace,
+    SpacesDefinition,
+    StateSpace,
+    VectorObservationSpace,
+)
 from rl_coach.utils import CoachError
 
 SPACES = SpacesDefinition(
@@ -86,7 +95,7 @@ def test_what_fits_the_agent_is_taken():
         ({"reports": [report(length=0)]}, False, "an episode of 0 steps"),
         ({"reports": [report(phase=RunPhase.TEST)]}, False, "in phase"),
         ({"priorities": np.ones(2)}, False, "2 priorities, the agent takes 0"),
-        ({"columns": batch(action=3)}, False, "actions that are not 0 to 2"),
+        ({"columns": batch(action=3)}, False, "an action 3, and the action space has the whole numbers 0 to 2"),
         ({"columns": batch(shape=3)}, False, "has shape .3,., not .2,."),
         ({"columns": batch(info={"action_value": np.inf})}, False, "'action_value' is not finite"),
     ],
@@ -94,6 +103,41 @@ def test_what_fits_the_agent_is_taken():
 def test_what_does_not_fit_is_named(changes, stores_episodes, reason):
     with pytest.raises(CoachError, match=reason):
         require_sound(replace(ExperienceChunk(2, [2], batch()), **changes), SPACES, stores_episodes, 3)
+
+
+MASK = ActionMaskSpace((2, 3), [3, 2])
+OF_PARTS = SpacesDefinition(
+    StateSpace({"observation": VectorObservationSpace(2), "action_mask": MASK}), None,
+    MultiDiscreteActionSpace([3, 2]), RewardSpace(1),
+)  # fmt: skip
+OF_BOX = SpacesDefinition(SPACES.state, None, BoxActionSpace(2, -1, 1), RewardSpace(1))
+
+
+def chosen(action: Any, mask: Any = None) -> ExperienceChunk:
+    masks = {} if mask is None else {"action_mask": mask}
+    state = {"observation": np.ones(2, np.float32), **masks}
+    return ExperienceChunk(1, [1], Batch([Transition(state, np.asarray(action), 1.0, state, game_over=True)]))
+
+
+@pytest.mark.parametrize(
+    "action, reason",
+    [
+        ([3, 0], "element 0 is 3"), ([-1, 0], "element 0 is -1"), ([0, 2], "element 1 is 2"),
+        ([0.5, 0], "element 0 is 0.5"), ([0, np.nan], "element 1 is nan"), ([0], "of the shape 1"), (4, "of the shape"),
+    ],
+)  # fmt: skip
+def test_each_part_of_a_received_action_is_a_choice(action, reason):
+    require_sound(chosen([2, 1], MASK.of_all()), OF_PARTS, True, 0)
+    with pytest.raises(CoachError, match=f"an action {reason}.* the action space has 2 choices"):
+        require_sound(chosen(action, MASK.of_all()), OF_PARTS, True, 0)
+
+
+def test_received_masks_and_continuous_actions_are_numbers_that_updates_can_use():
+    with pytest.raises(CoachError, match="observation 'action_mask' is element 1 is 7"):
+        require_sound(chosen([2, 1], np.array([[1, 7, 1], [1, 1, 0]])), OF_PARTS, True, 0)
+    require_sound(chosen([1.5, -3.0]), OF_BOX, True, 0)  # noise leaves the box, and only the environment clips it
+    with pytest.raises(CoachError, match="actions that are not finite"):
+        require_sound(chosen([np.inf, 0.0]), OF_BOX, True, 0)
 
 
 @pytest.mark.parametrize("priorities", [None, np.ones(0), np.ones(1), np.ones(3)])
