@@ -302,7 +302,8 @@ class Optimizer:
 
     def learning_rate(self, training_step: int) -> float:
         """The step size in a training step, from 0 on."""
-        p, rate = self.parameters, self.parameters.learning_rate
+        p = self.parameters
+        rate: Any = p.learning_rate
         if p.learning_rate_decay_rate and p.learning_rate_decay_steps:
             rate = StepDecaySchedule(rate, p.learning_rate_decay_rate, p.learning_rate_decay_steps)
         return float(rate.value_at(training_step)) if hasattr(rate, "value_at") else rate

@@ -212,11 +212,18 @@ def test_defaults_are_coachs():
     assert (algorithm.time_limit, algorithm.sub_goal_testing_rate) == (40, 0.5)
 
 
-def test_an_environment_without_the_goals_is_refused_in_one_line(tmp_path, capsys):
-    where = ["-lvl", "Pendulum-v1", "-cp", "env_params.additional_simulator_parameters={}", "-ep", str(tmp_path)]
-    assert main(["-p", "Pendulum_HAC", "-f", FRAMEWORK.name, *where]) == BAD_INPUT
-    said = capsys.readouterr().err.splitlines()
-    assert said[-1].endswith("pursues goals of 'achieved_goal', and the environment observes ['observation']")
-    assert main(["-p", "BitFlip_DQN_HER", "-f", FRAMEWORK.name, *where]) == BAD_INPUT
-    said = capsys.readouterr().err.splitlines()
-    assert "needs the observation 'desired_goal', and the states of agent 'agent' have only 'observation'" in said[-1]
+@pytest.mark.parametrize(
+    "preset, level, reason",
+    [
+        (
+            "Pendulum_HAC",
+            "Pendulum-v1",
+            "pursues goals of 'achieved_goal', and the environment observes ['observation']",
+        ),
+        ("BitFlip_DQN_HER", "CartPole-v1", "the states of agent 'agent' have only 'observation': use another memory"),
+    ],
+)
+def test_an_environment_without_the_goals_is_refused_in_one_line(preset, level, reason, tmp_path, capsys):
+    where = ["-lvl", level, "-cp", "env_params.additional_simulator_parameters={}", "-ep", str(tmp_path)]
+    assert main(["-p", preset, "-f", FRAMEWORK.name, *where]) == BAD_INPUT
+    assert capsys.readouterr().err.splitlines()[-1].endswith(reason)

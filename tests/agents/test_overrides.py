@@ -116,8 +116,8 @@ IN_A_RUN = {
 WHILE_BUILT = {
     "connect", "create_agents", "create_networks", "init_environment_dependent_modules",
     "initialize_session_dependent_components", "load_memory_from_file", "make_batches", "make_learning",
-    "play_in_copies", "register_signal", "seed", "set_environment_parameters", "setup_logger", "unmet_by_networks",
-    "unmet_by_settings",
+    "play_in_copies", "register_signal", "seed", "set_environment_parameters", "setup_logger", "unmet_by_actions",
+    "unmet_by_networks", "unmet_by_settings",
 }  # fmt: skip
 """These have been called when there is an instance to override them on, and are not called again."""
 
@@ -484,7 +484,7 @@ def test_a_graph_is_built_by_an_override_wherever_it_is(group, greedy, tmp_path)
             assert not holds(greedy, greedy) and holds(manager, greedy), f"{name}: {way}"
 
 
-@pytest.mark.parametrize("name", ["unmet_by_settings", "unmet_by_networks"])
+@pytest.mark.parametrize("name", ["unmet_by_actions", "unmet_by_settings", "unmet_by_networks"])
 def test_a_requirement_of_its_own_refuses_the_agent(name, tmp_path):
     for way in WAYS[:3]:
         with pytest.raises(CoachError, match="not today"):

@@ -63,7 +63,7 @@ _CALLED_ON_ALL_PATHS = frozenset({
     "collect_savers", "connect", "create_agents", "create_networks", "fits", "get_state", "listen_to_rows",
     "make_compiled", "make_update_rule", "policy_description", "record_evaluated", "record_played", "register_signal",
     "reset_evaluation_state", "restore_checkpoint", "save_checkpoint", "seed", "set_state", "setup_logger",
-    "unmet_by_networks", "unmet_by_settings", "why_not_compiled",
+    "unmet_by_actions", "unmet_by_networks", "unmet_by_settings", "why_not_compiled",
 })  # fmt: skip
 
 ALLOWED: Mapping[str, frozenset[str]] = {
