@@ -119,7 +119,9 @@ def unmet_by_actions(parameters: AgentParameters, actions: ActionSpace, level: s
     if kind is None or not known or kind in known:
         return
     fitting = [name for name in _WELL_KNOWN if kind in kinds_of_actions(find_algorithm(name).parameters())]
+    names = {algorithm.parameters: algorithm.names[0] for algorithm in known_algorithms()}
+    name = names.get(type(parameters), type(parameters).__name__.removesuffix(_SUFFIX))
     yield (
-        f"{type(parameters).__name__.removesuffix(_SUFFIX)} is for {known[0]} actions. {level} has {kind} actions: use "
+        f"{name} is for {known[0]} actions. {level} has {kind} actions: use "
         f"{', '.join(fitting[:-1])} or {fitting[-1]}, or an output filter that maps the actions"
     )

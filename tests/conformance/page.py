@@ -9,7 +9,8 @@ from typing import Any
 from tests.conformance.axes import AXES, Refusal, cells_of, known_refusals
 
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "what_goes_together.md"
-_NAME = re.compile(r"\b\w+(?:Agent|Buffer|Head|Memory|Replay|Space)\b")
+_NAME = re.compile(r"\b\w+(?:Agent|Buffer|Head|Memory|Replay|Space)\b|^[\w+-]+(?= is for )")
+_LEVEL = re.compile(r"tests\.conformance\.environment:Logged|your environment")
 _BEGINNING = """\
 # Features that work together
 
@@ -54,7 +55,10 @@ _Row = tuple[dict[str, tuple[str, ...]], str]
 
 def rows(refusals: list[Refusal]) -> list[str]:
     """Rows of a table. Refusals with the same reason that differ in one axis share a row."""
-    joined: list[_Row] = [({axis: (value,) for axis, value in one.values.items()}, one.reason) for one in refusals]
+    joined: list[_Row] = [
+        ({axis: (value,) for axis, value in one.values.items()}, _LEVEL.sub("The environment", one.reason))
+        for one in refusals
+    ]
     for axis in reversed(AXES):
         joined = _joined(joined, axis)
     return [_row(values, reason) for values, reason in joined]
