@@ -101,8 +101,8 @@ def test_what_cannot_be_is_refused_by_name(parameters, change, message, tmp_path
     ("parameters", "problem", "message"),
     [
         (normalized_advantages, Bandit, "NAF is for continuous actions"),
-        (categorical, Target, "CategoricalDQN is for discrete actions"),
-        (quantile_regression, Target, "QuantileRegressionDQN is for discrete actions"),
+        (categorical, Target, "C51 is for discrete actions"),
+        (quantile_regression, Target, "QR-DQN is for discrete actions"),
         (bootstrapped, Target, "BootstrappedDQN is for discrete actions"),
         (neural_episodic_control, Target, "NEC is for discrete actions"),
     ],
