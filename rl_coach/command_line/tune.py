@@ -25,6 +25,7 @@ BEST_FILE = "best.py"
 _STORAGE_FILE = "study.db"
 _ENDLESS = 10**9
 _EVALUATIONS = 20
+_SCHEDULE = ("improve_steps", "steps_between_evaluation_periods", "evaluation_steps")
 _OF_THE_TASK = ("level", "environment_type", "exploration_policy_type", "framework")
 
 
@@ -50,6 +51,7 @@ def run(arguments: Sequence[str], launcher: Any) -> int:
     graph_manager = launcher.get_graph_manager_from_args(args)
     steps = args.steps or _steps_of(graph_manager)
     space = args.space and "; ".join(text for text, _ in texts_of(args.space, "--space"))
+    _refuse_two_schedules(args)
     # before anything is written
     search_space.refuse_fixed(graph_manager, space_of(graph_manager, space, steps), args.custom_parameter)
     directory = several_runs.make_directory(args)
@@ -69,6 +71,7 @@ def run(arguments: Sequence[str], launcher: Any) -> int:
         "sampler": args.sampler,
         "pruner": args.pruner,
         "seed": args.seed,
+        "parallel": args.parallel or args.at_once,
     }
     document = {"arguments": several_runs.lasting(flags), "runs": [], run_group.TUNING: tuning}
     return _Tuning(directory, document, graph_manager, args).run()
@@ -87,6 +90,15 @@ def _go_on(args: argparse.Namespace, launcher: Any) -> int:
     stored = vars(launcher.get_argument_parser().parse_args([])) | document["arguments"]
     graph_manager = launcher.get_graph_manager_from_args(argparse.Namespace(**stored))
     return _Tuning(directory, document, graph_manager, args).run()
+
+
+def _refuse_two_schedules(args: argparse.Namespace) -> None:
+    """
+    :raises CoachError: --steps is given, and ``-cp`` sets a part of the schedule that --steps sets
+    """
+    paths = {path for path, _ in record.settings_in(args.custom_parameter or "")} if args.steps else set()
+    if twice := sorted(paths & set(_SCHEDULE)):
+        raise CoachError(f"--steps sets {', '.join(_SCHEDULE)}, and -cp sets {twice[0]}: leave one out")
 
 
 def _steps_of(graph_manager: Any) -> int:
@@ -136,7 +148,7 @@ class _Tuning:
         self._directory, self._document, self._settings = directory, document, document[run_group.TUNING]
         self._is_new = not run_group.is_group(directory)
         self._graph_manager = graph_manager
-        self._at_once = args.parallel or args.at_once or num_cores()
+        self._at_once = args.parallel or args.at_once or self._settings.get("parallel") or num_cores()
         self._dimensions = space_of(graph_manager, self._settings["space"], self._settings["steps"])
         self._trials: dict[pathlib.Path, Any] = {}
         self._refused: str | None = None

@@ -87,6 +87,10 @@ def test_the_preset_that_is_written_has_the_settings(tmp_path, preset):
             ["-p", "CartPole_DQN", "--steps", "100", "-cp", "agent_params.algorithm.discount=0.5"],
             "varies, and -cp sets agent_params.algorithm.discount: leave one out",
         ),
+        (
+            ["-p", "CartPole_DQN", "--steps", "100", "-cp", "improve_steps=EnvironmentSteps(7)"],
+            "and -cp sets improve_steps: leave one out",
+        ),
         (["--resume", "nowhere"], "there is no tuning in 'nowhere'"),
     ],
 )
