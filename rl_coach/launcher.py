@@ -149,6 +149,7 @@ class CoachLauncher:
             command_line.EXPORT: self.export,
             command_line.FETCH: self.fetch,
             command_line.IMPORT: self.import_policy,
+            command_line.INIT: self.write_files,
             command_line.PUSH: self.push,
             command_line.ALGORITHMS: self.list_algorithms,
             command_line.CHECK_ENVIRONMENT: self.check_environment_and_exit,
@@ -176,6 +177,15 @@ class CoachLauncher:
         from rl_coach.command_line import sb3_import
 
         sb3_import.run(arguments, self)
+
+    def write_files(self, arguments: Sequence[str]) -> None:
+        """``coach init``: write files to begin with.
+
+        :raises CoachError: for bad input
+        """
+        from rl_coach.command_line import init
+
+        init.run(arguments)
 
     def push(self, arguments: Sequence[str]) -> None:
         """``coach push``: upload a trained policy.

@@ -48,6 +48,7 @@ FETCH = "fetch"
 ALGORITHMS = "algorithms"
 PUSH = "push"
 IMPORT = "import"
+INIT = "init"
 
 IMPORT_EXAMPLES = """\
 examples:
@@ -152,6 +153,14 @@ examples:
     coach doctor experiments/CartPole_DQN/01_02_2026-10_00
 
 The exit code is 1 if a run has a problem.
+"""
+
+INIT_EXAMPLES = """\
+examples:
+  an environment, its test, a preset and a README, which run at once:
+    coach init my_env.py
+  a preset to edit:
+    coach init --preset SAC
 """
 
 COMPARE_EXAMPLES = """\
@@ -523,6 +532,7 @@ def get_argument_parser() -> Parser:
         "       coach fetch [NAME]\n"
         "       coach push DIR REPO\n"
         "       coach import sb3 FILE -p PRESET [flags]\n"
+        "       coach init FILE.py\n"
         "       coach check-env LEVEL\n"
         "       coach algorithms [TEXT]\n"
         "       coach dataset info|convert|record ...\n"
@@ -563,6 +573,16 @@ def get_compare_parser() -> Parser:
         "of all runs); may be given for each environment"
     )
     parser.add_argument("--range", metavar="ENVIRONMENT=LOW,HIGH", action="append", help=scale)
+    return parser
+
+
+def get_init_parser() -> Parser:
+    """The parser of ``coach init``."""
+    about = "Write the files of an environment of your own, or a preset to edit."
+    parser = Parser(f"coach {INIT}", about, INIT_EXAMPLES)
+    parser.add_argument("file", metavar="FILE.py", nargs="?", help="the file of the environment")
+    which = "write a preset for this algorithm (coach algorithms lists them)"
+    parser.add_argument("--preset", metavar="ALGORITHM", help=which)
     return parser
 
 

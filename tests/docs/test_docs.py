@@ -12,7 +12,7 @@ import pytest
 from rl_coach.agents.algorithms import known_algorithms
 from rl_coach.coach import CoachLauncher, main
 from rl_coach.command_line import arguments as command_line
-from rl_coach.command_line import custom_parameters, preset_catalogue, search_space, trained_policies, tune
+from rl_coach.command_line import custom_parameters, init, preset_catalogue, search_space, trained_policies, tune
 from tests.zoo.project import extras
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -51,7 +51,7 @@ def test_python_runs(page, tmp_path):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_command_lines_are_understood(page, tmp_path):
+def test_command_lines_are_understood(page, tmp_path, monkeypatch):
     write_files(page, tmp_path)
     (tmp_path / "checkpoint").mkdir()
     record = {"arguments": {"preset": "CartPole_DQN"}, "evaluate_only": False, "resumed": []}
@@ -79,6 +79,13 @@ def test_command_lines_are_understood(page, tmp_path):
             continue
         if words[1:2] == [command_line.CHECK_ENVIRONMENT]:
             command_line.get_check_environment_parser().parse_args(words[2:])
+            continue
+        if words[1:2] == [command_line.INIT]:
+            monkeypatch.chdir(tmp_path)
+            init.run(words[2:])
+            continue
+        if words[1:2] == [command_line.DOCTOR]:
+            command_line.get_doctor_parser().parse_args(words[2:])
             continue
         if words[1:2] == [command_line.COMPARE]:
             command_line.get_compare_parser().parse_args(words[2:])
