@@ -73,7 +73,7 @@ def test_continuous_actions_for_agents_that_choose_one_of_several(make, tmp_path
 
 @pytest.mark.parametrize("make", FOR_CONTINUOUS, ids=lambda make: make.__name__)
 def test_discrete_actions_for_agents_that_choose_a_point(make, tmp_path):
-    assert "continuous actions with finite bounds" in message_of(make(), Bandit, tmp_path)
+    assert "is for continuous actions" in message_of(make(), Bandit, tmp_path)
 
 
 @pytest.mark.parametrize("make", WITHOUT_MEMORY_OF_STATES, ids=lambda make: make.__name__)

@@ -159,9 +159,15 @@ def test_the_scales_are_learned(name, tmp_path):
     assert agent.training_iteration > 0 and not np.allclose(scales, np.exp(-2.0), rtol=1e-3)
 
 
-@pytest.mark.parametrize("make", [DQNAgentParameters, NAFAgentParameters])
-def test_agents_without_such_a_policy_are_refused(make, tmp_path):
+@pytest.mark.parametrize(
+    "make, reason",
+    [
+        (DQNAgentParameters, "DQN is for discrete actions"),
+        (NAFAgentParameters, "state-dependent noise needs a policy head with state_dependent_noise"),
+    ],
+)
+def test_agents_without_such_a_policy_are_refused(make, reason, tmp_path):
     parameters = make()
     parameters.exploration = StateDependentNoiseParameters(parameters)
-    with pytest.raises(CoachError, match="state-dependent noise needs a policy head with state_dependent_noise"):
+    with pytest.raises(CoachError, match=reason):
         graph(parameters, Target, tmp_path)
