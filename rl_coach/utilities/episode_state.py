@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections import deque
 from typing import Any, Mapping
 
 import numpy as np
@@ -83,10 +84,19 @@ class KeepsEpisodeState:
         return twin
 
     def episode_state(self) -> Any:
-        """The state of the episode, for ``set_episode_state``; None if the state is not declared or empty."""
-        if not self.declares_episode_state or not self.episode_attributes:
-            return None
-        return {name: getattr(self, name) for name in self.episode_attributes}
+        """The state of the episode, for ``set_episode_state``; None if there is none. Without a declaration, it is the
+        attributes that ``reset`` would change now.
+
+        :raises CoachError: nothing is declared, and the part cannot be copied
+        """
+        names = self.episode_attributes if self.declares_episode_state else self._changed_by_reset()
+        return {name: getattr(self, name) for name in names} if names else None
+
+    def _changed_by_reset(self) -> list[str]:
+        if type(self).reset is KeepsEpisodeState.reset or exchanges_episodes(self):
+            return []
+        fresh = vars(self._copied((Space,)))
+        return [name for name, value in vars(self).items() if _differs(value, fresh.get(name))]
 
     def set_episode_state(self, state: Any) -> None:
         """Continue an episode. :param state: the result of ``episode_state``, or None"""
@@ -97,6 +107,23 @@ class KeepsEpisodeState:
             state = dict(zip(self.episode_attributes or (), values))
         for name, value in state.items():
             setattr(self, name, value)
+
+
+def _differs(value: Any, other: Any) -> bool:
+    """True if two values differ. Objects differ if their attributes do; an object without attributes never does."""
+    if value is other:
+        return False
+    if isinstance(value, np.ndarray) or isinstance(other, np.ndarray):
+        return not np.array_equal(value, other)
+    if type(value) is not type(other):
+        return True
+    if isinstance(value, Mapping):
+        return value.keys() != other.keys() or any(_differs(value[name], other[name]) for name in value)
+    if isinstance(value, (list, tuple, deque)):
+        return len(value) != len(other) or any(map(_differs, value, other))
+    if isinstance(value, (bool, int, float, str, bytes, set, np.generic)):
+        return bool(value != other)
+    return hasattr(value, "__dict__") and _differs(vars(value), vars(other))
 
 
 def exchanges_episodes(part: Any) -> bool:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import collections
+import copy
+
 import numpy as np
+import pytest
 
 from rl_coach.filters.filter import InputFilter
 from rl_coach.filters.observation.observation_filter import ObservationFilter
@@ -73,3 +77,62 @@ def test_filters_of_a_chain_share_what_is_not_of_the_episode_except_with_an_eval
         twin.filter(np.zeros(2))
         assert drift.total == [total]
         np.testing.assert_array_equal(drift.episode, [np.ones(2)])
+
+
+class History(ObservationFilter):
+    """Adds the sum of all observations of the episode. It declares nothing, and a function cannot be stored."""
+
+    def __init__(self, kind):
+        super().__init__()
+        self.kind, self.calls, self.function = kind, 0, lambda value: value
+        self.reset()
+
+    def reset(self):
+        self.seen = {
+            "array": np.zeros(2), "list": [], "deque": collections.deque(maxlen=9), "mapping": {}, "number": 0.0,
+            "nothing": None,
+        }[self.kind]  # fmt: skip
+
+    def filter(self, observation, update_internal_state=True):
+        self.calls += 1
+        before = self._sum()
+        if self.kind == "mapping":
+            self.seen["sum"] = before + observation
+        elif self.kind in ("list", "deque"):
+            self.seen.append(observation)
+        else:
+            self.seen = before + observation
+        return observation + before
+
+    def _sum(self):
+        if self.kind == "mapping":
+            return self.seen.get("sum", 0.0)
+        if self.kind in ("list", "deque"):
+            return sum(self.seen)
+        return 0.0 if self.seen is None else self.seen
+
+
+@pytest.mark.parametrize("kind", ["array", "list", "deque", "mapping", "number", "nothing"])
+def test_an_episode_goes_on_in_another_instance(kind):
+    one, other = History(kind), History(kind)
+    for value in (1.0, 2.0, 4.0):
+        one.filter(np.full(2, value))
+    state = copy.deepcopy(one.episode_state())
+    assert state.keys() == {"seen"}  # neither the counter, which reset leaves, nor the function
+    other.set_episode_state(state)
+    np.testing.assert_array_equal(other.filter(np.ones(2)), np.full(2, 8.0))
+
+
+def test_a_new_episode_has_no_state():
+    one = History("list")
+    assert one.episode_state() is None
+    one.filter(np.ones(2))
+    one.reset()
+    assert one.episode_state() is None
+
+
+def test_a_part_without_reset_has_no_state():
+    class Plain(ObservationFilter):
+        last = 3
+
+    assert Plain().episode_state() is None
