@@ -86,8 +86,6 @@ class KeepsEpisodeState:
     def episode_state(self) -> Any:
         """The state of the episode, for ``set_episode_state``; None if there is none. Without a declaration, it is the
         attributes that ``reset`` would change now.
-
-        :raises CoachError: nothing is declared, and the part cannot be copied
         """
         names = self.episode_attributes if self.declares_episode_state else self._changed_by_reset()
         return {name: getattr(self, name) for name in names} if names else None
@@ -95,7 +93,10 @@ class KeepsEpisodeState:
     def _changed_by_reset(self) -> list[str]:
         if type(self).reset is KeepsEpisodeState.reset or exchanges_episodes(self):
             return []
-        fresh = vars(self._copied((Space,)))
+        try:
+            fresh = vars(self._copied((Space,)))
+        except CoachError:  # what cannot be copied cannot be saved either: the checkpoint then omits the episode
+            return list(vars(self))
         return [name for name, value in vars(self).items() if _differs(value, fresh.get(name))]
 
     def set_episode_state(self, state: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import copy
+import threading
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from rl_coach.filters.filter import InputFilter
 from rl_coach.filters.observation.observation_filter import ObservationFilter
 from rl_coach.schedules import LinearSchedule
 from rl_coach.spaces import DiscreteActionSpace
+from rl_coach.utilities import plain_data
 from rl_coach.utilities.episode_state import KeepsEpisodeState
 
 
@@ -136,3 +138,10 @@ def test_a_part_without_reset_has_no_state():
         last = 3
 
     assert Plain().episode_state() is None
+
+
+def test_a_part_that_cannot_be_copied_gives_a_state_that_cannot_be_saved():
+    one = History("list")
+    one.lock = threading.Lock()
+    with pytest.raises(plain_data.UnsavableError):
+        plain_data.flatten(one.episode_state())
