@@ -91,13 +91,15 @@ class ScreenLogger:
         self._early_lines: list[str] = []
 
     def keep(self, path: str | os.PathLike[str] | None) -> None:
-        """Also append the lines to a file, with the lines since the start of this process or since the last file.
+        """Also append the lines to a file, with the lines since the start of this process or since ``keep(None)``.
 
-        :param path: None ends the file
+        :param path: None ends the file, and forgets earlier lines
         """
         self._console_log = None if path is None else os.fspath(path)
+        early, self._early_lines = self._early_lines, []
         if path is not None:
-            early, self._early_lines = self._early_lines, []
+            with contextlib.suppress(OSError):  # as in ``note``
+                open(path, "a", encoding="utf-8").close()
             self.note("\n".join(early))
 
     def note(self, text: str) -> None:

@@ -337,7 +337,7 @@ def test_videos(tmp_path):
 
 def test_videos_need_imageio(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "imageio", None)
-    with pytest.raises(CoachError, match="pip install imageio"):
+    with pytest.raises(CoachError, match="the package 'imageio' of the extra 'video' is not installed"):
         create_gif([], directory=str(tmp_path))
 
 

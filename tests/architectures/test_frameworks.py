@@ -23,16 +23,23 @@ COMPATIBLE_MXNET = "rl_coach.architectures.mxnet_components.compatible_mxnet"
 @pytest.mark.parametrize(
     ("framework", "advice"),
     [
-        (Frameworks.tensorflow, "pip install tensorflow"),
+        (Frameworks.tensorflow, install_command("tensorflow")),
         (Frameworks.jax, install_command("jax")),
         (Frameworks.mxnet, install_command("mxnet")),
         (Frameworks.torch, install_command("torch")),
     ],
 )
 def test_a_framework_that_is_not_installed_says_how_to_install_it(framework, advice, monkeypatch):
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    find_spec = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == framework.name else find_spec(name))
     with pytest.raises(CoachError, match=f"-f {framework.name} needs .*{re.escape(advice)}"):
         load_framework(framework)
+
+
+def test_without_any_framework_the_extras_are_named(monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(CoachError, match="no framework is installed: install the extra tensorflow, jax or torch"):
+        load_framework(Frameworks.tensorflow)
 
 
 def test_mxnet_beside_a_numpy_that_is_too_new_says_so(monkeypatch):

@@ -60,7 +60,7 @@ def test_without_an_answer_it_says_why(runs, said):
 
 def test_without_scikit_learn_it_says_how_to_get_it(monkeypatch):
     monkeypatch.setattr(module, "is_installed", lambda name: False)
-    assert "the package 'sklearn' is not installed: " in importance([], [], RESULT).text
+    assert "the package 'sklearn' of the extra 'tune' is not installed: " in importance([], [], RESULT).text
 
 
 def test_words_and_what_is_not_set_have_places_of_their_own():

@@ -12,7 +12,7 @@ import pytest
 
 from rl_coach.agents.naf_agent import NAFAgentParameters
 from rl_coach.coach import BAD_INPUT, DONE, main
-from rl_coach.installation import pip_install
+from rl_coach.installation import install_command
 from rl_coach.policy import Policy
 from rl_coach.policy import export as policy_export
 from rl_coach.policy import files as policy_files
@@ -129,7 +129,7 @@ def test_what_cannot_become_a_graph_is_said_in_one_line(tmp_path, capsys, monkey
 
     monkeypatch.setitem(sys.modules, "tensorflow", None)
     monkeypatch.delitem(sys.modules, "rl_coach.architectures.tensorflow_components.frozen_graph", raising=False)
-    assert f"the package 'tensorflow' is not installed: {pip_install('tensorflow')}" in fails_with(dqn)
+    assert f"of the extra 'tensorflow' is not installed: {install_command('tensorflow')}" in fails_with(dqn)
 
 
 def test_a_policy_of_an_earlier_version_still_loads_and_says_why_it_has_no_graph(tmp_path, capsys):
