@@ -214,8 +214,8 @@ It needs a token of huggingface.co: hf auth login, or HF_TOKEN.
 """
 
 _COMMANDS = (
-    SWEEP, TUNE, COMPARE, EVALUATE, WATCH, EXPORT, FETCH, PUSH, IMPORT, CHECK_ENVIRONMENT, ALGORITHMS, DATASET,
-    DASHBOARD,
+    SWEEP, TUNE, COMPARE, DOCTOR, EVALUATE, WATCH, EXPORT, FETCH, PUSH, IMPORT, INIT, CHECK_ENVIRONMENT, ALGORITHMS,
+    DATASET, DASHBOARD,
 )  # fmt: skip
 _WORDS_FOR_TRAINING = ("train", "run", "learn", "fit")
 INFO, CONVERT, RECORD = "info", "convert", "record"

@@ -53,6 +53,8 @@ def refusal(capsys, *arguments: str) -> str:
         (["mine.py"], "did you mean coach -p mine.py?"),
         (["train", "-p", "CartPole_DQN"], "no command 'train': coach -p PRESET trains a preset"),
         (["evalute", "here"], "no command 'evalute'; did you mean coach evaluate?"),
+        (["docter", "here"], "no command 'docter'; did you mean coach doctor?"),
+        (["inti", "my_env.py"], "no command 'inti'; did you mean coach init?"),
         (["evaluate", "CartPole_PG"], "is a preset, not a run: train it first with coach -p CartPole_PG"),
         (["watch", "CartPole_PG"], "is a preset, not a run: train it first with coach -p CartPole_PG"),
         (["--resume", "CartPole_PG"], "is a preset, not a run: train it first with coach -p CartPole_PG"),
