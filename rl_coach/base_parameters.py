@@ -61,7 +61,7 @@ DEFAULT_FRAMEWORK = Frameworks[default_framework()]
 
 
 def running_framework() -> str:
-    """The framework that this process already runs; the default if there is none."""
+    """The framework that this process already runs, otherwise the default."""
     keras = sys.modules.get("keras")
     name = keras.backend.backend() if keras is not None else os.environ.get("KERAS_BACKEND", "")
     return name if name in Frameworks.__members__ else DEFAULT_FRAMEWORK.name

@@ -56,7 +56,7 @@ class Actor:
         self._filters_responses = self._filters_actions = True
 
     def for_another_episode(self) -> Actor:
-        """Another actor of the same agent, at the start of its own episode.
+        """Another actor of the same agent, at the start of an episode.
 
         :raises CoachError: a filter or the exploration policy cannot be copied
         """

@@ -47,7 +47,7 @@ class EpisodeAttributes:
             raise self._unknown()
         before = dict(vars(agent))
         agent.reset_internal_state()
-        # By identity, because arrays have no single answer to ==.
+        # Compare identities: == of arrays has no single answer.
         changed = {name for name, value in vars(agent).items() if name not in before or before[name] is not value}
         self._found |= changed - set(agent.counters)
 

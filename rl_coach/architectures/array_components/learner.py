@@ -158,6 +158,6 @@ def _chosen(
         return rows[chosen], [column[chosen] for column in large]
     present = np.maximum(chosen, 0)
     rows = rows[present]
-    # the indexing above has copied the rows, so those in the packed vector keep their weights
+    # the indexing above has copied the rows, so the rows in the packed vector keep their weights
     rows[chosen < 0, packing.packed["weights"].start] = 0.0
     return rows, [column[present] for column in large]

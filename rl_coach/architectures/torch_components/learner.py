@@ -116,7 +116,7 @@ class TorchLearner(ArrayLearner):
                         old.copy_(new)
                 return results
 
-            # a move loops until a computed number stops it, and a trace has no such loop
+            # a move loops until a computed number stops it, and a trace cannot contain this loop
             has_moves = any(stage.move for stage in layout.stages)
             self._steps[key] = step if has_moves else compiled(step, given)
         return variables, self._steps[key](given)
