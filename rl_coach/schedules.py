@@ -9,7 +9,7 @@ import numpy as np
 from rl_coach.core_types import EnvironmentSteps
 from rl_coach.utilities.overrides import OverrideTable
 
-OVERRIDES = OverrideTable({"advance": ("step",)})
+OVERRIDES = OverrideTable({"advance": ("step",), "values_at": ("value_at",)})
 
 
 class Schedule:
@@ -37,6 +37,19 @@ class Schedule:
         elif steps:
             self.num_steps += steps
             self.current_value = self.value_at(self.num_steps)
+
+    def next_values(self, count: int) -> np.ndarray:
+        """[count] float64, the value now and those of the following steps; advances by ``count`` steps."""
+        if OVERRIDES.is_replaced(self, "advance"):
+            values = np.zeros(count)
+            for index in range(count):
+                values[index] = self.current_value
+                self.step()
+            return values
+        values = self.values_at(self.num_steps, count)
+        values[0] = self.current_value
+        self.advance(count)
+        return values
 
     def value_at(self, step: int) -> float:
         """The value after ``step`` steps; it depends only on the step, so that a resumed run has the same values."""
@@ -82,6 +95,13 @@ class LinearSchedule(Schedule):
         if step >= self.decay_steps:
             return self.final_value
         return self.initial_value + (self.final_value - self.initial_value) * (step / self.decay_steps)
+
+    def values_at(self, first: int, count: int) -> np.ndarray:
+        if OVERRIDES.is_replaced(self, "values_at"):
+            return super().values_at(first, count)
+        shares = np.arange(first, first + count) / self.decay_steps
+        line = self.initial_value + (self.final_value - self.initial_value) * shares
+        return np.where(shares < 1, line, self.final_value)
 
 
 class ExponentialSchedule(Schedule):

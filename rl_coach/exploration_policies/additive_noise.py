@@ -73,12 +73,9 @@ class NoiseLevel(ContinuousActionExplorationPolicy):
     def _levels(self, count: int) -> np.ndarray:
         """[N], the scheduled noise of the next ``count`` actions. In TRAIN, the schedule advances by ``count``
         steps."""
-        schedule = self.noise_schedule
         if self.phase != RunPhase.TRAIN:
             return np.full(count, self._current_noise())
-        levels = schedule.values_at(schedule.num_steps, count)
-        schedule.advance(count)
-        return levels
+        return self.noise_schedule.next_values(count)
 
     @property
     def evaluation_deviation(self) -> Any:

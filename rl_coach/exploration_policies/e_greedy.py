@@ -132,20 +132,28 @@ class EGreedy(ExplorationPolicy):
         self, action_values: Callable[[], Any], count: int, action_masks: np.ndarray | None = None
     ) -> np.ndarray:
         """Draws the same random numbers as ``count`` calls of ``get_action``."""
-        actions, values = np.zeros(count, np.int64), None
-        best, is_tied = actions, actions
-        for row in range(count):
+        drawn, draw = self.current_random_value, self.rng.random
+        actions: list[int] = []
+        values, best, is_tied = None, actions, actions
+        for row, epsilon in enumerate(self._epsilons(count).tolist()):
             mask = None if action_masks is None else action_masks[row]
-            if self.current_random_value < self._epsilon():
-                actions[row] = self._random_discrete_action(mask)[0]
+            if drawn < epsilon:
+                actions.append(self._random_discrete_action(mask)[0])
             else:
                 if values is None:
                     values = np.asarray(action_values())
-                    best, is_tied = best_and_tied(values, action_masks)
+                    best, is_tied = (column.tolist() for column in best_and_tied(values, action_masks))
                 # only a tie needs a random number
-                actions[row] = best_action(values[row], self.rng, mask)[0] if is_tied[row] else best[row]
-            self.step_epsilon()
-        return actions
+                actions.append(best_action(values[row], self.rng, mask)[0] if is_tied[row] else best[row])
+            drawn = draw()
+        self.current_random_value = drawn
+        return np.asarray(actions, np.int64)
+
+    def _epsilons(self, count: int) -> np.ndarray:
+        """[count] float64, the epsilons of the next actions. In TRAIN, the schedule advances by ``count`` steps."""
+        if self.phase != RunPhase.TRAIN:
+            return np.full(count, self._epsilon())
+        return self.epsilon_schedule.next_values(count)
 
     def _mixed_choice(self, values: np.ndarray, action_mask: np.ndarray | None) -> ActionAndProbabilities:
         epsilon = self._epsilon()
