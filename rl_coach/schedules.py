@@ -99,6 +99,8 @@ class LinearSchedule(Schedule):
     def values_at(self, first: int, count: int) -> np.ndarray:
         if OVERRIDES.is_replaced(self, "values_at"):
             return super().values_at(first, count)
+        if first >= self.decay_steps:
+            return np.full(count, self.final_value, np.float64)
         shares = np.arange(first, first + count) / self.decay_steps
         line = self.initial_value + (self.final_value - self.initial_value) * shares
         return np.where(shares < 1, line, self.final_value)
