@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Iterable, Iterator, Union
 
+import numpy as np
+
 from rl_coach.core_types import (
     EnvironmentEpisodes,
     EnvironmentSteps,
@@ -178,7 +180,8 @@ else:
                 raise TypeError(
                     f"{type(self).__name__} has no parameter '{key}'{suggestion or '; register_var() adds a new one'}"
                 )
-            object.__setattr__(self, key, value)
+            # NumPy's numbers are valid settings, but not all readers of settings accept them, such as JSON
+            object.__setattr__(self, key, value.item() if isinstance(value, np.generic) else value)
 
 
 class Parameters(_RefusesUnknownNames, Constrained, metaclass=_CheckedAfterInit):

@@ -73,7 +73,7 @@ class StepMethod:
     __slots__ = ("num_steps",)
 
     def __init__(self, num_steps: int):
-        self.num_steps = num_steps
+        self.num_steps = num_steps.item() if isinstance(num_steps, np.generic) else num_steps
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self.num_steps == other.num_steps
