@@ -24,10 +24,11 @@ from rl_coach.utils import CoachError, did_you_mean
 
 
 class CILAlgorithmParameters(AlgorithmParameters):
-    """Hyperparameters of conditional imitation learning. ``num_consecutive_playing_steps`` of ``EnvironmentSteps(0)``
-    learns from demonstrations alone.
+    """Hyperparameters of conditional imitation learning. With ``num_consecutive_playing_steps`` of
+    ``EnvironmentSteps(0)``, the agent learns only from demonstrations.
 
-    :ivar state_key_with_the_class_index: the observation that is the command, from 0 to the number of branches less 1
+    :ivar state_key_with_the_class_index: the observation with the command, a number from 0 to the number of branches -
+        1
     """
 
     def __init__(self) -> None:

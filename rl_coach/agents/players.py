@@ -40,9 +40,8 @@ plain_data.register(PlayersEpisode)
 class Players(AgentGroup):
     """Agents that play an environment together, each with its own memory, policy and signals.
 
-    An agent that plays several players has an episode for each player, as an agent in several copies of an environment
-    has for each copy. An agent counts a step for each action of one of its players. The environment counts a step for
-    each answer.
+    An agent that plays several players has an episode for each player. An agent counts a step for each action of one of
+    its players. The environment counts a step for each answer.
 
     :param agents: the agents by name
     :param agent_of: by player, the name of the agent that plays it
@@ -188,8 +187,8 @@ class Players(AgentGroup):
         """Give each agent a step that another process has played.
 
         :param transitions: by the agent's name; an agent may be missing if its episode is over
-        :param is_done: ``any`` or ``all``; says if the episode of all agents is over
-        :return: True if it is
+        :param is_done: ``any`` or ``all``; says when the episode of all agents is over
+        :return: True if the episode of all agents is over
         :raises CoachError: an agent is unknown or missing, or plays several players
         """
         for name in transitions:
@@ -219,7 +218,7 @@ class Players(AgentGroup):
         agent.handle_episode_ended()
 
     def act(self, action: ActionType | None = None) -> ActionInfo:
-        """Choose an action for each player that acts next; each agent's networks are asked once for all its players.
+        """Choose an action for each player that acts next; each agent's networks predict once for all its players.
 
         :return: the actions by player
         """

@@ -146,8 +146,8 @@ def batch(core: Any, environment: FedEnvironment, data: Mapping[str, Any]) -> Ba
 
     ``importance_weights`` [B] weigh the losses of the rows; without them each row weighs 1.
 
-    :raises CoachError: a column is missing, not known or of another form; the agent has no use for it; or its filters
-        need the steps before
+    :raises CoachError: a column is missing, is unknown or has a wrong shape; the agent does not use the column; or the
+        agent's filters need earlier steps
     """
     _require_memory(core)
     rows = _rows(data, (*_COLUMNS, "next_states"), (_WEIGHTS,))
@@ -181,8 +181,8 @@ def batch(core: Any, environment: FedEnvironment, data: Mapping[str, Any]) -> Ba
 class Loss(float):
     """The loss of an update on a batch. It is a number; ``loss, per_item = agent.update(batch)`` unpacks it.
 
-    :ivar per_item: [B], each row's squared or Huber TD error, without its weight. With a head other than Q(s, a), it is
-        the absolute error that prioritized replay draws by; empty if the rule gives no errors
+    :ivar per_item: [B], the squared or Huber TD error of each row, without its weight. For heads other than Q(s, a),
+        the absolute error that prioritized replay uses; empty if the rule returns no errors
     :ivar by_network: each network's loss
     """
 
@@ -193,7 +193,7 @@ class Loss(float):
     def of(cls, core: Any, loss: float, result: Any, rows: int) -> Loss:
         """
         :param loss: the sum
-        :param result: of the learner; None for an agent with a ``learn_from_batch`` of its own
+        :param result: the learner's result; None for an agent that overrides ``learn_from_batch``
         :param rows: B; a compiled update may have more of them
         """
         found, errors = cls(loss), None if result is None else result.errors
@@ -209,7 +209,8 @@ class Loss(float):
 
 
 def warn_of_targets(core: Any, updates_before: int) -> None:
-    """Warn once that target networks are not updated, because nothing is played and their period counts steps.
+    """Warn once that target networks are not updated, because their period counts environment steps and the agent does
+    not play.
 
     :param updates_before: updates before the last call
     """

@@ -183,7 +183,7 @@ class Actor:
     def act(self, action: ActionType | None = None) -> ActionInfo | None:
         """Choose an action for the current state, and count the environment step.
 
-        :param action: an action that the caller has chosen already
+        :param action: an action of the caller, to use instead of the agent's choice
         :return: the action in the environment's action space; None if the agent learns without acting
         """
         agent, episode = self._agent, self.episode

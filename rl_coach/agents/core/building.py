@@ -101,9 +101,9 @@ def unmet_by_networks(agent: Any) -> Iterator[str]:
 
 
 def require_passes(agent: Any) -> None:
-    """Make sure that an agent that counts epochs learns in passes over its data.
+    """Check that an agent whose rows are epochs learns in passes over its data.
 
-    :raises CoachError: the agent counts epochs, and its source of batches makes no passes
+    :raises CoachError: the agent's rows are epochs, but its source of batches makes no passes
     """
     if agent.batches.epoch is not None:
         return

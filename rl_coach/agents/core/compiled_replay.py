@@ -1,5 +1,6 @@
-"""The part of agents with uniform replay in a compiled loop. The memory is a ring buffer of columns on the device. The
-ordinary path has the same in ``BatchLearning`` and ``ExperienceReplay``."""
+"""The part of agents with uniform replay in a compiled loop. The memory is a ring buffer of columns on the device.
+``BatchLearning`` and ``ExperienceReplay`` do the same outside compiled loops.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ class CompiledReplay(CompiledPart):
     :param random: the framework's random functions, with the names of ``jax.random``
     :param num_copies: N, the number of copies of the environment
     :param exploration: chooses actions
-    :param own_columns: changes and adds columns; None if the rule needs only the columns of the memory
+    :param own_columns: changes and adds columns; None if the rule only needs the columns of the memory
 
     :ivar period: environment steps between two phases
     :ivar updates_per_phase: K, the largest number of updates in a training phase

@@ -20,8 +20,9 @@ from rl_coach.utilities.requirements import shown
 
 
 class MemoryRequirement(Enum):
-    """Data that an agent needs from its memory: only transitions, also each transition's return up to the end of its
-    episode, or complete episodes in order."""
+    """The data that an agent needs from its memory: transitions; transitions with their return up to the end of the
+    episode; or complete episodes in order.
+    """
 
     NOTHING = 0
     RETURNS = 1
@@ -29,10 +30,10 @@ class MemoryRequirement(Enum):
 
 
 class HeadRequirement:
-    """A head that an update rule reads. Any class of head with these outputs will do.
+    """A head that an update rule reads. Each class of heads with these outputs fits.
 
     :param settings: the parameter class of such a head, for messages
-    :param outputs: groups of names of outputs; the head must give all outputs of at least one group
+    :param outputs: groups of outputs' names; the head must have all outputs of at least one group
     """
 
     def __init__(self, settings: str, *outputs: tuple[str, ...]):
@@ -47,7 +48,7 @@ class NetworkRequirement:
 
     :param heads: the heads that the rule reads, in order
     :param has_target: the rule reads the target network too
-    :param is_optional: the agent may do without this network, and then learns by another rule
+    :param is_optional: the network may be missing; the agent then learns by another rule
     """
 
     heads: tuple[HeadRequirement, ...]
@@ -84,7 +85,7 @@ class AgentRequirements:
     :param max_n_step: the largest ``algorithm.n_step`` for which the rule is right; 0 if the rule also learns from the
         returns of whole episodes, so that only -1 is right
     :param rescalers: the supported values of ``policy_gradient_rescaler``; empty if the agent has no such parameter
-    :param predicts_values: the agent gives the exploration policy values of actions, not probabilities
+    :param predicts_values: the exploration policy receives values of actions, not probabilities
     :param needs_bounded_actions: the agent only supports continuous actions with finite bounds
     :param acts_in_parts: the agent supports ``MultiDiscreteActionSpace``, with actions of several choices
     """
@@ -153,7 +154,7 @@ class AgentRequirements:
                 )
 
     def unmet_by_networks(self, agent: str, networks: Mapping[str, NetworkWrapper], exploration: Any) -> Iterator[str]:
-        """Unmet requirements that are known once the networks and the exploration policy are built. Networks that only
+        """Unmet requirements that are known after the networks and the exploration policy are built. Networks that only
         act are skipped, because the process that trains them has checked them.
 
         :param agent: the agent's name, for messages

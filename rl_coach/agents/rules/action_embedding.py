@@ -9,7 +9,7 @@ from rl_coach.utils import CoachError
 
 
 class ActionEmbedding:
-    """Discrete actions as points between -1 and 1 in each coordinate.
+    """Represents each discrete action as a point with coordinates between -1 and 1.
 
     :param points: [actions, width]
     :ivar points: [actions, width] float32
@@ -38,11 +38,12 @@ class ActionEmbedding:
 
 
 def embedding_of(space: DiscreteActionSpace, targets: np.ndarray | None, width: int) -> ActionEmbedding:
-    """The embedding of actions: of the points of the environment's box that they stand for, otherwise by their number.
+    """The embedding of discrete actions. If the actions stand for points of the environment's box, the embedding uses
+    these points; otherwise it uses the numbers of the actions.
 
-    :param targets: [actions, dimensions], these points; None without targets
+    :param targets: [actions, dimensions], the points that the actions stand for; None if they stand for no points
     :param width: number of coordinates wanted
-    :raises CoachError: there are others
+    :raises CoachError: the points have a different number of coordinates
     """
     coordinates = np.arange(space.num_actions)[:, None] if targets is None else np.asarray(targets, np.float64)
     coordinates = coordinates.reshape(space.num_actions, -1)
