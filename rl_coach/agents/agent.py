@@ -79,7 +79,8 @@ class Agent(CoachNames, AgentInterface):
         None for no limit
     :cvar learns_from_recorded_steps: steps that others have played may be stored in its memory
     :cvar trains_asynchronously: several workers of one machine may train it at once on shared weights
-    :cvar explores_by_parameter: a larger control parameter of the exploration policy means more exploration
+    :cvar explores_by_parameter: the control parameter of the exploration policy measures how much the agent explores,
+        so it is printed and logged
     :cvar batch_network: the ``batch_size`` of this network counts; None for the first network
     :cvar episode_class: the class of its episodes, with the fields that belong to an episode
     :cvar episode_attributes: the names of the agent's attributes that belong to an episode, () for none. An agent with

@@ -14,8 +14,8 @@ def component_class(wanted: Any, known: Mapping[str, type[Component]], base: typ
     """The class of a head, an embedder or a middleware.
 
     :param wanted: a name in ``known``, ``'module:Class'`` (or ``'file.py:Class'``), or a class
-    :param known: Coach's own
-    :param base: the class that the one found must derive from
+    :param known: Coach's classes by name
+    :param base: the required base class
     :return: a subclass of ``base``, or of ``torch.nn.Module``
     :raises CoachError: the class does not exist, is not a subclass of ``base``, or derives from a class that was
         removed

@@ -56,7 +56,7 @@ _FRAMEWORKS = {
 def load_framework(framework: Frameworks) -> Framework:
     """The framework of that name.
 
-    :raises CoachError: the framework is not installed, or Keras runs on another one already
+    :raises CoachError: the framework is not installed, or Keras already runs on another framework
     """
     if framework not in _FRAMEWORKS:
         known = ", ".join(f"'{one.name}'" for one in _FRAMEWORKS)

@@ -30,8 +30,8 @@ EMBEDDERS: dict[str, dict] = {
 class NetworkInput:
     """An input of a network.
 
-    :param shape: of one row
-    :param kind: ``'image'``, ``'vector'`` or ``'tensor'``; embedders choose scales and schemes by it
+    :param shape: the shape of one row
+    :param kind: ``'image'``, ``'vector'`` or ``'tensor'``; it determines the default scale and the layers of a scheme
     """
 
     shape: tuple[int, ...]
@@ -83,9 +83,9 @@ class NetworkInput:
 
 
 def embed_what_is_there(networks: dict[str, NetworkParameters], spaces: SpacesDefinition) -> None:
-    """Give each observation an embedder, in networks that embed no observation that there is: presets and agents are
-    written for one that is called ``'observation'``, and environments with several have other names for theirs. A line
-    says so.
+    """Give each observation an embedder, in networks without an embedder for any of the environment's observations.
+    Presets and agents expect one observation with the name ``'observation'``; environments with several observations
+    use other names. Prints a line about the change.
 
     :param networks: the agent's networks by name, changed in place
     :param spaces: the agent's spaces

@@ -31,7 +31,7 @@ class PackedBatch(NamedTuple):
 class VectorStep(TrainingStep):
     """A training step with an optimizer that works on all weights of a network as one vector.
 
-    :param step: gives the networks, parameters and stages
+    :param step: supplies the networks, parameters and stages
     """
 
     def __init__(self, step: TrainingStep):
@@ -76,10 +76,10 @@ def _clips_each_variable(parameters: NetworkParameters) -> bool:
 
 
 class ArrayLearner(Learner):
-    """Base of learners that call their framework for each update. The numbers that say which networks learn and which
-    targets move stay on the host.
+    """Base class of learners that call their framework for each update. The host decides which networks learn and which
+    targets move.
 
-    A framework's subclass says how a step is called (``_called``).
+    A framework's subclass defines how a step is called (``_called``).
 
     :cvar ops: the framework's array operations; see ``ArrayNetwork``
     """

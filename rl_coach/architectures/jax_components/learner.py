@@ -1,5 +1,6 @@
 """A network's state in JAX arrays, and the compiled training steps that change it: all updates of a training phase in
-one call, which returns before they are made."""
+one call, which returns before JAX has computed them.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ from rl_coach.architectures.update import TrainingStep
 class JaxNetworkState(CompiledNetworkState):
     """See ``CompiledNetworkState``.
 
-    No two variables share memory, because the training step donates the memory of all.
+    No two variables share memory, because the training step donates the memory of all variables.
     """
 
     def __init__(self, function: NetworkFunction, has_target: bool):

@@ -1,7 +1,7 @@
 """A traced JAX function as ONNX nodes.
 
-JAX traces every network, whatever layers it is made of, to a program of a few dozen primitive operations, so this is
-written once for all layers and heads. A batch size that is a symbol in the trace stays open in the graph.
+JAX traces each network to a program of a few dozen primitive operations, so this module serves all layers and heads. If
+the batch size is a symbol in the trace, it is a dynamic dimension of the graph.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Value:
     """A tensor of the graph.
 
     :param name: its name
-    :param shape: the shape that it has; ONNX broadcasts, so where JAX's has a larger dimension this may have 1 or none
+    :param shape: the shape in ONNX. A dimension may be 1 or missing where JAX has a larger one, because ONNX broadcasts
     """
 
     name: str
@@ -45,7 +45,7 @@ class Value:
 class OnnxGraph:
     """Collects the nodes of one function.
 
-    :param batch_input: the name of an input with the batch as first dimension
+    :param batch_input: the name of an input with the batch as its first dimension
     """
 
     def __init__(self, batch_input: str):
@@ -63,7 +63,7 @@ class OnnxGraph:
         """The whole graph, without nodes that no output needs.
 
         :param inputs: results of ``onnx.helper.make_tensor_value_info``
-        :param outputs: results of the same function, each with the value that it gets
+        :param outputs: results of the same function, each with its value
         """
         for info, value in outputs:
             self._nodes.append(helper.make_node("Identity", [value.name], [info.name]))

@@ -1,12 +1,12 @@
 """A network's state in TensorFlow variables, and the training steps, compiled with XLA, that change it: all updates of
 a training phase in one call.
 
-XLA's convolutions are slow on processors, TensorFlow's own are not: an update of the Nature network takes 50 ms of the
-processors compiled as a whole, 43 ms not compiled, and 32 ms if only the optimizer is compiled.
+On CPUs, the convolutions of XLA are slower than TensorFlow's. An update of the Nature network takes 50 ms of processor
+time if all of it is compiled, 43 ms if nothing is compiled, and 32 ms if only the optimizer is compiled.
 
-Compiled functions are called without the Python that TensorFlow wraps around each call: an update of a 64 x 64
-Q-network takes some 90 us of a processor, and XLA's computation is 40 us of them. Through ``ConcreteFunction.__call__``
-it takes 260 more, and a new tensor for the batch at each call another 80.
+Compiled functions are called without TensorFlow's Python wrapper. An update of a 64 x 64 Q-network then takes some 90
+us of processor time, 40 us of it in XLA. ``ConcreteFunction.__call__`` would add 260 us, and a new tensor for each
+batch another 80 us.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class TensorFlowNetworkState(CompiledNetworkState):
 class TensorFlowLearner(Learner):
     """See ``Learner``.
 
-    :param published: the networks that act between training phases; their new weights are returned by the step itself
+    :param published: the networks that act between training phases; the step itself returns their new weights
     """
 
     networks: dict[str, TensorFlowNetworkState]
@@ -147,12 +147,15 @@ class TensorFlowLearner(Learner):
 
 
 class DirectCall:
-    """A traced step, handed to the runtime at once; nothing records gradients of it. See ``Learner._compile``.
+    """A traced step that is passed directly to TensorFlow's runtime, without recording gradients. See
+    ``Learner._compile``.
 
-    :param traced: takes a vector first; it holds the tensors that it captures, and stays alive as long as this object
-    :param function: is called with the vector and these tensors
+    :param traced: the traced function, with a vector as its first argument. This object keeps it alive, because it owns
+        the captured tensors
+    :param function: the function to call, with the vector and the captured tensors
     :param networks: the networks that the step changes
-    :param acting_weights: the network and the variable of each of the step's last outputs, which are published
+    :param acting_weights: the network and the variable of each of the step's last outputs, which are the new acting
+        weights
     """
 
     def __init__(
@@ -226,9 +229,9 @@ class OutputsToCome:
 
 
 class HeldTensor:
-    """A tensor that reads the memory of ``array``; write there between calls.
+    """A tensor on the memory of ``array``. Write new numbers to ``array`` between calls.
 
-    :param size: of the float32 vector
+    :param size: the length of the float32 vector
     """
 
     def __init__(self, size: int):

@@ -1,6 +1,6 @@
 """A network's state in PyTorch's tensors, and the training steps that change it in place.
 
-An update is compiled for each choice of networks that it teaches. A phase of updates calls it in a loop.
+An update is compiled for each combination of networks that learn in it. A phase of updates calls it in a loop.
 """
 
 from __future__ import annotations

@@ -42,9 +42,10 @@ class TorchLayers(ArrayLayers):
 def made(
     module_class: Any, shape: tuple[int, ...], rng: np.random.Generator
 ) -> tuple[torch.nn.Module, dict[str, Constant]]:
-    """A user's module, and its initial weights and buffers by name. The network's seed decides them.
+    """A user's module, and its initial weights and buffers by name, from the seed of the network.
 
-    :raises CoachError: it cannot be made, draws random numbers of PyTorch, which no checkpoint holds, or has branches
+    :raises CoachError: the module cannot be made, has branches, or draws random numbers from PyTorch, whose state no
+        checkpoint contains
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(int(rng.integers(2**31)))
