@@ -53,14 +53,14 @@ class _Call(NamedTuple):
 
 
 class CompiledLevelManager(LevelManager):
-    """Makes many steps in all copies of an environment with one compiled call, updates of the networks included.
+    """Makes many steps in all copies of an environment, and the updates of the networks, in one compiled call.
 
-    In heatup and training, ``step`` makes such calls for a moment. While one call is computed, the next is planned and
-    the one before is recorded. Calls do not pass the limit ``left``, so evaluations, checkpoints and the end of the run
-    come at the same steps as on other levels. Evaluations run in their own environment, with compiled calls too, unless
-    a picture of each step is needed.
+    In heatup and training, ``step`` makes calls for about ``_SECONDS_PER_STEP``. While the device computes a call, the
+    host plans the next call and records the previous one. Calls do not exceed the limit ``left``, so evaluations,
+    checkpoints and the end of the run are at the same steps as on other levels. Evaluations run in their own
+    environment, with compiled calls too, unless a picture of each step is needed.
 
-    :param environment: gives the spaces and the environment's pure functions
+    :param environment: supplies the spaces and the environment's pure functions
     :param num_copies: N, the number of copies of the environment
     :param seed: seed of all random numbers in the loop
     :param settings: as for ``LevelManager``

@@ -1,6 +1,6 @@
 """The flags of ``coach``: their names, their meaning, and their values.
 
-Imports nothing but argparse at its top, so that ``coach --help`` answers at once.
+The module imports only argparse at the top, so that ``coach --help`` answers immediately.
 """
 
 from __future__ import annotations

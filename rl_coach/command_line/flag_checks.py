@@ -70,8 +70,9 @@ def wants_workers(args: argparse.Namespace) -> bool:
 
 
 def wants_rollout_workers(graph_manager: GraphManager, args: argparse.Namespace) -> bool:
-    """True if the flags ask for several workers and this agent cannot train on shared weights: they act for a
-    trainer."""
+    """True if the flags ask for several workers, and the agent cannot train on shared weights, so that the workers act
+    for a trainer.
+    """
     if not wants_workers(args) or args.evaluation_worker:
         return False
     from rl_coach.orchestrators.asynchronous_workers import trains_asynchronously
@@ -103,9 +104,9 @@ def is_policy(directory: str) -> bool:
 
 
 def require_run(directory: str) -> None:
-    """Refuse a preset in the place of a run's directory.
+    """Check that a text names the directory of a run, not a preset.
 
-    :raises CoachError: this is a preset, and no directory
+    :raises CoachError: the text is the name of a preset
     """
     from rl_coach.command_line import preset_catalogue
 

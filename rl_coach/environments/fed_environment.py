@@ -291,7 +291,7 @@ class FedEnvironment(GymEnvironment):
     def environment_action(self, action: Any) -> ActionType:
         """An action of the user's environment in the form of the agent's environment.
 
-        :raises CoachError: it is not in the action space
+        :raises CoachError: the action is not in the action space
         """
         found = self._action_space.from_raw(action)
         if not self._action_space.contains(found):

@@ -51,8 +51,8 @@ def action_space_of(
 
     :param level: the level's name, for the error message
     :param names: a name for each discrete action
-    :param combines_choices: each combination of several choices is an action, if there are at most 4,096; False: an
-        action has a choice for each part. None is True
+    :param combines_choices: True: each combination of choices is one discrete action, if there are at most 4,096
+        combinations. False: an action has a choice for each part. None is True
     :raises CoachError: Coach has no action space for it
     """
     if isinstance(space, gym.spaces.Discrete):
@@ -231,7 +231,8 @@ class StateReader:
     :param copies: copy each observation, because the environment writes the next one into the same array
     :param names: the observations to read; None reads all that networks can take
     :param player: the name of the player that gets these observations, for error messages
-    :raises CoachError: an observation does not fit the space, or Coach supports no observation or not a named one
+    :raises CoachError: an observation does not fit the space, or Coach does not support any observation, or an
+        observation of ``names``
 
     :ivar left_out: the spaces of the observations that no network can read, such as texts, by name
     """

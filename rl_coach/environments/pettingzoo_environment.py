@@ -26,15 +26,16 @@ from rl_coach.utils import CoachError, import_file, short_dynamic_import
 class PettingZooEnvironmentParameters(EnvironmentParameters):
     """Settings of an environment of PettingZoo.
 
-    :param level: its module, such as ``mpe2.simple_spread_v3`` or ``pettingzoo.classic.tictactoe_v3``; or a class or
-        function of the user that makes it, ``module:make`` or ``path/to/file.py:make``
-    :param turns: the players act in turn (the module's ``env``); False: all at once (its ``parallel_env``); None: all
-        at once where the module can
+    :param level: the module of the environment, such as ``mpe2.simple_spread_v3`` or
+        ``pettingzoo.classic.tictactoe_v3``; or a user's class or function that makes the environment, ``module:make``
+        or ``path/to/file.py:make``
+    :param turns: True: the players act in turn (``env`` of the module). False: all players act at once
+        (``parallel_env`` of the module). None acts at once if the module supports it
     :ivar additional_simulator_parameters: keyword arguments for the function or class
     :ivar observation_space_type: kind of the observations; None decides by their shape and dtype
-    :ivar observations: the names of the observations to use, where there are several; None uses all that networks can
-        read
-    :ivar combines_choices: as in ``GymEnvironmentParameters``; None is False if all agents support it
+    :ivar observations: the names of the observations to use, if there are several; None uses all that networks can read
+    :ivar combines_choices: as in ``GymEnvironmentParameters``; None is False if all agents support actions of several
+        parts
     """
 
     constraints = {

@@ -166,8 +166,8 @@ def add_state_filters(filters: InputFilter, given: Any, where: str, shapes: dict
     """Add the filters of a preprocessing specification.
 
     :param filters: the chain to add to
-    :param given: a list of steps; or a dict of such lists by the states' names
-    :param where: its key
+    :param given: a list of steps, or a dict of lists by the names of the states
+    :param where: the key of the specification
     :param shapes: shape of each state by the observation's name; it is replaced by the shape after the filters
     :raises CoachError: a step is wrong, or does not fit the state
     """
@@ -200,7 +200,7 @@ def _add_steps(filters: InputFilter, steps: list[Fields], name: str, shapes: dic
 def add_reward_filters(filters: InputFilter, given: Any, where: str) -> None:
     """Add the filters of a specification for rewards.
 
-    :raises CoachError: a step is wrong, or is for states alone
+    :raises CoachError: a step is wrong, or is only for states
     """
     for number, step in enumerate(_list_of(given, where)):
         kind = step.choice("type", ("clip", "divide", "multiply", "running_standardize")) or step.missing("type")

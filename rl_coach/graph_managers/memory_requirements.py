@@ -99,7 +99,7 @@ def _fully_connected(network: NetworkParameters, path: str) -> Iterator[tuple[st
 def replay_requirement(agent: Any, durations: Iterable[StepMethod], path: str) -> Iterator[MemoryUse]:
     """A lower bound of the memory for an agent's full replay memory.
 
-    :param agent: the agent, built
+    :param agent: the agent, with its networks
     :param durations: the lengths of the parts of the run that store transitions
     :param path: the path of the agent's parameters, as ``-cp`` names it
     """

@@ -51,14 +51,14 @@ def read_csv(dataset: CsvDataset) -> tuple[Batch, np.ndarray, bool]:
     ``reward`` and the elements of the state: ``state_feature_0``, ``state_feature_1``, … The elements of a further
     observation are ``state_NAME_0``, …
 
-    The state of an episode's last row is the next state of the last transition, so n rows give n - 1 transitions.
-    If only the last row is ``terminated``, it is a transition too, because nothing depends on its next state. If the
-    file has columns of the next state (``next_state_feature_0``, …), each row is a transition.
+    The state of an episode's last row is the next state of the last transition, so n rows give n - 1 transitions. If
+    the last row, and no other row, is ``terminated``, it is a transition too, because nothing depends on its next
+    state. If the file has columns of the next state (``next_state_feature_0``, …), each row is a transition.
 
     Optional columns:
 
     - ``terminated`` and ``truncated`` (0 or 1, False or True) show how an episode ended. If ``terminated`` is missing,
-      all episodes count as terminated that are not ``truncated``.
+      episodes that are not ``truncated`` count as terminated.
     - ``all_action_probabilities`` is a list such as ``[0.5, 0.5]``.
     - ``is_raw`` is 0 if the values have passed an agent's filters.
     - ``transition_number`` must increase within an episode.

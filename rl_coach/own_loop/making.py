@@ -27,10 +27,10 @@ def make_graph(
     task: TaskParameters,
     writes_files: bool,
 ) -> OwnLoopGraphManager:
-    """The graph of an agent, created.
+    """The created graph of an agent.
 
-    :param parameters: of the agent
-    :param settings: of the algorithm, by name
+    :param parameters: the parameters of the agent
+    :param settings: settings of the algorithm, by name
     :param writes_files: write signals and checkpoints, in the task's directory
     :raises CoachError: for bad input
     """

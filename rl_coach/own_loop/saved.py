@@ -18,8 +18,9 @@ _SPACES = ("observation_space", "action_space")
 
 
 def plain_definition(definition: Mapping[str, Any], graph: Any) -> dict[str, Any]:
-    """The arguments of ``make_agent`` as JSON; settings as texts that ``-cp`` would take. A value that cannot be
-    written is listed, and has to be given again."""
+    """The arguments of ``make_agent`` as JSON, with settings as texts in the form of ``-cp``. Values that cannot be
+    written are listed; the user must give them again.
+    """
     written = {
         name: space_as_data(one) if name in _SPACES and one is not None else setting_as_data(one)
         for name, one in definition.items()
@@ -90,8 +91,8 @@ def arguments(definition: Mapping[str, Any], given: Mapping[str, Any], known: It
     """The keywords of ``make_agent`` for an agent that was saved.
 
     :param given: keywords that replace saved keywords
-    :param known: the keywords that it has
-    :raises CoachError: one that was not saved is not given; or a class of the user's would be imported by its name
+    :param known: the keywords of ``make_agent``
+    :raises CoachError: a keyword that was not saved is missing; or a user's class would have to be imported by its name
     """
     saved = {name: setting_from_data(value) for name, value in definition["arguments"].items() if name in set(known)}
     saved |= {name: setting_from_data(value) for name, value in definition["settings"].items()}

@@ -1,4 +1,4 @@
-"""TensorForce's agents (0.3 and 0.4): what their specifications mean here, and their methods.
+"""Agents with the specifications and methods of TensorForce (0.3 and 0.4).
 
 A loop that was written for TensorForce runs with its imports changed::
 
@@ -579,9 +579,9 @@ class TensorForceAgent(SpecAgent):
         """Choose an action.
 
         :param states: as for ``Agent.act``
-        :param deterministic: the policy's best action, without exploration
-        :param independent: no ``observe`` follows: nothing is stored or counted
-        :param env_ids: as for ``Agent.act``, as ``infos``
+        :param deterministic: choose the policy's best action, without exploration
+        :param independent: the action is not followed by ``observe``, so nothing is stored or counted
+        :param env_ids: as for ``Agent.act``, also ``infos``
         """
         if independent:
             return self.predict(states, deterministic)
@@ -592,9 +592,9 @@ class TensorForceAgent(SpecAgent):
     ) -> None:
         """Store the reward and the end of the last action. The next state comes with the next ``act``.
 
-        :param terminal: the episode has come to its end
+        :param terminal: the episode has ended
         :param reward: a number
-        :param env_ids: as for ``Agent.observe``, as ``infos``
+        :param env_ids: as for ``Agent.observe``, also ``infos``
         """
         super().observe(reward, terminal, env_ids=env_ids, infos=infos)
 
@@ -603,10 +603,10 @@ class TensorForceAgent(SpecAgent):
         return False
 
     def save_model(self, directory: Any = None, append_timestep: bool = True) -> str:
-        """Write all that is needed to go on exactly.
+        """Write all data that are needed to continue exactly.
 
-        :param directory: where to; None for ``tensorforce-model``
-        :param append_timestep: write into a new directory there. Its name has the number of steps
+        :param directory: the directory to write to; None for ``tensorforce-model``
+        :param append_timestep: write into a new sub-directory that is named after the number of steps
         :return: the path, for ``restore_model``
         """
         path = pathlib.Path(directory or _MODEL) / (f"timestep-{self.total_steps}" if append_timestep else "")
@@ -616,10 +616,11 @@ class TensorForceAgent(SpecAgent):
     def restore_model(self, directory: Any = None, file: Any = None) -> None:
         """Continue from a model that ``save_model`` wrote.
 
-        :param directory: where it was written to; the newest there. For ``save_model("models/mine")`` it may be
-            ``"models"``, because TensorForce began the names of its files with the last part
+        :param directory: the directory of ``save_model``; its newest model is restored. After
+            ``save_model("models/mine")``, ``"models"`` works too, because ``mine`` was the beginning of TensorForce's
+            file names
         :param file: a file in ``directory``, or a path without it
-        :raises CoachError: nothing was saved there
+        :raises CoachError: the directory contains no model
         """
         path = pathlib.Path(directory or ("" if file else _MODEL)) / (file or "")
         found = list(path.glob("timestep-*")) or ([] if file else list(path.glob("*/timestep-*")))
@@ -627,7 +628,7 @@ class TensorForceAgent(SpecAgent):
         self._restore(steps[max(steps)] if steps else path)
 
     def import_demonstrations(self, demonstrations: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> int:
-        """Store what somebody else has played, for ``pretrain``.
+        """Store demonstrations for ``pretrain``.
 
         :param demonstrations: columns ``states``, ``actions``, ``reward``, ``terminal``; or a dict of these names for
             each step
@@ -649,7 +650,7 @@ class TensorForceAgent(SpecAgent):
         """Learn from the memory without acting.
 
         :param steps: number of updates
-        :return: the loss of each
+        :return: the loss of each update
         """
         return [self.update() for _ in range(steps)]
 
@@ -725,9 +726,9 @@ class ConstantAgent(TensorForceAgent):
 
 
 class OpenAIGym:
-    """A Gymnasium environment by TensorForce's methods.
+    """A Gymnasium environment with TensorForce's methods.
 
-    :param gym_id: its id
+    :param gym_id: the id of the environment
     :param visualize: show it in a window
     """
 

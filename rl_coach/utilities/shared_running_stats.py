@@ -238,7 +238,7 @@ class SharedRunningStatsSubscribe(threading.Thread):
     raises an error.
 
     :param shared_running_stats: the statistics, with ``pubsub_params``
-    :raises CoachError: they already have a subscription, or Redis cannot be reached
+    :raises CoachError: the statistics already have a subscription, or Redis cannot be reached
 
     :ivar failure: the error that ended the thread; None without an error
     :ivar num_refused: number of messages that were not samples; the first one is printed

@@ -25,7 +25,7 @@ def read_spec(source: Any) -> dict[str, Any]:
     """A specification.
 
     :param source: a dict, its JSON or YAML text, or the path of a file with one of these
-    :raises CoachError: it has another form
+    :raises CoachError: the source has another form
     """
     content = read_data(source)
     if not isinstance(content, dict):
@@ -36,7 +36,7 @@ def read_spec(source: Any) -> dict[str, Any]:
 def read_data(source: Any) -> Any:
     """The dict or list of a dict, a JSON or YAML text, or the path of a file with one of these.
 
-    :raises CoachError: it has another form
+    :raises CoachError: the source has another form
     """
     if isinstance(source, Mapping):
         return dict(source)
@@ -126,7 +126,7 @@ def flag(value: Any, where: str) -> bool:
 def underscored(given: Mapping[Any, Any]) -> dict[Any, Any]:
     """A dictionary with underscores instead of the hyphens of its keys.
 
-    :raises CoachError: it has a key in both forms
+    :raises CoachError: a key occurs in both forms
     """
     found = {name.replace("-", "_") if isinstance(name, str) else name: value for name, value in given.items()}
     if len(found) < len(given):
@@ -158,7 +158,7 @@ def choice(choices: Iterable[str]) -> Read:
 def shape_of(value: Any, where: str) -> tuple[int, ...]:
     """A shape: whole numbers, or a single one; None for a single number.
 
-    :raises CoachError: this is not a shape, or an observation cannot have so many numbers
+    :raises CoachError: the value is not a shape, or the shape has too many numbers for an observation
     """
     sizes = [] if value is None else value if isinstance(value, (list, tuple)) else [value]
     shape = tuple(map(whole(), sizes, [where] * len(sizes)))
@@ -168,12 +168,12 @@ def shape_of(value: Any, where: str) -> tuple[int, ...]:
 
 
 class Fields:
-    """A dictionary of a specification. Each reading names a key that has a meaning; None stands for a key that is not
-    given. ``finish`` refuses the keys that were not read.
+    """A dictionary of a specification. Each method reads a known key, and returns None for a missing key. ``finish``
+    refuses keys that no method has read.
 
     :param given: the dictionary
-    :param where: its own key, for messages
-    :raises CoachError: it is no dictionary of texts
+    :param where: the key of the dictionary itself, for messages
+    :raises CoachError: the value is not a dictionary with texts as keys
     """
 
     def __init__(self, given: Any, where: str = ""):

@@ -296,7 +296,7 @@ class Experience:
         """Store experience from another process and add its statistics to the filters: both or neither.
 
         :param filters: the filters that gather statistics, by name
-        :raises CoachError: its columns differ from the memory's columns; nothing has been changed then
+        :raises CoachError: the columns of the experience differ from the memory's columns; the agent is unchanged then
         """
         # if the memory refuses the columns, the filters return to this state
         before = {name: filters[name].get_state() for name in played.filters}

@@ -16,7 +16,7 @@ SECONDS_FOR_AN_ANSWER = 10.0
 def import_redis() -> Any:
     """The package ``redis``.
 
-    :raises CoachError: it is not installed; the message has the command that installs it
+    :raises CoachError: the package is not installed; the message contains the install command
     """
     try:
         import redis
