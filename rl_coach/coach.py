@@ -130,7 +130,7 @@ class CoachInterface(CoachLauncher):
         if self.args.distributed_coach:
             raise CoachError("a distributed run has no graph in this process: call main(['-p', ..., '-dc'])")
         if callbacks and self._has_workers:
-            raise CoachError('callbacks are objects of this process, and workers have their own: use callback="..."')
+            raise CoachError('worker processes cannot receive the objects of callbacks: use callback="..."')
         self.graph_manager = self.get_graph_manager_from_args(self.args)
         self.graph_manager.callbacks = [*self.graph_manager.callbacks, *callbacks]
         self._directory = self.make_directory(self.graph_manager, self.args)

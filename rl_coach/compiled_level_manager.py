@@ -455,7 +455,7 @@ def _unmet_by_filters(agent: Agent) -> Iterator[str]:
     trains_only = algorithm.update_pre_network_filters_state_on_train
     trains_only = trains_only and not algorithm.update_pre_network_filters_state_on_inference
     if not trains_only and PureFilters(agent.pre_network_filter, np).learn:
-        yield "the statistics of pre-network filters are not updated in training alone"
+        yield "the statistics of pre-network filters are not updated only in training"
 
 
 def _unmet_by_settings(agent: Agent, copies: int) -> Iterator[str]:
@@ -469,7 +469,7 @@ def _unmet_by_settings(agent: Agent, copies: int) -> Iterator[str]:
     if algorithm.act_for_full_episodes and not agent.is_on_policy:
         yield "training phases wait for the end of an episode"
     if agent.row_unit is not RowUnit.EPISODE:
-        yield f"its rows are of {agent.row_unit.value}"
+        yield f"the rows of its CSV are {agent.row_unit.value}"
     if agent.ap.is_batch_rl_training or agent.in_action_space is not None:
         yield "the agent learns from recorded data, or takes directives"
     # the loop draws noise only at updates, so several steps would share it

@@ -606,7 +606,7 @@ class Batch:
     def goals(self, expand_dims: bool = False) -> np.ndarray:
         """[B, ...] goals that were in force."""
         if self.goal_column is None:
-            raise ValueError("these transitions carry no goals")
+            raise ValueError("these transitions have no goals")
         return _expand(self.goal_column, expand_dims)
 
     def info(self, key: str, expand_dims: bool = False) -> np.ndarray:

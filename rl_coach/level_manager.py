@@ -93,7 +93,7 @@ class LevelManager(EnvironmentInterface):
         super().__init__()
         steps_limit = EnvironmentSteps(1) if steps_limit is None else steps_limit
         if not isinstance(steps_limit, EnvironmentSteps) or steps_limit.num_steps < 1:
-            raise CoachError(f"steps_limit of level '{name}' is one or more EnvironmentSteps, not {steps_limit!r}")
+            raise CoachError(f"steps_limit of level '{name}' must be one or more EnvironmentSteps, not {steps_limit!r}")
         self.name = self.full_name_id = name
         self.agent = _the_agent(name, agents)
         # None if the agent learns only from recorded data; nothing steps then

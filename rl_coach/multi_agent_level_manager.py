@@ -74,7 +74,7 @@ class MultiAgentLevelManager(LevelManager):
             should_reset_agent_state_after_time_limit_passes, spaces_definition, evaluation_environment_factory,
         )  # fmt: skip
         if self.steps_limit.num_steps > 1 or not self.has_real_environment:
-            raise CoachError(f"level '{name}' has several agents: no other level can stand above or below it")
+            raise CoachError(f"level '{name}' has several agents: there can be no level above or below it")
 
     def build(self, spaces_definition: Any = None) -> None:
         environment = self.real_environment

@@ -104,7 +104,7 @@ class VectorLevelManager(LevelManager):
         if (override := override_that_keeps_off(self.agent)) is None:
             return True
         screen.warning(
-            f"level '{self.name}': {override} is an override, so the copies of the environment act one after the "
+            f"level '{self.name}': because of the override {override}, the copies of the environment act one after the "
             f"other, not in one pass"
         )
         return False

@@ -103,8 +103,8 @@ class BootstrappedDQNAgent(ValueOptimizationAgent):
         yield from super().unmet_by_settings()
         if not hasattr(self.ap.exploration, "architecture_num_q_heads"):
             yield (
-                f"exploration of agent '{self.name}' is {type(self.ap.exploration).__name__}, which knows of no heads: "
-                f"set it to BootstrappedParameters() or UCBParameters()"
+                f"exploration of agent '{self.name}' is {type(self.ap.exploration).__name__}, which does not choose "
+                f"among Q heads: set it to BootstrappedParameters() or UCBParameters()"
             )
 
     def make_update_rule(self) -> UpdateRule:

@@ -68,7 +68,7 @@ class CILAgent(ImitationAgent):
         key, known = self.ap.algorithm.state_key_with_the_class_index, list(self.spaces.state.sub_spaces)
         if key not in known:
             yield (
-                f"the states of agent '{self.name}' have no '{key}', which is to be the command, but {known}"
+                f"the states of agent '{self.name}' have no '{key}', which must be the command, but {known}"
                 f"{did_you_mean(key, known)}: set algorithm.state_key_with_the_class_index"
             )
         if not isinstance(self.spaces.action, BoxActionSpace):

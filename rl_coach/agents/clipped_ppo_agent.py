@@ -85,7 +85,10 @@ class ClippedPPOAlgorithmParameters(AdvantageAlgorithmParameters):
 
     def unmet(self) -> Iterator[str]:
         if self.use_kl_regularization:
-            yield "use_kl_regularization is True, and ClippedPPO has no such term: set it to False, or use PPO"
+            yield (
+                "use_kl_regularization is True, but the loss of ClippedPPO has no divergence term: set it to False, "
+                "or use PPO"
+            )
 
 
 class ClippedPPOAgentParameters(AgentParameters):

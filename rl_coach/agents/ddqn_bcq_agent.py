@@ -215,7 +215,7 @@ class DDQNBCQAgent(DDQNAgent):
             return super().choose_action(curr_state)
         if not self._imitates and not self.memory.num_transitions():
             raise CoachError(
-                f"agent '{self.name}' acts among actions that are familiar from its data, and has no data: set "
+                f"agent '{self.name}' only takes actions that are familiar from its data, but it has no data: set "
                 f"agent_params.memory.load_memory_from_file_path"
             )
         familiar = self.familiar_actions({name: np.asarray(value)[None] for name, value in curr_state.items()})[0]

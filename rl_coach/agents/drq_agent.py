@@ -123,9 +123,15 @@ class DrQv2Agent(DDPGAgent):
     def unmet_by_settings(self) -> Iterator[str]:
         yield from super().unmet_by_settings()
         if self.ap.algorithm.use_target_network_for_evaluation:
-            yield f"agent '{self.name}' has no target of its actor: set use_target_network_for_evaluation to False"
+            yield (
+                f"agent '{self.name}' has no target network of its actor: set use_target_network_for_evaluation to "
+                f"False"
+            )
         if not hasattr(self.ap.exploration, "noise_schedule"):
-            yield f"agent '{self.name}' learns with its noise: set exploration to DrQExplorationParameters()"
+            yield (
+                f"agent '{self.name}' uses the exploration noise in its updates: set exploration to "
+                f"DrQExplorationParameters()"
+            )
         if not self._image_names:
             yield f"agent '{self.name}' learns from images, and its networks embed none: choose another agent"
 

@@ -88,7 +88,9 @@ class HACDDPGAgent(DDPGAgent):
                 f"set memory to EpisodicHindsightExperienceReplayParameters()"
             )
         if self.subgoals is not None and not changes_nothing(self.output_filter):
-            yield f"agent '{self.name}' acts by goals, which its output_filter would change: leave that out"
+            yield (
+                f"agent '{self.name}' has goals as actions, and its output_filter would change them: remove the filter"
+            )
 
     @property
     def _value_bounds(self) -> tuple[float, float]:

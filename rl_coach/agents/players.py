@@ -68,9 +68,9 @@ class Players(AgentGroup):
                 raise CoachError(f"agent_of: there is no agent '{name}'{did_you_mean(name, self.agents)}")
         for name, agent in self.agents.items():
             if name not in self.agent_of.values():
-                raise CoachError(f"agent_of: agent '{name}' plays nobody: name a player for it, or leave it out")
+                raise CoachError(f"agent_of: agent '{name}' plays no player: name a player for it, or remove the agent")
             if not isinstance(agent, Agent):
-                raise CoachError(f"agent '{name}' cannot be one of several: it is a {type(agent).__name__}")
+                raise CoachError(f"agent '{name}' cannot play with other agents: it is a {type(agent).__name__}")
         self._seats: dict[str, tuple[Agent, int | None]] = {}
         self._frozen: dict[str, FrozenPlayer] = {}
         self.over: list[str] = []
@@ -202,7 +202,7 @@ class Players(AgentGroup):
             if name in self.over:
                 continue
             if name not in transitions:
-                raise CoachError(f"agent '{name}' has no transition: give one of each agent")
+                raise CoachError(f"agent '{name}' has no transition: give one for each agent")
             if agent.observe_played(transitions[name]):
                 self.over.append(name)
         if not is_done(name in self.over for name in self.agents):

@@ -31,18 +31,18 @@ def _rows(
     """
     if isinstance(data, Mapping):
         if np.ndim(data.get("rewards", [])) == 0:
-            raise CoachError(f"what was recorded has the rewards {data['rewards']!r}: give one for each step")
+            raise CoachError(f"the recorded steps have the rewards {data['rewards']!r}: give one for each step")
         count = len(data.get("rewards", []))
         found = [{name: row(column, number, count) for name, column in data.items()} for number in range(count)]
     else:
         found = [dict(one) for one in data]
     for name in needed:
         if not found or any(name not in one for one in found):
-            raise CoachError(f"what was recorded has no '{name}': give {', '.join(needed)}, one for each step")
+            raise CoachError(f"the recorded steps have no '{name}': give {', '.join(needed)}, one for each step")
     known = [*needed, *optional]
     if unknown := [name for one in found for name in one if name not in known]:
         hint = did_you_mean(str(unknown[0]), known) or f"; the columns are {', '.join(known)}"
-        raise CoachError(f"what was recorded has a column '{unknown[0]}', which is not known{hint}")
+        raise CoachError(f"the recorded steps have an unknown column '{unknown[0]}'{hint}")
     return found
 
 
@@ -152,9 +152,11 @@ def batch(core: Any, environment: FedEnvironment, data: Mapping[str, Any]) -> Ba
     _require_memory(core)
     rows = _rows(data, (*_COLUMNS, "next_states"), (_WEIGHTS,))
     if any(member.remembers_episode for _, member in core.input_filter._members()):
-        raise CoachError("update(batch) gives single steps, and the agent's input_filter needs the steps before")
+        raise CoachError(
+            "update(batch) has single steps, but the agent's input_filter needs the earlier steps of the episode"
+        )
     if not core.learns_by_rule and any(_WEIGHTS in one for one in rows):
-        raise CoachError(f"agent '{core.name}' learns by a learn_from_batch of its own: it cannot use {_WEIGHTS}")
+        raise CoachError(f"agent '{core.name}' overrides learn_from_batch, so it cannot use {_WEIGHTS}")
     found = {}
     for name in ("states", "next_states"):
         read = [environment.read(one[name], {}) for one in rows]
@@ -164,7 +166,7 @@ def batch(core: Any, environment: FedEnvironment, data: Mapping[str, Any]) -> Ba
     rewards = np.asarray([_reward(one["rewards"], number) for number, one in enumerate(rows)], np.float32)
     weights = np.asarray([_reward(one.get(_WEIGHTS, 1.0), number) for number, one in enumerate(rows)], np.float32)
     if not np.all((weights >= 0) & np.isfinite(weights)):
-        raise CoachError(f"{_WEIGHTS} are finite numbers from 0 on")
+        raise CoachError(f"{_WEIGHTS} must be finite numbers of at least 0")
     made = Batch.from_columns(
         found["states"],
         cast(core.memory_spaces.action, [_action(core, environment, one["actions"]).action for one in rows]),

@@ -187,13 +187,13 @@ class SoftActorCriticAgentParameters(AgentParameters):
             yield "network_wrappers['q']: batch_renorm_warm_up needs batchnorm=True in the head's parameters"
         if in_target is not None and quantiles > 1:
             yield (
-                f"algorithm.num_critics_in_target is {in_target}, and without effect where the head has num_quantiles "
-                f"{quantiles}, whose targets pool all critics: set one to None, or the other to 1"
+                f"algorithm.num_critics_in_target is {in_target}, which has no effect if the head has num_quantiles "
+                f"{quantiles}: set num_critics_in_target to None, or num_quantiles to 1"
             )
         if (in_target or 1) > critics:
             yield (
                 f"algorithm.num_critics_in_target is {in_target}, and the head has num_critics {critics}: "
-                f"choose at most as many"
+                f"choose at most {critics}"
             )
         if dropped >= quantiles and dropped > 0:
             yield (
@@ -372,6 +372,5 @@ def unmet_by_fixed_data(agent: SoftActorCriticAgent) -> Iterator[str]:
         yield f"agent '{agent.name}' learns from a fixed data set: give it a BatchRLGraphManager"
     if not agent.ap.algorithm.use_deterministic_for_evaluation:
         yield (
-            f"agent '{agent.name}' deploys its mean action, for it learns no other: "
-            f"set algorithm.use_deterministic_for_evaluation to True"
+            f"agent '{agent.name}' learns only its mean action: set algorithm.use_deterministic_for_evaluation to True"
         )

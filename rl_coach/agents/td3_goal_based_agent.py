@@ -36,13 +36,13 @@ class TD3GoalBasedAgent(TD3ExplorationAgent):
         if seen not in state or list(state[seen].shape) != wanted:
             yield (
                 f"agent_obs_key of agent '{self.name}' is '{seen}', which is not an observation of shape {wanted}: "
-                f"it holds '{key}' and the goal's, joined"
+                f"it must contain '{key}' and the goal"
             )
         for name in ("actor", "critic"):
             if seen not in self.networks[name].input_names:
                 yield (
                     f"agent_obs_key of agent '{self.name}' is '{seen}', and network '{name}' does not see it: "
-                    f"name its embedder in input_embedders_parameters so"
+                    f"add an embedder with this name to input_embedders_parameters"
                 )
 
     def concat_goal(self, state: StateType, goal_state: StateType) -> np.ndarray:

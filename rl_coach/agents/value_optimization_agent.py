@@ -67,7 +67,7 @@ class ValueOptimizationAgent(Agent):
             yield (
                 f"exploration of agent '{self.name}' chooses among {chosen_among} Q heads "
                 f"(architecture_num_q_heads of BootstrappedParameters or UCBParameters; 1 in all others), and network "
-                f"'main' has {heads} (num_output_head_copies): set both alike"
+                f"'main' has {heads} (num_output_head_copies): set both to the same number"
             )
 
     def make_batches(self) -> BatchSource:

@@ -21,7 +21,7 @@ from rl_coach.utils import CoachError
 def refuse(additional_fetches: Any) -> None:
     """:raises CoachError: tensors of TensorFlow 1 are asked for"""
     if additional_fetches:
-        raise CoachError("additional_fetches named TensorFlow 1 tensors, which are gone: use predict()")
+        raise CoachError("additional_fetches needs TensorFlow 1, which is not supported: use predict()")
 
 
 class Architecture:

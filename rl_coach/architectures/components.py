@@ -26,7 +26,9 @@ def component_class(wanted: Any, known: Mapping[str, type[Component]], base: typ
     if isinstance(found, type) and issubclass(found, RetiredBase):
         found.refuse()
     if not (isinstance(found, type) and (issubclass(found, base) or is_torch_module(found))):
-        raise CoachError(f"{wanted!r} is no network part: it must be a subclass of {base.__module__}.{base.__name__}")
+        raise CoachError(
+            f"{wanted!r} is not a part of a network: it must be a subclass of {base.__module__}.{base.__name__}"
+        )
     return found
 
 

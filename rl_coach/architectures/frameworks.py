@@ -80,7 +80,7 @@ def _choose_keras_backend(backend: str) -> None:
     if "keras" in sys.modules:
         running = sys.modules["keras"].backend.backend()
         if running != backend:
-            raise CoachError(f"this process runs Keras on {running} already: start another one for {backend}")
+            raise CoachError(f"this process runs Keras on {running} already: start another process for {backend}")
         return
     os.environ["KERAS_BACKEND"] = backend
     silence_tensorflow()

@@ -75,7 +75,7 @@ class Head:
         """
         if not self.takes_streams:
             raise CoachError(
-                f"network '{network}' has several streams, which a {type(self).__name__} cannot take: "
+                f"network '{network}' has several streams, which a {type(self).__name__} does not support: "
                 f"set num_streams of its middleware_parameters to 1, or give it a TD3VHeadParameters"
             )
 

@@ -175,7 +175,7 @@ def initial_weights(wanted: str | InitialWeights) -> InitialWeights:
         return wanted
     if not isinstance(wanted, str) or wanted not in INITIAL_WEIGHTS:
         suggestion = did_you_mean(str(wanted), INITIAL_WEIGHTS) or f": use {', '.join(map(repr, INITIAL_WEIGHTS))}"
-        raise CoachError(f"initial_weights: there are none named '{wanted}'{suggestion}")
+        raise CoachError(f"initial_weights: there is no scheme '{wanted}'{suggestion}")
     return INITIAL_WEIGHTS[wanted]()
 
 

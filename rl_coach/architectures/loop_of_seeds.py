@@ -125,6 +125,5 @@ class LoopOfSeeds:
 
 def _lost() -> TrainingError:
     return TrainingError(
-        "the process that computes all seeds in one program has ended; what it printed is in the experiment's "
-        "program.log"
+        "the process that computes all seeds in one program has ended; its output is in the experiment's program.log"
     )

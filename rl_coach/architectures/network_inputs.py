@@ -104,7 +104,8 @@ def embed_what_is_there(networks: dict[str, NetworkParameters], spaces: SpacesDe
         own = {name: _adapted(pattern, given) for name, given in inputs.items()}
         parameters.input_embedders_parameters = own | others
         logger.warning(
-            "network '%s' embeds %s, which the environment does not observe: each of its observations gets an "
+            "network '%s' embeds %s, which the environment does not observe: each observation of the environment "
+            "gets an "
             "embedder: %s",
             network, _listed(absent), ", ".join(_described(name, inputs[name], own[name], pattern) for name in there),
         )  # fmt: skip

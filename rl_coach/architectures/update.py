@@ -146,7 +146,7 @@ class NetworkView:
         """Replace values that the rule sets itself, from this update on; see ``ValuesParameters``."""
         names = self._function.kept_names
         if unknown := sorted(set(values) - set(names)):
-            raise CoachError(f"no value '{unknown[0]}' is kept here: name it in ValuesParameters(kept=...)")
+            raise CoachError(f"there is no kept value '{unknown[0]}': name it in ValuesParameters(kept=...)")
         kept = [values.get(name, old) for name, old in zip(names, self.buffers)]
         self.buffers = [self._ops.stop_gradient(value) for value in kept]
 

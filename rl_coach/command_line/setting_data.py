@@ -57,5 +57,5 @@ def setting_as_json(value: Any, what: str) -> Any:
     """
     written = setting_as_data(value)
     if written is NOT_PLAIN:
-        raise CoachError(f"{what} has values that cannot be saved: they are no plain data")
+        raise CoachError(f"{what} has values that cannot be saved: they are not plain data")
     return written

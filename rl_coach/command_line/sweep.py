@@ -73,7 +73,7 @@ def texts_of(given: str, what: str) -> list[tuple[str, str]]:
     try:
         lines = list(lines_of(read_text(given)))
     except FileNotFoundError:
-        raise CoachError(f"{what}: '{given}' is neither settings (path=value,value) nor a file of them") from None
+        raise CoachError(f"{what}: '{given}' is neither settings (path=value,value) nor a file with settings") from None
     if not lines:
         raise CoachError(f"{what}: '{given}' has no settings: write path=value in each line")
     return [(line, given) for line in lines]

@@ -269,7 +269,8 @@ class CarlaEnvironment(Environment):
         names = ", ".join(f"{host}:{port}" for host, port in addresses)
         raise CoachError(
             f"the CARLA server at {names} waits for another environment, or for a run that was killed: start one for "
-            f"each environment and name them all in CARLA_SERVER, or set CARLA_ROOT; restart one that nobody uses"
+            f"each environment and name them all in CARLA_SERVER, or set CARLA_ROOT; restart a server that no "
+            f"process uses"
         )
 
     def _answering(self, host: str, port: int) -> Any:
@@ -418,7 +419,7 @@ class CarlaEnvironment(Environment):
             try:
                 data = self._answers[name].get(timeout=_SECONDS_TO_ANSWER)
             except queue.Empty as error:
-                raise TrainingError(f"CARLA sent nothing of '{name}' for {_SECONDS_TO_ANSWER:.0f} s") from error
+                raise TrainingError(f"CARLA sent no data of '{name}' for {_SECONDS_TO_ANSWER:.0f} s") from error
             if data.frame >= frame:
                 return data
 

@@ -145,7 +145,7 @@ def mask_findings(observation: Any, info: dict[str, Any]) -> Iterator[Finding]:
     """The fault of an action mask that allows no action, in a state that needs one."""
     mask = action_mask_of(observation, info)
     if mask is not None and not np.any(mask):
-        yield Finding("mask", "the action mask allows no action at all: it masks nothing")
+        yield Finding("mask", "the action mask allows no action, so it has no effect")
 
 
 def short(value: Any) -> str:

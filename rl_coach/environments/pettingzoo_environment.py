@@ -89,7 +89,10 @@ class PettingZooEnvironment(MultiAgentEnvironment):
         if level is None:
             raise CoachError("no level is selected: choose one with -lvl, or set env_params.level in the preset")
         if frame_skip != 1:
-            raise CoachError(f"frame_skip of level '{level}' is 1, not {frame_skip}: no action is repeated here")
+            raise CoachError(
+                f"frame_skip of level '{level}' must be 1, not {frame_skip}: Coach does not repeat actions in "
+                f"PettingZoo"
+            )
         super().__init__(
             level, seed, frame_skip, human_control, custom_reward_threshold,
             visualization_parameters or VisualizationParameters(), target_success_rate, **settings,
@@ -320,7 +323,7 @@ def _make(level: str, turns: bool | None, settings: dict[str, Any]) -> tuple[Any
         raise CoachError(f"level '{level}' cannot be made: {environment_error(error)}") from error
     takes_turns = hasattr(made, "agent_iter")
     if not takes_turns and not hasattr(made, "possible_agents"):
-        raise CoachError(f"level '{level}' makes a {type(made).__name__}, which is no environment of PettingZoo")
+        raise CoachError(f"level '{level}' makes a {type(made).__name__}, which is not an environment of PettingZoo")
     if turns is None or turns == takes_turns:
         return made, takes_turns
     return _converted(made, level, turns), turns

@@ -56,7 +56,7 @@ class Filter(KeepsEpisodeState):
         :raises CoachError: the statistics belong to another filter
         """
         if gathered:
-            raise CoachError(f"the {type(self).__name__} has no statistics that others could be added to")
+            raise CoachError(f"the {type(self).__name__} has no statistics that could be added up")
 
     def get_state(self) -> State:
         """State that must be kept to continue exactly; empty for a filter without one."""

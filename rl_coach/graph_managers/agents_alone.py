@@ -47,7 +47,7 @@ def restore_agent(path: str, agent: Any, framework: str) -> str:
     path = find_checkpoint(path)
     state, manifest = load_checkpoint(path)
     if "agent" not in manifest:
-        raise CoachError(f"the checkpoint '{path}' is of a whole graph, not of one agent")
+        raise CoachError(f"the checkpoint '{path}' belongs to a whole graph, not to one agent")
     unmet = unmet_by(manifest, None, {"framework": framework, **agent.fits()})
     refuse(f"the checkpoint '{path}' {line}" for line in unmet)
     before = agent.get_state()

@@ -260,8 +260,8 @@ class BatchRLGraphManager(BasicRLGraphManager):
         if is_changed and not changes_nothing(graph.get_agent().input_filter):
             graph.close()
             raise CoachError(
-                "the input_filter of the agent that generates experience would change the data before the agent's own "
-                "does: give neither one, and the environment a default_input_filter with what both need"
+                "the input_filter of the agent that generates experience would change the data before the filter of "
+                "the learning agent: set both to None, and give the environment a default_input_filter with all filters"
             )
         graph.get_agent().remember_probabilities()
         return graph
@@ -356,8 +356,8 @@ class BatchRLGraphManager(BasicRLGraphManager):
         for step, probabilities in zip(kept_back, rows):
             step.info[BEHAVIOUR] = probabilities
         screen.warning(
-            f"{self.name}: the data do not say how probable their actions were; off-policy evaluation uses how often "
-            f"each action was taken in the nearest states"
+            f"{self.name}: the data have no probabilities of actions; off-policy evaluation estimates them from how "
+            f"often each action was taken in the nearest states"
         )
 
     def run_off_policy_evaluation(self) -> None:

@@ -135,7 +135,7 @@ def unmet_by(manifest: dict[str, Any], preset: str | None, fits: dict[str, str])
         return
     has_moved = bool(manifest.get("moves")) and there.get(FRAMEWORK) != fits.get(FRAMEWORK)
     if preset and other and preset != other:
-        yield f"is of the preset {other}, not of {preset}: use -p {other}, with -cp and -lvl for other settings"
+        yield f"belongs to the preset {other}, not to {preset}: use -p {other}, with -cp and -lvl for other settings"
     for name in sorted({*fits, *there}, key=_importance):
         if has_moved and (name == FRAMEWORK or _has_equal_words(fits.get(name), there.get(name))):
             continue  # frameworks list the same layers in different orders
@@ -216,7 +216,9 @@ class GraphCheckpoints:
                     mark_best(self.directory, name)
                 keep_checkpoints(self.directory, keep)
         except OSError as error:
-            screen.warning(f"no checkpoint was saved in '{self.directory}': {error.strerror}; the last one stands")
+            screen.warning(
+                f"no checkpoint was saved in '{self.directory}': {error.strerror}; the last checkpoint remains"
+            )
             return None
         self.last_path = path
         if lost_episode(state):

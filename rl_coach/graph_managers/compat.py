@@ -42,14 +42,16 @@ class CoachNames:
 
         :raises CoachError: always
         """
-        raise CoachError("TensorFlow 1's parameter servers are gone: create_graph(task_parameters) builds a worker")
+        raise CoachError(
+            "TensorFlow 1's parameter servers are not supported: create_graph(task_parameters) builds a worker"
+        )
 
     def save_graph(self: Any) -> NoReturn:
         """Always raises an error: files of TensorFlow 1 graphs are not supported.
 
         :raises CoachError: always
         """
-        raise CoachError("TensorFlow 1's graph files are gone: save_onnx_graph() writes the network as ONNX")
+        raise CoachError("TensorFlow 1's graph files are not supported: save_onnx_graph() writes the network as ONNX")
 
     def save_onnx_graph(self: Any) -> None:
         """Write the first agent's first network with its present weights to ``checkpoint/model.onnx``."""

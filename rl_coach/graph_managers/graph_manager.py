@@ -924,7 +924,7 @@ class GraphManager(CoachNames, Constrained):
             try:
                 self.data_store.save_to_store()
             except (OSError, CoachError) as error:  # missing access rights may be temporary, too
-                screen.warning(f"{error}; the next checkpoint brings it there")
+                screen.warning(f"{error}; the next checkpoint tries again")
         if self._run_callbacks.exist and path is not None and not failed:
             self._run_callbacks.call("on_checkpoint")
             self._run_callbacks.raise_failure_of_state()

@@ -50,8 +50,8 @@ def unmet_by(available: int, uses: Iterable[MemoryUse]) -> Iterator[str]:
     if sum(use.num_bytes for use in uses) > available:
         worst = max(uses, key=lambda use: use.num_bytes)
         yield (
-            f"{worst.path} is {shown(worst.value)}, which asks for {_gigabytes(worst.num_bytes)} of memory or more; "
-            f"here are {_gigabytes(available)}"
+            f"{worst.path} is {shown(worst.value)}, which needs at least {_gigabytes(worst.num_bytes)} of memory; "
+            f"this machine has {_gigabytes(available)}"
         )
 
 

@@ -170,10 +170,12 @@ class _Layout:
     def _require_numbers(self, name: str, numbered: list[tuple[str, int]]) -> None:
         for expected, (column, number) in enumerate(numbered):
             if number < expected:
-                raise CoachError(f"'{self._path}': the columns '{numbered[expected - 1][0]}' and '{column}' are one")
+                raise CoachError(
+                    f"'{self._path}': the columns '{numbered[expected - 1][0]}' and '{column}' have the same number"
+                )
             if number > expected:
                 lost = f"{column.rpartition('_')[0]}_{expected}"
-                raise CoachError(f"'{self._path}' has the column '{column}' and no column '{lost}'")
+                raise CoachError(f"'{self._path}' has the column '{column}' but no column '{lost}'")
 
     def _say_what_is_not_read(self, header: list[str]) -> None:
         known = {*self.number_columns, *_SINGLE, *_NOT_READ}
@@ -230,7 +232,7 @@ class _Table:
             column = np.asarray([_number(cell) for cell in cells])
         wrong = np.flatnonzero(~np.isfinite(column))
         if len(wrong):
-            raise self.refuse(int(wrong[0]), name, f"{cells[wrong[0]]!r:.40} is no finite number")
+            raise self.refuse(int(wrong[0]), name, f"{cells[wrong[0]]!r:.40} is not a finite number")
         return column
 
     def truths(self, name: str) -> np.ndarray | None:
@@ -259,7 +261,7 @@ class _Table:
             numbers = [_number(one) for one in re.split(r"[,\s]+", inner[1].strip(" ,"))] if inner else [np.nan]
             if not np.all(np.isfinite(numbers)) or len(numbers) != len(found[0] if found else numbers):
                 size = f"{len(found[0])} numbers" if found else "numbers"
-                raise self.refuse(row, _PROBABILITIES, f"{cell!r:.60} is no list of {size}, as [0.5, 0.5]")
+                raise self.refuse(row, _PROBABILITIES, f"{cell!r:.60} is not a list of {size}, such as [0.5, 0.5]")
             found.append(numbers)
         return np.asarray(found, np.float64)
 

@@ -22,7 +22,7 @@ def log_ratios(target: np.ndarray, behaviour: np.ndarray) -> np.ndarray:
     """
     if not np.all(behaviour > 0):
         raise CoachError(
-            "the recorded probability of an action that was taken is 0, so the policy that took it differs"
+            "the recorded probability of an action that was taken is 0, so the probabilities belong to another policy"
         )
     with np.errstate(divide="ignore"):
         return np.log(np.asarray(target, np.float64)) - np.log(np.asarray(behaviour, np.float64))

@@ -207,9 +207,9 @@ class Agent:
         waiting = {i for i in indices if environments[i].has_ended and environments[i].shows(given[i], about[i])}
         if waiting and self._autoreset_mode is None:
             raise CoachError(
-                f"the episode of {self._places.name(min(waiting))} has ended, and act was given the state that observe "
-                "was given: if your vector environment resets itself, set agent.autoreset_mode to 'next_step' or "
-                "'same_step', as its metadata says; otherwise call its reset, and set it to 'disabled'"
+                f"the episode of {self._places.name(min(waiting))} has ended, and act received the same state as "
+                f"observe: if your vector environment resets itself, set agent.autoreset_mode to 'next_step' or "
+                f"'same_step', as its metadata says; otherwise call its reset, and set it to 'disabled'"
             )
         self._waiting = (self._waiting - set(indices)) | waiting
         return [index for index in indices if index not in waiting]
@@ -250,8 +250,8 @@ class Agent:
             environment.begin_with(observation, info)
         elif not environment.shows(observation, info):
             raise CoachError(
-                f"the state of {self._places.name(index)} is not the one that observe was given: call reset if its "
-                f"episode was left"
+                f"the state of {self._places.name(index)} differs from the state that observe received: call reset if "
+                f"you left its episode"
             )
 
     def _choose(self, indices: list[int], deterministic: bool) -> dict[int, ActionInfo]:
@@ -275,12 +275,11 @@ class Agent:
         core = self._core
         if (override := core.acts_otherwise) is not None:
             raise CoachError(
-                f"agent '{core.name}' does not say what its best action is: policy_description knows nothing of "
-                f"{override}"
+                f"agent '{core.name}' does not define its best action: policy_description does not contain {override}"
             )
         description = core.policy_description()
         if description is None:
-            raise CoachError(f"agent '{core.name}' does not say what its best action is (policy_description)")
+            raise CoachError(f"agent '{core.name}' does not define its best action (policy_description)")
         network, state = core.networks[description.network].online_network, core.episode.curr_state
         filtered = core.run_pre_network_filter_for_inference(state)
         before = network.recurrent_state

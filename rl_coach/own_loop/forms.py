@@ -80,7 +80,7 @@ def part_of_space(space: Any) -> Part:
         return Part("int", tuple(space.shape), _row(space.start), _row(space.start + space.nvec - 1))
     if isinstance(space, spaces.Box):
         return Part("float", tuple(space.shape), _row(space.low), _row(space.high))
-    raise CoachError(f"an agent of a spec can have no space {shown(space)}")
+    raise CoachError(f"an agent of a spec does not support the space {shown(space)}")
 
 
 def _row(numbers: np.ndarray) -> Bound:
@@ -126,7 +126,7 @@ def with_bounds(parts: Parts) -> Parts:
         low, high = (np.where(np.isfinite(one), one, end) for one, end in ((part.lows, -1.0), (part.highs, 1.0)))
         found[name] = replace(part, low=_row(low), high=_row(high))
         if not np.array_equal([low, high], [part.lows, part.highs]):
-            logger.warning("an action has no bounds, which this algorithm needs: it is from -1 to 1 here")
+            logger.warning("this algorithm needs bounds of actions: an action without bounds is from -1 to 1")
     return found
 
 
@@ -148,7 +148,7 @@ class Actions:
         kinds = {part.is_choice for part in parts.values()}
         self.as_numbers = (as_numbers and True in kinds) or len(kinds) > 1
         if self.as_numbers:
-            logger.warning("the agent chooses numbers: a choice (int, bool) is such a number, rounded down")
+            logger.warning("the agent has continuous actions: a choice (int, bool) is a number that is rounded down")
         self.space = self._space(list(parts.values()))
 
     @property
@@ -215,7 +215,9 @@ class Actions:
             try:
                 values = np.broadcast_to(np.asarray(named.get(name, np.clip(0.0, low, high)), np.float64), part.shape)
             except (TypeError, ValueError):
-                raise CoachError(f"the spec's '{where}' {shown(named[name])} has not the shape {part.shape}") from None
+                raise CoachError(
+                    f"the spec's '{where}' {shown(named[name])} does not have the shape {part.shape}"
+                ) from None
             if not np.all((values >= low) & (values <= high)):
                 raise CoachError(f"the spec's '{where}' {shown(named[name])} is not an action of the space")
             kind = {"float": float, "int": int, "bool": bool}[part.kind]

@@ -145,7 +145,7 @@ def _network(definition: Definition, fields: Fields, network: str = "main") -> S
     policy = fields.fields("policy_spec")
     own, inner = fields.get("network_spec"), None if policy is None else policy.get("network_spec")
     if own is not None and inner is not None:
-        raise CoachError("the spec's 'network_spec' and 'policy_spec.network_spec' say the same: give one of them")
+        raise CoachError("the spec's 'network_spec' and 'policy_spec.network_spec' set the same: give one of them")
     given, where = (own, "network_spec") if inner is None else (inner, "policy_spec.network_spec")
     stack = None if given is None else stack_of(given, where, LAYERS)
     put_stack(definition, network, stack, where)
@@ -812,7 +812,7 @@ class RLgraphAgent(SpecAgent):
             free = [index for index in range(len(self.env_names)) if index not in taken]
             if not free:
                 raise CoachError(
-                    f"there are {len(self.env_names)} environments, and no place for {env_id!r}: give num_envs"
+                    f"there are {len(self.env_names)} environments, and {env_id!r} is one more: set a larger num_envs"
                 )
             self._names[env_id] = free[0]
         return self._names[env_id]
@@ -824,7 +824,7 @@ class RLgraphAgent(SpecAgent):
             drawn = self._drawn.pop(index, [])
             if not drawn or not _equal(drawn[0][0], action):
                 raise CoachError(
-                    f"environment {name!r}: an agent with an LSTM observes what its get_action chose alone"
+                    f"environment {name!r}: an agent with an LSTM can only observe actions of its get_action"
                 )
         else:
             self._play(index, _raw(state), action)

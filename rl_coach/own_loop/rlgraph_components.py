@@ -75,7 +75,7 @@ class Component:
         """
         for one in components:
             if not isinstance(one, Synchronizable):
-                raise CoachError(f"add_components takes Synchronizable alone here, not {shown(one)}")
+                raise CoachError(f"add_components supports only Synchronizable, not {shown(one)}")
 
 
 class Synchronizable(Component):

@@ -407,7 +407,7 @@ def _part(fields: Fields) -> Part:
     named, shape = fields.get("type"), fields.get("shape")
     name = plain(named.__name__ if isinstance(named, type) else str(named))
     if name not in _BOXES:
-        raise CoachError(f"the spec's '{fields.path('type')}' is float, int or bool, not {shown(named)}")
+        raise CoachError(f"the spec's '{fields.path('type')}' must be float, int or bool, not {shown(named)}")
     kind = "float" if name.startswith("float") else "int" if name.startswith("int") else "bool"
     shape = shape_of(shape, fields.path("shape"))
     low, high = fields.number("low"), fields.number("high")
@@ -443,6 +443,8 @@ def parts_of(given: Any, where: str) -> dict[Any, Part]:
     found: dict[Any, Part] = {}
     for name, one in space.spaces.items():  # type: ignore[attr-defined]
         if not isinstance(one, BoxSpace):
-            raise CoachError(f"the spec's '{where}.{name}' is float, int or bool, not {shown(one)}: do not nest spaces")
+            raise CoachError(
+                f"the spec's '{where}.{name}' must be float, int or bool, not {shown(one)}: do not nest spaces"
+            )
         found[name] = one.part
     return found

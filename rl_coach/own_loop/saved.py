@@ -98,12 +98,12 @@ def arguments(definition: Mapping[str, Any], given: Mapping[str, Any], known: It
     saved |= {name: setting_from_data(value) for name, value in definition["settings"].items()}
     saved |= {name: space_from_data(saved[name]) for name in _SPACES if saved.get(name) is not None}
     if missing := [name for name in definition["give_again"] if name not in given]:
-        raise CoachError(f"the agent was saved without {', '.join(missing)}: give Agent.load what make_agent was given")
+        raise CoachError(f"the agent was saved without {', '.join(missing)}: pass it to Agent.load, as to make_agent")
     algorithm = str(saved.get("algorithm", ""))
     if plain_name(algorithm) == "ppo":  # a name is only in what older versions saved, and theirs had the penalty
         saved["algorithm"] = "AdaptivePPO"
     if ":" in algorithm and "algorithm" not in given and not algorithm.startswith("rl_coach."):
         raise CoachError(
-            f"the agent is of '{algorithm}': give Agent.load algorithm, so that nothing of yours is imported"
+            f"the agent uses '{algorithm}': pass algorithm to Agent.load, because it does not import your code"
         )
     return {**saved, **given}

@@ -47,7 +47,7 @@ def without_meaning(system: str, names: Mapping[str, str], defined: str) -> Call
 
     def get(name: str) -> Any:
         if name in names:
-            raise NoMeaning(f"{system}'s {name} is not here: {names[name]}")
+            raise NoMeaning(f"Coach does not support {system}'s {name}: {names[name]}")
         raise AttributeError(f"module '{defined}' has no attribute '{name}'")
 
     return get
@@ -152,7 +152,7 @@ class Family:
             return self.general.algorithm(algorithm_parameters(re.sub("(?i)[-_]?agent$", "", given)))
         except CoachError as error:
             suggestion = did_you_mean(given, self.algorithms)
-            reason = f"{shown(given)} is not here{suggestion}" if suggestion else error
+            reason = f"{shown(given)} is not supported{suggestion}" if suggestion else error
             raise CoachError(f"the spec's 'type': {reason}") from None
 
     def kind(self, document: Mapping[str, Any]) -> str | None:
@@ -209,7 +209,7 @@ class SpecAgent(Agent):
         if name in self.attributes:
             return self.attributes[name](self)
         if name in self.without_meaning:
-            raise NoMeaning(f"{self.family.name}'s {name} is not here: {self.without_meaning[name]}")
+            raise NoMeaning(f"Coach does not support {self.family.name}'s {name}: {self.without_meaning[name]}")
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __init__(self, *positional: Any, **settings: Any):
@@ -427,7 +427,7 @@ def refuse_internals(internals: Any) -> None:
     :raises CoachError: the state of a recurrent network is given
     """
     if internals is not None and np.size(internals):
-        raise CoachError("internals are kept by the agent: give none")
+        raise CoachError("the agent itself keeps internals: do not give them")
 
 
 def agent_of_saved(agent_class: type[SpecAgent], written: Mapping[str, Any], given: Mapping[str, Any]) -> SpecAgent:

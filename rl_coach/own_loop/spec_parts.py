@@ -191,7 +191,7 @@ def _stack_of_paths(paths: Sequence[Any], where: str, defaults: LayerDefaults) -
             first = Fields(layers.pop(0), here)
             names, kind = first.get("names", "name"), first.get("aggregation_type")
             if kind not in (None, "concat"):
-                logger.warning("the spec's '%s' joins its inputs side by side here, not by %s", here, shown(kind))
+                logger.warning("the spec's '%s' concatenates its inputs here, instead of %s", here, shown(kind))
         name = names[0] if isinstance(names, (list, tuple)) and len(names) == 1 else names
         stack = stack_of(layers, here, defaults)
         if index == len(paths) - 1:
@@ -231,7 +231,10 @@ def _add_layer(found: Stack, layer: Fields, defaults: LayerDefaults) -> None:
     for name in ("weights_spec", "biases_spec", "l1_regularization", "l2_regularization", "trainable"):
         value = layer.get(name)
         if value not in (None, 0.0, 0, True):
-            logger.warning("the spec's '%s' is left out: layers here begin and learn alike", layer.path(name))
+            logger.warning(
+                "the spec's '%s' is left out: all layers of a network have the same initial weights and optimizer",
+                layer.path(name),
+            )
     if kind in _LAYERS:
         _LAYERS[kind](found, layer, defaults)
     else:
@@ -394,7 +397,7 @@ def set_optimizer(definition: Definition, fields: Fields | None, networks: Seque
     if fields.is_type("multi_step"):
         steps, inner = fields.whole("num_steps", high=10**6), fields.fields("optimizer")
         if inner is not None and inner.is_type("multi_step"):
-            raise CoachError(f"the spec's '{inner.path('type')}': one multi_step is possible")
+            raise CoachError(f"the spec's '{inner.path('type')}': a multi_step cannot contain another one")
         set_optimizer(definition, inner, networks)
         return steps
     if fields.is_type("clipped_step"):
@@ -408,7 +411,7 @@ def set_optimizer(definition: Definition, fields: Fields | None, networks: Seque
     for name in _OF_STEPS:
         left_out(fields, name, "optimizers here make plain steps")
     if any(fields.is_type(name) for name in _WRAPPERS):
-        logger.warning("the spec's '%s' makes the steps of its 'optimizer' here", fields.path("type"))
+        logger.warning("the spec's '%s' only makes the steps of its 'optimizer' here", fields.path("type"))
         inner = fields.fields("optimizer")
         return fields.missing("optimizer") if inner is None else set_optimizer(definition, inner, networks)
     kind, rate = fields.choice("type", OPTIMIZERS), fields.get("learning_rate")

@@ -59,13 +59,13 @@ class SingleThreadedWorker:
         if agent is None or env_spec is None:
             raise CoachError("a SingleThreadedWorker needs an env_spec and an agent")
         if preprocessing_spec:
-            raise CoachError("a preprocessing_spec is a filter of the agent's parameters here: give none")
+            raise CoachError("preprocessing_spec is not supported: add a filter to the agent's parameters")
         if render:
-            logger.warning("render is left out: make the environment with visualize=True, or render_mode='human'")
+            logger.warning("render has no effect: make the environment with visualize=True, or render_mode='human'")
         if len(agent.env_names) != num_environments:
             raise CoachError(
-                f"the agent has {len(agent.env_names)} environments, the worker {num_environments}: give both as many "
-                f"(num_envs and num_environments)"
+                f"the agent has {len(agent.env_names)} environments, the worker {num_environments}: give both the same "
+                f"number (num_envs and num_environments)"
             )
         self.agent = agent
         self.num_environments = num_environments

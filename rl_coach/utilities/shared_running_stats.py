@@ -146,7 +146,7 @@ class SharedRunningStats:
             if not isinstance(array, np.ndarray) or array.shape != self.shape or not np.all(np.isfinite(array)):
                 raise CoachError(f"the statistics '{self.name}' need finite numbers of shape {self.shape}")
         if np.any(deviations < 0) or not is_finite(mean):
-            raise CoachError(f"the statistics '{self.name}' are of no samples")
+            raise CoachError(f"the statistics '{self.name}' have no samples")
         with _WRITING:
             self._moments = self._moments.merged(count, mean, deviations)
 

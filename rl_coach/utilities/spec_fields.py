@@ -98,7 +98,7 @@ def whole(low: int = 1, high: int = 10**9) -> Read:
 
     def read(value: Any, where: str) -> int:
         if not _is_number(value) or value != int(value) or not low <= value <= high:
-            raise CoachError(f"the spec's '{where}' is a whole number from {low} to {high:,}, not {shown(value)}")
+            raise CoachError(f"the spec's '{where}' must be a whole number from {low} to {high:,}, not {shown(value)}")
         return int(value)
 
     return read
@@ -110,7 +110,7 @@ def number(low: float = -math.inf, high: float = math.inf) -> Read:
     def read(value: Any, where: str) -> float:
         if not _is_number(value) or not low <= value <= high:
             limits = "" if (low, high) == (-math.inf, math.inf) else f" from {low:g} to {high:g}"
-            raise CoachError(f"the spec's '{where}' is a number{limits}, not {shown(value)}")
+            raise CoachError(f"the spec's '{where}' must be a number{limits}, not {shown(value)}")
         return float(value)
 
     return read
@@ -119,7 +119,7 @@ def number(low: float = -math.inf, high: float = math.inf) -> Read:
 def flag(value: Any, where: str) -> bool:
     """True or False."""
     if not isinstance(value, (bool, np.bool_)):
-        raise CoachError(f"the spec's '{where}' is true or false, not {shown(value)}")
+        raise CoachError(f"the spec's '{where}' must be true or false, not {shown(value)}")
     return bool(value)
 
 
@@ -149,7 +149,8 @@ def choice(choices: Iterable[str]) -> Read:
             return known[plain(value)]
         suggestion = did_you_mean(value, known.values()) if isinstance(value, str) else ""
         raise CoachError(
-            f"the spec's '{where}' {shown(value)} is not here{suggestion or ': there is ' + ', '.join(known.values())}"
+            f"the spec's '{where}' {shown(value)} is not "
+            f"supported{suggestion or '; there are ' + ', '.join(known.values())}"
         )
 
     return read
@@ -178,7 +179,7 @@ class Fields:
 
     def __init__(self, given: Any, where: str = ""):
         if not isinstance(given, Mapping):
-            raise CoachError(f"the spec's '{where}' is a dict, not {shown(given)}")
+            raise CoachError(f"the spec's '{where}' must be a dict, not {shown(given)}")
         for name in given:
             if not isinstance(name, str):
                 raise CoachError(f"a key of a spec is a text, not {shown(name)}")
@@ -196,7 +197,7 @@ class Fields:
         self._known |= {name, *older}
         present = [one for one in (name, *older) if self._given.get(one) is not None]
         if len(present) > 1:
-            raise CoachError(f"the spec's '{self.path(present[0])}' and '{present[1]}' say the same: give one of them")
+            raise CoachError(f"the spec's '{self.path(present[0])}' and '{present[1]}' set the same: give one of them")
         return self._given[present[0]] if present else None
 
     def read(self, read: Read, name: str, *older: str) -> Any:
@@ -251,7 +252,7 @@ class Fields:
 
     def refuse(self, reason: str, *names: str) -> None:
         """
-        :raises CoachError: a key has a value, though its meaning is not to be had here
+        :raises CoachError: a key has a value, but Coach does not support the key
         """
         for name in names:
             value = self.get(name)
@@ -260,11 +261,11 @@ class Fields:
 
     def finish(self) -> None:
         """
-        :raises CoachError: there is a key that has no meaning here; names the nearest
+        :raises CoachError: a key is not supported; the message names the nearest one
         """
         for name in self._given:
             if name not in self._known:
                 suggestion = did_you_mean(name, self._known) or f"; there are {', '.join(sorted(self._known))}"
-                raise CoachError(f"the spec's '{self.path(name)}' has no meaning here{suggestion}")
+                raise CoachError(f"the spec's '{self.path(name)}' is not supported{suggestion}")
         for fields in self._below.values():
             fields.finish()

@@ -555,5 +555,5 @@ def test_a_value_that_is_not_kept_is_named():
     wrapper = wrap(ValuesParameters(kept={"mean": 0.0}), spaces(VECTOR, DISCRETE))
     step = TrainingStep({"main": wrapper.state.function}, {"main": wrapper.network_parameters}, rule)
     learner = wrapper.framework.make_learner(step, {"main": wrapper.state}, ())
-    with pytest.raises(CoachError, match="no value 'men' is kept here"):
+    with pytest.raises(CoachError, match="there is no kept value 'men'"):
         learner.train({"weights": np.ones(B)})

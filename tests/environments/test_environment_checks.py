@@ -277,7 +277,7 @@ def test_a_mask_that_allows_nothing_masks_nothing_and_says_so(level, make_enviro
     environment = make_environment(level("Masked"))
     masks = [environment.step(0).next_state["action_mask"].tolist() for _ in range(10)]
     assert masks == [[1, 1, 1]] * 10
-    assert "step 6: the action mask allows no action at all: it masks nothing" in caplog.text
+    assert "step 6: the action mask allows no action, so it has no effect" in caplog.text
 
 
 def test_later_steps_are_the_environments_own(level, make_environment):

@@ -133,7 +133,7 @@ def test_steps_that_do_not_follow_each_other_are_no_data_set_of_minari():
 @pytest.mark.parametrize(
     "place, message",
     [
-        ("nothing.txt", "none of the data sets that can be read"),
+        ("nothing.txt", "not a data set that can be read"),
         ("nothing.csv", "cannot read 'nothing.csv'"),
         ("nothing.npz", "nothing.npz"),
         ("nothing.p", "cannot read 'nothing.p'"),

@@ -229,7 +229,7 @@ def test_a_parameters_object_with_other_parts_is_asked_for(tmp_path):
     given = small(DQNAgentParameters())
     given.memory = PrioritizedExperienceReplayParameters()
     agent_of(given, observation_space=PLACE, action_space=Discrete(2)).save(tmp_path)
-    with pytest.raises(CoachError, match=r"saved without algorithm: give Agent.load what make_agent was given"):
+    with pytest.raises(CoachError, match=r"saved without algorithm: pass it to Agent.load, as to make_agent"):
         Agent.load(tmp_path)
     memory = Agent.load(tmp_path, algorithm=given).graph_manager.agent_params.memory
     assert isinstance(memory, PrioritizedExperienceReplayParameters)
@@ -275,7 +275,9 @@ def test_what_is_wrong_is_one_line_and_changes_nothing():
     with pytest.raises(CoachError, match="shape"):
         agent.observe(1.0, False, next_states=np.zeros(2))
     agent.observe(1.0, False, next_states=state(0.5))
-    with pytest.raises(CoachError, match="is not the one that observe was given: call reset if its episode was left"):
+    with pytest.raises(
+        CoachError, match="differs from the state that observe received: call reset if you left its episode"
+    ):
         agent.act(state(0.25))
     untouched.act(state())
     untouched.observe(1.0, False, next_states=state(0.5))
@@ -412,7 +414,7 @@ def test_given_states_are_stored_where_steps_are_not_in_order(capsys):
 @pytest.mark.parametrize(
     "changes, message",
     [
-        ({"weigths": np.zeros(8)}, "a column 'weigths', which is not known"),
+        ({"weigths": np.zeros(8)}, "unknown column 'weigths'"),
         ({"actions": np.full(8, 2)}, "not in the action space"),
         ({"states": np.full((8, 3), np.nan, np.float32)}, "step 0: the state 'observation' is element 0 is nan"),
         ({"importance_weights": np.full(8, -1)}, "finite numbers from 0 on"),

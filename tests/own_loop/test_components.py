@@ -196,7 +196,7 @@ def test_the_loss_of_a_batch_and_of_its_rows():
 def test_what_a_component_cannot_do_is_one_line():
     states = {"nn_input": FloatBox(shape=2)}
     for wrong, reason in [
-        (lambda: Policy.from_spec({"network_spec": [], "typ": 1}), "'policy_spec.typ' has no meaning here"),
+        (lambda: Policy.from_spec({"network_spec": [], "typ": 1}), "'policy_spec.typ' is not supported"),
         (lambda: Policy.from_spec(3), "the spec of a Policy is a dict, not 3"),
         (lambda: AdamOptimizer.from_spec([]), "the spec of a AdamOptimizer is a dict"),
         (lambda: ComponentTest(component=Policy([{"type": "lstm", "units": 2}]), input_spaces=states, **ON), "LSTM"),

@@ -165,8 +165,8 @@ class Actor:
             agent.watch.look(env_response, filtered, steps, agent.clock.episodes + 1, action)
         if isinstance(filtered.reward, np.ndarray) and filtered.reward.ndim > 0:
             raise CoachError(
-                f"the reward of a step is an array of {filtered.reward.size} numbers, and agents learn from one: "
-                f"combine them in a wrapper of the environment"
+                f"the reward of a step is an array of {filtered.reward.size} numbers, but agents learn from one: "
+                f"combine the numbers in a wrapper of the environment"
             )
         return filtered
 

@@ -77,8 +77,8 @@ def unmet_by_acting_beside_learning(agent: Any) -> Iterator[str]:
     needs_newest = agent.is_on_policy or agent.trains_asynchronously or agent.learns_one_by_one
     if needs_newest or not agent.learns_by_rule:
         yield (
-            f"agent '{agent.name}' cannot act beside its learning: algorithm.act_beside_learning is for agents "
-            f"whose update rule learns from a memory, whatever policy has filled it"
+            f"agent '{agent.name}' cannot act during its updates: algorithm.act_beside_learning needs an agent "
+            f"with an update rule that can learn from the experience of any policy"
         )
 
 
@@ -88,7 +88,10 @@ def unmet_by_goals(agent: Any) -> Iterator[str]:
     if isinstance(pursued, GoalsSpace):
         there = list(agent.environment_spaces.state.sub_spaces)
         if pursued.goal_name not in there:
-            yield f"agent '{agent.name}' pursues goals of '{pursued.goal_name}', and the environment observes {there}"
+            yield (
+                f"agent '{agent.name}' pursues goals of '{pursued.goal_name}', but the observations of the "
+                f"environment are {there}"
+            )
 
 
 def unmet_by_networks(agent: Any) -> Iterator[str]:
@@ -110,12 +113,12 @@ def require_passes(agent: Any) -> None:
     source = type(agent.batches).__name__
     if agent.ap.is_batch_rl_training:
         raise CoachError(
-            f"agent '{agent.name}' learns from {source}, and batch reinforcement learning makes passes over single "
+            f"agent '{agent.name}' learns from {source}, but batch reinforcement learning makes passes over single "
             f"transitions: give its networks a middleware that is not recurrent"
         )
     if agent.row_unit is RowUnit.EPOCH:
         raise CoachError(
-            f"agent '{agent.name}' writes a row for each epoch, and {source} makes no passes over a data set: return a "
+            f"agent '{agent.name}' writes a row for each epoch, but {source} makes no passes over a data set: return a "
             f"DataSetPass from make_batches, or set row_unit to RowUnit.UPDATES"
         )
 

@@ -206,4 +206,4 @@ def _reasons(parameters: AgentParameters, num_copies: int) -> Iterator[str]:
     if algorithm.n_step > 1:
         yield f"n_step is {algorithm.n_step}"
     if algorithm.act_for_full_episodes or algorithm.store_transitions_only_when_episodes_are_terminated:
-        yield "whole episodes are waited for"
+        yield "the agent waits for whole episodes"

@@ -312,7 +312,7 @@ class Experience:
                 filters[name].set_state(state)
             if isinstance(error, CoachError):
                 raise
-            raise CoachError(f"what was played does not fit: {error}") from error
+            raise CoachError(f"the received experience does not fit: {error}") from error
 
 
 def _combinations_as_parts(recorded: SpacesDefinition | None, own: ActionSpace) -> np.ndarray | None:

@@ -65,12 +65,12 @@ class NetworkRequirement:
         wanted = ", ".join(f"{head.settings}()" for head in self.heads)
         advice = f"set heads_parameters to [{wanted}] or heads like these"
         if len(heads) < len(self.heads) or len(heads) > len(self.heads) > 1:
-            yield f"{network} has {len(heads)} heads, and its update rule reads {len(self.heads)}: {advice}"
+            yield f"{network} has {len(heads)} heads, but its update rule reads {len(self.heads)}: {advice}"
         for number, (outputs, head) in enumerate(zip(heads, self.heads)):
             if not any(set(group) <= set(outputs) for group in head.outputs):
                 read = " or ".join(" and ".join(group) for group in head.outputs)
                 given = ", ".join(outputs)
-                yield f"head {number} of {network} gives {given}, and its update rule reads {read}: {advice}"
+                yield f"head {number} of {network} has the outputs {given}, but its update rule reads {read}: {advice}"
         if self.has_target and not has_target:
             yield f"{network} has no target network, which its update rule reads: set create_target_network to True"
 
@@ -108,7 +108,7 @@ class AgentRequirements:
         given = list(parameters.network_wrappers)
         for name, requirement in self.network_requirements.items():
             if not requirement.is_optional and name not in given:
-                yield f"agent '{agent}' needs a network '{name}', and the names in network_wrappers are {shown(given)}"
+                yield f"agent '{agent}' needs a network '{name}', but the names in network_wrappers are {shown(given)}"
         is_bounded = isinstance(actions, BoxActionSpace) and np.all(np.isfinite([actions.low, actions.high]))
         if self.needs_bounded_actions and not is_bounded:
             found, advice = type(actions).__name__, "choose another agent or environment"
@@ -121,7 +121,7 @@ class AgentRequirements:
             found = f"there are 10^{digits:.1f}, more than 4096" if are_many else "env_params.combines_choices is False"
             yield (
                 f"agent '{agent}' needs one number for each combination of the {len(actions.counts)} choices of an "
-                f"action, and {found}: choose ClippedPPO or A2C, which make each choice by itself"
+                f"action, and {found}: choose ClippedPPO or A2C, which make each choice separately"
             )
         yield from self._unmet_by_memory(agent, parameters, memory)
         n_step = parameters.algorithm.n_step
@@ -161,7 +161,7 @@ class AgentRequirements:
         """
         if self.predicts_values and draws_by_probabilities(exploration):
             yield (
-                f"exploration of agent '{agent}' draws by probabilities, and it predicts values of actions: "
+                f"exploration of agent '{agent}' needs probabilities, but the agent predicts values of actions: "
                 f"set exploration to EGreedyParameters() or BoltzmannParameters()"
             )
         for name, requirement in self.network_requirements.items():
@@ -195,12 +195,12 @@ def unmet_by_recurrent_networks(
     for name in recurrent:
         if name != asked and learns_from_stored_states:
             yield (
-                f"network '{name}' of agent '{agent}' is never asked when acting and so has no recurrent state to "
+                f"network '{name}' of agent '{agent}' does not act, so it has no recurrent state to "
                 f"learn from: {advice}"
             )
     if recurrent and not (learns_from_sequences or learns_from_stored_states):
         yield (
-            f"agent '{agent}' learns from single transitions, which a recurrent network cannot: {advice}, or choose "
+            f"agent '{agent}' learns from single transitions, but a recurrent network cannot: {advice}, or choose "
             f"actor-critic, PPO or DQN"
         )
 

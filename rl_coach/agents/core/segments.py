@@ -57,10 +57,10 @@ class SegmentStart:
             if not is_count(first) or first > _MOST_STEPS:
                 raise ValueError(f"it begins at step {first!r}")
             if not isinstance(is_complete, bool) or not all(map(is_finite, states.values())):
-                raise ValueError("its end or its states are none")
+                raise ValueError("'is_complete' or 'states' is not valid")
             return cls(first, is_complete, states)
         except UNREADABLE as error:
-            raise CoachError(f"a segment does not say where in its episode it is: {error!r}") from error
+            raise CoachError(f"a segment has no valid place in its episode: {error!r}") from error
 
 
 class Segment(Batch):
@@ -175,7 +175,9 @@ class ReceivedSegments:
         for start in starts:
             found = {name: array.shape for name, array in start.states.items()}
             if found and found != shapes:
-                raise CoachError(f"a segment begins in a state {found} of a network whose states are {shapes}")
+                raise CoachError(
+                    f"the recurrent state of a segment has the shapes {found}, but the network has {shapes}"
+                )
         return starts
 
     def add(self, played: ExperienceChunk, starts: list[SegmentStart]) -> None:

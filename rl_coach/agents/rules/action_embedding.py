@@ -50,7 +50,7 @@ def embedding_of(space: DiscreteActionSpace, targets: np.ndarray | None, width: 
     if coordinates.shape[1] != width:
         raise CoachError(
             f"action_embedding_width is {width}, and the actions have {coordinates.shape[1]} coordinates: "
-            f"set it likewise"
+            f"set it to {coordinates.shape[1]}"
         )
     low, high = coordinates.min(axis=0), coordinates.max(axis=0)
     return ActionEmbedding(2 * (coordinates - low) / np.maximum(high - low, 1e-12) - 1)

@@ -109,8 +109,8 @@ class OnnxGraph:
             return [self._reduction(REDUCTIONS[name], equation, values)]
         if handler is None:
             raise CoachError(
-                f"the network uses JAX's operation '{name}', which has no counterpart in ONNX here: "
-                f"build it from others, or use -f tensorflow"
+                f"the network uses JAX's operation '{name}', which cannot be exported to ONNX: "
+                f"use other operations, or use -f tensorflow"
             )
         found = handler(equation, values)
         return found if isinstance(found, list) else [found]
@@ -256,7 +256,7 @@ class OnnxGraph:
         """Indexing that takes one block, such as ``x[:, i]``."""
         where, sizes = equation.params["dimension_numbers"], equation.params["slice_sizes"]
         if len(equation.invars[1].aval.shape) != 1 or where.operand_batching_dims:
-            raise CoachError("a network indexes with an array, which is not exported here: use -f tensorflow")
+            raise CoachError("a network indexes with an array, which cannot be exported: use -f tensorflow")
         x, indices = self._inputs(equation, values)
         starts = self._node("Cast", [indices], (), to=onnx.TensorProto.INT64).name
         lengths = self._integers([sizes[axis] for axis in where.start_index_map])
@@ -290,7 +290,7 @@ class OnnxGraph:
         p = equation.params
         numbers, shape = p["dimension_numbers"], equation.outvars[0].aval.shape
         if p["batch_group_count"] != 1 or any(n != 1 for n in p["lhs_dilation"]):
-            raise CoachError("a network has a transposed convolution, which is not exported here: use -f tensorflow")
+            raise CoachError("a network has a transposed convolution, which cannot be exported: use -f tensorflow")
         x, kernel = self._inputs(equation, values)
         x = self._node("Transpose", [x], (), perm=list(numbers.lhs_spec)).name
         kernel = self._node("Transpose", [kernel], (), perm=list(numbers.rhs_spec)).name

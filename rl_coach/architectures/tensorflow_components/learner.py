@@ -194,7 +194,7 @@ class DirectCall:
                 raise
             # TensorFlow does not compile this function in this process again
             raise CoachError(
-                "a compiled step that an earlier run kept was damaged; all that were kept are deleted now: start again"
+                "a compiled step that an earlier run stored was damaged; all stored steps are deleted now: start again"
             ) from error
         for network, places in self._places:
             network.published = {index: outputs[place]._numpy() for place, index in places}

@@ -116,7 +116,9 @@ def _compile(graph: GraphModule, tensors: Tensors, scratch: str) -> pathlib.Path
         return None
     if code:
         last_line = errors.read_text(errors="replace").strip().rpartition("\n")[2]
-        raise CoachError(f"PyTorch could not compile the training step: {last_line}; {VARIABLE}=off trains without")
+        raise CoachError(
+            f"PyTorch could not compile the training step: {last_line}; set {VARIABLE}=off to train without"
+        )
     return written
 
 

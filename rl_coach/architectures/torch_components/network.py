@@ -65,7 +65,7 @@ def made(
         traced(module.eval(), torch.zeros((2, *shape)))
     except GuardOnDataDependentSymNode as error:
         raise CoachError(
-            f"'{module_class.__name__}' chooses by the values of a tensor what it computes, which cannot be compiled "
+            f"'{module_class.__name__}' has branches that depend on the values of a tensor, which cannot be compiled "
             f"or exported: use torch.where"
         ) from error
     tensors = [*module.named_parameters(), *module.named_buffers()]

@@ -114,10 +114,15 @@ def test_rescalers_that_are_known():
     [
         ((Q,), [("q",)], True, []),
         ((Q,), [("embedding", "q"), ("v",)], True, []),  # the first is read
-        ((Q,), [("v",)], True, ["head 0 of it gives v, and its update rule reads q: set heads_parameters to [QHead"]),
+        (
+            (Q,),
+            [("v",)],
+            True,
+            ["head 0 of it has the outputs v, but its update rule reads q: set heads_parameters to [QHead"],
+        ),
         ((Q,), [("q",)], False, ["it has no target network"]),
         ((V, POLICY), [("v",), ("mean", "standard_deviation")], True, []),
-        ((V, POLICY), [("v",)], True, ["it has 1 heads, and its update rule reads 2"]),
+        ((V, POLICY), [("v",)], True, ["it has 1 heads, but its update rule reads 2"]),
         ((V, POLICY), [("v",), ("mean",)], True, ["reads probabilities and log_probabilities or mean and standard_"]),
         ((V, POLICY), [("v",), ("mean", "standard_deviation"), ("v",)], True, ["it has 3 heads"]),
     ],
