@@ -211,7 +211,7 @@ class AlgorithmParameters(Parameters):
     :ivar apply_gradients_every_x_episodes: number of episodes; one update sums their gradients
     :ivar num_steps_between_copying_online_weights_to_target: steps, updates or episodes between two updates of the
         target network; without effect without a target network, as in most on-policy agents
-    :ivar rate_for_copying_weights_to_target: share by which the target network moves towards the online weights (Polyak
+    :ivar rate_for_copying_weights_to_target: the target network moves towards the online weights by this share (Polyak
         averaging); 1 copies the weights
     :ivar load_memory_from_file_path: a ``CsvDataset``, a ``PickledReplayBuffer``, ``minari:ID`` or the file of a saved
         memory to start from
@@ -614,7 +614,7 @@ class TaskParameters(Parameters):
     :param use_cpu: use no GPU
     :param experiment_path: the directory that the run writes to
     :param seed: makes the run repeatable; None draws one
-    :param checkpoint_save_secs: seconds between checkpoints; None for no such checkpoints
+    :param checkpoint_save_secs: seconds between checkpoints; None for none
     :param checkpoint_restore_dir: deprecated name of ``checkpoint_restore_path``
     :param checkpoint_restore_path: the checkpoint to start from
     :param checkpoint_save_dir: directory of the checkpoints
@@ -623,8 +623,8 @@ class TaskParameters(Parameters):
     :param num_gpu: number of GPUs to use
     :param checkpoint_memory: save the replay memory in checkpoints; an exact continuation needs it. The filled part of
         the memory is then part of each checkpoint
-    :param checkpoint_save_steps: environment steps of training between checkpoints; None for no such checkpoints
-    :param checkpoint_save_episodes: training episodes between checkpoints; None for no such checkpoints
+    :param checkpoint_save_steps: environment steps of training between checkpoints; None for none
+    :param checkpoint_save_episodes: training episodes between checkpoints; None for none
     :param checkpoint_keep: number of the newest checkpoints that are kept, in addition to the best; 0 keeps all, None
         uses the setting of the graph manager
     :param num_threads: number of threads for the networks, fixed with the first network of this process; None

@@ -1,4 +1,4 @@
-"""Settings that tuned presets share: the networks, replay and noise of the libraries in which the settings were found,
+"""Settings that tuned presets share: the networks, replay and noise of the libraries that the settings were found with,
 and the settings of all MuJoCo presets.
 """
 

@@ -201,7 +201,7 @@ class AgentInterface:
     @property
     def acts_otherwise(self) -> str | None:
         """The override, as ``Class.method``, that may make the agent act differently from ``policy_description``; None
-        if there is no such override.
+        without an override.
         """
         return override_that_excludes(self, "policy_description")
 

@@ -79,7 +79,7 @@ def plain_name(name: str) -> str:
 def find_algorithm(name: str) -> NamedAlgorithm:
     """The algorithm of a name.
 
-    :raises CoachError: there is no such name; the message names the nearest one
+    :raises CoachError: the name is unknown; the message names the nearest one
     """
     name = textwrap.shorten(name, _LONGEST_NAME, placeholder="...")  # for messages of one line
     wanted, known = plain_name(name), known_algorithms()

@@ -44,7 +44,7 @@ class PPOActorNetworkParameters(FullyConnectedParameters):
 class PPOAlgorithmParameters(AdvantageAlgorithmParameters):
     """Hyperparameters of PPO with a penalty.
 
-    :ivar target_kl_divergence: the KL divergence, in nats, by which a training phase should change the policy
+    :ivar target_kl_divergence: the KL divergence, in nats, that a training phase should reach
     :ivar initial_kl_coefficient: the initial weight of the penalty. The weight grows after a phase that changed the
         policy too much, and shrinks after a phase that changed it too little
     :ivar high_kl_penalty_coefficient: weight of a second penalty, the square of the divergence above twice the target;

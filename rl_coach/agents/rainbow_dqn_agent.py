@@ -32,7 +32,7 @@ class RainbowDQNAlgorithmParameters(CategoricalDQNAlgorithmParameters):
 
     :ivar n_step: number of rewards in a target before the bootstrapped value; 1 gives one-step targets
     :ivar store_transitions_only_when_episodes_are_terminated: True stores the n-step transitions of an episode when the
-        episode ends; False stores each one as soon as it is complete
+        episode ends; False stores each transition when its rewards are complete
     """
 
     def __init__(self) -> None:

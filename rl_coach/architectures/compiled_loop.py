@@ -141,8 +141,8 @@ class Played(NamedTuple):
 
 
 def sources_of(observations: Iterable[str]) -> list[str]:
-    """The sources of the numbers of a step, each as text that continues with "step 3". The order is the order in which
-    a wrong number spreads.
+    """The sources of the numbers of a step, each as text that continues with "step 3". A wrong number spreads in this
+    order.
     """
     names = list(observations)
     given, filtered = "that the environment gave in", "that the input filter made of a finite one in"

@@ -22,8 +22,8 @@ def on_sphere(ops: Any, x: Any, axis: int = -1) -> Any:
 def scaled(layers: Layers, x: Any, initial: float, rate: float) -> Any:
     """``x`` [B, F] times a trained vector [F] that starts at ``initial``.
 
-    :param rate: the trained numbers start at ``rate`` and are multiplied by ``initial / rate``. So the optimizer's
-        steps are scaled by ``initial / rate`` as well
+    :param rate: the trained numbers start at ``rate`` and are multiplied by ``initial / rate``. This also scales the
+        optimizer's steps by ``initial / rate``
     """
     factor = initial / rate
     return x * layers.trained_row(x, x.shape[-1], Constant(rate), lambda row: row * factor)

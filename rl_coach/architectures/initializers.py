@@ -96,7 +96,7 @@ class Orthonormal(Initializer):
 
 
 class UnitColumns(Orthonormal):
-    """Columns of norm 1, one for each output. If there are at most as many columns as rows, the columns are orthogonal.
+    """Columns of norm 1, one for each output. If there are not more columns than rows, the columns are orthogonal.
     Otherwise the rows are made orthogonal first, and then the columns are divided by their norms.
     """
 

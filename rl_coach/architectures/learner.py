@@ -107,7 +107,7 @@ class UpdateLayout:
     """The settings that updates are compiled for.
 
     :param stages: the stages of the update to make
-    :param target_rates: by network, the rate at which the target moves towards the online weights after each update
+    :param target_rates: by network, the rate of the target: its share of the online weights in each update
     :param scalar_names: the names of the agent's scalars, in order
     :param learning: networks that do not learn in all updates
     :param moving: networks with targets that do not move after all updates
@@ -167,7 +167,7 @@ class LearningResult:
     The framework may still compute the updates. The first access waits for them, and raises ``TrainingError`` if a loss
     is not finite. Later accesses return the numbers without an error, so that the state of a failed run can be saved.
 
-    :param read: waits, and returns the numbers and a message; the message is None if all losses are finite
+    :param read: waits, and returns the numbers and a message; the message is empty if all losses are finite
     :param signal_names: the names of the rule's signals
     :param explain: returns the reason why a loss is not finite
     """
@@ -320,7 +320,7 @@ class Learner:
             k-th of K equal parts
         :param num_updates: K, the number of updates that the compiled step is made for
         :param count: number of updates to make, K by default; another number needs no other compilation
-        :param target_rates: by network, the rate at which the target moves towards the online weights after each update
+        :param target_rates: by network, the rate of the target: its share of the online weights in each update
         :param learning: by network, [K] bool, for networks that do not learn in all updates. In an update that leaves a
             network out, the network, its optimizer's slots and its bias corrections do not change. The compiled step
             depends on the names, not on the values

@@ -17,7 +17,7 @@ class MiddlewareParameters(NetworkComponentParameters):
     :param activation_function: the activation after each layer of the scheme
     :param scheme: a ``MiddlewareScheme`` or a list of layers
 
-    :cvar sequence_length: see ``LSTMMiddlewareParameters``; each recurrent middleware has it. ``burn_in`` as well
+    :cvar sequence_length: see ``LSTMMiddlewareParameters``, also for ``burn_in``; for each recurrent middleware
     """
 
     sequence_length = 16

@@ -14,9 +14,9 @@ Outputs = list[dict[str, Any]]
 class NetworkFunction:
     """Base class of networks. A network has no weights inside: the caller passes them to each call.
 
-    So the same network computes with the online weights, the target weights, and the weights within a compiled step.
-    ``weights`` are trained. ``buffers`` are not trained: they are statistics of batch normalisation, noise, and states
-    of random generators. A call returns their new values.
+    The same network therefore computes with the online weights, the target weights, and the weights within a compiled
+    step. ``weights`` are trained. ``buffers`` are not trained: they are statistics of batch normalisation, noise, and
+    states of random generators. A call returns their new values.
 
     :param parameters: the network's parameters
     :param name: its name, for messages

@@ -24,7 +24,7 @@ class ExportedNetwork:
     :param weight_names: the names of the weights' inputs, in the order of the weights
     :param input_shapes: each observation's shape without the batch
     :param output_shapes: each output's shape without the batch, by name, in order
-    :param weight_axes: the axes for ``numpy.transpose`` of each weight that the graph takes in transposed form
+    :param weight_axes: the axes for ``numpy.transpose`` of each weight that the graph expects in transposed form
     """
 
     model: bytes

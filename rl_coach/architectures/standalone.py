@@ -75,7 +75,7 @@ class BuiltNetwork:
 
         :param observations: [B, ...], or a dict of these by input
         :param training: use batch normalisation over the batch, and dropout
-        :return: an array [B, ...] for a layer, an embedder or a middleware; a dict of arrays for a head; a list of such
+        :return: an array [B, ...] for a layer, an embedder or a middleware; a dict of arrays for a head; a list of
             dicts for a network
         """
         inputs = observations if isinstance(observations, Mapping) else {"observation": observations}

@@ -347,9 +347,9 @@ _COLUMNS = 128  # numbers that XLA adds up side by side
 def sum_of_squares(ops: Any, array: Any) -> Any:
     """The sum of an array's squares.
 
-    The sum is made in two steps, because XLA adds all numbers of an array one after the other (140 us for 256 x 512 on
-    TensorFlow), but adds 128 columns in parallel (too fast to measure). The absolute value changes no number; without
-    it, XLA would merge the two sums.
+    The sum is made in two steps. XLA adds all numbers of an array one after the other (140 us for 256 x 512 on
+    TensorFlow), but it adds 128 columns in parallel (too fast to measure). The absolute value changes no number;
+    without it, XLA would merge the two sums.
     """
     squares = array * array
     if len(array.shape) > 1:

@@ -112,7 +112,7 @@ class GymEnvironmentParameters(EnvironmentParameters):
         return {**found, "observation_space_type": None if kind is None else kind.name}
 
     def see_as(self, seen: Any) -> None:
-        """Set the settings that change what an agent sees, from the result of ``as_seen``.
+        """Set the settings of the result of ``as_seen``: the ones that change the agent's observations and actions.
 
         :raises CoachError: the settings are damaged
         """

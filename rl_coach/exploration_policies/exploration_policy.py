@@ -148,7 +148,7 @@ class ExplorationPolicy(KeepsEpisodeState):
         :param action_values: the agent's predictions: a value or a probability for each discrete action, or the mean of
             continuous actions; None if ``requires_action_values`` returned False
         :param action_mask: [A] of 0 and 1, the allowed discrete actions; None allows all. The argument is only passed
-            if the environment has masks, so other environments also work with policies that do not have it
+            if the environment has masks, so a policy without this argument works with other environments
         :return: for discrete actions, the action and the probabilities [A] of the choice; for continuous actions, the
             action
         """
@@ -180,8 +180,8 @@ class ExplorationPolicy(KeepsEpisodeState):
         """
 
     def action_choice(self) -> ActionChoice | None:
-        """The rule of a deployed policy, which does not explore; None if there is no such rule. Call
-        ``deployed_choice`` instead: it also checks that no subclass overrides the choice.
+        """The rule of a deployed policy, which does not explore; None without such a rule. Call ``deployed_choice``
+        instead: it also checks that no subclass overrides the choice.
         """
         return None
 

@@ -356,8 +356,8 @@ class BatchRLGraphManager(BasicRLGraphManager):
         for step, probabilities in zip(kept_back, rows):
             step.info[BEHAVIOUR] = probabilities
         screen.warning(
-            f"{self.name}: the data have no probabilities of actions; off-policy evaluation estimates them from how "
-            f"often each action was taken in the nearest states"
+            f"{self.name}: the data have no probabilities of actions; off-policy evaluation estimates them from "
+            f"the frequencies of actions in the nearest states"
         )
 
     def run_off_policy_evaluation(self) -> None:

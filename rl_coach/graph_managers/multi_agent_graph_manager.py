@@ -36,8 +36,8 @@ def fields_of(players: Players) -> Fields:
 class MultiAgentGraphManager(GraphManager):
     """Graph of several agents in one environment.
 
-    The graph counts steps of the environment; each agent counts the steps of its players. By default, the run's reward
-    is the sum over all players, or in self-play the learner's reward; ``reward_of`` selects another.
+    The graph counts steps of the environment; each agent counts the steps of its players. The run's reward is the sum
+    over all players, or in self-play the learner's reward; ``reward_of`` selects another.
 
     :param agents_params: the agents by name, or a list; a list gets the names ``agent_0``, ``agent_1`` and so on, or
         ``agent`` if it has one entry (``agent_0`` in self-play)

@@ -423,9 +423,9 @@ class FrameObservations:
     """Columns of one image observation, each frame stored once.
 
     A transition holds the positions of its frames in a ring of frames: K for the state, K for the next state. A frame
-    is stored again only if it is another Python object. So ``LazyStack`` observations share their frames (each object
-    with an ``axis`` and a ``history`` of frames, oldest first, works as one). A plain image is shared if it was the
-    next state of an earlier step. The ring has space for one frame per transition and 2 % more. Short episodes need
+    is stored again only if it is another Python object. ``LazyStack`` observations therefore share their frames (each
+    object with an ``axis`` and a ``history`` of frames, oldest first, works as one). A plain image is shared if it was
+    the next state of an earlier step. The ring has space for one frame per transition and 2 % more. Short episodes need
     more frames; the oldest transitions are then removed early.
 
     :param example: the first observation

@@ -100,7 +100,7 @@ class SyncSpecification(Component):
     """The period and the rate of updates of a target network.
 
     :param sync_interval: number of updates between two updates of the target
-    :param sync_tau: the share by which the target moves towards the newest weights
+    :param sync_tau: the target moves towards the newest weights by this share
     """
 
     def __init__(self, sync_interval: int = 1, sync_tau: float = 1.0):

@@ -131,7 +131,7 @@ def _not_ignored() -> list[int]:
 
 @contextlib.contextmanager
 def held_back() -> Iterator[None]:
-    """A context in which started processes have their signals blocked, until they handle or ignore signals themselves.
+    """A context that blocks the signals of processes started in it, until they handle or ignore signals themselves.
     Otherwise a signal during their imports would end them with a traceback.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)

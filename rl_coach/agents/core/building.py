@@ -104,7 +104,7 @@ def unmet_by_networks(agent: Any) -> Iterator[str]:
 
 
 def require_passes(agent: Any) -> None:
-    """Check that an agent whose rows are epochs learns in passes over its data.
+    """Check that an agent learns in passes over its data if its rows are epochs.
 
     :raises CoachError: the agent's rows are epochs, but its source of batches makes no passes
     """

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Learning:
-    """Decides when an agent learns, from which experience, and with how many updates.
+    """Decides when an agent learns, selects the experience, and sets the number of updates.
 
     :ivar segment_steps: the largest number of steps in a segment, for an agent that learns from segments of episodes;
         None if it learns from the memory

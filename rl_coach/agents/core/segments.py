@@ -258,8 +258,7 @@ class SegmentSettings:
     :param received_per_update: number of segments from other processes, the oldest first, that make an update. They may
         come from older policies, for which the rule corrects. None if the rule needs steps of the newest policy
     :param updates_targets: target networks are updated when the clock says so
-    :param target_rates: by network, the share by which the target network moves towards the newest weights after each
-        update
+    :param target_rates: by network, the rate of the target network: the share of the newest weights in its update
     """
 
     steps: int

@@ -140,8 +140,8 @@ def td3_stages(
     clip_targets: Sequence[float] | None,
     is_huber: bool = False,
 ) -> Stages:
-    """The stages of algorithm 1: the critics learn, then the actor maximizes the first critic. The agent decides in
-    which updates the actor learns.
+    """The stages of algorithm 1: the critics learn, then the actor maximizes the first critic. The agent chooses the
+    updates that train the actor.
     """
     critics = td3_critic_rule(policy_noise, noise_clipping, action_space, clip_targets, is_huber)
     return Stage(("critic",), critics), Stage(("actor",), actor_rule("first", action_penalty))

@@ -25,7 +25,7 @@ def shifted(ops: Any, images: Any, shifts: Any) -> Any:
     The paper adds a border of p pixels and crops at random to the old size. This equals a shift of -p to p.
 
     :param images: [B, height, width, channels]
-    :param shifts: [B, 2] integers, the number of pixels by which the crop moves down and to the right
+    :param shifts: [B, 2] integers, the shift of the crop, in pixels down and to the right
     """
     shifts = ops.cast(shifts, "int32")
     for axis in (1, 2):

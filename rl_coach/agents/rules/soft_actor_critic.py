@@ -193,8 +193,8 @@ def categorical_critic_rule(settings: MaximumEntropySettings) -> UpdateRule:
 
 
 def maximum_entropy_policy_rule(settings: MaximumEntropySettings) -> UpdateRule:
-    """The losses of the policy and the temperature (Haarnoja et al. 2018b, equations 7 and 18). As in the authors'
-    code, the logarithm of the temperature replaces the temperature in equation 18.
+    """The losses of the policy and the temperature (Haarnoja et al. 2018b, equations 7 and 18). The logarithm of the
+    temperature replaces the temperature in equation 18, as in the authors' code.
     """
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:

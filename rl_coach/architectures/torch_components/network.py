@@ -44,8 +44,8 @@ def made(
 ) -> tuple[torch.nn.Module, dict[str, Constant]]:
     """A user's module, and its initial weights and buffers by name, from the seed of the network.
 
-    :raises CoachError: the module cannot be made, has branches, or draws random numbers from PyTorch, whose state no
-        checkpoint contains
+    :raises CoachError: the module cannot be made, has branches, or draws random numbers from PyTorch (checkpoints do
+        not contain their state)
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(int(rng.integers(2**31)))

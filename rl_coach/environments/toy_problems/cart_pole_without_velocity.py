@@ -10,8 +10,8 @@ SEEN = [0, 2]  # the cart's position and the pole's angle; 1 and 3 are their vel
 
 
 class CartPoleWithoutVelocity(gym.ObservationWrapper):
-    """Gymnasium's CartPole-v1 in which observations [2] float32 contain only the cart's position (metres) and the
-    pole's angle (radians).
+    """Gymnasium's CartPole-v1 with observations [2] float32: only the cart's position (metres) and the pole's angle
+    (radians).
 
     :param render_mode: as for CartPole-v1
     """

@@ -39,8 +39,8 @@ two to sixty times as long, if frameworks or other programs use the cores too.""
 class Resizer:
     """Resizes images of one size to another.
 
-    For a ratio such as 210 : 84 = 5 : 2, the weights repeat along the diagonal of their matrix. So one small matrix is
-    applied to pieces of the axis, which is much faster than the large matrix.
+    For a ratio such as 210 : 84 = 5 : 2, the weights repeat along the diagonal of their matrix. One small matrix is
+    therefore applied to pieces of the axis, which is much faster than the large matrix.
 
     :param size_in: (height, width)
     :param size_out: (height, width)
