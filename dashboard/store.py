@@ -617,7 +617,7 @@ class Store:
         self._asked_at = time.monotonic()
 
     def rest(self) -> None:
-        """Stop reading until ``go_on``, while a page is created. The user then does not wait until all runs are read."""
+        """Stop reading until ``go_on``, while a page is created, so that the user does not wait for all runs."""
         self._may_look.clear()
 
     def go_on(self) -> None:
