@@ -227,9 +227,10 @@ def custom_parameter(graph_manager: Any, dimensions: Iterable[Dimension], drawn:
 
 
 def refuse_fixed(graph_manager: Any, dimensions: Iterable[Dimension], fixed: str | None) -> None:
-    """
+    """Check that ``-cp`` sets no setting that the search varies.
+
     :param fixed: the settings of ``-cp``
-    :raises CoachError: a setting varies, and ``-cp`` sets it too
+    :raises CoachError: ``-cp`` sets such a setting
     """
     paths = {path for path, _ in settings_in(fixed or "")}
     for one in dimensions:

@@ -190,7 +190,9 @@ class Actions:
                 raise CoachError(f"an action has the shape {np.shape(given)}, not {part.shape}")
             values = np.ravel(np.asarray(given))
             if values.dtype.kind not in "biuf" or (part.is_choice and np.any(values != np.floor(values))):
-                raise CoachError(f"the action {shown(given)} is {'no choice' if part.is_choice else 'not of numbers'}")
+                raise CoachError(
+                    f"the action {shown(given)} is not {'a whole number' if part.is_choice else 'numeric'}"
+                )
             if part.is_choice and not self.as_numbers:
                 columns.append(values.astype(int) - part.lows.astype(int))
             else:  # the middle of the numbers that are rounded to the choice

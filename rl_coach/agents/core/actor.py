@@ -222,7 +222,8 @@ class Actor:
     def replace_last_action(self, action_info: ActionInfo) -> None:
         """Record the action that was sent to the environment instead of the chosen one.
 
-        :param action_info: in the environment's action space; it is stored in the agent's
+        :param action_info: an action of the environment's action space; the memory gets the corresponding action of the
+            agent's action space
         """
         self.episode.last_action_info = self.output_filter.reverse_filter(action_info)
 

@@ -77,7 +77,7 @@ class Connection:
         policy = str(info.get("maxmemory_policy", "noeviction"))
         if policy != "noeviction":
             raise CoachError(
-                f"Redis at {self.place} evicts ({policy}): it would delete experience that nobody has read; set "
+                f"Redis at {self.place} evicts keys ({policy}): it would delete experience that nobody has read; set "
                 f"maxmemory-policy noeviction"
             )
 
