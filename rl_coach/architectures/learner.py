@@ -496,6 +496,7 @@ class Learner:
         def update(k: Any, state: dict) -> tuple[dict, Any]:
             return self._one_update(layout, state, columns(k), scalars[k])
 
+        # a single update needs no loop: the convolutions of XLA are slow within one
         if scalars.shape[0] > 1:
             return self._loop(update, state, scalars.shape[0], count)
         state, row = update(0, state)
@@ -537,6 +538,7 @@ class Learner:
             for name, one in self.step.optimizers.items()
         ]
         rows += [np.broadcast_to(np.asarray(column)[:, None, None], (*numbers.shape, 1)) for column in scalars.values()]
+        # float64 up to here: in 32 bits, 1 - 0.999 has only four digits
         return np.concatenate(rows, axis=2).astype(np.float32)
 
     def numbered_rows(self, row: Any, updates_before: Any, count: int) -> Any:
@@ -550,6 +552,7 @@ class Learner:
         numbers = ops.cast(updates_before + ops.arange(1, count + 1), "float32")
         rows = ops.broadcast_to(row, (count, *row.shape))
         for i, optimizer in enumerate(self.step.optimizers.values()):
+            # column 0 of an optimizer is the learning rate, which stays the same within a phase
             own = optimizer.bias_corrections(ops, numbers)
             rows = ops.slice_update(rows, (0, i * OPTIMIZER_SCALARS + 1), own)
         return rows
@@ -592,6 +595,7 @@ class Learner:
                 # a slice with a moving start may have no static shape, and XLA would pad it to all rows
                 return ops.reshape(x, (-1, size, *x.shape[1:]))[k]
         else:
+            # padding has the index -1: it takes row 0 here, and gets the weight 0 below
             present = ops.maximum(indices[k], 0)
 
             def part(x: Any) -> Any:
@@ -606,6 +610,8 @@ class Learner:
         self, scalars: dict[str, float], learning: Masks, moving: Masks, num_updates: int, training_step: int | None
     ) -> np.ndarray:
         """[K, S]: each update's numbers for the optimizers, for the rule, and for networks and targets left out."""
+        # an optimizer counts only updates in which its network learns. The numbers of updates that leave it out are not
+        # used, but they must be at least 1: Adam's bias corrections divide by 1 - beta^number
         counts = {name: np.maximum(np.cumsum(mask) - 1, 0) for name, mask in learning.items()}
         each, rows = range(num_updates), []
         for k in each:
@@ -688,7 +694,9 @@ class Learner:
                 )
                 assert_rank(1, **update.values)
                 losses = {
-                    name: self.ops.zeros_like(loss) if name in left_out else loss for name, loss in losses.items()
+                    # zeros, so that nothing uses these losses and the compiler leaves their computation out
+                    name: self.ops.zeros_like(loss) if name in left_out else loss
+                    for name, loss in losses.items()
                 }
                 wanted = {name: loss for name, loss in losses.items() if name not in left_out}
                 return wanted, (losses, update.errors, update.signals, update.values, buffers)
@@ -697,6 +705,7 @@ class Learner:
             if set(left_out) < set(learned):
                 found, (*told, buffers) = self._gradients(losses_of, learned)
             else:
+                # the whole stage is left out: there is no loss to differentiate, but the rule has other results
                 found, (*told, buffers) = losses_of(learned)
             found |= {name: self._no_gradients(weights[name]) for name in left_out}
             return found, buffers, tuple(told)

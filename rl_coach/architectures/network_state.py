@@ -84,6 +84,7 @@ class StateLayout:
             if part is None:
                 changed[index] = array
             else:
+                # a copy: the present value may be memory of the framework, which must not be written to
                 changed.setdefault(index, np.array(variables[index]))[part] = np.ravel(array)
         return changed
 
@@ -101,6 +102,7 @@ def initial_groups(function: NetworkFunction, has_target: bool) -> dict[str, lis
     weights, buffers = function.initial_weights(), function.initial_buffers()
     slots = [np.zeros_like(w) for _ in range(Optimizer(function.parameters).num_slots) for w in weights]
     groups = {"weights": weights, "buffers": buffers, "slots": slots}
+    # the same arrays for both: each framework copies them into its own memory
     return groups | {"target_weights": weights, "target_buffers": buffers} if has_target else groups
 
 

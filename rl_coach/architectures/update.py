@@ -231,6 +231,7 @@ def weighted_mean(ops: Any, values: Any, weights: Any) -> Any:
     Padding rows have weight 0.
     """
     rows = ops.sum(ops.cast(weights > 0, "float32"))
+    # a batch that is all padding has the mean 0, not NaN
     return ops.sum(values * weights) / ops.maximum(rows, 1.0)
 
 
@@ -384,6 +385,7 @@ def clip(ops: Any, gradients: list, parameters: NetworkParameters) -> list:
 
 
 def _shrink(ops: Any, norm: Any, limit: float) -> Any:
+    # 1 for all norms up to the limit, so a norm of 0 is never a divisor
     return limit / ops.maximum(norm, limit)
 
 
@@ -473,6 +475,7 @@ class TrainingStep:
         for name, learns in learning.items():
             before, after = old[name], new[name]
             weights, slots = (self.choose(ops, learns, after[g], before[g]) for g in ("weights", "slots"))
+            # generators move on, so that the next update does not draw the same noise again
             held = self.networks[name].with_random_state(before["buffers"], after["buffers"])
             buffers = self.choose(ops, learns, after["buffers"], held)
             kept[name] = {**after, "weights": weights, "slots": slots, "buffers": buffers}
@@ -490,6 +493,7 @@ class TrainingStep:
     @staticmethod
     def choose(ops: Any, condition: Any, these: Any, others: Any) -> Any:
         """``these`` arrays where the scalar is above 0, elsewhere the ``others``."""
+        # not a product with 0 or 1, because 0 * NaN is NaN
         return [one if one is other else ops.where(condition > 0, one, other) for one, other in zip(these, others)]
 
     @staticmethod

@@ -171,6 +171,7 @@ class DataSetPass(BatchSource):
 
     def set_state(self, state: dict[str, Any]) -> None:
         self._rng.bit_generator.state = self._stream_before = state["stream"]
+        # the same draw as in _begin, from the same stream: it gives the order of the epoch in progress again
         self._order = self._rng.permutation(state["rows"]) if state["rows"] else np.arange(0)
         self._epoch, self._position = state["epoch"], state["position"]
 

@@ -145,6 +145,7 @@ class _UnrolledView:
 
         :raises CoachError: the given states are not the states or the next states of the rule's batch
         """
+        # compared by identity, because values are not known while the rule is traced
         for row, known in enumerate((self._learned.states, self._learned.next_states)):
             if all(known.get(name) is column for name, column in states.items()):
                 return row

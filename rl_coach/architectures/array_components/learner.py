@@ -117,6 +117,7 @@ class ArrayLearner(Learner):
             batch = PackedBatch(*_chosen(packing, rows, large, chosen), scalars[k])
             variables, row = self._update(layout, variables, batch)
             outputs.append(row)
+        # converted after the loop, because each conversion waits for its update
         return variables, [np.stack([self.ops.convert_to_numpy(row) for row in outputs])]
 
     def gradients_of_call(

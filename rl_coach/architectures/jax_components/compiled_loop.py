@@ -199,6 +199,7 @@ class JaxCompiledLoop:
         """Do the planned work, as a pure function. :return: variables and carry after it, and its record"""
         with inside_loop():
             state, networks = unpacked(self._learner, variables), self._learner.networks
+            # one key more: learning after the last step uses the key of the step that would follow
             keys = self._keys(carry, self._most_steps + 1)
             played, step = self._empty(state, carry, plan, keys), jnp.int32(0)
             state, carry, played, step = jax.lax.fori_loop(
@@ -236,6 +237,7 @@ class JaxCompiledLoop:
     def _empty(self, state: Any, carry: Carry, plan: Plan, keys: _Keys) -> Played:
         """Empty arrays for the record of a call."""
         first = jax.tree.map(lambda rows: rows[0], plan.phases)
+        # traced but not computed: only the shapes of the record are needed
         learned = jax.eval_shape(self._learn, keys.learn[0], state, carry, first)
 
         def rows(shape: Any, dtype: Any = jnp.float32) -> Any:
@@ -302,6 +304,7 @@ class JaxCompiledLoop:
         :param columns: [N, ...] each, in the order of ``sources_of``
         """
         found = jnp.zeros(self._num_copies, jnp.int32)
+        # from the last column to the first, so that the first one with a wrong number remains
         for place, column in reversed(list(enumerate(columns, 1))):
             if jnp.issubdtype(jnp.result_type(column), jnp.floating):
                 is_finite = jnp.isfinite(jnp.reshape(column, (self._num_copies, -1))).all(axis=1)
@@ -388,6 +391,7 @@ def _where(condition: Any, one: Any, other: Any) -> Any:
     other = jnp.asarray(other) if not isinstance(other, jax.Array) else other
     shaped = condition.reshape(-1, *[1] * (other.ndim - 1))
     if jnp.issubdtype(other.dtype, jax.dtypes.prng_key):
+        # keys have no dtype that others could be converted to
         return jnp.where(shaped, one, other)
     return jnp.where(shaped, jnp.asarray(one, other.dtype), other)
 

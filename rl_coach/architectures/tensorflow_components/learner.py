@@ -57,6 +57,7 @@ class TensorFlowNetworkState(CompiledNetworkState):
     def _write(self, index: int, value: np.ndarray) -> None:
         tensor = tf.constant(value)
         self.variables[index].assign(tensor)
+        # known already, so acting does not have to read the variable
         self.published[index] = tensor._numpy()
 
     def _compile(self, change: Callable[[Sequence], list]) -> Callable[[], None]:
@@ -68,6 +69,7 @@ class TensorFlowNetworkState(CompiledNetworkState):
         def call() -> None:
             self.finish()  # an update may still run in another thread
             changed()
+            # the published values are older than the variables now
             self.published = {}
 
         return call
@@ -123,6 +125,7 @@ class TensorFlowLearner(Learner):
         return {name: {**old, "buffers": buffers[name], **after.get(name, {})} for name, old in state.items()}, norms
 
     def _gradients(self, function: Callable, weights: dict[str, list]) -> tuple[dict[str, list], Any]:
+        # persistent, because each loss has its own backward pass
         with tf.GradientTape(persistent=True) as tape:
             tape.watch(weights)
             losses, auxiliary = function(weights)
@@ -167,6 +170,7 @@ class DirectCall:
     ):
         self._traced = traced
         self._name = function.name
+        # the handles of the networks' variables, which the traced function reads and assigns
         self._captured = list(traced.captured_inputs)
         self._num_outputs = len(traced.outputs)
         self._num_results = self._num_outputs - len(acting_weights)
@@ -183,6 +187,7 @@ class DirectCall:
 
         :raises CoachError: the stored step of an earlier run was damaged, for example by a full disk
         """
+        # the last call does not read this memory any more: train waits for it before it makes another (prepare_update)
         self._vector.array[:] = vector  # into memory that TensorFlow reads: a new tensor would cost 80 us
         arguments = [self._vector.tensor, *map(tf.constant, large)]
         if indices is not None:
@@ -213,6 +218,7 @@ class CallBeside:
 
     def __call__(self, vector: np.ndarray, large: list[np.ndarray], indices: np.ndarray | None) -> list[Any]:
         if self._thread is None:
+            # one thread, so that updates are made in the order of the calls
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="learning")
             return self._call(vector, large, indices)
         return [OutputsToCome(self._thread.submit(self._call, vector, large, indices))]
