@@ -170,7 +170,7 @@ def checked(capsys, *arguments: str) -> tuple[int, list[str]]:
         *FINDINGS,
         ("Parts", ", step 2: 'gear' is 2, which is not in its space Discrete(2)"),
         ("Ragged", ", step 5: 'observation' is [[0], [0, 0]], which is no array of numbers"),
-        ("Masked", ", step 6: the action mask allows no action at all"),
+        ("Masked", ", step 6: the action mask allows no action, so it has no effect"),
         ("Raises", ", step 7: raised an error: {file}:{line}: ZeroDivisionError: division by zero"),
         (
             "NoAnswer",

@@ -304,7 +304,7 @@ def test_a_mask_that_comes_later_is_an_error():
     assert "action_mask" not in reader(1, {"action_mask": None})
     with pytest.raises(CoachError, match="is missing in the first state: give a mask with each state"):
         reader(1, {"action_mask": np.ones(4)})
-    with pytest.raises(CoachError, match="comes for the first time"):
+    with pytest.raises(CoachError, match="is missing in the first state"):
         reader.columns(np.zeros(2, int), {"action_mask": np.ones((2, 4))}, 2)
 
 

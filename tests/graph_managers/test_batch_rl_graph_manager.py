@@ -146,7 +146,7 @@ def test_unknown_probabilities_of_actions_are_estimated_which_is_said(tmp_path, 
 
     memory.store_episode = without_probabilities
     estimated.improve()
-    assert "".join(capsys.readouterr()).count("do not say how probable") == 1
+    assert "".join(capsys.readouterr()).count("have no probabilities of actions") == 1
     steps = estimated.get_agent().memory.evaluation_dataset_as_transitions
     # the random agent's true ones are equal
     actions = len(steps[0].info["all_action_probabilities"])

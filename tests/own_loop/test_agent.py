@@ -417,7 +417,7 @@ def test_given_states_are_stored_where_steps_are_not_in_order(capsys):
         ({"weigths": np.zeros(8)}, "unknown column 'weigths'"),
         ({"actions": np.full(8, 2)}, "not in the action space"),
         ({"states": np.full((8, 3), np.nan, np.float32)}, "step 0: the state 'observation' is element 0 is nan"),
-        ({"importance_weights": np.full(8, -1)}, "finite numbers from 0 on"),
+        ({"importance_weights": np.full(8, -1)}, "finite numbers of at least 0"),
         ({"rewards": np.full(8, np.inf)}, "the reward is inf"),
     ],
 )

@@ -201,7 +201,7 @@ def test_what_a_component_cannot_do_is_one_line():
         (lambda: AdamOptimizer.from_spec([]), "the spec of a AdamOptimizer is a dict"),
         (lambda: ComponentTest(component=Policy([{"type": "lstm", "units": 2}]), input_spaces=states, **ON), "LSTM"),
         (lambda: ComponentTest(component=Policy([{"type": "dense"}]), input_spaces=states, **ON), "size' is missing"),
-        (lambda: Policy([]).add_components(3), "takes Synchronizable alone here, not 3"),
+        (lambda: Policy([]).add_components(3), "supports only Synchronizable, not 3"),
         (lambda: SACAgentComponent(1, Policy([]), ValueFunction([]), [], ReplayMemory(), 0.9, 1.0), "agent=None"),
         (
             lambda: SACAgentComponent(None, Policy(), ValueFunction(), [], ReplayMemory(), 1, 1, num_q_functions=3),

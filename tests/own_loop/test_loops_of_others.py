@@ -153,7 +153,7 @@ def test_demonstrations_are_learned_from_before_acting():
     assert agent.import_demonstrations(demonstrations) == 20
     losses = agent.pretrain(steps=300)
     assert len(losses) == agent.total_updates == 300 and losses[-1] < losses[0] / 10 and agent.timestep == 0
-    with pytest.raises(CoachError, match="internals are kept by the agent"):
+    with pytest.raises(CoachError, match="the agent itself keeps internals"):
         agent.import_demonstrations({"states": [[0, 0]], "internals": [1]})
 
 

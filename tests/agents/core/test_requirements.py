@@ -162,7 +162,7 @@ def test_probabilities_for_who_predicts_values(predicts_values, draws, is_met):
         (["main"], True, False, None),
         (["main"], False, True, None),
         (["main"], False, False, "learns from single transitions"),
-        (["main", "critic"], False, True, "network 'critic' of agent 'one' is never asked"),
+        (["main", "critic"], False, True, "network 'critic' of agent 'one' does not act"),
         (["main", "critic"], True, False, None),
     ],
 )
