@@ -488,5 +488,7 @@ def _the_agent(
     if isinstance(agents, list) and len(agents) == 1:
         agents = agents[0]
     if not isinstance(agents, AgentInterface):
-        raise CoachError(f"level '{level}' takes one agent; several agents that act together are a CompositeAgent")
+        raise CoachError(
+            f"level '{level}' takes one agent: to let several agents act together, give it a CompositeAgent"
+        )
     return agents

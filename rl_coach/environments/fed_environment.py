@@ -112,7 +112,7 @@ class FedEnvironmentParameters(GymEnvironmentParameters):
             return _of_object(env, action_mask, num_envs)
         if callable(env):
             return cls(getattr(env, "__name__", "your environment"), simulator=env)
-        raise CoachError(f"env is an id of Gymnasium, an environment or a function that makes one, not {env!r}")
+        raise CoachError(f"env must be an id of Gymnasium, an environment or a function that makes one, not {env!r}")
 
 
 @dataclass

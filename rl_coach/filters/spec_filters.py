@@ -84,7 +84,7 @@ def _scale(inverse: bool, *names: str) -> Callable[[Fields, Shape], Made]:
     def made(step: Fields, shape: Shape) -> Made:
         value = step.number(names[0], -1e9, 1e9, *names[1:])
         if not value:
-            raise CoachError(f"the spec's '{step.path(names[0])}' is a number other than 0")
+            raise CoachError(f"the spec's '{step.path(names[0])}' must be a number other than 0")
         return [ScalingFilter(1 / value if inverse else value)], shape
 
     return made
@@ -156,7 +156,7 @@ def _list_of(given: Any, where: str) -> list[Fields]:
     """Steps: a list of dicts, or one of them."""
     given = [given] if isinstance(given, (str, Mapping)) else given
     if not isinstance(given, (list, tuple)) or len(given) > 100:
-        raise CoachError(f"the spec's '{where}' is a list of at most 100 steps, not {shown(given)}")
+        raise CoachError(f"the spec's '{where}' must be a list of at most 100 steps, not {shown(given)}")
     return [
         Fields({"type": one} if isinstance(one, str) else one, f"{where}[{number}]") for number, one in enumerate(given)
     ]

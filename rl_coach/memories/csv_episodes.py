@@ -284,7 +284,7 @@ def _is_raw(table: _Table) -> bool:
     if marks is None:
         return True
     if marks.any() != marks.all():
-        raise CoachError(f"'{table.path}': is_raw is 0 in all rows or 1 in all rows, not both")
+        raise CoachError(f"'{table.path}': is_raw must be 0 in all rows or 1 in all rows, not both")
     return bool(marks[0])
 
 

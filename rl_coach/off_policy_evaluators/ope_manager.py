@@ -39,7 +39,7 @@ class OpeManager:
 
     def __init__(self, temperature: float = 0.2):
         if not temperature >= 0:
-            raise CoachError(f"the temperature of a softmax policy is a number from 0 on, not {temperature}")
+            raise CoachError(f"the temperature of a softmax policy must be a number of at least 0, not {temperature}")
         self.temperature = temperature
         self.all_reward_model_rewards: np.ndarray | None = None
 

@@ -696,7 +696,7 @@ def make_agent(
     :raises CoachError: for bad input
     """
     if isinstance(num_envs, bool) or not isinstance(num_envs, int) or num_envs < 1:
-        raise CoachError(f"num_envs is the number of your environments, 1 or more, not {num_envs!r}")
+        raise CoachError(f"num_envs must be the number of your environments, 1 or more, not {num_envs!r}")
     ids = list(range(num_envs)) if env_ids is None else list(env_ids)
     if len(set(ids)) != num_envs:
         raise CoachError(f"env_ids names each of the {num_envs} environments once, not {env_ids!r}")

@@ -148,7 +148,10 @@ class Actions:
         kinds = {part.is_choice for part in parts.values()}
         self.as_numbers = (as_numbers and True in kinds) or len(kinds) > 1
         if self.as_numbers:
-            logger.warning("the agent has continuous actions: a choice (int, bool) is a number that is rounded down")
+            logger.warning(
+                "the agent has continuous actions: for each choice (int, bool), Coach rounds the number of the "
+                "agent down"
+            )
         self.space = self._space(list(parts.values()))
 
     @property

@@ -59,7 +59,7 @@ def algorithm_parameters(algorithm: Any) -> AgentParameters:
         raise CoachError(f"make_agent cannot make an agent of {name}: {reason}")
     made = algorithm() if isinstance(algorithm, type) else algorithm
     if not isinstance(made, AgentParameters):
-        raise CoachError(f"an algorithm is a name, or AgentParameters, not {algorithm!r}")
+        raise CoachError(f"an algorithm must be a name or AgentParameters, not {algorithm!r}")
     return made
 
 

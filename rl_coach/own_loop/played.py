@@ -163,5 +163,5 @@ def positive(name: str, value: int) -> int:
     :raises CoachError: a number is below 1
     """
     if value < 1:
-        raise CoachError(f"{name} is 1 or more, not {value}")
+        raise CoachError(f"{name} must be 1 or more, not {value}")
     return value

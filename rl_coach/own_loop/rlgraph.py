@@ -806,7 +806,7 @@ class RLgraphAgent(SpecAgent):
         if env_id is None:
             return 0
         if not isinstance(env_id, Hashable):
-            raise CoachError(f"env_id is the name of one environment, not {shown(env_id)}")
+            raise CoachError(f"env_id must be the name of one environment, not {shown(env_id)}")
         if env_id not in self._names:
             taken = {self._names[name] for name in self._names if name not in self.env_names}
             free = [index for index in range(len(self.env_names)) if index not in taken]
@@ -1065,7 +1065,7 @@ class OpenAIGymEnv:
             spec = {"type": spec} if plain(spec) in map(plain, ENVIRONMENTS) or additions else {"gym_env": spec}
         given = spec or {}
         if not isinstance(given, Mapping):
-            raise CoachError(f"an environment's spec is a dict with 'type' and 'gym_env', not {shown(spec)}")
+            raise CoachError(f"an environment's spec must be a dict with 'type' and 'gym_env', not {shown(spec)}")
         return cls(*gymnasium_arguments({**given, **additions}))
 
     @property

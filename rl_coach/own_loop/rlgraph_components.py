@@ -62,7 +62,7 @@ class Component:
             return spec
         given = {"type": spec} if isinstance(spec, str) else {} if spec is None else spec
         if not isinstance(given, Mapping):
-            raise CoachError(f"the spec of a {cls.__name__} is a dict, not {shown(spec)}")
+            raise CoachError(f"the spec of a {cls.__name__} must be a dict, not {shown(spec)}")
         return cls(**{**given, **settings})
 
     def build(self, input_spaces: Mapping[str, Any], action_space: Any, framework: str, seed: int) -> None:
@@ -387,7 +387,7 @@ class SACAgentComponent(Component):
         if agent is not None or PreprocessorStack.from_spec(preprocessor).spec["steps"]:
             raise CoachError("SACAgentComponent: give agent=None and a preprocessor without steps")
         if num_q_functions not in (1, 2):
-            raise CoachError(f"SACAgentComponent: num_q_functions is 1 or 2, not {shown(num_q_functions)}")
+            raise CoachError(f"SACAgentComponent: num_q_functions must be 1 or 2, not {shown(num_q_functions)}")
         self._policy, self._optimizer, self.vf_optimizer = policy, optimizer, vf_optimizer
         self._q_functions = [q_function] * num_q_functions
         sync = dict((SyncSpecification() if q_sync_spec is None else q_sync_spec).spec)

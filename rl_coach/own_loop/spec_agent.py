@@ -404,7 +404,7 @@ def renamed(data: Any) -> Any:
     """
     if not isinstance(data, Mapping):
         if isinstance(data, (str, bytes)) or not hasattr(data, "__iter__"):
-            raise CoachError(f"recorded steps are dicts, not {shown(data)}")
+            raise CoachError(f"recorded steps must be dicts, not {shown(data)}")
         return [renamed(one if isinstance(one, Mapping) else _no_step(one)) for one in data]
     found: dict[str, Any] = {}
     for name, value in data.items():
@@ -419,7 +419,7 @@ def renamed(data: Any) -> Any:
 
 
 def _no_step(one: Any) -> Any:
-    raise CoachError(f"a recorded step is a dict, not {shown(one)}")
+    raise CoachError(f"a recorded step must be a dict, not {shown(one)}")
 
 
 def refuse_internals(internals: Any) -> None:

@@ -167,7 +167,7 @@ def stack_of(value: Any, where: str, defaults: LayerDefaults) -> Stack:
     if isinstance(value, Mapping):
         return _stack_of_dict(Fields(value, where), defaults)
     if not isinstance(value, (list, tuple)):
-        raise CoachError(f"the spec's '{where}' is a list of layers, not {shown(value)}")
+        raise CoachError(f"the spec's '{where}' must be a list of layers, not {shown(value)}")
     if len(value) > _MOST_LAYERS:
         raise CoachError(f"the spec's '{where}' has {len(value):,} layers; at most {_MOST_LAYERS} are possible")
     found = Stack()

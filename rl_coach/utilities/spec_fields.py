@@ -29,7 +29,7 @@ def read_spec(source: Any) -> dict[str, Any]:
     """
     content = read_data(source)
     if not isinstance(content, dict):
-        raise CoachError(f"a spec is a dict with a 'type', not {shown(content)}")
+        raise CoachError(f"a spec must be a dict with a 'type', not {shown(content)}")
     return underscored(content)
 
 
@@ -46,7 +46,7 @@ def read_data(source: Any) -> Any:
         except FileNotFoundError as error:
             raise CoachError(f"a spec is a dict, JSON, YAML, or a file of these: {error}") from None
     if not isinstance(source, str):
-        raise CoachError(f"a spec is a dict, JSON, YAML, or a file of these, not {shown(source)}")
+        raise CoachError(f"a spec must be a dict, JSON, YAML, or a file of these, not {shown(source)}")
     return _parsed(source)
 
 
@@ -182,7 +182,7 @@ class Fields:
             raise CoachError(f"the spec's '{where}' must be a dict, not {shown(given)}")
         for name in given:
             if not isinstance(name, str):
-                raise CoachError(f"a key of a spec is a text, not {shown(name)}")
+                raise CoachError(f"a key of a spec must be a text, not {shown(name)}")
         self._given = underscored(given)
         self._where = where
         self._known: set[str] = set()

@@ -205,7 +205,7 @@ def test_what_a_component_cannot_do_is_one_line():
         (lambda: SACAgentComponent(1, Policy([]), ValueFunction([]), [], ReplayMemory(), 0.9, 1.0), "agent=None"),
         (
             lambda: SACAgentComponent(None, Policy(), ValueFunction(), [], ReplayMemory(), 1, 1, num_q_functions=3),
-            "num_q_functions is 1 or 2, not 3",
+            "num_q_functions must be 1 or 2, not 3",
         ),
         (lambda: Agent.from_spec("dqn", state_space="float", action_space=2, **ON).policy, "Policy is a policy"),
     ]:  # fmt: skip

@@ -55,8 +55,8 @@ def test_a_wrong_column_is_one_line(change, reason):
     [
         ((ZERO, "x", [], 1.0, ONE, False, "a"), "the action 'x' is not a whole number"),
         ((ZERO, 0.5, [], 1.0, ONE, False, "a"), "the action 0.5 is not a whole number"),
-        ((ZERO, 1, [], 1.0, ONE, False, ["a"]), "env_id is the name of one environment"),
-        ((ZERO, 1, [], 1.0, ONE, False, {"a": 1}), "env_id is the name of one environment"),
+        ((ZERO, 1, [], 1.0, ONE, False, ["a"]), "env_id must be the name of one environment"),
+        ((ZERO, 1, [], 1.0, ONE, False, {"a": 1}), "env_id must be the name of one environment"),
     ],
 )
 def test_a_wrong_step_is_one_line(arguments, reason):

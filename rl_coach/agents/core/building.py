@@ -132,6 +132,6 @@ def warn_of_batch_sizes(agent: Any) -> None:
     counts, sizes = agent.update_loop.batch_size, {name: agent.ap.network_wrappers[name].batch_size for name in read}
     if others := ", ".join(f"'{name}' ({size})" for name, size in sizes.items() if size != counts):
         screen.warning(
-            f"agent '{agent.name}': batch_size of network {others} has no effect; all learn from batches of "
+            f"agent '{agent.name}': batch_size of network {others} has no effect; all networks learn from batches of "
             f"{counts}, batch_size of network '{agent.update_loop.batch_network}'"
         )
