@@ -165,7 +165,9 @@ class _Layout:
             raise CoachError(f"'{self._path}' has no column {', '.join(map(repr, missing))}{hint}")
         for name in self.next_states:
             if (found := len(self.next_states[name])) != (right := len(self.states[name])):
-                raise CoachError(f"'{self._path}' has {right} columns of the state '{name}' and {found} of the next")
+                raise CoachError(
+                    f"'{self._path}' has {right} columns of the state '{name}' and {found} of its next state"
+                )
 
     def _require_numbers(self, name: str, numbered: list[tuple[str, int]]) -> None:
         for expected, (column, number) in enumerate(numbered):

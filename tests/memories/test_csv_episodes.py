@@ -155,7 +155,11 @@ def test_the_end_of_an_episode_is_the_one_that_is_recorded(tmp_path, marks, head
         (STEPS.replace("feature_1", "feature_2"), ["0,1,1,1,1"], "no column 'state_feature_1'"),
         (STEPS.replace("feature_0", "feature_3"), ["0,1,1,1,1"], "no column 'state_feature_0'"),
         (STEPS + ",action_0", ["0,1,1,1,1,1"], "'action' and 'action_0': give one of both"),
-        (STEPS + ",next_state_feature_0", ["0,1,1,1,1,1"], "2 columns of the state 'observation' and 1 of the next"),
+        (
+            STEPS + ",next_state_feature_0",
+            ["0,1,1,1,1,1"],
+            "2 columns of the state 'observation' and 1 of its next state",
+        ),
         (STEPS + ",done", ["0,1,1,1,1,0"], "the column 'done' is not known: name it 'terminated'"),
         (STEPS + ",timeouts", ["0,1,1,1,1,0"], "or 'truncated'"),
         (STEPS + ",terminated", ["0,1,1,1,1,2"], "line 2, column 'terminated': '2' is not 0 or 1"),
