@@ -132,7 +132,7 @@ class DFPAgent(ValueOptimizationAgent):
     def unmet_by_settings(self) -> Iterator[str]:
         yield from super().unmet_by_settings()
         if self.ap.is_batch_rl_training:
-            yield f"agent '{self.name}' learns from the memory alone, not in batch reinforcement learning"
+            yield f"agent '{self.name}' cannot be used in batch reinforcement learning: choose another agent"
         if MEASUREMENTS not in self.spaces.state:
             yield (
                 f"agent '{self.name}' predicts the observation '{MEASUREMENTS}', which the environment does not have: "

@@ -65,7 +65,7 @@ def head_loss_rule(name: str, parameters: NetworkParameters) -> UpdateRule:
     for head in heads:
         if head.parameterized_class_name not in HEAD_LOSSES:
             raise CoachError(
-                f"a {head.parameterized_class_name} does not learn from targets alone: give the agent an update rule"
+                f"a {head.parameterized_class_name} cannot learn from targets only: give the agent an update rule"
             )
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:

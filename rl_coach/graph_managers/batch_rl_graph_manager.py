@@ -309,7 +309,7 @@ class BatchRLGraphManager(BasicRLGraphManager):
         if self.env_params is not None:
             return super().evaluate(steps)
         if not is_training:
-            raise CoachError(f"graph '{self.name}' learns from data alone: it has no environment to evaluate in")
+            raise CoachError(f"graph '{self.name}' learns only from data: it has no environment to evaluate in")
         return False
 
     def initialize_ope_models_and_stats(self) -> None:

@@ -324,7 +324,7 @@ def test_accumulated_gradients_are_summed():
 
 def test_heads_that_do_not_learn_from_targets_say_so():
     wrapper = wrap(network_parameters([SACPolicyHeadParameters()]), spaces(VECTOR, BOX))
-    with pytest.raises(CoachError, match="SACPolicyHead does not learn from targets alone"):
+    with pytest.raises(CoachError, match="SACPolicyHead cannot learn from targets only"):
         wrapper.train_and_sync_networks({"observation": np.zeros((1, 3))}, np.zeros(1))
 
 

@@ -291,7 +291,7 @@ def test_data_of_a_file_need_no_environment(tmp_path):
     rows = rows_of(tmp_path / "run")
     assert float(rows[-1]["Direct Method Reward"]) == pytest.approx(1, abs=0.15)
     assert not any(row["Evaluation Reward"] for row in rows)
-    with pytest.raises(CoachError, match="learns from data alone: it has no environment to evaluate in"):
+    with pytest.raises(CoachError, match="learns only from data: it has no environment to evaluate in"):
         manager.evaluate(EnvironmentEpisodes(1))
 
 

@@ -151,6 +151,7 @@ class ColumnActors:
 
     def _random_actions(self, states: StateColumns) -> np.ndarray:
         space, masks = self._agent.spaces.action, self._agent.spaces.action_mask(states)
+        # one draw for each actor, in order: the same random numbers as if the actors acted one after the other
         if masks is None:
             count = len(next(iter(states.values())))
             return np.stack([space.sample_with_info().action for _ in range(count)])

@@ -129,6 +129,7 @@ class CompiledReplay(CompiledPart):
         return {name: ops.reshape(column, (*size, *column.shape[1:])) for name, column in columns.items()}, statistics
 
     def plan(self, clock: TrainingClock, steps: int, updates_before: int, most: int | None) -> PlannedPhase:
+        # clock.updates is read here, because _moves counts the updates of this phase
         count, moves, training_step = clock.start_phases(most), np.zeros(self.updates_per_phase, bool), clock.updates
         moves[:count] = self._moves(clock, count)
         return PlannedPhase(count, moves, steps, updates_before, training_step)
@@ -196,7 +197,10 @@ def _reasons(parameters: AgentParameters, num_copies: int) -> Iterator[str]:
     if not isinstance(period, EnvironmentSteps) or steps < 1:
         yield "num_consecutive_playing_steps is not in EnvironmentSteps"
     if steps % num_copies and num_copies % steps:
-        yield f"of num_consecutive_playing_steps ({steps}) and num_environments ({num_copies}), none divides the other"
+        yield (
+            f"num_consecutive_playing_steps ({steps}) is neither a multiple nor a divisor of num_environments "
+            f"({num_copies})"
+        )
     if not isinstance(algorithm.num_steps_between_copying_online_weights_to_target, (EnvironmentSteps, TrainingSteps)):
         yield "targets are updated after episodes"
     if type(memory) is not ExperienceReplayParameters or not memory.allow_duplicates_in_batch_sampling:
