@@ -131,7 +131,7 @@ def underscored(given: Mapping[Any, Any]) -> dict[Any, Any]:
     found = {name.replace("-", "_") if isinstance(name, str) else name: value for name, value in given.items()}
     if len(found) < len(given):
         twice = next(name for name in found if name in given and str(name).replace("_", "-") in given and "_" in name)
-        raise CoachError(f"the spec has '{twice}' twice: hyphens are underscores")
+        raise CoachError(f"the spec has '{twice}' twice: a hyphen counts as an underscore")
     return found
 
 
