@@ -209,8 +209,8 @@ def handle_distributed_coach_tasks(
     part = str(args.distributed_coach_run_type)
     if part not in (command_line.TRAINER, command_line.ROLLOUT_WORKER):
         raise CoachError(
-            f"distributed_coach_run_type is {part}: only these run a graph: {command_line.TRAINER}, "
-            f"{command_line.ROLLOUT_WORKER}"
+            f"distributed_coach_run_type must be '{command_line.TRAINER}' or '{command_line.ROLLOUT_WORKER}', not "
+            f"'{part}'"
         )
     backend, store = distribution.open_backend_and_store(args)
     for parameters in graph_manager.parameters_by_stream.values():

@@ -90,8 +90,8 @@ def act_at_random(put_network: Callable[[Definition, Fields], Any]) -> Callable[
 class General:
     """The settings of a system for all algorithms. Algorithms that the system does not have use only these settings.
 
-    :param rows: the settings
-    :param optimizer: the key of the optimizer
+    :param rows: the settings, one ``Row`` for each key of the system's specification
+    :param optimizer: the key of the specification that describes the optimizer
     :param put_network: sets the layers of the network with this name
     """
 
