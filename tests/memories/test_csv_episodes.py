@@ -151,7 +151,11 @@ def test_the_end_of_an_episode_is_the_one_that_is_recorded(tmp_path, marks, head
     "header, rows, message",
     [
         (STEPS.replace("feature_1", "feature_0"), ["0,1,1,1,1"], "the column 'state_feature_0' twice"),
-        (STEPS.replace("feature_1", "feature_00"), ["0,1,1,1,1"], "'state_feature_0' and 'state_feature_00' are one"),
+        (
+            STEPS.replace("feature_1", "feature_00"),
+            ["0,1,1,1,1"],
+            "'state_feature_0' and 'state_feature_00' have the same number",
+        ),
         (STEPS.replace("feature_1", "feature_2"), ["0,1,1,1,1"], "no column 'state_feature_1'"),
         (STEPS.replace("feature_0", "feature_3"), ["0,1,1,1,1"], "no column 'state_feature_0'"),
         (STEPS + ",action_0", ["0,1,1,1,1,1"], "'action' and 'action_0': give one of both"),

@@ -244,7 +244,7 @@ def test_settings_and_spaces_are_saved_and_what_cannot_be_is_asked_for(tmp_path)
     assert parameters.memory.max_size == (MemoryGranularity.Transitions, 50)
     made = agent_of(small(DQNAgentParameters()), lambda: gymnasium.make("CartPole-v1"), seed=0)
     made.save(tmp_path)
-    with pytest.raises(CoachError, match="saved without env: give Agent"):
+    with pytest.raises(CoachError, match="saved without env: pass it to Agent"):
         Agent.load(tmp_path)
     assert Agent.load(tmp_path, env="CartPole-v1", algorithm=small(DQNAgentParameters())).total_steps == 0
     with pytest.raises(CoachError, match="no agent was saved in"):

@@ -197,8 +197,8 @@ def test_what_a_component_cannot_do_is_one_line():
     states = {"nn_input": FloatBox(shape=2)}
     for wrong, reason in [
         (lambda: Policy.from_spec({"network_spec": [], "typ": 1}), "'policy_spec.typ' is not supported"),
-        (lambda: Policy.from_spec(3), "the spec of a Policy is a dict, not 3"),
-        (lambda: AdamOptimizer.from_spec([]), "the spec of a AdamOptimizer is a dict"),
+        (lambda: Policy.from_spec(3), "the spec of a Policy must be a dict, not 3"),
+        (lambda: AdamOptimizer.from_spec([]), "the spec of a AdamOptimizer must be a dict"),
         (lambda: ComponentTest(component=Policy([{"type": "lstm", "units": 2}]), input_spaces=states, **ON), "LSTM"),
         (lambda: ComponentTest(component=Policy([{"type": "dense"}]), input_spaces=states, **ON), "size' is missing"),
         (lambda: Policy([]).add_components(3), "supports only Synchronizable, not 3"),
