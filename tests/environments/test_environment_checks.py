@@ -236,7 +236,7 @@ def test_a_reward_that_is_no_number_ends_a_run(level, make_environment):
 def test_several_rewards_of_a_step_end_a_run_in_one_line(capsys, level, tmp_path):
     assert main(["-p", "CartPole_DQN", "-lvl", level("Several"), "-ep", str(tmp_path)]) == 2
     error = capsys.readouterr().err
-    assert "coach: the reward of a step is an array of 2 numbers, and agents learn from one" in error
+    assert "coach: the reward of a step is an array of 2 numbers, but agents learn from one" in error
     assert "Traceback" not in error
 
 

@@ -352,7 +352,7 @@ def test_updates_by_hand_and_its_own_share_a_clock():
     }  # fmt: skip
     losses = [by_hand.update(columns) for _ in range(300)]
     assert losses[-1] < losses[0] / 10 and by_hand.total_updates == 301
-    with pytest.raises(CoachError, match="has no 'next_states'"):
+    with pytest.raises(CoachError, match="have no 'next_states'"):
         by_hand.update({name: column for name, column in columns.items() if name != "next_states"})
     with pytest.raises(CoachError, match="cannot use recorded data"):
         own_agent("ClippedPPO").update(columns)

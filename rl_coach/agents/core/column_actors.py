@@ -171,7 +171,7 @@ class ColumnActors:
         agent, rewards = self._agent, step.rewards
         if rewards.ndim != 1:
             raise CoachError(
-                f"the reward of a step is an array of {rewards[0].size} numbers, and agents learn from one: combine "
+                f"the reward of a step is an array of {rewards[0].size} numbers, but agents learn from one: combine "
                 f"them in a wrapper of the environment"
             )
         next_states, shaped = self._filtered(step.states), rewards

@@ -143,7 +143,7 @@ def test_networks_that_are_missing_or_only_act_are_not_asked():
     exploration: Any = SimpleNamespace(draws_by_probabilities=False)
     assert list(requirements.unmet_by_networks("one", {"main": network(None)}, exploration)) == []
     (line,) = requirements.unmet_by_networks("one", {"main": network([("v",)])}, exploration)
-    assert line.startswith("head 0 of network 'main' of agent 'one' gives v")
+    assert line.startswith("head 0 of network 'main' of agent 'one' has the outputs v")
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_networks_that_are_missing_or_only_act_are_not_asked():
 def test_probabilities_for_who_predicts_values(predicts_values, draws, is_met):
     exploration: Any = SimpleNamespace(draws_by_probabilities=draws)
     found = list(AgentRequirements(predicts_values=predicts_values).unmet_by_networks("one", {}, exploration))
-    assert is_met == (found == []) and all("draws by probabilities" in one for one in found)
+    assert is_met == (found == []) and all("needs probabilities" in one for one in found)
 
 
 @pytest.mark.parametrize(
