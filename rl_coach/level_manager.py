@@ -48,7 +48,7 @@ plain_data.register(LevelEpisode)
 
 
 class LevelManager(EnvironmentInterface):
-    """One level of a graph. For the level above, it has the methods of an environment; its agent acts in the level
+    """A level of a graph. For the level above, it has the methods of an environment; its agent acts in the level
     below.
 
     While the phase is ``TEST`` the level acts in its own environment for evaluation. The training episode is saved

@@ -27,7 +27,7 @@ class DecisionPolicy:
 
 
 class SingleDecider(DecisionPolicy):
-    """One agent decides. The deciding agent can be changed at any time.
+    """A single agent decides. The deciding agent can be changed at any time.
 
     :param default_decision_maker: the name of the agent that decides at first
     """

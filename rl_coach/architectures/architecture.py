@@ -25,7 +25,7 @@ def refuse(additional_fetches: Any) -> None:
 
 
 class Architecture:
-    """One set of a network's weights, the online or the target weights. Predicts with these weights, reads them and
+    """A set of a network's weights, the online or the target weights. Predicts with these weights, reads them and
     writes them; the online network also learns.
 
     :param agent_parameters: the agent's parameters

@@ -19,7 +19,7 @@ Bound = Union[float, tuple[float, ...]]
 
 @dataclass(frozen=True)
 class Part:
-    """One named state or action.
+    """A named state or action.
 
     :param kind: ``float``, ``int`` or ``bool``
     :param shape: the shape of its numbers
