@@ -1,6 +1,6 @@
 """``CoachLauncher``, which runs a command line, and the exit codes of the programs.
 
-Nothing heavy is imported at the top: ``coach --help`` and ``coach --list`` answer at once.
+The module imports no large package at the top, so that ``coach --help`` and ``coach --list`` answer immediately.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ class CoachLauncher:
 
     :ivar shows_tracebacks: ``-v high`` is given
     :ivar command_line: the command line that started the distributed run; None for this process's own
-    :cvar distributes: it can start a distributed run. Its processes build their graphs with Coach's own command
-        line, so a subclass that overrides one of ``STEPS_TO_A_RUN`` cannot.
+    :cvar distributes: this launcher can start a distributed run. A subclass that overrides one of ``STEPS_TO_A_RUN``
+        cannot, because the processes of the run build their graphs with Coach's own command line.
     """
 
     shows_tracebacks = False
@@ -161,7 +161,7 @@ class CoachLauncher:
         }
 
     def fetch(self, arguments: Sequence[str]) -> None:
-        """``coach fetch``: get a trained policy.
+        """``coach fetch``: download a trained policy.
 
         :raises CoachError: for bad input
         """
@@ -179,7 +179,7 @@ class CoachLauncher:
         sb3_import.run(arguments, self)
 
     def write_files(self, arguments: Sequence[str]) -> None:
-        """``coach init``: write files to begin with.
+        """``coach init``: write the files of a new project.
 
         :raises CoachError: for bad input
         """
@@ -230,7 +230,7 @@ class CoachLauncher:
         sys.exit(FOUND if check.findings else DONE)
 
     def serve_data_set(self, arguments: Sequence[str]) -> None:
-        """``coach dataset``: look at recorded experience, convert it, or record some.
+        """``coach dataset``: show, convert or record experience.
 
         :raises CoachError: for bad input
         """
@@ -304,7 +304,7 @@ class CoachLauncher:
         sys.exit(several_runs.resume(args, parser) if resumed else several_runs.train(args, parser))
 
     def watch(self, arguments: Sequence[str]) -> None:
-        """``coach watch``: see a run's agent or a policy play.
+        """``coach watch``: show how the agent of a run or a policy plays.
 
         :raises CoachError: for bad input
         """
@@ -483,7 +483,7 @@ class CoachLauncher:
     def make_directory(self, graph_manager: GraphManager, args: argparse.Namespace) -> ExperimentDirectory:
         """Make the run's directory, and give the graph the commands to print at the end.
 
-        :raises CoachError: it cannot be written
+        :raises CoachError: the directory cannot be written
         """
         from rl_coach.logger import CONSOLE_FILE, screen
         from rl_coach.runs.experiment_directory import ExperimentDirectory
@@ -594,8 +594,9 @@ class CoachLauncher:
         _print_what_can_be_done(graph_manager, args)
 
     def for_workers(self) -> CoachLauncher:
-        """The launcher that each worker gets as a copy, to make its graph and its task. By default this launcher, which
-        must be picklable then."""
+        """The launcher that is copied to each worker, to make its graph and its task. The default is this launcher,
+        which must be picklable.
+        """
         return self
 
     def run_built(self, graph_manager: GraphManager, args: argparse.Namespace) -> None:

@@ -109,7 +109,8 @@ class LinearSchedule(Schedule):
 class ExponentialSchedule(Schedule):
     """``initial_value * decay_coefficient ** step``, bounded by ``final_value``.
 
-    :param decay_coefficient: below 1 the value falls to ``final_value``, above 1 it rises to it, at 1 it stays
+    :param decay_coefficient: below 1 the value falls to ``final_value``, above 1 it rises to ``final_value``, with 1 it
+        is constant
     """
 
     def __init__(self, initial_value: float, final_value: float, decay_coefficient: float):

@@ -47,12 +47,12 @@ from rl_coach.utils import CoachError
 class ActorCriticAlgorithmParameters(AdvantageAlgorithmParameters):
     """Hyperparameters of actor-critic.
 
-    :ivar apply_gradients_every_x_episodes: number of episodes that one update sums
-    :ivar beta_entropy: the weight of the policy's entropy; 0 does not keep it random
-    :ivar num_steps_between_gradient_updates: the longest segment that is learned from at once
+    :ivar apply_gradients_every_x_episodes: number of episodes in one update; their gradients are added
+    :ivar beta_entropy: weight of the entropy bonus in the policy's loss; 0 removes the bonus
+    :ivar num_steps_between_gradient_updates: the largest number of steps in a segment
     :ivar learns_from_copies_together: True: one update learns from the steps of all copies of the environment since the
         last update (A2C), and ``apply_gradients_every_x_episodes`` has no effect. False: one update for the segment of
-        each copy. Beyond Coach.
+        each copy. Not in Intel's Coach.
     """
 
     constraints = {
@@ -98,7 +98,7 @@ class ActorCriticAgentParameters(AgentParameters):
 
 
 def actor_critic_rule(value_weight: float, policy_weight: float, beta_entropy: float, mask: str | None) -> UpdateRule:
-    """value_weight (R_t - V)^2 - policy_weight (log pi(a_t|s_t) A_t) - beta H(pi), each row by its weight.
+    """value_weight (R_t - V)^2 - policy_weight (log pi(a_t|s_t) A_t) - beta H(pi), where each row counts by its weight.
 
     ``extra['advantages']`` and ``extra['returns']`` are [B].
     """

@@ -44,15 +44,16 @@ class ClippedPPONetworkParameters(FullyConnectedParameters):
 class ClippedPPOAlgorithmParameters(AdvantageAlgorithmParameters):
     """Hyperparameters of PPO.
 
-    :ivar clip_likelihood_ratio_using_epsilon: the ratio counts within 1 - epsilon and 1 + epsilon
-    :ivar beta_entropy: the weight of the policy's entropy; 0 does not keep it random
+    :ivar clip_likelihood_ratio_using_epsilon: the loss clips the probability ratio to 1 - epsilon and 1 + epsilon
+    :ivar beta_entropy: weight of the entropy bonus in the policy's loss; 0 removes the bonus
     :ivar num_consecutive_playing_steps: steps or episodes played with one policy
-    :ivar optimization_epochs: number of times that each transition is learned from
-    :ivar clipping_decay_schedule: multiplies epsilon; one step for each environment step
-    :ivar clip_value_using_epsilon: the critic's squared error counts from within so much of its old value where that is
-        worse; None does not clip. Intel's Coach and the paper do not clip; Schulman's code clips at 0.2.
-    :ivar target_kl_divergence: no further epoch once the divergence from the policy that played exceeds one and a half
-        times this, in nats; None makes all epochs. Beyond Coach, as in Spinning Up and SB3.
+    :ivar optimization_epochs: number of passes over the transitions of a phase
+    :ivar clipping_decay_schedule: the factor of epsilon; the schedule advances with each environment step
+    :ivar clip_value_using_epsilon: the critic's loss is the larger one of two squared errors: of its value, and of its
+        value clipped to the old value plus and minus this number. None does not clip, as in Intel's Coach and the
+        paper. Schulman's code clips at 0.2.
+    :ivar target_kl_divergence: stop the epochs of a phase when the KL divergence from the policy that played exceeds
+        1.5 times this number, in nats. None makes all epochs. Not in Intel's Coach; as in Spinning Up and SB3.
     """
 
     constraints = {
@@ -84,7 +85,10 @@ class ClippedPPOAlgorithmParameters(AdvantageAlgorithmParameters):
 
     def unmet(self) -> Iterator[str]:
         if self.use_kl_regularization:
-            yield "use_kl_regularization is True, and ClippedPPO has no such term: set it to False, or use PPO"
+            yield (
+                "use_kl_regularization is True, but the loss of ClippedPPO has no divergence term: set it to False, "
+                "or use PPO"
+            )
 
 
 class ClippedPPOAgentParameters(AgentParameters):
@@ -171,7 +175,7 @@ class ClippedPPOAgent(ProximalPolicyAgent):
         return float(np.mean(losses))
 
     def train_network(self, columns: dict[str, np.ndarray], epochs: int) -> float:
-        """All minibatches of all epochs in one compiled call.
+        """Make the updates on all minibatches of all epochs in one compiled call.
 
         :param columns: [N, ...] by name
         :return: the mean loss

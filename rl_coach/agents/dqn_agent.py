@@ -25,9 +25,10 @@ from rl_coach.utilities.requirements import FLAG
 class DQNAlgorithmParameters(AlgorithmParameters):
     """Hyperparameters of DQN.
 
-    :ivar num_steps_between_copying_online_weights_to_target: steps between two updates of the target network
+    :ivar num_steps_between_copying_online_weights_to_target: environment steps between two updates of the target
+        network
     :ivar num_consecutive_playing_steps: steps between two updates
-    :ivar discount: 0 values the next reward only, 1 all alike
+    :ivar discount: 0 counts the next reward only; 1 counts all rewards equally
     """
 
     def __init__(self) -> None:

@@ -40,9 +40,8 @@ plain_data.register(PlayersEpisode)
 class Players(AgentGroup):
     """Agents that play an environment together, each with its own memory, policy and signals.
 
-    An agent that plays several players has an episode for each player, as an agent in several copies of an environment
-    has for each copy. An agent counts a step for each action of one of its players. The environment counts a step for
-    each answer.
+    An agent that plays several players has an episode for each player. An agent counts a step for each action of one of
+    its players. The environment counts a step for each answer.
 
     :param agents: the agents by name
     :param agent_of: by player, the name of the agent that plays it
@@ -69,9 +68,9 @@ class Players(AgentGroup):
                 raise CoachError(f"agent_of: there is no agent '{name}'{did_you_mean(name, self.agents)}")
         for name, agent in self.agents.items():
             if name not in self.agent_of.values():
-                raise CoachError(f"agent_of: agent '{name}' plays nobody: name a player for it, or leave it out")
+                raise CoachError(f"agent_of: agent '{name}' plays no player: name a player for it, or remove the agent")
             if not isinstance(agent, Agent):
-                raise CoachError(f"agent '{name}' cannot be one of several: it is a {type(agent).__name__}")
+                raise CoachError(f"agent '{name}' cannot play with other agents: it is a {type(agent).__name__}")
         self._seats: dict[str, tuple[Agent, int | None]] = {}
         self._frozen: dict[str, FrozenPlayer] = {}
         self.over: list[str] = []
@@ -188,8 +187,8 @@ class Players(AgentGroup):
         """Give each agent a step that another process has played.
 
         :param transitions: by the agent's name; an agent may be missing if its episode is over
-        :param is_done: ``any`` or ``all``; says if the episode of all agents is over
-        :return: True if it is
+        :param is_done: ``any`` or ``all``; says when the episode of all agents is over
+        :return: True if the episode of all agents is over
         :raises CoachError: an agent is unknown or missing, or plays several players
         """
         for name in transitions:
@@ -203,7 +202,7 @@ class Players(AgentGroup):
             if name in self.over:
                 continue
             if name not in transitions:
-                raise CoachError(f"agent '{name}' has no transition: give one of each agent")
+                raise CoachError(f"agent '{name}' has no transition: give one for each agent")
             if agent.observe_played(transitions[name]):
                 self.over.append(name)
         if not is_done(name in self.over for name in self.agents):
@@ -219,7 +218,7 @@ class Players(AgentGroup):
         agent.handle_episode_ended()
 
     def act(self, action: ActionType | None = None) -> ActionInfo:
-        """Choose an action for each player that acts next; each agent's networks are asked once for all its players.
+        """Choose an action for each player that acts next; each agent's networks predict once for all its players.
 
         :return: the actions by player
         """

@@ -1,6 +1,6 @@
-"""TD3 that explores without a reward: by the novelty of what it sees, towards goals that it sets itself, or at random.
+"""TD3 that explores without a reward: by the novelty of observations, towards its own goals, or at random.
 
-Agents and their settings, by the module that Coach has them in.
+The module has the name that it has in Coach 1.0.1.
 """
 
 from __future__ import annotations
@@ -41,15 +41,16 @@ class RNDNetworkParameters(NetworkParameters):
 class TD3ExplorationAlgorithmParameters(TD3AlgorithmParameters):
     """Hyperparameters of TD3 that explores without a reward.
 
-    :ivar rnd_sample_size: the predictor learns from the newest so many transitions, after as many steps
-    :ivar rnd_batch_size: number of transitions in one of its updates
-    :ivar rnd_optimization_epochs: number of times that it learns from each
+    :ivar rnd_sample_size: after this number of steps, the novelty predictor learns from this number of newest
+        transitions
+    :ivar rnd_batch_size: number of transitions in an update of the predictor
+    :ivar rnd_optimization_epochs: number of the predictor's passes over these transitions
     :ivar td3_training_ratio: number of updates for each step played
-    :ivar identity_goal_sample_rate: share of a batch whose goal is where the agent is already
-    :ivar env_obs_key: the observation whose novelty counts
-    :ivar agent_obs_key: the observation that actor and critic see; with goals, ``env_obs_key`` and the goal's joined
+    :ivar identity_goal_sample_rate: share of a batch with a goal that is reached already
+    :ivar env_obs_key: the observation that novelty is measured on
+    :ivar agent_obs_key: the observation that actor and critic see; with goals, it joins ``env_obs_key`` and the goal
     :ivar replay_buffer_save_steps: number of steps between two saves of the memory
-    :ivar replay_buffer_save_path: directory that it is saved in; None does not save
+    :ivar replay_buffer_save_path: directory for the saved memory; None does not save
     """
 
     constraints = {

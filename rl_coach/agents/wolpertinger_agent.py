@@ -1,5 +1,6 @@
-"""Wolpertinger: many discrete actions by way of a continuous one (Dulac-Arnold et al. 2015, "Deep reinforcement
-learning in large discrete action spaces")."""
+"""Wolpertinger chooses among many discrete actions by a continuous "proto-action" (Dulac-Arnold et al. 2015, "Deep
+reinforcement learning in large discrete action spaces").
+"""
 
 from __future__ import annotations
 
@@ -43,10 +44,11 @@ class WolpertingerAlgorithmParameters(DDPGAlgorithmParameters):
     """Hyperparameters of Wolpertinger.
 
     :ivar action_embedding_width: number of coordinates of an action's embedding
-    :ivar k: number of the proto-action's nearest actions among which the critic chooses; 1 takes the nearest, all of
-        them make it greedy by the critic
-    :ivar use_full_policy_in_target: the critic's target is the value of the best of the k actions next to the target
-        actor's proto-action, as in the paper; otherwise that of the proto-action itself, as in Coach
+    :ivar k: the critic chooses among the k actions that are nearest to the proto-action. 1 takes the nearest action;
+        the number of all actions takes the action with the largest value
+    :ivar use_full_policy_in_target: True: the critic's target uses the best value of the k actions that are nearest to
+        the target actor's proto-action, as in the paper. False: it uses the value of the proto-action itself, as in
+        Coach 1.0.1
     """
 
     constraints = {
@@ -65,7 +67,7 @@ class WolpertingerAlgorithmParameters(DDPGAlgorithmParameters):
 class WolpertingerAgentParameters(AgentParameters):
     """Wolpertinger with noise of an Ornstein-Uhlenbeck process on the proto-action.
 
-    :param use_batchnorm: batch normalisation in both networks
+    :param use_batchnorm: use batch normalisation in both networks
     """
 
     path = "rl_coach.agents.wolpertinger_agent:WolpertingerAgent"

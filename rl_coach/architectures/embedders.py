@@ -11,10 +11,10 @@ from rl_coach.architectures.network_inputs import NetworkInput
 
 
 class InputEmbedder:
-    """Base of embedders, and the one that stacks the layers of its scheme.
+    """Base class of embedders. It stacks the layers of its scheme.
 
     :param parameters: its ``InputEmbedderParameters``
-    :param given: the input that it embeds
+    :param given: the input to embed
     """
 
     def __init__(self, parameters: InputEmbedderParameters, given: NetworkInput):

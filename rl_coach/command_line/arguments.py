@@ -1,6 +1,6 @@
 """The flags of ``coach``: their names, their meaning, and their values.
 
-Imports nothing but argparse at its top, so that ``coach --help`` answers at once.
+The module imports only argparse at the top, so that ``coach --help`` answers immediately.
 """
 
 from __future__ import annotations
@@ -611,7 +611,9 @@ def get_tune_parser() -> Parser:
     parser.add_argument("--sampler", choices=("tpe", "random"), default="tpe", help=how)
     ends = "how unpromising trials are stopped: median (default), hyperband, or none"
     parser.add_argument("--pruner", choices=("median", "hyperband", "none"), default="median", help=ends)
-    parser.add_argument("--parallel", type=_from(1), metavar="N", help="trials at the same time (default: one a core)")
+    parser.add_argument(
+        "--parallel", type=_from(1), metavar="N", help="trials at the same time (default: one for each core)"
+    )
     _add_flags_of_coach(parser, ("--preset", "--custom_parameter", "--experiment_name", "--seed", "--resume"))
     parser.epilog = f"All other flags of coach can be given, too (coach --help).\n\n{parser.epilog}"
     return parser
@@ -626,7 +628,9 @@ def get_sweep_parser() -> Parser:
     parser.add_argument("settings", metavar="SETTINGS", nargs="?", help=what)
     drawn = "train with N of the combinations, drawn at random (default: with all)"
     parser.add_argument("--random", type=_from(1), metavar="N", help=drawn)
-    parser.add_argument("--parallel", type=_from(1), metavar="N", help="runs at the same time (default: one a core)")
+    parser.add_argument(
+        "--parallel", type=_from(1), metavar="N", help="runs at the same time (default: one for each core)"
+    )
     _add_flags_of_coach(parser, ("--preset", "--seeds", "--custom_parameter", "--experiment_name"))
     parser.epilog = f"All other flags of coach can be given, too (coach --help).\n\n{parser.epilog}"
     return parser

@@ -60,7 +60,7 @@ class Choice:
 class Range:
     """A distribution of numbers from ``low`` to ``high``, both included.
 
-    :param is_log: the logarithm is uniform; otherwise the number is
+    :param is_log: True: the logarithm has a uniform distribution. False: the number has
     :param is_whole: only whole numbers
     """
 
@@ -95,7 +95,7 @@ class Dimension:
     """A setting that varies.
 
     :param name: the setting's path, as the user wrote it
-    :param value: the setting's value; names in it stand for drawn values
+    :param value: the setting's value, with names as placeholders for drawn values
     :param distributions: the distributions by those names
     """
 
@@ -227,9 +227,10 @@ def custom_parameter(graph_manager: Any, dimensions: Iterable[Dimension], drawn:
 
 
 def refuse_fixed(graph_manager: Any, dimensions: Iterable[Dimension], fixed: str | None) -> None:
-    """
+    """Check that ``-cp`` sets no setting that the search varies.
+
     :param fixed: the settings of ``-cp``
-    :raises CoachError: a setting varies, and ``-cp`` sets it too
+    :raises CoachError: ``-cp`` sets such a setting
     """
     paths = {path for path, _ in settings_in(fixed or "")}
     for one in dimensions:

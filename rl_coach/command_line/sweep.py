@@ -59,7 +59,8 @@ def _number(combinations: int | None, drawn: int | None) -> int:
 
 
 def texts_of(given: str, what: str) -> list[tuple[str, str]]:
-    """The text of the command line, or each line of the file that it names, each with a name for messages.
+    """Pairs of a text and its name in messages. The text is the argument itself or, if the argument is a file, each of
+    its lines.
 
     :param what: the beginning of messages about the command line
     :raises CoachError: the text is neither settings nor a file, or the file is empty
@@ -72,7 +73,7 @@ def texts_of(given: str, what: str) -> list[tuple[str, str]]:
     try:
         lines = list(lines_of(read_text(given)))
     except FileNotFoundError:
-        raise CoachError(f"{what}: '{given}' is neither settings (path=value,value) nor a file of them") from None
+        raise CoachError(f"{what}: '{given}' is neither settings (path=value,value) nor a file with settings") from None
     if not lines:
         raise CoachError(f"{what}: '{given}' has no settings: write path=value in each line")
     return [(line, given) for line in lines]

@@ -245,7 +245,9 @@ class _Tuning:
         try:
             trial = self._study.ask(fixed_distributions=_distributions(self._dimensions))
         except ValueError as error:  # earlier trials of the study have another search space
-            raise CoachError(f"study '{self._settings['study']}' has another space: {error}; give --study") from error
+            raise CoachError(
+                f"study '{self._settings['study']}' searches other settings: {error}; name a new study with --study"
+            ) from error
         name, seed = f"trial_{trial.number}", (self._settings["seed"] or 0) + trial.number
         run = {
             "name": name,

@@ -120,8 +120,8 @@ class CarlaEnvironmentParameters(EnvironmentParameters):
     :ivar experiment_suite: ``CoRL2017(town)`` of ``carla_routes``: an episode drives to a destination in that town,
         with the observation ``high_level_command``; None has no destination
     :ivar config: a file of settings of CARLA 0.8; CARLA 0.9 reads none, so it must be None
-    :ivar quality: how much is drawn
-    :ivar cameras: what to observe, ``CameraTypes`` or their values; each is an observation
+    :ivar quality: quality of the rendering
+    :ivar cameras: the cameras to observe, ``CameraTypes`` or their values; each camera is one observation
     :ivar weather_id: numbers of weathers, from 0 to 14; one is drawn for each episode. 1 is a clear noon
     :ivar verbose: print the server's output, and a line about each connection
     :ivar episode_max_time: milliseconds after which an episode is truncated
@@ -269,7 +269,8 @@ class CarlaEnvironment(Environment):
         names = ", ".join(f"{host}:{port}" for host, port in addresses)
         raise CoachError(
             f"the CARLA server at {names} waits for another environment, or for a run that was killed: start one for "
-            f"each environment and name them all in CARLA_SERVER, or set CARLA_ROOT; restart one that nobody uses"
+            f"each environment and name them all in CARLA_SERVER, or set CARLA_ROOT; restart a server that no "
+            f"process uses"
         )
 
     def _answering(self, host: str, port: int) -> Any:
@@ -418,7 +419,7 @@ class CarlaEnvironment(Environment):
             try:
                 data = self._answers[name].get(timeout=_SECONDS_TO_ANSWER)
             except queue.Empty as error:
-                raise TrainingError(f"CARLA sent nothing of '{name}' for {_SECONDS_TO_ANSWER:.0f} s") from error
+                raise TrainingError(f"CARLA sent no data of '{name}' for {_SECONDS_TO_ANSWER:.0f} s") from error
             if data.frame >= frame:
                 return data
 
@@ -614,7 +615,7 @@ def _free_port() -> int:
 def running_servers() -> list[tuple[str, int]]:
     """Host and port of the servers that run already.
 
-    :raises CoachError: ``CARLA_SERVER`` has something else
+    :raises CoachError: ``CARLA_SERVER`` is not a list of ``host:port``
     """
     servers = []
     for address in os.environ.get("CARLA_SERVER", f"{_HOST}:{_PORT}").split(","):

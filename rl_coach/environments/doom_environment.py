@@ -100,8 +100,8 @@ class DoomEnvironmentParameters(EnvironmentParameters):
 class DoomEnvironment(Environment):
     """A scenario of ViZDoom.
 
-    Observations are an image [120, 160, 3] of each camera, and ``measurements``, the game variables that the scenario
-    makes available, if it does. An action switches each button on or off.
+    Observations are an image [120, 160, 3] of each camera, and ``measurements``, the game variables of the scenario, if
+    it has any. An action switches each button on or off.
 
     Each episode has its own seed from a random stream that starts with ``seed``, so an episode can be repeated.
 
@@ -254,8 +254,8 @@ def _as_image(pixels: np.ndarray) -> np.ndarray:
 
 
 def scenario_file(level: str, scenarios: pathlib.Path) -> pathlib.Path:
-    """The configuration of a level: a file of that path, or the one that ``DoomLevel`` names in the directory
-    ``$VIZDOOM_ROOT/scenarios`` or in ViZDoom's own.
+    """The configuration of a level: a file with this path, or the file of the ``DoomLevel`` in
+    ``$VIZDOOM_ROOT/scenarios`` or in ViZDoom's directory.
 
     :param scenarios: ViZDoom's directory of scenarios
     :raises CoachError: the file does not exist

@@ -18,12 +18,13 @@ Value = TypeVar("Value")
 class PlayersResponse(EnvResponse):
     """Answer of an environment to its players.
 
-    The whole is an ``EnvResponse`` with the sum of the rewards, and with all observations as ``player/observation``.
+    It is an ``EnvResponse`` with the sum of all rewards, and with the observations of all players as
+    ``player/observation``.
 
     :param answers: the answers by player. An answer has the state for the player's next action, or its last state. In
         games with turns, a player gets its answer when it is its turn, with all rewards since its last action.
     :param to_act: the players that act next; empty if the episode is over
-    :param returned: players that had left and are back; their answer is the first one of another episode
+    :param returned: players that had left and have come back; their answer is the first answer of another episode
     """
 
     def __init__(self, answers: Mapping[str, EnvResponse], to_act: Sequence[str], returned: Collection[str] = ()):

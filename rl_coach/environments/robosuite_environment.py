@@ -55,7 +55,7 @@ class OptionalObservations(Flag):
 class RobosuiteBaseParameters(Parameters):
     """Settings that all tasks of robosuite have, by robosuite's names.
 
-    :param optional_observations: observations beyond the robot's own joints
+    :param optional_observations: observations in addition to the robot's joints
     :ivar horizon: steps after which an episode is truncated
     :ivar ignore_done: the task does not end episodes
     :ivar reward_shaping: True gives a reward at each step, False only for success
@@ -66,13 +66,13 @@ class RobosuiteBaseParameters(Parameters):
     :ivar render_camera: the camera of windows and videos
     :ivar has_offscreen_renderer: make images without a window, which cameras need
     :ivar render_collision_mesh: draw the shapes that collisions are computed with
-    :ivar render_visual_mesh: draw the shapes that are meant to be seen
+    :ivar render_visual_mesh: draw the visible shapes
     :ivar camera_names: the camera to observe
     :ivar camera_heights: height of its image in pixels
     :ivar camera_widths: width of its image in pixels
     :ivar camera_depths: observe the depth of each pixel as a fourth channel
-    :ivar penalize_reward_on_collision: of ``CubeExp``
-    :ivar end_episode_on_collision: of ``CubeExp``
+    :ivar penalize_reward_on_collision: see ``CubeExp``
+    :ivar end_episode_on_collision: see ``CubeExp``
     """
 
     constraints = {
@@ -131,7 +131,7 @@ class RobosuiteEnvironmentParameters(EnvironmentParameters):
 
     :param level: the task, one of ``robosuite_environments``
     :param robot: the robot, by robosuite's name, or a list of two for tasks with two arms
-    :param controller: one of ``robosuite_controllers``; None for the robot's own
+    :param controller: one of ``robosuite_controllers``; None for the robot's default controller
     :param apply_dr: change cameras, lights and dynamics at random
     :param dr_every_n_steps_min: smallest number of steps between two random changes; it is drawn for each episode
     :param dr_every_n_steps_max: largest number of steps between two random changes

@@ -20,7 +20,7 @@ class AdditiveNoiseParameters(ExplorationParameters):
     :ivar noise_schedule: the standard deviation in training
     :ivar evaluation_noise: the standard deviation in evaluation; 0 gives the mean
     :ivar noise_as_percentage_from_action_space: the deviations are shares of the action space's range (0.1 is a tenth
-        of it), not absolute. The range of an element without two finite bounds counts as 1
+        of it), not absolute. An element without two finite bounds has the range 1 here
     """
 
     constraints = {
@@ -38,7 +38,7 @@ class AdditiveNoiseParameters(ExplorationParameters):
 
 
 class NoiseLevel(ContinuousActionExplorationPolicy):
-    """Base of the policies that draw an action around the mean; it computes the width of the draw.
+    """Base class of policies that draw an action around the mean. It computes the standard deviation.
 
     If the agent predicts a standard deviation as well as the mean, this deviation is used, except in evaluation.
     """

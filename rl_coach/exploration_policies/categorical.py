@@ -26,7 +26,7 @@ class CategoricalParameters(ExplorationParameters):
 
 
 def categorical_or(continuous: ExplorationParameters) -> dict[type[ActionSpace], ExplorationParameters]:
-    """Exploration for each kind of actions. Discrete actions are drawn by the agent's own probabilities.
+    """Exploration parameters by kind of action space. Discrete actions are drawn with the agent's probabilities.
 
     :param continuous: the exploration for continuous actions
     """

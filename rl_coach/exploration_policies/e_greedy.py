@@ -49,14 +49,15 @@ class EGreedy(ExplorationPolicy):
     """A random action with probability epsilon, otherwise the best action: the discrete action with the highest value,
     or the action that a continuous policy draws.
 
-    Continuous actions are random in training only (Peng et al. 2017, "DeepLoco", section 6). The policy
-    decides in advance whether the next action is random, so that the network does not have to run for it.
+    Continuous actions are random in training only (Peng et al. 2017, "DeepLoco", section 6). The policy decides in
+    advance if the next action is random, because a random action needs no prediction.
 
-    :param action_space: discrete, a box, or several discrete parts: the best action has the best choice of each part
+    :param action_space: discrete, a box, or several discrete parts. With parts, the best action has the best choice of
+        each part
     :param epsilon_schedule: the probability in training; 0 is greedy, 1 is random
     :param evaluation_epsilon: the probability in evaluation
-    :param continuous_exploration_policy_parameters: the policy for the actions of a box that are not random;
-        ``AdditiveNoiseParameters()`` if not given
+    :param continuous_exploration_policy_parameters: parameters of the policy for actions of a box that are not random;
+        the default is ``AdditiveNoiseParameters()``
     """
 
     episode_attributes: tuple[str, ...] | None = ()
@@ -106,8 +107,8 @@ class EGreedy(ExplorationPolicy):
     def get_action(self, action_values: Any, action_mask: np.ndarray | None = None) -> Any:
         """:param action_values: [A] values, [K, M] of K parts, or the continuous policy's input; None if the action is
             random
-        :return: discrete: the action and the probabilities [A] that it was drawn with: the random choice's, or one-hot
-            for the best action, or a mixture of both if it ``tells_all_probabilities``; continuous: the action
+        :return: for discrete actions, the action and probabilities [A]: of the random choice, or one-hot for the best
+            action; with ``tells_all_probabilities``, of the whole policy. For continuous actions, the action
         """
         action: Any
         if not self.requires_action_values():

@@ -50,8 +50,8 @@ class UCB(EGreedy):
     :param action_space: discrete
     :param architecture_num_q_heads: number of Q heads of the network
     :param lamb: weight of the standard deviation over the heads; 0 uses the mean alone
-    :ivar std: [A], the heads' standard deviation at the last action that was not random
-    :ivar last_action_values: [A], the values behind this action
+    :ivar std: [A], the standard deviation over the heads at the last action that was not random
+    :ivar last_action_values: [A], the values that this action was chosen by
     """
 
     supported_actions: tuple[type, ...] = (DiscreteActionSpace,)

@@ -18,7 +18,7 @@ _PAUSES_BETWEEN_TRIES = (0.5, 2.0)  # seconds, before the last checkpoint of a r
 
 @dataclass(frozen=True)
 class LastCheckpoint:
-    """The checkpoint that a run leaves when it ends.
+    """Writes the last checkpoint of a run.
 
     :param write: writes a checkpoint, and returns its path, or None if it could not be written; called with
         ``failed=True`` if training has failed
@@ -36,7 +36,7 @@ class LastCheckpoint:
         """Save the last checkpoint of a run: if it cannot be written, try again twice, then write it elsewhere.
 
         :return: the checkpoint's path
-        :raises CheckpointError: it was written elsewhere, or nowhere
+        :raises CheckpointError: the checkpoint was written elsewhere, or could not be written
         """
         for pause in (0.0, *_PAUSES_BETWEEN_TRIES):
             time.sleep(pause)
@@ -76,8 +76,8 @@ def ending_cleanly(
     checkpoint: LastCheckpoint | None = None,
     is_played: bool = False,
 ) -> Iterator[None]:
-    """Run with a display, and end cleanly: close the display, write the signals, save a checkpoint if the run was
-    interrupted or has failed, and write the end to ``status.json``.
+    """A context for a run with a display. At its end, it closes the display, writes the signals, saves a checkpoint if
+    the run was interrupted or has failed, and writes the end to ``status.json``.
 
     :param progress: the display
     :param status: writes ``status.json``

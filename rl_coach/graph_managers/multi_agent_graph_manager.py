@@ -37,7 +37,7 @@ class MultiAgentGraphManager(GraphManager):
     """Graph of several agents in one environment.
 
     The graph counts steps of the environment; each agent counts the steps of its players. The run's reward is the sum
-    over all players, in self-play the learner's reward, unless ``reward_of`` names another.
+    over all players, or in self-play the learner's reward; ``reward_of`` selects another.
 
     :param agents_params: the agents by name, or a list; a list gets the names ``agent_0``, ``agent_1`` and so on, or
         ``agent`` if it has one entry (``agent_0`` in self-play)
@@ -90,10 +90,10 @@ class MultiAgentGraphManager(GraphManager):
         start_physics: Callable[[Any], Any] | None = None,
         empty_service_call: Callable[[], Any] | None = None,
     ) -> MultiAgentGraphManager:
-        """Build the levels, as ``GraphManager`` does. If a simulator must run during the construction, it is started
-        before and stopped after.
+        """Build the levels, as ``GraphManager`` does. If the construction needs a running simulator, the functions
+        start it before and stop it afterwards.
 
-        :param stop_physics: stops the simulator; is called with the value of ``empty_service_call()``
+        :param stop_physics: stops the simulator; called with the result of ``empty_service_call()``
         :param start_physics: starts the simulator
         :param empty_service_call: makes the argument of the other two functions
         """
@@ -167,7 +167,7 @@ class MultiAgentGraphManager(GraphManager):
     # one agent of several
 
     def collect_savers(self, agent: str) -> SaverCollection:
-        """The savers of one agent's networks. :param agent: its name"""
+        """The savers of one agent's networks. :param agent: the name of the agent"""
         self.verify_graph_was_created()
         savers = SaverCollection()
         for level in self.level_managers:
@@ -194,8 +194,8 @@ class MultiAgentGraphManager(GraphManager):
     def restore_agent(self, agent: str, path: str) -> None:
         """Restore one agent. The others do not change.
 
-        :param agent: its name
-        :param path: one of its checkpoints, or a directory of checkpoints, ``checkpoint/hunters``
+        :param agent: the name of the agent
+        :param path: one of its checkpoints, or a directory of checkpoints such as ``checkpoint/hunters``
         :raises CoachError: there is no agent of this name or no checkpoint, or the checkpoint does not fit
         """
         agents = self.get_agents()

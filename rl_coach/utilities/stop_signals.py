@@ -86,8 +86,8 @@ class StopSignals:
     def ask(self, number: int, frame: FrameType | None = None) -> None:
         """Handle a signal.
 
-        :raises KeyboardInterrupt: it is the second signal, and it is Ctrl-C
-        :raises Terminated: it is the second signal, and it is SIGTERM
+        :raises KeyboardInterrupt: the second signal is Ctrl-C
+        :raises Terminated: the second signal is SIGTERM
         """
         now = time.monotonic()
         if self.asked is None:
@@ -131,8 +131,9 @@ def _not_ignored() -> list[int]:
 
 @contextlib.contextmanager
 def held_back() -> Iterator[None]:
-    """Block the signals for processes started inside, until they handle or ignore signals themselves. A process
-    that is still importing would otherwise end with a traceback."""
+    """A context that blocks the signals of processes started in it, until they handle or ignore signals themselves.
+    Otherwise a signal during their imports would end them with a traceback.
+    """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     try:
         yield

@@ -71,7 +71,8 @@ class Experience:
 
     :ivar most_steps_ahead: the largest number of steps of another process that may be counted before their transitions
         arrive; it is the number of steps that the other process collects for one message
-    :ivar remembers_action_info: the action's probabilities and the values at that time are stored with each transition
+    :ivar remembers_action_info: the probabilities and values from the choice of the action are stored with each
+        transition
     :ivar segment_starts: for each stored episode, the data besides transitions that the trainer needs to learn from it;
         None if this process learns
     :ivar prioritize: computes the first priorities [N] of transitions; None if the memory sets them, or if the process
@@ -295,7 +296,7 @@ class Experience:
         """Store experience from another process and add its statistics to the filters: both or neither.
 
         :param filters: the filters that gather statistics, by name
-        :raises CoachError: its columns differ from the memory's columns; nothing has been changed then
+        :raises CoachError: the columns of the experience differ from the memory's columns; the agent is unchanged then
         """
         # if the memory refuses the columns, the filters return to this state
         before = {name: filters[name].get_state() for name in played.filters}
@@ -311,7 +312,7 @@ class Experience:
                 filters[name].set_state(state)
             if isinstance(error, CoachError):
                 raise
-            raise CoachError(f"what was played does not fit: {error}") from error
+            raise CoachError(f"the received experience does not fit: {error}") from error
 
 
 def _combinations_as_parts(recorded: SpacesDefinition | None, own: ActionSpace) -> np.ndarray | None:

@@ -1,5 +1,6 @@
-"""The table of overrides that replace other parts of an agent. For example, a user's class that overrides
-``learn_from_batch`` learns by this method, and ignores the update rule that it inherits."""
+"""The table of methods that replace other parts of an agent when a subclass overrides them. For example, a user's class
+that overrides ``learn_from_batch`` learns by this method, and ignores the update rule that it inherits.
+"""
 
 from __future__ import annotations
 
@@ -91,8 +92,8 @@ ALLOWED: Mapping[str, frozenset[str]] = {
 
 
 def override_that_excludes(agent: Any, declaration: str) -> str | None:
-    """The override that keeps an agent off a fast path, as ``Class.method``. It is only the class if one of Coach's
-    classes acts or learns otherwise. None if the agent may use the path.
+    """The override that prevents a fast path, as ``Class.method``; only ``Class`` if a class of Coach itself does not
+    support the path. None if the agent may use the path.
 
     :param declaration: a key of ``ALLOWED``
     """

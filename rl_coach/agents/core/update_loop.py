@@ -34,7 +34,7 @@ class UpdateSettings:
 
     :param parameters: the parameters of each network by name
     :param algorithm: hyperparameters, read at each use
-    :param acting: the networks that choose actions; None for all
+    :param acting: the names of the networks that choose actions; None for all
     :param mask_name: the observation that masks impossible actions; None if all are possible
     :param batch_network: the network with the ``batch_size`` of all updates; None for the first network
     :param most_per_call: the largest number of updates in a compiled call; None for a whole phase

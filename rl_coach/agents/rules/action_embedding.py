@@ -9,7 +9,7 @@ from rl_coach.utils import CoachError
 
 
 class ActionEmbedding:
-    """Discrete actions as points between -1 and 1 in each coordinate.
+    """Represents each discrete action as a point with coordinates between -1 and 1.
 
     :param points: [actions, width]
     :ivar points: [actions, width] float32
@@ -38,18 +38,19 @@ class ActionEmbedding:
 
 
 def embedding_of(space: DiscreteActionSpace, targets: np.ndarray | None, width: int) -> ActionEmbedding:
-    """The embedding of actions: of the points of the environment's box that they stand for, otherwise by their number.
+    """The embedding of discrete actions. If the actions stand for points of the environment's box, the embedding uses
+    these points; otherwise it uses the numbers of the actions.
 
-    :param targets: [actions, dimensions], these points; None without targets
+    :param targets: [actions, dimensions], the points that the actions stand for; None if they stand for no points
     :param width: number of coordinates wanted
-    :raises CoachError: there are others
+    :raises CoachError: the points have a different number of coordinates
     """
     coordinates = np.arange(space.num_actions)[:, None] if targets is None else np.asarray(targets, np.float64)
     coordinates = coordinates.reshape(space.num_actions, -1)
     if coordinates.shape[1] != width:
         raise CoachError(
             f"action_embedding_width is {width}, and the actions have {coordinates.shape[1]} coordinates: "
-            f"set it likewise"
+            f"set it to {coordinates.shape[1]}"
         )
     low, high = coordinates.min(axis=0), coordinates.max(axis=0)
     return ActionEmbedding(2 * (coordinates - low) / np.maximum(high - low, 1e-12) - 1)

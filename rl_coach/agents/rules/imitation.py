@@ -21,7 +21,7 @@ def imitation_rule(loss_weight: float = 1.0) -> UpdateRule:
     """The mean of -log pi(a|s) over demonstrated actions (Pomerleau 1991, "Efficient training of artificial neural
     networks for autonomous navigation"; as a likelihood: Osa et al. 2018, section 3.2).
 
-    :param loss_weight: the head's
+    :param loss_weight: weight of the head's loss
     """
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
@@ -33,13 +33,13 @@ def imitation_rule(loss_weight: float = 1.0) -> UpdateRule:
 
 
 def branched_imitation_rule(is_huber: bool, loss_weight: float = 1.0) -> UpdateRule:
-    """The mean squared difference of demonstrated actions from those of the branch of the row's command (Codevilla et
-    al. 2018, equation 4 with the squared loss of section IV).
+    """The mean squared difference between the demonstrated action and the action of the branch for the row's command
+    (Codevilla et al. 2018, equation 4 with the squared loss of section IV).
 
     ``extra['commands']`` is [B] int32. Each head of network ``main`` is a branch.
 
     :param is_huber: Huber instead of squared errors
-    :param loss_weight: the head's
+    :param loss_weight: weight of the head's loss
     """
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:

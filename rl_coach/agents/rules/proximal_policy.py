@@ -31,12 +31,12 @@ def clipped_ppo_rule(
     mask_name: str | None,
     value_epsilon: float | None = None,
 ) -> UpdateRule:
-    """value_weight (V - R)^2 - policy_weight E[min(r A, clip(r, 1 - e, 1 + e) A)] - beta H(pi), the equations 7 and 9
-    of Schulman et al. 2017.
+    """value_weight (V - R)^2 - policy_weight E[min(r A, clip(r, 1 - e, 1 + e) A)] - beta H(pi), equations 7 and 9 of
+    Schulman et al. 2017.
 
     ``extra`` holds ``advantages``, ``returns`` and ``behaviour_log_probs``, each [B]; ``scalars['clipping_decay']``
-    multiplies epsilon. With ``value_epsilon`` the critic's loss is the larger one of (V - R)^2 and (V' - R)^2, V' being
-    ``extra['behaviour_values']`` [B] changed towards V by that at most.
+    multiplies epsilon. With ``value_epsilon``, the critic's loss is the larger one of (V - R)^2 and (V' - R)^2. V' is
+    V, clipped to ``extra['behaviour_values']`` [B] plus and minus ``value_epsilon``.
     """
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
@@ -92,17 +92,17 @@ def ppo_rule(
     epsilon: float | None = None,
 ) -> UpdateRule:
     """The critic's (V - R)^2, and the policy's -E[r A] + b KL + c max(0, KL - 2 d)^2 - beta H(pi): equation 8 of
-    Schulman et al. 2017 with the penalty of their own code on what exceeds twice the target d.
+    Schulman et al. 2017, with the additional penalty of their code on a KL above twice the target d.
 
     ``extra`` holds ``advantages``, ``returns`` and ``behaviour_log_probs`` [B], and the policy that played:
     ``behaviour_probabilities`` [B, A], or ``behaviour_mean`` and ``behaviour_standard_deviation`` [B, D].
     ``scalars['kl_coefficient']`` is b.
 
     :param target_divergence: d
-    :param excess_penalty: c; None leaves both penalties on the divergence out
+    :param excess_penalty: c; None removes both penalties on the divergence
     :param beta_entropy: beta
     :param mask_name: the observation that says which actions are allowed
-    :param epsilon: the ratio counts within 1 - epsilon and 1 + epsilon; None does not clip
+    :param epsilon: the loss clips the probability ratio to 1 - epsilon and 1 + epsilon; None does not clip
     """
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:

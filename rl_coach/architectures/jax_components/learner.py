@@ -1,5 +1,6 @@
 """A network's state in JAX arrays, and the compiled training steps that change it: all updates of a training phase in
-one call, which returns before they are made."""
+one call, which returns before JAX has computed them.
+"""
 
 from __future__ import annotations
 
@@ -21,16 +22,18 @@ from rl_coach.architectures.update import TrainingStep
 class JaxNetworkState(CompiledNetworkState):
     """See ``CompiledNetworkState``.
 
-    No two variables share memory, because the training step donates the memory of all.
+    No two variables share memory, because the training step donates the memory of all variables.
     """
 
     def __init__(self, function: NetworkFunction, has_target: bool):
         super().__init__(ops, function, has_target)
 
     def _hold(self, array: np.ndarray) -> jax.Array:
+        # a copy: on CPUs, jnp.asarray may use the memory of the NumPy array, and a donated array is overwritten
         return jnp.array(array)
 
     def _read(self, index: int) -> np.ndarray:
+        # waits until JAX has computed the value
         return np.asarray(self.variables[index])
 
     def _write(self, index: int, value: np.ndarray) -> None:
@@ -40,6 +43,7 @@ class JaxNetworkState(CompiledNetworkState):
         changed = jax.jit(change, donate_argnums=0)
 
         def call() -> None:
+            # no wait: JAX runs this after the updates that compute its arguments
             self.variables = changed(self.variables)
 
         return call
@@ -87,6 +91,7 @@ class JaxLearner(Learner):
             state, row = update(k, state)
             return state, outputs.at[k].set(row)
 
+        # layers then take the forms that are fast in a loop of XLA
         with inside_loop():
             _, row = jax.eval_shape(update, jnp.int32(0), state)
             outputs = jnp.zeros((num_updates, *row.shape), row.dtype)

@@ -50,9 +50,9 @@ class ObservationFilter(Filter):
         return None
 
     def validate_input_observation_space(self, input_observation_space: ObservationSpace) -> None:
-        """Check that the filter can handle observations of a space.
+        """Check that the filter supports the observations of a space.
 
-        :raises CoachError: it cannot
+        :raises CoachError: the filter does not support them
         """
 
     def get_filtered_observation_space(self, input_observation_space: ObservationSpace) -> ObservationSpace:

@@ -211,7 +211,7 @@ class EpisodicExperienceReplay(Memory):
 
         :param is_consecutive_transitions: draw up to ``size`` consecutive transitions of one episode. They are the
             transitions in a window of ``size`` steps. The window is drawn uniformly from all windows that cover at
-            least one step of an episode. A window over the start or the end of an episode returns fewer transitions.
+            least one step of an episode. A window across the start or the end of an episode returns fewer transitions.
             So each of N transitions in E episodes has the same probability ``size / (N + E * (size - 1))``, also in
             short episodes and near their ends.
         :raises CoachError: no episode is complete
@@ -232,7 +232,7 @@ class EpisodicExperienceReplay(Memory):
         each step once (Kapturowski et al. 2019, sections 2.3 and 3).
 
         The first sequence of an episode has no earlier transitions: copies of its first transition fill the burn-in.
-        Copies of the last transition fill a sequence that reaches over the end of the episode.
+        Copies of the last transition fill a sequence that is cut by the end of the episode.
 
         :param burn_in: number of transitions before each sequence, up to ``length``
         :return: ``count`` times ``burn_in + length`` rows. ``info['is_learned']`` is True for rows of the sequence
