@@ -81,10 +81,10 @@ class MAPPOAgent(ClippedPPOAgent):
 
     def make_update_rule(self) -> UpdateRule:
         algorithm, networks = self.ap.algorithm, self.ap.network_wrappers
-        weights = (networks[name].heads_parameters[0].loss_weight for name in ("actor", "critic"))
+        policy, value = networks["actor"].heads_parameters[0], networks["critic"].heads_parameters[0]
         return mappo_rule(
-            algorithm.clip_likelihood_ratio_using_epsilon, algorithm.beta_entropy, *weights,
-            self.spaces.action_mask_name, algorithm.clip_value_using_epsilon,
+            algorithm.clip_likelihood_ratio_using_epsilon, algorithm.beta_entropy, policy.loss_weight,
+            value.loss_weight, self.spaces.action_mask_name, algorithm.clip_value_using_epsilon,
         )  # fmt: skip
 
     def behaviour_columns(

@@ -367,7 +367,8 @@ class TeamHead(Head):
         """[B, N, A] of the features [B * N, F]."""
         action: Any = self.spaces.action
         rows = layers.dense(features, action.most_choices, **initializers)
-        return layers.ops.reshape(rows, (-1, self.num_actions, rows.shape[-1])) * inputs["present"][:, :, None]
+        present = layers.ops.reshape(inputs["present"], (-1, self.num_actions, 1))
+        return layers.ops.reshape(rows, (-1, self.num_actions, rows.shape[-1])) * present
 
 
 class TeamPolicyHead(TeamHead):
