@@ -12,14 +12,17 @@ from rl_coach.agents.mappo_agent import MAPPOAgentParameters
 from rl_coach.agents.qmix_agent import QMIXAgentParameters
 from rl_coach.agents.vdn_agent import VDNAgentParameters
 from rl_coach.base_parameters import AgentParameters
-from rl_coach.core_types import EnvironmentSteps
+from rl_coach.core_types import EnvironmentSteps, RunPhase
 from rl_coach.environments.multi_agent_environment import PlayersResponse
 from rl_coach.environments.pettingzoo_environment import PettingZooEnvironmentParameters
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplay
+from rl_coach.policy.export import policy_of
+from rl_coach.policy.policy import Policy
 from rl_coach.presets.TwoStep_QMIX import two_step_game
 from rl_coach.schedules import ConstantSchedule
 from rl_coach.spaces import BoxActionSpace, ImageObservationSpace, VectorObservationSpace
 from rl_coach.utils import CoachError
+from tests.frameworks import FRAMEWORK
 from tests.graph_managers.test_multi_agent_graph_manager import learned
 from tests.zoo.environments import Bandit
 from tests.zoo.graphs import graph, schedule
@@ -145,6 +148,28 @@ def test_batches_of_many_rows_are_learned_from(make, tmp_path):
     manager = players_graph(agent, Leaving, tmp_path, schedule(240), done_condition=any)
     manager.improve()
     assert manager.get_agents()["agent"].clock.updates > 0
+
+
+@pytest.mark.parametrize("make", TEAMS)
+def test_the_exported_policy_acts_as_the_evaluated_agent(make, tmp_path):
+    manager = players_graph(make(), Leaving, tmp_path / "run", schedule(80, heatup=40))
+    manager.improve()
+    agent = manager.get_agents()["agent"]
+    for name, data in policy_of(agent, {"framework": FRAMEWORK.name}).items():
+        (tmp_path / name).write_bytes(data)
+    policy, rng, actions = Policy.load(tmp_path), np.random.default_rng(0), set()
+    agent.phase = RunPhase.TEST
+    for _ in range(10):
+        state = {
+            "observation": rng.normal(size=(3, 4)).astype(np.float32),
+            "present": np.array([1, 1, 0], np.float32), "action_mask": np.array([[1, 1], [1, 1], [1, 0]], np.float32),
+        }  # fmt: skip
+        action = agent.choose_action(state).action
+        given = {**state, "action_mask": state["action_mask"].ravel()}
+        np.testing.assert_array_equal(policy.act(given, deterministic=True), action)
+        assert action[2] == 0
+        actions.add(tuple(action))
+    assert len(actions) > 1
 
 
 def test_each_player_explores_by_itself(tmp_path):

@@ -71,7 +71,7 @@ class Team:
             "observation": VectorObservationSpace(np.array([count, self._width + self._numbers.shape[1]])),
             "state": VectorObservationSpace(count * self._width) if central is None else central,
             "present": VectorObservationSpace(count, 0, 1),
-            "action_mask": ActionMaskSpace([count, actions]),
+            "action_mask": ActionMaskSpace([count, actions], [actions] * count),
         }
         action = TeamActionSpace([actions] * count)
         self.spaces = SpacesDefinition(StateSpace(observations), None, action, RewardSpace(1))
