@@ -402,11 +402,13 @@ class MixingHead(Head):
 
     def __call__(self, layers: Layers, features: Any, inputs: dict[str, Any]) -> dict[str, Any]:
         units, players = self.parameters.units, self.num_actions  # a choice for each player
+        # Q_tot rises by about 1 per player's value at first: larger weights multiply the errors of bootstrapped values
+        kernel = NormalizedColumns(layers.rng, units**-0.5)
         hidden = layers.activate(self.parameters.activation_function, layers.dense(features, units))
         return {
-            "weights_1": layers.ops.reshape(layers.dense(features, players * units), (-1, players, units)),
+            "weights_1": layers.ops.reshape(layers.dense(features, players * units, kernel), (-1, players, units)),
             "offsets_1": layers.dense(features, units),
-            "weights_2": layers.dense(features, units),
+            "weights_2": layers.dense(features, units, kernel),
             "offset_2": layers.ops.squeeze(layers.dense(hidden, 1), -1),
         }
 
