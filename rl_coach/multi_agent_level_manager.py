@@ -82,7 +82,13 @@ class MultiAgentLevelManager(LevelManager):
         if spaces_definition is not None:
             spaces = by_name(spaces_definition, environment.players)
         self.spaces_definition: Any = spaces
-        self.agent.set_environment_parameters(spaces)
+        self.agent.set_environment_parameters(spaces, environment.central_space)
+        for name in self.agent.teams:
+            if environment.takes_turns:
+                raise CoachError(
+                    f"agent '{name}' plays a team, and the players of level '{environment.env_id}' act in turn: choose "
+                    f"DQN or ClippedPPO"
+                )
 
     @property
     def agents(self) -> Mapping[str, AgentInterface]:

@@ -653,6 +653,10 @@ class MultiDiscreteActionSpace(ActionSpace):
         return f"{type(self).__name__}({shown})"
 
 
+class TeamActionSpace(MultiDiscreteActionSpace):
+    """The joint actions of a team: a part of the action is the choice of a player, and all have the same choices."""
+
+
 class MultiSelectActionSpace(ActionSpace):
     """Subsets of ``size`` switches; an action is a vector of zeros and ones.
 

@@ -26,7 +26,7 @@ from rl_coach.exploration_policies.e_greedy import EGreedyParameters
 from rl_coach.exploration_policies.exploration_policy import deployed_choice
 from rl_coach.logger import screen
 from rl_coach.policy.action_choice import PolicyDescription
-from rl_coach.spaces import ActionSpace
+from rl_coach.spaces import ActionSpace, DiscreteActionSpace, MultiDiscreteActionSpace
 from rl_coach.utils import Signal
 
 
@@ -80,7 +80,8 @@ class ValueOptimizationAgent(Agent):
         main = self.networks["main"]
         names = list(main.outputs_named("q"))
         self._q_outputs = None if not names or names == main.online_network.output_names else names
-        for action in range(getattr(self.spaces.action, "num_actions", 0)):
+        space = self.spaces.action
+        for action in range(space.num_actions if isinstance(space, DiscreteActionSpace) else 0):
             self.q_value_for_action[action] = self.register_signal(
                 f"Q for action {action}", dump_one_value_per_episode=False, dump_one_value_per_step=True
             )
@@ -209,6 +210,9 @@ class ValueOptimizationAgent(Agent):
         prediction = self.acting_prediction(curr_state) if policy.requires_action_values() else None
         action, probabilities = policy.get_action(prediction, *mask)
         if prediction is None:
+            return ActionInfo(action, all_action_probabilities=probabilities)
+        if isinstance(self.spaces.action, MultiDiscreteActionSpace):  # values of each part, [K, M]
+            self.q_values.add_sample(prediction)
             return ActionInfo(action, all_action_probabilities=probabilities)
         q_values = prediction if prediction.ndim == 1 else prediction.mean(axis=0)  # over the heads of an ensemble
         self.q_values.add_sample(q_values)

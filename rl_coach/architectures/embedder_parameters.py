@@ -59,3 +59,11 @@ class InputEmbedderParameters(NetworkComponentParameters):
     def path(self) -> str:
         """The name of the embedder; ``'module:Class'`` in a subclass that names another embedder."""
         return "InputEmbedder"
+
+
+class TeamEmbedderParameters(InputEmbedderParameters):
+    """Settings of an embedder of the observations of a team. All players share its weights."""
+
+    @property
+    def path(self) -> str:
+        return "TeamEmbedder"

@@ -247,6 +247,30 @@ class PPOHeadParameters(PolicyHeadParameters):
     head, default_name, default_activation = "PPOHead", "ppo_head_params", "tanh"
 
 
+class TeamPolicyHeadParameters(_NamedHead):
+    """A policy that the players of a team share."""
+
+    head, default_name, default_activation = "TeamPolicyHead", "team_policy_head_params", "tanh"
+
+
+class TeamQHeadParameters(_HeadWithOutputBias):
+    """Q(s, a) of each player of a team."""
+
+    head, default_name = "TeamQHead", "team_q_head_params"
+
+
+class MixingHeadParameters(_NamedHead):
+    """The weights of QMIX's mixing network (Rashid et al. 2018, section 4.1).
+
+    :ivar units: the number of hidden units of the mixing network
+    """
+
+    constraints = {"units": whole(1)}
+
+    head, default_name = "MixingHead", "mixing_head_params"
+    units = 32
+
+
 class ACERPolicyHeadParameters(_NamedHead):
     """ACER's policy over discrete actions."""
 

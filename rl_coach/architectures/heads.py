@@ -12,7 +12,13 @@ from rl_coach.architectures.initializers import Constant, Initializer, Normalize
 from rl_coach.architectures.layers import BatchnormActivationDropout, Dense, Layers
 from rl_coach.architectures.policies import MASKED_LOGIT
 from rl_coach.architectures.schemes import with_activations
-from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace, MultiDiscreteActionSpace, SpacesDefinition
+from rl_coach.spaces import (
+    BoxActionSpace,
+    DiscreteActionSpace,
+    MultiDiscreteActionSpace,
+    SpacesDefinition,
+    TeamActionSpace,
+)
 from rl_coach.utils import CoachError
 
 
@@ -353,6 +359,65 @@ class PPOHead(PolicyHead):
         return layers.trained_row(features, self.num_actions, Constant(0.0), layers.ops.exp)
 
 
+class TeamHead(Head):
+    """Base of heads with an output for each action of each player of a team. The players share the weights.
+
+    :cvar inputs: ``present`` [B, N]; the outputs of a player that is not present are 0
+    """
+
+    inputs = ("present",)
+    supported_actions = (TeamActionSpace,)
+
+    def _by_player(self, layers: Layers, features: Any, inputs: dict[str, Any], **initializers: Any) -> Any:
+        """[B, N, A] of the features [B * N, F]."""
+        action: Any = self.spaces.action
+        rows = layers.dense(features, action.most_choices, **initializers)
+        present = layers.ops.reshape(inputs["present"], (-1, self.num_actions, 1))
+        return layers.ops.reshape(rows, (-1, self.num_actions, rows.shape[-1])) * present
+
+
+class TeamPolicyHead(TeamHead):
+    """``probabilities``, ``log_probabilities`` and ``logits`` [B, N, A]: the policy that N players of a team share."""
+
+    public = ("probabilities",)
+
+    def __call__(self, layers: Layers, features: Any, inputs: dict[str, Any]) -> dict[str, Any]:
+        ops, kernel = layers.ops, NormalizedColumns(layers.rng, 0.01)
+        logits = self._by_player(layers, features, inputs, kernel=kernel) / self.temperature
+        return {"probabilities": ops.softmax(logits), "log_probabilities": ops.log_softmax(logits), "logits": logits}
+
+
+class TeamQHead(TeamHead):
+    """``q`` [B, N, A]: Q(s, a) of each player of a team."""
+
+    public = ("q",)
+
+    def __call__(self, layers: Layers, features: Any, inputs: dict[str, Any]) -> dict[str, Any]:
+        bias = output_bias(self.parameters.output_bias_initializer)
+        return {"q": self._by_player(layers, features, inputs, bias=bias)}
+
+
+class MixingHead(Head):
+    """The weights of QMIX's mixing network for N players, as functions of the state: ``weights_1`` [B, N, E],
+    ``offsets_1`` [B, E], ``weights_2`` [B, E] and ``offset_2`` [B]. The rule takes the weights' absolute values (Rashid
+    et al. 2018, section 4.1)."""
+
+    public = ("weights_1", "offsets_1", "weights_2", "offset_2")
+    supported_actions = (TeamActionSpace,)
+
+    def __call__(self, layers: Layers, features: Any, inputs: dict[str, Any]) -> dict[str, Any]:
+        units, players = self.parameters.units, self.num_actions  # a choice for each player
+        # Q_tot rises by about 1 per player's value at first: larger weights multiply the errors of bootstrapped values
+        kernel = NormalizedColumns(layers.rng, units**-0.5)
+        hidden = layers.activate(self.parameters.activation_function, layers.dense(features, units))
+        return {
+            "weights_1": layers.ops.reshape(layers.dense(features, players * units, kernel), (-1, players, units)),
+            "offsets_1": layers.dense(features, units),
+            "weights_2": layers.dense(features, units, kernel),
+            "offset_2": layers.ops.squeeze(layers.dense(hidden, 1), -1),
+        }
+
+
 class ACERPolicyHead(PolicyHead):
     """``probabilities`` [B, A] and ``log_probabilities``: a policy over discrete actions (Wang et al. 2017)."""
 
@@ -517,7 +582,7 @@ class MeasurementsPredictionHead(Head):
 _OWN_HEADS = (
     QHead, DuelingQHead, CategoricalQHead, RainbowQHead, QuantileRegressionQHead, DNDQHead, NAFHead, VHead, PPOVHead,
     DDPGVHead, TD3VHead, DDPGActor, RNDHead, PolicyHead, PPOHead, SACPolicyHead, ACERPolicyHead, SACQHead,
-    ClassificationHead, RegressionHead, MeasurementsPredictionHead,
+    ClassificationHead, RegressionHead, MeasurementsPredictionHead, TeamPolicyHead, TeamQHead, MixingHead,
 )  # fmt: skip
 HEADS: dict[str, type[Head]] = {
     **{head.__name__: head for head in _OWN_HEADS},

@@ -5,6 +5,7 @@ PettingZoo is imported when an environment is made, not with this module.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, Iterable, Sequence, Union
 
 import numpy as np
@@ -16,7 +17,7 @@ from rl_coach.environments.gym_probe import action_mask_of
 from rl_coach.environments.multi_agent_environment import MultiAgentEnvironment
 from rl_coach.environments.observation_space_type import ObservationSpaceType
 from rl_coach.installation import install_command
-from rl_coach.spaces import RewardSpace
+from rl_coach.spaces import RewardSpace, VectorObservationSpace
 from rl_coach.utilities.dynamic_import import import_module
 from rl_coach.utilities.requirements import FLAG, TEXT, instance, list_of, member, optional
 from rl_coach.utilities.user_code import environment_error
@@ -200,6 +201,15 @@ class PettingZooEnvironment(MultiAgentEnvironment):
         """Restart the random streams of the following episodes and of random actions."""
         self._rng = np.random.default_rng(seed)
         self._action_space.seed(seed)
+
+    @cached_property
+    def central_space(self) -> VectorObservationSpace | None:  # type: ignore[override]
+        """The space of PettingZoo's ``state()`` if it is a vector; None without ``state_space``."""
+        shape: Sequence[int] = getattr(getattr(self.env, "state_space", None), "shape", None) or ()
+        return VectorObservationSpace(shape[0]) if len(shape) == 1 else None
+
+    def central_state(self) -> np.ndarray:
+        return np.asarray(self.env.state(), np.float32)
 
     # an episode
 

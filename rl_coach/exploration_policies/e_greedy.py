@@ -268,3 +268,23 @@ class EGreedy(ExplorationPolicy):
         self.current_random_value = state["current_random_value"]
         if self.continuous_exploration_policy is not None:
             self.continuous_exploration_policy.set_state(state["continuous_exploration_policy"])
+
+
+class EGreedyOfPartsParameters(EGreedyParameters):
+    """Each part of an action, such as the action of a player of a team, is random with probability epsilon."""
+
+    path = "rl_coach.exploration_policies.e_greedy:EGreedyOfParts"
+
+
+class EGreedyOfParts(EGreedy):
+    """As ``EGreedy``, for actions of several parts. Each part is random or the best, whatever the others are."""
+
+    supported_actions = (MultiDiscreteActionSpace,)
+
+    def requires_action_values(self) -> bool:
+        return True
+
+    def _best_of_each_part(self, values: np.ndarray, action_mask: np.ndarray | None) -> Any:
+        best, one_hot = super()._best_of_each_part(values, action_mask)
+        is_random, drawn = self.rng.random(len(values)) < self._epsilon(), self._explore(action_mask)
+        return np.where(is_random, drawn[0], best), np.where(is_random[:, None], drawn[1], one_hot)

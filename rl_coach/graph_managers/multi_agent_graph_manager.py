@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any, Callable, Mapping, Union
 
+from rl_coach.agents.core.requirements import requirements_of
 from rl_coach.agents.players import Players
 from rl_coach.agents.self_play import SelfPlay, SelfPlayParameters
 from rl_coach.base_parameters import (
@@ -24,7 +25,7 @@ from rl_coach.multi_agent_level_manager import DoneCondition, MultiAgentLevelMan
 from rl_coach.remote_level_manager import RemoteMultiAgentLevelManager
 from rl_coach.runs.live_region import Fields
 from rl_coach.saver import SaverCollection
-from rl_coach.utils import CoachError, did_you_mean
+from rl_coach.utils import CoachError, did_you_mean, short_dynamic_import
 
 
 def fields_of(players: Players) -> Fields:
@@ -138,7 +139,10 @@ class MultiAgentGraphManager(GraphManager):
         return [level], [environment]
 
     def _create_environment(self, seed: int) -> Any:
-        return make_environment(self.env_params, seed, self.visualization_parameters)
+        environment = make_environment(self.env_params, seed, self.visualization_parameters)
+        kinds = (short_dynamic_import(agent.path) for agent in self.agents_params.values())
+        environment.tells_central_state = any(requirements_of(kind).plays_team for kind in kinds)
+        return environment
 
     def _make_self_play(self) -> SelfPlay | None:
         if self.self_play is None:

@@ -56,7 +56,8 @@ class GreedyChoice(ActionChoice):
             return best
         rows = np.flatnonzero(rng.random(len(best)) < self.epsilon)
         if rows.size and in_parts:
-            possible = (values[rows] > 0).astype(np.float64)  # beyond the choices of a part, probabilities are 0
+            # beyond the choices of a part, probabilities are 0 and masks forbid the actions
+            possible = np.ones(values[rows].shape) if masks is not None else (values[rows] > 0).astype(np.float64)
             best[rows] = of_each_part(lambda one, mask: sampled_actions(one, mask, rng), possible, _rows(masks, rows))
         elif rows.size:
             best[rows] = sampled_actions(np.ones((rows.size, values.shape[1])), _rows(masks, rows), rng)

@@ -57,7 +57,10 @@ WITHOUT_WAY = {
     "HAC": "HACGraphManager, such as Pendulum_HAC",
     "Human": "coach -p PRESET --play",
     "IQL": "learns from a fixed data set",
+    "MAPPO": "MultiAgentGraphManager, as the preset Spread_MAPPO",
+    "QMIX": "MultiAgentGraphManager, as the preset Spread_QMIX",
     "TD3GoalBased": "env_obs_key",
+    "VDN": "MultiAgentGraphManager, as the preset Spread_VDN",
 }
 """Algorithms that need more than an environment and small settings, and a part of the line that says so."""
 

@@ -40,6 +40,7 @@ _NEVER_IN_A_CELL = {
     "Composite": "it is several agents, which tests/agents/test_composite_agent.py has",
     "Human": "a person plays with the keyboard",
     "HAC": "it is a hierarchy of agents, which tests/agents/test_hac.py has",
+    **dict.fromkeys(("MAPPO", "QMIX", "VDN"), "it plays a team, which tests/agents/test_teams.py has"),
 }
 
 

@@ -36,7 +36,10 @@ OF_NEWER_ALGORITHMS = {
     "Pendulum_IQL_BatchRL",
     "Pendulum_TD3BC_BatchRL",
 }
-OF_SEVERAL_AGENTS = {"ConnectFour_SelfPlay", "Pistonball_PPO", "Spread_PPO", "Tag_DQN", "TicTacToe_SelfPlay"}
+OF_SEVERAL_AGENTS = {
+    "ConnectFour_SelfPlay", "Pistonball_PPO", "Spread_DQN", "Spread_MAPPO", "Spread_PPO", "Spread_QMIX", "Spread_VDN",
+    "Tag_DQN", "TicTacToe_SelfPlay", "TwoStep_QMIX", "TwoStep_VDN",
+}  # fmt: skip
 SCHEDULE = ("heatup_steps", "evaluation_steps", "steps_between_evaluation_periods", "improve_steps")
 
 

@@ -14,6 +14,7 @@ from rl_coach.agents.ddqn_agent import DDQNAgentParameters
 from rl_coach.agents.dfp_agent import DFPAgentParameters, HandlingTargetsAfterEpisodeEnd
 from rl_coach.agents.dqn_agent import DQNAgentParameters
 from rl_coach.agents.impala_agent import IMPALAAgentParameters
+from rl_coach.agents.mappo_agent import MAPPOAgentParameters
 from rl_coach.agents.mmc_agent import MixedMonteCarloAgentParameters
 from rl_coach.agents.munchausen_dqn_agent import MunchausenDQNAgentParameters
 from rl_coach.agents.n_step_q_agent import NStepQAgentParameters
@@ -23,16 +24,18 @@ from rl_coach.agents.pal_agent import PALAgentParameters
 from rl_coach.agents.policy_gradients_agent import PolicyGradientsAgentParameters
 from rl_coach.agents.ppo_agent import PPOAgentParameters
 from rl_coach.agents.pqn_agent import PQNAgentParameters
+from rl_coach.agents.qmix_agent import QMIXAgentParameters
 from rl_coach.agents.qr_dqn_agent import QuantileRegressionDQNAgentParameters
 from rl_coach.agents.rainbow_dqn_agent import RainbowDQNAgentParameters
 from rl_coach.agents.soft_actor_critic_agent import SoftActorCriticAgentParameters
 from rl_coach.agents.trpo_agent import TRPOAgentParameters
+from rl_coach.agents.vdn_agent import VDNAgentParameters
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import DuelingQHeadParameters
 from rl_coach.architectures.layers import Dense, LayerNorm
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters, LSTMMiddlewareParameters
 from rl_coach.base_parameters import AgentParameters, MiddlewareScheme
-from rl_coach.core_types import EnvironmentSteps
+from rl_coach.core_types import EnvironmentSteps, TrainingSteps
 from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
 from rl_coach.exploration_policies.ucb import UCBParameters
 from rl_coach.filters.filter import InputFilter
@@ -293,6 +296,34 @@ def trpo() -> AgentParameters:
     agent.algorithm.discount = 0.5
     agent.algorithm.max_kl_divergence = 0.1
     return agent
+
+
+def mappo() -> AgentParameters:
+    agent = MAPPOAgentParameters()
+    for name, observation in (("actor", "observation"), ("critic", "state")):
+        _shrink_network(agent, name, observation)
+    agent.algorithm.num_consecutive_playing_steps = EnvironmentSteps(24)
+    agent.algorithm.optimization_epochs = 2
+    return agent
+
+
+def vdn(agent: AgentParameters | None = None) -> AgentParameters:
+    agent = VDNAgentParameters() if agent is None else agent
+    _shrink_network(agent, "main", "observation")
+    agent.algorithm.num_steps_between_copying_online_weights_to_target = TrainingSteps(10)
+    agent.memory.max_size = (MemoryGranularity.Transitions, 500)
+    return agent
+
+
+def qmix() -> AgentParameters:
+    return vdn(QMIXAgentParameters())
+
+
+def _shrink_network(agent: AgentParameters, name: str, observation: str) -> None:
+    network = agent.network_wrappers[name]
+    network.batch_size = 16
+    network.input_embedders_parameters[observation].scheme = [Dense(16)]
+    network.middleware_parameters.scheme = MiddlewareScheme.Empty
 
 
 def acer() -> AgentParameters:

@@ -15,7 +15,7 @@ from rl_coach.architectures.network_wrapper import NetworkWrapper
 from rl_coach.base_parameters import AgentParameters
 from rl_coach.exploration_policies.exploration_policy import draws_by_probabilities
 from rl_coach.memories.memory import Memory, MemoryGranularity, receives_episodes, returns_complete_episodes
-from rl_coach.spaces import ActionSpace, BoxActionSpace, MultiDiscreteActionSpace
+from rl_coach.spaces import ActionSpace, BoxActionSpace, MultiDiscreteActionSpace, TeamActionSpace
 from rl_coach.utilities.requirements import shown
 
 
@@ -88,6 +88,7 @@ class AgentRequirements:
     :param predicts_values: the exploration policy receives values of actions, not probabilities
     :param needs_bounded_actions: the agent only supports continuous actions with finite bounds
     :param acts_in_parts: the agent supports ``MultiDiscreteActionSpace``, with actions of several choices
+    :param plays_team: the agent plays all its players as one team, with joint states and a ``TeamActionSpace``
     """
 
     network_requirements: Mapping[str, NetworkRequirement] = field(default_factory=dict)
@@ -97,6 +98,7 @@ class AgentRequirements:
     predicts_values: bool = False
     needs_bounded_actions: bool = False
     acts_in_parts: bool = False
+    plays_team: bool = False
 
     def unmet_by_settings(
         self, agent: str, parameters: AgentParameters, memory: Memory, actions: ActionSpace
@@ -116,7 +118,13 @@ class AgentRequirements:
                 found = "a space without them"
                 advice = "choose ClippedPPO or A2C, which need none, or give the action space bounds"
             yield f"agent '{agent}' needs continuous actions with finite bounds, not {found}: {advice}"
-        if isinstance(actions, MultiDiscreteActionSpace) and not self.acts_in_parts:
+        if self.plays_team:
+            if not isinstance(actions, TeamActionSpace):
+                yield (
+                    f"agent '{agent}' plays a team of players: use it in a MultiAgentGraphManager, with an environment "
+                    f"of several players"
+                )
+        elif isinstance(actions, MultiDiscreteActionSpace) and not self.acts_in_parts:
             digits, are_many = sum(map(math.log10, actions.counts)), math.prod(actions.counts) > 4096
             found = f"there are 10^{digits:.1f}, more than 4096" if are_many else "env_params.combines_choices is False"
             yield (
@@ -218,5 +226,8 @@ Q = HeadRequirement("QHeadParameters", ("q",))
 V = HeadRequirement("VHeadParameters", ("v",))
 POLICY = HeadRequirement("PolicyHeadParameters", *POLICY_OUTPUTS)
 PPO_POLICY = HeadRequirement("PPOHeadParameters", *POLICY_OUTPUTS)
+TEAM_POLICY = HeadRequirement("TeamPolicyHeadParameters", ("probabilities", "log_probabilities"))
+TEAM_Q = HeadRequirement("TeamQHeadParameters", ("q",))
+MIXING = HeadRequirement("MixingHeadParameters", ("weights_1", "offsets_1", "weights_2", "offset_2"))
 Q_OF_ACTION = HeadRequirement("DDPGVHeadParameters", ("q",))
 ACTOR = HeadRequirement("DDPGActorHeadParameters", ("action", "pre_activation"))

@@ -71,18 +71,19 @@ class JaxLearner(Learner):
         return call
 
     def _gradients(self, function: Callable, weights: dict[str, list]) -> tuple[dict[str, list], Any]:
-        # One forward pass, and for each loss a backward pass that leads to that network's own weights alone. A single
-        # backward pass with a mask over the losses would also compute the gradients of the masked ones: they are zeros,
-        # but XLA does not know this.
+        # One forward pass, and for each loss a backward pass. A single backward pass with a mask over the losses would
+        # also compute the gradients of the masked ones: they are zeros, but XLA does not know this. XLA leaves out the
+        # gradients of other networks' weights, which nobody reads. They must be traced: ``LoopedDense`` can only be
+        # transposed, not evaluated.
         losses, slope, auxiliary = jax.linearize(function, weights, has_aux=True)
-        unmoved = jax.tree.map(jnp.zeros_like, weights)
         found = {}
         for name, loss in losses.items():
 
-            def own_slope(own: list, name: str = name) -> Any:
-                return slope({**unmoved, name: own})[name]
+            def own_slope(moved: dict[str, list], name: str = name) -> Any:
+                return slope(moved)[name]
 
-            (found[name],) = jax.linear_transpose(own_slope, weights[name])(jnp.ones_like(loss))
+            (of_all,) = jax.linear_transpose(own_slope, weights)(jnp.ones_like(loss))
+            found[name] = of_all[name]
         return found, auxiliary
 
     def _loop(self, update: Callable, state: dict, num_updates: int, count: Any) -> tuple[dict, Any]:
