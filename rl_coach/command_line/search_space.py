@@ -226,16 +226,19 @@ def custom_parameter(graph_manager: Any, dimensions: Iterable[Dimension], drawn:
     return "; ".join(f"{place} = {text}" for place, text in texts.items())
 
 
-def refuse_fixed(graph_manager: Any, dimensions: Iterable[Dimension], fixed: str | None) -> None:
+def refuse_fixed(
+    graph_manager: Any, dimensions: Iterable[Dimension], fixed: str | None, flags: Mapping[str, str] | None = None
+) -> None:
     """
     :param fixed: the settings of ``-cp``
-    :raises CoachError: a setting varies, and ``-cp`` sets it too
+    :param flags: settings that a flag sets, by path: the beginning of the error message
+    :raises CoachError: a setting varies or a flag sets it, and ``-cp`` sets it too
     """
-    paths = {path for path, _ in settings_in(fixed or "")}
-    for one in dimensions:
-        for place in custom_parameters.places(graph_manager, one.name):
-            if place in paths:
-                raise CoachError(f"'{one.name}' varies, and -cp sets {place}: leave one out")
+    places = {place: one.name for one in dimensions for place in custom_parameters.places(graph_manager, one.name)}
+    reasons = {place: f"'{name}' varies" for place, name in places.items()} | dict(flags or {})
+    for path, _ in settings_in(fixed or ""):
+        if path in reasons:
+            raise CoachError(f"{reasons[path]}, and -cp sets {path}: leave one out")
 
 
 def check(graph_manager: Any, text: str) -> None:
