@@ -29,9 +29,6 @@ class HumanAlgorithmParameters(AlgorithmParameters):
 class HumanNetworkParameters(FullyConnectedParameters):
     """A network of the kind that imitates people; the human agent itself builds none."""
 
-    def __init__(self) -> None:
-        super().__init__()
-
 
 class HumanAgentParameters(AgentParameters):
     """A person, with a replay memory of episodes."""

@@ -226,17 +226,20 @@ def custom_parameter(graph_manager: Any, dimensions: Iterable[Dimension], drawn:
     return "; ".join(f"{place} = {text}" for place, text in texts.items())
 
 
-def refuse_fixed(graph_manager: Any, dimensions: Iterable[Dimension], fixed: str | None) -> None:
-    """Check that ``-cp`` sets no setting that the search varies.
+def refuse_fixed(
+    graph_manager: Any, dimensions: Iterable[Dimension], fixed: str | None, flags: Mapping[str, str] | None = None
+) -> None:
+    """Check that ``-cp`` sets no setting that the search varies or a flag sets.
 
     :param fixed: the settings of ``-cp``
+    :param flags: settings that a flag sets, by path: the beginning of the error message
     :raises CoachError: ``-cp`` sets such a setting
     """
-    paths = {path for path, _ in settings_in(fixed or "")}
-    for one in dimensions:
-        for place in custom_parameters.places(graph_manager, one.name):
-            if place in paths:
-                raise CoachError(f"'{one.name}' varies, and -cp sets {place}: leave one out")
+    places = {place: one.name for one in dimensions for place in custom_parameters.places(graph_manager, one.name)}
+    reasons = {place: f"'{name}' varies" for place, name in places.items()} | dict(flags or {})
+    for path, _ in settings_in(fixed or ""):
+        if path in reasons:
+            raise CoachError(f"{reasons[path]}, and -cp sets {path}: leave one out")
 
 
 def check(graph_manager: Any, text: str) -> None:

@@ -51,9 +51,9 @@ def run(arguments: Sequence[str], launcher: Any) -> int:
     graph_manager = launcher.get_graph_manager_from_args(args)
     steps = args.steps or _steps_of(graph_manager)
     space = args.space and "; ".join(text for text, _ in texts_of(args.space, "--space"))
-    _refuse_two_schedules(args)
+    schedule = dict.fromkeys(_SCHEDULE, f"--steps sets {', '.join(_SCHEDULE)}") if args.steps else {}
     # before anything is written
-    search_space.refuse_fixed(graph_manager, space_of(graph_manager, space, steps), args.custom_parameter)
+    search_space.refuse_fixed(graph_manager, space_of(graph_manager, space, steps), args.custom_parameter, schedule)
     directory = several_runs.make_directory(args)
     flags = several_runs.given(args, launcher.get_argument_parser(), several_runs.OF_THE_GROUP)
     if not any(name.startswith("checkpoint_save") for name in flags):
@@ -90,15 +90,6 @@ def _go_on(args: argparse.Namespace, launcher: Any) -> int:
     stored = vars(launcher.get_argument_parser().parse_args([])) | document["arguments"]
     graph_manager = launcher.get_graph_manager_from_args(argparse.Namespace(**stored))
     return _Tuning(directory, document, graph_manager, args).run()
-
-
-def _refuse_two_schedules(args: argparse.Namespace) -> None:
-    """
-    :raises CoachError: --steps is given, and ``-cp`` sets a part of the schedule that --steps sets
-    """
-    paths = {path for path, _ in record.settings_in(args.custom_parameter or "")} if args.steps else set()
-    if twice := sorted(paths & set(_SCHEDULE)):
-        raise CoachError(f"--steps sets {', '.join(_SCHEDULE)}, and -cp sets {twice[0]}: leave one out")
 
 
 def _steps_of(graph_manager: Any) -> int:

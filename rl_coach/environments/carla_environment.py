@@ -24,7 +24,7 @@ from rl_coach.base_parameters import VisualizationParameters
 from rl_coach.core_types import ActionType
 from rl_coach.environments import own_session
 from rl_coach.environments.carla_routes import Command, CoRL2017, Route, distance, plan
-from rl_coach.environments.environment import Environment, EnvironmentParameters, LevelSelection
+from rl_coach.environments.environment import EnvironmentParameters, LevelSelection, SeededEnvironment
 from rl_coach.environments.keyboard import DOWN, LEFT, RIGHT, UP
 from rl_coach.filters.filter import InputFilter, NoOutputFilter
 from rl_coach.filters.observation.observation_rescale_to_size_filter import ObservationRescaleToSizeFilter
@@ -179,7 +179,7 @@ class CarlaEnvironmentParameters(EnvironmentParameters):
         self.default_output_filter = CarlaOutputFilter
 
 
-class CarlaEnvironment(Environment):
+class CarlaEnvironment(SeededEnvironment):
     """A car that drives in a town of CARLA, without other traffic.
 
     Observations are an image [camera_height, camera_width, 3] of each camera, a view from above [camera_height,
@@ -325,10 +325,6 @@ class CarlaEnvironment(Environment):
         gas, brake = _GAS * ("GAS" in name), _GAS * ("BRAKE" in name)
         return np.array([steer, gas, brake] if self.separate_actions_for_throttle_and_brake else [steer, gas - brake])
 
-    def seed_episodes(self, seed: int) -> None:
-        self._rng = np.random.default_rng(seed)
-        self.action_space.seed(seed)
-
     def _restart_environment_episode(self, force_environment_reset: bool = False) -> None:
         self._remove_actors()
         carla = self._carla
@@ -463,20 +459,10 @@ class CarlaEnvironment(Environment):
         blue_first = np.frombuffer(data.raw_data, np.uint8).reshape(data.height, data.width, 4)
         return blue_first[..., 2::-1].copy()
 
-    def _update_state(self) -> None:
-        """Do nothing: nothing depends on the state."""
-
     def get_rendered_image(self) -> np.ndarray:
         """[camera_height, width of all cameras, 3] uint8, the images of the cameras side by side."""
         images = [self.state[name] for name in self.cameras]
         return np.hstack([np.repeat(one, 3, axis=-1) if one.shape[-1] == 1 else one for one in images])
-
-    def get_state(self) -> dict[str, Any]:
-        return {**super().get_state(), "rng": self._rng.bit_generator.state}
-
-    def set_state(self, state: dict[str, Any]) -> None:
-        super().set_state(state)
-        self._rng.bit_generator.state = state["rng"]
 
     def _remove_actors(self) -> None:
         """Remove the sensors, then the car."""

@@ -641,3 +641,24 @@ class Environment(EnvironmentInterface):
 
     def _render(self) -> None:
         """Refresh the simulator's own window. Most simulators do this in each step."""
+
+
+class SeededEnvironment(Environment):
+    """Base of simulators with the whole state in each answer. A random stream draws the episodes; a subclass creates
+    it as ``_rng`` from its seed."""
+
+    _rng: np.random.Generator
+
+    def seed_episodes(self, seed: int) -> None:
+        self._rng = np.random.default_rng(seed)
+        self.action_space.seed(seed)
+
+    def _update_state(self) -> None:
+        """Do nothing: nothing depends on the state."""
+
+    def get_state(self) -> dict[str, Any]:
+        return {**super().get_state(), "rng": self._rng.bit_generator.state}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        super().set_state(state)
+        self._rng.bit_generator.state = state["rng"]

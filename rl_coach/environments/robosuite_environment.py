@@ -17,7 +17,7 @@ import numpy as np
 
 from rl_coach.base_parameters import Parameters, VisualizationParameters
 from rl_coach.core_types import ActionType
-from rl_coach.environments.environment import Environment, EnvironmentParameters, LevelSelection
+from rl_coach.environments.environment import EnvironmentParameters, LevelSelection, SeededEnvironment
 from rl_coach.installation import install_command
 from rl_coach.spaces import BoxActionSpace, PlanarMapsObservationSpace, VectorObservationSpace
 from rl_coach.utilities.requirements import FLAG, TEXT, flags, instance, optional, whole
@@ -182,7 +182,7 @@ class RobosuiteGoalBasedExpEnvironmentParameters(RobosuiteEnvironmentParameters)
     path = "rl_coach.environments.robosuite_environment:RobosuiteGoalBasedExpEnvironment"
 
 
-class RobosuiteEnvironment(Environment):
+class RobosuiteEnvironment(SeededEnvironment):
     """A task of robosuite.
 
     The observation ``measurements`` is a vector of the robots' sensors and, with ``use_object_obs``, of the objects'
@@ -270,10 +270,6 @@ class RobosuiteEnvironment(Environment):
         if "camera" in observed:
             self.state_space["camera"] = PlanarMapsObservationSpace(observed["camera"].shape, 0, 255)
 
-    def seed_episodes(self, seed: int) -> None:
-        self._rng = np.random.default_rng(seed)
-        self.action_space.seed(seed)
-
     def _restart_environment_episode(self, force_environment_reset: bool = False) -> None:
         # in place, since what places objects holds the same generator
         self._task.rng.bit_generator.state = np.random.default_rng(self._draw_seed()).bit_generator.state
@@ -312,9 +308,6 @@ class RobosuiteEnvironment(Environment):
         is_joined = name.endswith(("-state", "_image", "_depth"))
         return name.startswith("robot") and not is_joined and (self.use_joint_vel_obs or not is_velocity)
 
-    def _update_state(self) -> None:
-        """Do nothing: nothing depends on the state."""
-
     def get_rendered_image(self) -> np.ndarray:
         """The image of ``render_camera``, [240, 320, 3] uint8."""
         image = self._task.sim.render(width=320, height=240, camera_name=self.base_parameters.render_camera)
@@ -322,13 +315,6 @@ class RobosuiteEnvironment(Environment):
 
     def _render(self) -> None:
         self._task.render()
-
-    def get_state(self) -> dict[str, Any]:
-        return {**super().get_state(), "rng": self._rng.bit_generator.state}
-
-    def set_state(self, state: dict[str, Any]) -> None:
-        super().set_state(state)
-        self._rng.bit_generator.state = state["rng"]
 
     def close(self) -> None:
         super().close()

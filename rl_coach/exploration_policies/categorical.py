@@ -45,9 +45,6 @@ class Categorical(DiscreteActionExplorationPolicy):
     draws_by_probabilities = True
     acts_in_columns = True
 
-    def __init__(self, action_space: ActionSpace):
-        super().__init__(action_space)
-
     def get_action(self, action_values: Any, action_mask: np.ndarray | None = None) -> ActionAndProbabilities:
         """:param action_values: [A] probabilities; or [K, M] for an action of K parts, then the action is [K]"""
         if np.ndim(action_values) == 2 and isinstance(self.action_space, MultiDiscreteActionSpace):

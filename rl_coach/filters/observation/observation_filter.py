@@ -29,9 +29,6 @@ class ObservationFilter(Filter):
 
     supports_batching = False
 
-    def __init__(self, name: str | None = None):
-        super().__init__(name)
-
     def filter(self, observation: Any, update_internal_state: bool = True) -> Any:
         """Changed copy of a single observation; the given observation is not changed."""
         raise NotImplementedError(f"{type(self).__name__} does not filter")
