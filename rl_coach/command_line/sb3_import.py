@@ -15,6 +15,7 @@ def run(arguments: Sequence[str], launcher: Any) -> None:
     """
     own, flags = command_line.get_import_parser().parse_known_args(arguments)
     args = launcher.get_config_args(launcher.get_argument_parser(), flags)
+    args.imported = own.file
     from rl_coach.policy import stable_baselines3  # after --help has answered
     from rl_coach.utils import CoachError
 
