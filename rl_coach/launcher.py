@@ -12,6 +12,7 @@ import os
 import pathlib
 import shutil
 import sys
+import time
 import traceback
 import warnings
 from typing import TYPE_CHECKING, Any, Callable, Mapping, NoReturn, Sequence
@@ -91,6 +92,7 @@ class CoachLauncher:
             self._launch(arguments)
 
     def _launch(self, arguments: Sequence[str] | None) -> None:
+        began = time.monotonic()
         given = sys.argv[1:] if arguments is None else list(arguments)
         command = command_line.COMMANDS.get(given[0]) if given else None
         if command is not None and command.method:
@@ -123,7 +125,12 @@ class CoachLauncher:
         graph_manager = self.get_graph_manager_from_args(args)
         if self._can_distribute() and flag_checks.wants_rollout_workers(graph_manager, args):
             self.distribute_and_exit(args)
-        self.run_graph_manager(graph_manager, args)
+        if args.budget:
+            from rl_coach.command_line import budget
+
+            budget.run(graph_manager, args, self, began)
+        else:
+            self.run_graph_manager(graph_manager, args)
 
     def export(self, arguments: Sequence[str]) -> None:
         """``coach export``: write a trained policy into a new folder.

@@ -274,10 +274,11 @@ RANDOM, EXPLORING, DEPLOYED = POLICIES = "random", "exploring", "deployed"
 _NARROWEST = 80  # columns of the help
 NEGATABLE = ("checkpoint_memory",)
 MOST_SEEDS = 1000
+MOST_SECONDS = 30 * 24 * 3600
 DEFAULT_TRIALS = 50
 FRAMEWORKS = ("tensorflow", "jax", "mxnet", "torch")
 ORCHESTRATOR, TRAINER, ROLLOUT_WORKER = RUN_TYPES = ("orchestrator", "trainer", "rollout-worker")
-_NO_KEYWORDS = {"help", "list", "version", "seeds", "at_once", "run_directory", "seeds_program"}
+_NO_KEYWORDS = {"help", "list", "version", "seeds", "at_once", "run_directory", "seeds_program", "budget"}
 
 
 def _directory(text: str) -> str:
@@ -302,6 +303,21 @@ def _from(smallest: int, largest: int = 2**63 - 1) -> Any:
         return number
 
     return whole_number
+
+
+def seconds_of(text: str) -> int:
+    """The seconds of ``90s``, ``20min`` or ``1h30min``.
+
+    :raises ArgumentTypeError: the text has another form, or is no time
+    """
+    import re
+
+    found = re.fullmatch(r"(?:(\d+)h)?(?:(\d+)min)?(?:(\d+)s)?", text.strip().lower())
+    hours, minutes, seconds = (int(part or 0) for part in found.groups()) if found else (0, 0, 0)
+    time = hours * 3600 + minutes * 60 + seconds
+    if not 0 < time <= MOST_SECONDS:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a time of at most 30 days: write 90s, 20min or 1h30min")
+    return time
 
 
 def seeds_of(text: str) -> tuple[int, ...]:
@@ -383,6 +399,9 @@ _FLAGS = {
               "number of threads for the networks (default: one for small networks, all cores for large networks)",
               type=_from(1), metavar="N"),
         _flag("-asc --apply_stop_condition", "stop when evaluations reach the target reward", action="store_true"),
+        _flag("--budget",
+              "train for as many steps as fit into TIME, such as 90s, 20min or 1h30min, evaluations and start included",
+              type=seconds_of, metavar="TIME"),
         _flag("--evaluate",
               "evaluate only, for STEPS environment steps and until the last episode ends; without STEPS, until "
               "stopped",

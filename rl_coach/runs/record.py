@@ -25,7 +25,7 @@ _FIXED = ("preset", "level", "seed", "environment_type")
 _NEW_EACH_TIME = (
     "resume", "trust", "evaluated", "list", "open_dashboard", "evaluate", "play", "checkpoint_restore_dir",
     "checkpoint_restore_file", "experiment_name", "experiment_path", "checkpoint_save_dir", "run_directory", "seeds",
-    "at_once", "seeds_program", "imported",
+    "at_once", "seeds_program", "imported", "budget",
 )  # fmt: skip
 _CHECKPOINTS = ("checkpoint_restore_dir", "checkpoint_restore_file")
 _TEXTS = ("preset", "custom_parameter", "level", "framework", "environment_type", "exploration_policy_type")
