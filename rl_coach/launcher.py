@@ -171,6 +171,15 @@ class CoachLauncher:
 
         init.run(arguments)
 
+    def port_script(self, arguments: Sequence[str]) -> None:
+        """``coach port``: turn a script of another library into a preset.
+
+        :raises CoachError: for bad input
+        """
+        from rl_coach.command_line import port
+
+        port.run(arguments)
+
     def push(self, arguments: Sequence[str]) -> None:
         """``coach push``: upload a trained policy.
 

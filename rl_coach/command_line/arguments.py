@@ -50,6 +50,7 @@ PUSH = "push"
 IMPORT = "import"
 INIT = "init"
 PACK = "pack"
+PORT = "port"
 REPRODUCE = "reproduce"
 
 IMPORT_EXAMPLES = """\
@@ -165,6 +166,17 @@ examples:
     coach reproduce CartPole_DQN_01_02_2026-10_00.zip
 """
 
+PORT_EXAMPLES = """\
+examples:
+  a script of Stable-Baselines3 as the preset train_preset.py:
+    coach port train.py
+  the same as a script that calls make_agent:
+    coach port train.py --library
+
+The script is read, and not run. Each part that is not converted gets a line
+with its number.
+"""
+
 REPRODUCE_EXAMPLES = """\
 examples:
   train with the preset, the settings and the seed of a file, and compare:
@@ -260,6 +272,7 @@ COMMANDS = {
     FETCH: Command("[NAME]", "fetch"),
     PUSH: Command("DIR REPO", "push"),
     IMPORT: Command("sb3 FILE -p PRESET [flags]", "import_policy"),
+    PORT: Command("SCRIPT.py [--library]", "port_script"),
     INIT: Command("FILE.py", "write_files"),
     CHECK_ENVIRONMENT: Command("LEVEL", "check_environment_and_exit"),
     ALGORITHMS: Command("[TEXT]", "list_algorithms"),
@@ -646,6 +659,17 @@ def get_init_parser() -> Parser:
     parser.add_argument("file", metavar="FILE.py", nargs="?", help="the file of the environment")
     which = "write a preset for this algorithm (coach algorithms lists them)"
     parser.add_argument("--preset", metavar="ALGORITHM", help=which)
+    return parser
+
+
+def get_port_parser() -> Parser:
+    """The parser of ``coach port``."""
+    about = "Turn a training script of Stable-Baselines3 into a preset."
+    parser = Parser(f"coach {PORT}", about, PORT_EXAMPLES)
+    parser.add_argument("script", metavar="SCRIPT.py", help="the script, which trains one model")
+    parser.add_argument("--library", action="store_true", help="write a script with make_agent instead of a preset")
+    name = "the new file (default: ./SCRIPT_preset.py)"
+    parser.add_argument("-o", "--output", metavar="FILE", help=name)
     return parser
 
 
