@@ -91,9 +91,9 @@ def run(graph_manager: Any, args: argparse.Namespace, launcher: Any, began: floa
     texts += [f"{path}={_text(schedule, max(1, round(length * steps / total)))}" for path, schedule, length in settings]
     screen.print(f"--budget: {steps:,} steps fit ({1 / speed.per_step:,.0f} a second)")
     if settings:
-        screen.print(f"--budget: {_names(settings)} follow the number of steps")
+        screen.print(f"--budget: schedules that follow the number of steps: {_names(settings)}")
     if fixed:
-        screen.print(f"--budget: {_names(fixed)} do not follow: their lengths are not the preset's improve_steps")
+        screen.print(f"--budget: schedules that do not follow, with lengths other than the run's: {_names(fixed)}")
     args.custom_parameter = joined_settings(args.custom_parameter, "; ".join(texts))
     fitted = launcher.get_graph_manager_from_args(args)
     try:

@@ -462,7 +462,9 @@ class _Port:
 
     def _layers(self, given: Any) -> dict[str, list[int]]:
         """The sizes of the layers of the policy (``pi``) and of the critic (``vf``)."""
-        otherwise = [] if "Cnn" in self.policy and self.algorithm.is_on_policy else list(self.algorithm.layers)
+        otherwise = list(self.algorithm.layers)
+        if "Cnn" in self.policy:  # the features have a layer of their own
+            otherwise = [] if self.algorithm.is_on_policy or "main" in self.algorithm.networks else [256, 256]
         given = given[0] if isinstance(given, list) and given and isinstance(given[0], dict) else given
         if not isinstance(given, dict):
             return dict.fromkeys(("pi", "vf"), otherwise if given is None else given)

@@ -214,12 +214,15 @@ def reproduce(arguments: Sequence[str], launcher: Any) -> bool:
     args = command_line.get_reproduce_parser().parse_args(arguments)
     import tempfile
 
+    from rl_coach.policy import files as policy_files
     from rl_coach.runs import packed_run
     from rl_coach.runs.experiment_directory import ExperimentDirectory
 
     with tempfile.TemporaryDirectory() as folder:
         packed = pathlib.Path(folder)
         run = packed_run.unpack(args.file, packed)
+        for policy in (packed / packed_run.POLICY).rglob(policy_files.POLICY_FILE):
+            policy_files.read(policy.parent)  # a damaged file is an error before the training
         names = argparse.Namespace(preset=None, experiment_name=run.name, experiment_path="")
         new = ExperimentDirectory(command_line.free_experiment_path(names), may_exist=False)
         new.release()  # the training locks it
@@ -251,7 +254,7 @@ def _train(run: Any, source: pathlib.Path, directory: pathlib.Path, launcher: An
     programs += [run.arguments[name] for name in _CLASSES if name in run.arguments]
     if programs:
         print(f"the file runs programs: {', '.join(dict.fromkeys(programs))}")
-    with _in_directory(start, directory):
+    with _in_directory(start, here) if source.is_dir() else contextlib.nullcontext():
         flags = {**given, "seed": run.seed, "run_directory": str(directory)}
         launcher.launch(command_line.arguments_from_keywords(flags))
 
@@ -299,7 +302,7 @@ def _compare(run: Any, packed: pathlib.Path, directory: pathlib.Path) -> bool:
 
 
 def _changes(run: Any, here: Mapping[str, Any]) -> Iterator[str]:
-    """What is different here, of all that decides about the last bits."""
+    """The differences to the run of everything that decides about the last bits."""
     names = sorted(run.versions.keys() & here["versions"].keys())
     was, now = run.versions, here["versions"]
     yield from (f"{name} was {was[name]}, here {now[name]}" for name in names if was[name] != now[name])
@@ -369,18 +372,19 @@ def _policy_difference(before: pathlib.Path, directory: pathlib.Path) -> str | N
         if not all((folder / file).is_file() for folder in (before, after)):
             return f"in the policy: only one of the two runs has {file.parent}"
         (was, its_model), (now, new_model) = (files.read((folder / file).parent) for folder in (before, after))
-        if _graph_of(its_model) != _graph_of(new_model):
+        if _weights_of(its_model) != _weights_of(new_model):
             return f"in the weights of the policy {file.parent}".removesuffix(" .")
         if _content(was) != _content(now):
             return f"in the filters of the policy {file.parent}".removesuffix(" .")
     return None
 
 
-def _graph_of(model: bytes) -> bytes:
-    """The network with its weights, without the facts about the run."""
+def _weights_of(model: bytes) -> list[tuple[tuple[int, ...], bytes]]:
+    """The arrays of a network, without their names, which count the networks of a process."""
     import onnx
 
-    return onnx.load_from_string(model).graph.SerializeToString(deterministic=True)
+    arrays = [onnx.numpy_helper.to_array(one) for one in onnx.load_from_string(model).graph.initializer]
+    return sorted((array.shape, array.tobytes()) for array in arrays)
 
 
 def _content(document: dict[str, Any]) -> tuple[str, dict[str, bytes]]:

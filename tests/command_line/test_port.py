@@ -194,10 +194,11 @@ model.learn(2000)
     assert (manager.heatup_steps.num_steps, manager.improve_steps.num_steps) == (200, 1800)
 
 
-def test_atari_becomes_the_environment_with_its_filters():
-    manager = ported("""
+@pytest.mark.parametrize("name", ["PPO", "DQN"])
+def test_atari_becomes_the_environment_with_its_filters(name):
+    manager = ported(f"""
 env = VecFrameStack(make_atari_env("PongNoFrameskip-v4", n_envs=8, seed=0), n_stack=4)
-model = PPO("CnnPolicy", env, n_steps=128)
+model = {name}("CnnPolicy", env)
 model.learn(10_000)
 """)
     assert type(manager.env_params).__name__ == "Atari" and manager.env_params.num_environments == 8

@@ -154,6 +154,21 @@ def test_another_signal_is_named_with_its_row(run_file, capsys):
     assert "differs from row 3 of 'Training Reward': was -7.5, here " in capsys.readouterr().out
 
 
+def test_another_policy_is_a_difference_and_a_damaged_one_an_error(run_file, capsys):
+    other = packed(trained("-p", "CartPole_DQN", "--seed", "5", "-cp", SHORT, name="other"))
+    file = copy_of(run_file)
+    with zipfile.ZipFile(other) as archive:
+        for name in (one for one in archive.namelist() if one.startswith("policy/")):
+            changed(file, name, lambda _, name=name: archive.read(name))
+    assert code_of("reproduce", str(file)) == 1
+    assert "differs in the weights of the policy" in capsys.readouterr().out
+    changed(file, "policy/model.onnx", lambda content: content[:-1])
+    assert code_of("reproduce", str(file)) == 2
+    error = capsys.readouterr().err
+    assert "model.onnx" in error and error.count("\n") == 1
+    assert len(list(pathlib.Path("experiments/mine").iterdir())) == 1
+
+
 def test_with_other_versions_signals_are_compared_within_a_tolerance(run_file, capsys):
     file = copy_of(run_file)
 
