@@ -191,7 +191,7 @@ def _measured(graph_manager: GraphManager, args: argparse.Namespace, launcher: A
         graph_manager.other_fields = tuple
         speed = Speed(
             first_time + screen.seconds_waited - started,
-            (last_time - first_time) / (last_step - first_step),
+            (last_time - first_time) / max(1, last_step - first_step),
             *_evaluation(graph_manager),
             _seconds_of(graph_manager.save_checkpoint),
         )

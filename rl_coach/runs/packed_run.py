@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import pathlib
+import shutil
 import stat
 import zipfile
 import zlib
@@ -88,7 +89,8 @@ def unpack(path: str, directory: pathlib.Path) -> PackedRun:
                 if entry.filename != RUN_FILE and not entry.is_dir():
                     target = directory / entry.filename
                     target.parent.mkdir(parents=True, exist_ok=True)
-                    target.write_bytes(archive.read(entry))
+                    with archive.open(entry) as content, open(target, "wb") as file:
+                        shutil.copyfileobj(content, file)
             return run
     except OSError as error:
         raise CoachError(f"'{path}' cannot be unpacked: {error.strerror or error}") from None
@@ -130,8 +132,9 @@ def _run_in(archive: zipfile.ZipFile) -> PackedRun:
         run = PackedRun(**content)
     except (AttributeError, KeyError, RecursionError, TypeError):
         raise ValueError(f"its {RUN_FILE} is damaged") from None
-    texts = (run.name, run.working_directory, run.arguments.get("preset") if isinstance(run.arguments, dict) else None)
-    is_sound = all(isinstance(text, str) for text in texts) and type(run.seed) is int
-    if not is_sound or not all(isinstance(one, dict) for one in (run.versions, run.machine)):
+    kinds = {"name": str, "command": list, "seed": int, "arguments": dict, "working_directory": str, "versions": dict,
+             "machine": dict}  # fmt: skip
+    is_sound = all(type(getattr(run, name)) is kind for name, kind in kinds.items())
+    if not is_sound or not all(isinstance(one, str) for one in (*run.command, run.arguments.get("preset"))):
         raise ValueError(f"its {RUN_FILE} is damaged")
     return run

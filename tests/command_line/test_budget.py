@@ -151,7 +151,7 @@ def test_a_run_ends_in_time_on_a_machine_that_becomes_slower_and_continues(tmp_p
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout + done.stderr
 
-    said = coach("-p", "preset.py", "-f", FRAMEWORK.name, "--budget", "60s", "-e", "mine")
+    said = coach("-p", "preset.py", "-f", FRAMEWORK.name, "--budget", "2min", "-e", "mine")
     assert "the time budget is over; saved " in said and "--budget: the time was over at step " in said
     (directory,) = (tmp_path / "experiments" / "mine").iterdir()
     record = json.loads((directory / "experiment.json").read_text())
@@ -164,22 +164,11 @@ def test_a_run_ends_in_time_on_a_machine_that_becomes_slower_and_continues(tmp_p
     assert json.loads((directory / "status.json").read_text())["state"] == "finished"
 
 
-def test_a_run_with_a_budget_finishes_and_is_recorded_with_its_steps(tmp_path):
-    command = [
-        sys.executable,
-        "-m",
-        "rl_coach",
-        "-p",
-        "CartPole_DQN",
-        "-f",
-        FRAMEWORK.name,
-        "--budget",
-        "45s",
-        "-e",
-        "mine",
-    ]
-    settings = "evaluation_steps=EnvironmentEpisodes(1); heatup_steps=EnvironmentSteps(100)"
-    done = subprocess.run([*command, "-cp", settings], cwd=tmp_path, capture_output=True, text=True, timeout=300)
+def test_a_run_with_a_budget_is_recorded_with_its_steps(tmp_path):
+    command = [sys.executable, "-m", "rl_coach", "-p", "CartPole_DQN", "-f", FRAMEWORK.name, "--budget", "3min"]
+    settings = "heatup_steps=EnvironmentSteps(100); steps_between_evaluation_periods=EnvironmentSteps(100)"
+    ends_early = ["--callback", "StopOnReward(reward=1)", "-e", "mine", "-cp", settings]
+    done = subprocess.run([*command, *ends_early], cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
     (directory,) = pathlib.Path(tmp_path, "experiments", "mine").iterdir()
     given = json.loads((directory / "experiment.json").read_text())["arguments"]["custom_parameter"]

@@ -322,6 +322,8 @@ def with_facts(**facts) -> bytes:
         (zip_of(**{"run.json": "{", **SIGNALS}), "is no run of coach pack"),
         (zip_of(**{"run.json": "[1]", **SIGNALS}), "its run.json is damaged"),
         (with_facts(seed="x"), "its run.json is damaged"),
+        (with_facts(command=None), "its run.json is damaged"),
+        (with_facts(versions=["numpy"]), "its run.json is damaged"),
         (with_facts(format_version=2), "update rl_coach"),
         (with_facts(arguments={"preset": "/etc/p.py"}), "'/etc/p.py' is not packed"),
         (with_facts(arguments={"preset": "../../p.py"}), "is not packed"),
