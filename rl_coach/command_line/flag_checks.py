@@ -39,7 +39,12 @@ def unmet(args: argparse.Namespace) -> Iterator[str]:
             yield f"--{name}: only with -dc"
     if distributes and args.evaluation_worker:
         yield "-ew works only with -n: with -dc the trainer evaluates anyway: leave out -ew"
+    if args.budget and (distributes or wants_workers(args)):
+        yield "--budget fits a run without workers: leave it out, or leave out -dc, -n and -ew"
     for name, is_given in (("evaluate", args.evaluate is not None), ("play", args.play), ("resume", args.resume)):
+        if is_given and args.budget:
+            reason = "the run has its number of steps" if name == "resume" else "it fits a run that trains"
+            yield f"--budget and --{name}: {reason}: leave one out"
         if is_given and distributes and name != "resume":
             yield f"-dc trains: leave out --{name}"
         if is_given and wants_workers(args):
@@ -56,6 +61,15 @@ def unmet(args: argparse.Namespace) -> Iterator[str]:
             yield f"{flag}: no checkpoint at '{path}'"
     if args.checkpoint_restore_file and os.path.exists(os.path.join(args.checkpoint_restore_file, ".coach_checkpoint")):
         yield "-crf names one checkpoint; for the newest of a directory use -crd"
+
+
+def refuse_budget(args: argparse.Namespace, what: str) -> None:
+    """
+    :param what: the program or the runs that cannot use ``--budget``
+    :raises CoachError: ``--budget`` is given
+    """
+    if args.budget:
+        raise CoachError(f"--budget: {what}: leave it out, and set improve_steps with -cp")
 
 
 def was_started_as_a_part(args: argparse.Namespace) -> bool:

@@ -6,6 +6,8 @@ import os
 from typing import Any, Sequence
 
 from rl_coach.command_line import arguments as command_line
+from rl_coach.command_line.names_elsewhere import hint
+from rl_coach.runs.record import settings_in
 from rl_coach.utils import CoachError
 
 SECONDS_BETWEEN_CHECKPOINTS = 300
@@ -25,7 +27,8 @@ def run(arguments: Sequence[str], launcher: Any) -> int:
     parser = command_line.get_sweep_parser()
     args = parser.parse_args(arguments)
     if not args.preset:
-        parser.error("no preset given; name one with -p, coach --list shows all")
+        hints = (hint(path) for path, _ in settings_in(args.settings or ""))
+        parser.error(f"no preset given; name one with -p, coach --list shows all{''.join(hints)}")
     if not args.settings:
         parser.error('no settings given, such as "learning_rate=1e-4,3e-4; discount=0.9,0.99"')
     args.at_once = args.parallel or args.at_once

@@ -8,7 +8,7 @@ import pathlib
 from typing import Any, Mapping, Sequence
 
 from rl_coach.command_line import arguments as command_line
-from rl_coach.command_line import built_in_spaces, search_space, several_runs, study_storage
+from rl_coach.command_line import built_in_spaces, flag_checks, search_space, several_runs, study_storage
 from rl_coach.command_line.best_preset import text_of
 from rl_coach.command_line.search_space import Choice, Dimension, Distribution
 from rl_coach.command_line.sweep import SECONDS_BETWEEN_CHECKPOINTS, texts_of
@@ -48,6 +48,7 @@ def run(arguments: Sequence[str], launcher: Any) -> int:
     if args.seeds:
         parser.error("--seeds: each trial has its own seed; train the best preset with --seeds afterwards")
     several_runs.refuse_cluster(args)
+    flag_checks.refuse_budget(args, "all trials have the same number of steps (--steps)")
     graph_manager = launcher.get_graph_manager_from_args(args)
     steps = args.steps or _steps_of(graph_manager)
     space = args.space and "; ".join(text for text, _ in texts_of(args.space, "--space"))
