@@ -62,11 +62,16 @@ def is_same_action(cell: Cell, given: Any, learned: Any) -> bool:
     return np.array_equal(np.asarray(given), np.asarray(learned))
 
 
-def agents_action(space: gym.Space, given: Any) -> Any:
-    """The action in a data file for the action of the environment: a number, or the values of a Box in a row."""
+def agents_action(space: gym.Space, given: Any, acts_in_parts: bool = False) -> Any:
+    """The action in a data file for the action of the environment: a number, or the values of a Box in a row.
+
+    :param acts_in_parts: the agent chooses each part of the action; otherwise, a number for each combination
+    """
     if isinstance(space, gym.spaces.Discrete):
         return int(given) - int(space.start)
     if isinstance(space, gym.spaces.Box):
         return np.ravel(given)
+    if acts_in_parts:
+        return np.asarray(given, int)
     sizes = np.full(space.n, 2) if isinstance(space, gym.spaces.MultiBinary) else space.nvec
-    return int(np.ravel_multi_index(tuple(np.asarray(given, int)), tuple(sizes)))  # a number for each combination
+    return int(np.ravel_multi_index(tuple(np.asarray(given, int)), tuple(sizes)))
