@@ -18,7 +18,10 @@ def named(cell: Cell, entry: dict[str, Any]) -> dict[str, np.ndarray]:
     if isinstance(space, gym.spaces.Dict):
         found = {name: np.asarray(value) for name, value in observation.items()}
     elif isinstance(space, gym.spaces.Tuple):
-        found = {str(number): _plain(part, value) for number, (part, value) in enumerate(zip(space, observation))}
+        # pure functions give their mask in a Dict
+        prefix = "observation/" if cell.way == "compiled" and entry["mask"] is not None else ""
+        parts = enumerate(zip(space, observation))
+        found = {f"{prefix}{number}": _plain(part, value) for number, (part, value) in parts}
     else:
         found = {"observation": _plain(space, observation)}
     if entry["mask"] is not None:
