@@ -497,9 +497,10 @@ def prepare_for_playing(graph_manager: Any, blueprint: dict[str, Any]) -> None:
     :param blueprint: the trainer's document with the networks
     """
     for stream, agent in graph_manager.parameters_by_stream.items():
-        for name, plain in blueprint["agents"][stream]["networks"].items():
+        plan = blueprint["agents"][stream]
+        for name, plain in plan["networks"].items():
             agent.network_wrappers[name].blueprint = NetworkBlueprint.from_plain(plain)
-        agent.memory = OutgoingMemoryParameters(agent.memory)
+        agent.memory = OutgoingMemoryParameters(agent.memory, plan["segment_steps"] is not None)
         agent.algorithm.load_memory_from_file_path = None
     # chunks are made from single steps; use more workers instead of copies
     graph_manager.env_params.num_environments = 1

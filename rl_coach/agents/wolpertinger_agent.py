@@ -141,15 +141,17 @@ class WolpertingerAgent(DDPGAgent):
         return columns
 
     def columns_of_networks(self, batch: Batch) -> dict[str, np.ndarray]:
-        """[B, k, width], the actions nearest to the target actor's proto-actions for the next states."""
+        """[B, k, width], the allowed actions nearest to the target actor's proto-actions for the next states."""
         # the search runs on the host, because a compiled step would compare each row with all of many actions
         actor = self.networks["actor"]
         inputs = {name: batch.next_state_columns[name] for name in actor.input_names}
         proto_actions = actor.target_network.predict(inputs, squeeze_output=False)[0]
-        return {"extra/next_actions": self.embedding.nearest_to_each(proto_actions, self.ap.algorithm.k)}
+        masks = self.spaces.action_mask(batch.next_state_columns)
+        return {"extra/next_actions": self.embedding.nearest_to_each(proto_actions, self.ap.algorithm.k, masks)}
 
     def choose_action(self, curr_state: StateType) -> ActionInfo:
-        candidates = self.embedding.nearest(self.explored_action(curr_state), self.ap.algorithm.k)
+        proto_action, mask = self.explored_action(curr_state), self.spaces.action_mask(curr_state)
+        candidates = self.embedding.nearest(proto_action, self.ap.algorithm.k, mask)
         action = int(candidates[0] if len(candidates) == 1 else self._best_of(candidates, curr_state))
         self.action_signal.add_sample(action)
         return ActionInfo(action)

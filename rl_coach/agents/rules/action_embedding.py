@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from rl_coach.architectures.policies import allows
 from rl_coach.spaces import DiscreteActionSpace
 from rl_coach.utils import CoachError
 
@@ -20,17 +23,30 @@ class ActionEmbedding:
         self._order = np.argsort(self.points[:, 0], kind="stable")
         self._sorted = self.points[self._order, 0]
 
-    def nearest(self, point: np.ndarray, k: int) -> np.ndarray:
-        """[k], the numbers of the actions nearest to ``point`` [width], nearest first; exact."""
-        candidates = self._near_on_a_line(float(point[0]), k) if self.points.shape[1] == 1 else slice(None)
-        numbers = np.arange(len(self.points))[candidates] if isinstance(candidates, slice) else candidates
+    def nearest(self, point: np.ndarray, k: int, mask: np.ndarray | None = None) -> np.ndarray:
+        """[k], the numbers of the actions nearest to ``point`` [width], nearest first; exact. There are fewer if a mask
+        allows fewer.
+
+        :param mask: [actions] of 0 and 1: the allowed actions; None allows all
+        """
+        if mask is not None:
+            numbers = np.flatnonzero(allows(np, mask))
+        elif self.points.shape[1] == 1:
+            numbers = self._near_on_a_line(float(point[0]), k)
+        else:
+            numbers = np.arange(len(self.points))
         distances = np.square(self.points[numbers] - point).sum(axis=1)
         few = np.argpartition(distances, k - 1)[:k] if k < len(distances) else np.arange(len(distances))
         return numbers[few[np.argsort(distances[few], kind="stable")]]
 
-    def nearest_to_each(self, points: np.ndarray, k: int) -> np.ndarray:
-        """[B, k, width], the actions nearest to each of ``points`` [B, width], nearest first."""
-        return np.stack([self.points[self.nearest(point, k)] for point in points])
+    def nearest_to_each(self, points: np.ndarray, k: int, masks: np.ndarray | None = None) -> np.ndarray:
+        """[B, k, width], the actions nearest to each of ``points`` [B, width], nearest first. If a mask allows fewer
+        than k actions, they repeat.
+
+        :param masks: [B, actions], as in ``nearest``; None allows all
+        """
+        each: Any = [None] * len(points) if masks is None else masks
+        return np.stack([self.points[np.resize(self.nearest(one, k, mask), k)] for one, mask in zip(points, each)])
 
     def _near_on_a_line(self, coordinate: float, k: int) -> np.ndarray:
         place = int(np.searchsorted(self._sorted, coordinate))
