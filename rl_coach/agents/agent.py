@@ -15,6 +15,7 @@ from rl_coach.agents.core.actor import Actor
 from rl_coach.agents.core.actors import Actors
 from rl_coach.agents.core.batches import BatchSource, DataSetPass, MemoryBatches
 from rl_coach.agents.core.clock import TrainingClock
+from rl_coach.agents.core.curiosity import Curiosity, CuriousBatches, add_networks, make_curiosity, unmet_by_curiosity
 from rl_coach.agents.core.episode import EpisodeInProgress, EpisodeReport, let_checkpoints_hold
 from rl_coach.agents.core.episode_attributes import EpisodeAttributes
 from rl_coach.agents.core.evaluation import EvaluationInProgress
@@ -74,6 +75,8 @@ class Agent(CoachNames, AgentInterface):
     :cvar recurrent_network: the network that may be recurrent; its state is the stored one
     :cvar learns_one_by_one: each update is a separate call, because ``columns_of_networks`` needs the newest networks
     :cvar most_updates_per_call: a phase of more updates makes several compiled calls; None for no bound
+    :cvar supports_curiosity: its update rule reads the rewards of single steps, so that intrinsic rewards may be added,
+        or the agent adds them itself
     :cvar learns_from_recorded_steps: steps that others have played may be stored in its memory
     :cvar trains_asynchronously: several workers of one machine may train it at once on shared weights
     :cvar explores_by_parameter: the control parameter of the exploration policy says how much the agent explores
@@ -93,6 +96,7 @@ class Agent(CoachNames, AgentInterface):
     :ivar batches: the source of batches for updates
     :ivar learning_periods: by network, k if only every k-th update teaches it; 1 if the network has no entry
     :ivar parallel: its actors in several copies of the environment; None if it acts in one
+    :ivar curiosity: adds intrinsic rewards; None if ``curiosity`` of its parameters is None
     :ivar training_has_begun: ``before_training`` was called, in this run or before its checkpoint
     :ivar is_in_evaluation: the phase is ``TEST``
     :ivar is_played_elsewhere: other processes play for it, and it learns from their steps (``take_in``)
@@ -105,6 +109,7 @@ class Agent(CoachNames, AgentInterface):
     learns_one_by_one = False
     most_updates_per_call: int | None = None
     trains_asynchronously = False
+    supports_curiosity = False
     reason_to_act_alone: str | None = None
     learns_from_recorded_steps = True
     explores_by_parameter = True
@@ -158,6 +163,9 @@ class Agent(CoachNames, AgentInterface):
         if isinstance(self.in_action_space, GoalsSpace):
             self.distance_from_goal = self.register_signal("Distance From Goal", dump_one_value_per_step=True)
         self.batches: BatchSource = MemoryBatches(self.memory)
+        self.curiosity: Curiosity | None = None
+        if agent_parameters.curiosity is not None:
+            self.reason_to_act_alone = "its curiosity watches the steps of this process: leave out -dc and -n"
         self.update_loop: Any = None
         self.learning: Any = None
         self.recorder = Recorder(self)
@@ -204,6 +212,8 @@ class Agent(CoachNames, AgentInterface):
         yield from requirements_of(self).unmet_by_settings(self.name, self.ap, self.memory, self.spaces.action)
         yield from building.unmet_by_spaces(self)
         yield from building.unmet_by_acting_beside_learning(self)
+        if self.ap.curiosity is not None:
+            yield from unmet_by_curiosity(self)
 
     def unmet_by_networks(self) -> Iterable[str]:
         """Unmet requirements on the networks and the exploration policy: a line each, with advice."""
@@ -217,6 +227,8 @@ class Agent(CoachNames, AgentInterface):
         self.exploration_policy.seed(exploration_seed)
         if self.ap.is_batch_rl_training:
             self.remember_probabilities()
+        if self.ap.curiosity is not None:
+            add_networks(self)
         self.networks = self.create_networks()
         self.can_train = bool(self.networks)
         if self.ap.algorithm.act_beside_learning:
@@ -227,6 +239,9 @@ class Agent(CoachNames, AgentInterface):
         self.stores_recurrent_states = self.is_recurrent and self.learns_from_stored_states
         self.batches = self.make_batches()
         building.require_passes(self)
+        if self.ap.curiosity is not None:
+            self.curiosity = make_curiosity(self)
+            self.batches = self.batches if self.is_on_policy else CuriousBatches(self.batches, self.curiosity)
         self.batches.seed(self._seeds.spawn(1)[0])
         self.update_loop = building.make_update_loop(self)
         self.learning = self.make_learning()
@@ -382,6 +397,9 @@ class Agent(CoachNames, AgentInterface):
         """Store a transition. :return: True if it ended the episode"""
         if not self.is_in_evaluation:
             self.experience.add(transition, self.episode)
+            if self.curiosity is not None:
+                seen = {name: np.asarray(transition.next_state[name])[None] for name in self.curiosity.names}
+                self.curiosity.see(seen, np.array([0 if self.parallel is None else self.parallel.index]))
         if self.signals.writes_steps and self.writes_steps:
             self.update_step_in_episode_log()
         return bool(transition.game_over)

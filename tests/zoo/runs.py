@@ -45,6 +45,10 @@ def _dqn() -> AgentParameters:
     return agent
 
 
+def _curious_dqn() -> AgentParameters:
+    return parameters.curious(_dqn(), update_proportion=0.5)
+
+
 def _dqn_beside_learning() -> AgentParameters:
     agent = _dqn()
     agent.algorithm.act_beside_learning = True
@@ -169,6 +173,8 @@ RUNS: dict[str, tuple[Any, str, int]] = {
     "DQN in several environments": (_prioritized_dqn, "CartPole-v1", 3),
     "ClippedPPO in several environments": (_clipped_ppo, "CartPole-v1", 3),
     "ClippedPPO with gSDE in several environments": (_state_dependent_noise, "Pendulum-v1", 3),
+    "curious DQN in several environments": (_curious_dqn, "CartPole-v1", 3),
+    "curious ClippedPPO in several environments": (lambda: parameters.curious(_clipped_ppo()), "CartPole-v1", 3),
     "bootstrapped DQN in several environments": (parameters.bootstrapped, "CartPole-v1", 3),
     "NEC in several environments": (_neural_episodic_control, "CartPole-v1", 3),
 }

@@ -37,24 +37,30 @@ def clipped_ppo_rule(
     ``extra`` holds ``advantages``, ``returns`` and ``behaviour_log_probs``, each [B]; ``scalars['clipping_decay']``
     multiplies epsilon. With ``value_epsilon`` the critic's loss is the larger one of (V - R)^2 and (V' - R)^2, V' being
     ``extra['behaviour_values']`` [B] changed towards V by that at most.
+
+    If the network has a third head, it learns ``extra['intrinsic_returns']`` [B] in the same way, and its loss is added
+    to the critic's.
     """
+
+    def critic_loss(ops: Any, values: Any, batch: LearningBatch, kind: str = "") -> Any:
+        errors = values - batch.extra[f"{kind}returns"]
+        squares = errors * errors
+        if value_epsilon is not None:
+            old = batch.extra[f"behaviour_{kind}values"]
+            kept = old + ops.clip(values - old, -value_epsilon, value_epsilon) - batch.extra[f"{kind}returns"]
+            squares = ops.maximum(squares, kept * kept)
+        return weighted_mean(ops, squares, batch.weights)
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
         names = ("advantages", "returns", "behaviour_log_probs")
         assert_rank(1, weights=batch.weights, **{name: batch.extra.get(name) for name in names})
-        value, policy = networks["main"].online(batch.states)
+        value, policy, *intrinsic = networks["main"].online(batch.states)
         policy = masked(ops, policy, mask_of(batch, mask_name))
         log_ratio = log_ratio_of(ops, policy, batch)
         ratio, limit = ops.exp(log_ratio), epsilon * batch.scalars["clipping_decay"]
         objective = clipped_objective(ops, ratio, batch.extra["advantages"], limit)
-        errors = value["v"] - batch.extra["returns"]
         policy_loss = -weighted_mean(ops, objective, batch.weights)
-        squares = errors * errors
-        if value_epsilon is not None:
-            old = batch.extra["behaviour_values"]
-            kept = old + ops.clip(value["v"] - old, -value_epsilon, value_epsilon) - batch.extra["returns"]
-            squares = ops.maximum(squares, kept * kept)
-        value_loss = weighted_mean(ops, squares, batch.weights)
+        value_loss = critic_loss(ops, value["v"], batch)
         mean_entropy = weighted_mean(ops, entropy(ops, policy), batch.weights)
         # an estimate of the divergence that is never negative (Schulman 2020, "Approximating KL divergence", k3)
         divergence = weighted_mean(ops, ratio - 1.0 - log_ratio, batch.weights)
@@ -68,6 +74,9 @@ def clipped_ppo_rule(
             "Likelihood Ratio": weighted_mean(ops, ratio, batch.weights),
             "Clipped Likelihood Ratio": weighted_mean(ops, ops.clip(ratio, 1.0 - limit, 1.0 + limit), batch.weights),
         }
+        for head in intrinsic:
+            signals["Intrinsic Value Loss"] = critic_loss(ops, head["v"], batch, "intrinsic_")
+            value_loss = value_loss + signals["Intrinsic Value Loss"]
         if "standard_deviation" in policy:
             deviations = ops.mean(policy["standard_deviation"] * ops.ones_like(policy["mean"]), axis=-1)
             signals["Policy Standard Deviation"] = weighted_mean(ops, deviations, batch.weights)
