@@ -1,6 +1,6 @@
 """Double DQN walks along a chain with a reward at the far end. It finds the reward by curiosity.
 
-The other settings are those of ``tuned/ExplorationChain_DDQN``.
+The other settings are those of ``tuned/ExplorationChain_DDQN``, but random actions become rare after 200 episodes.
 """
 
 from rl_coach.agents.curiosity import RNDParameters
@@ -30,7 +30,7 @@ agent_params.memory.max_size = (MemoryGranularity.Transitions, 100_000)
 agent_params.algorithm.discount = 0.99
 agent_params.algorithm.num_consecutive_playing_steps = EnvironmentSteps(4)
 agent_params.algorithm.num_steps_between_copying_online_weights_to_target = EnvironmentSteps(100)
-agent_params.exploration.epsilon_schedule = LinearSchedule(1.0, 0.1, 1_000 * (N + 7))
+agent_params.exploration.epsilon_schedule = LinearSchedule(1.0, 0.01, 200 * (N + 7))
 agent_params.exploration.evaluation_epsilon = 0.0
 agent_params.curiosity = RNDParameters()
 

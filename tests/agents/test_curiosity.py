@@ -355,7 +355,7 @@ def coach(place: Any, *arguments: str) -> subprocess.CompletedProcess:
 
 
 def test_on_the_command_line(tmp_path):
-    settings = "agent_params.curiosity=RNDParameters(coefficient=0.5); agent_params.curiosity.update_proportion=0.25"
+    settings = "agent_params.curiosity=RNDParameters(coefficient=0.5, update_proportion=0.25)"
     short = "; heatup_steps=EnvironmentSteps(200); improve_steps=EnvironmentSteps(300)"
     done = coach(tmp_path, "-p", "CartPole_DQN", "-f", FRAMEWORK.name, "--seed", "1", "-cp", settings + short)
     assert done.returncode == 0, done.stderr
