@@ -118,7 +118,6 @@ class DrQv2Agent(DDPGAgent):
         "actor": NetworkRequirement((ACTOR,)),
         "critic": NetworkRequirement((TWIN_CRITICS,), has_target=True),
     }
-    supports_curiosity = True
 
     def unmet_by_settings(self) -> Iterator[str]:
         yield from super().unmet_by_settings()

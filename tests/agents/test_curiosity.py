@@ -217,8 +217,7 @@ def test_ppo_learns_two_values(value_epsilon):
     assert update.signals["Intrinsic Value Loss"] == pytest.approx(both[1], rel=1e-5)
 
 
-def _rainbow() -> Any:
-    agent = parameters.rainbow()
+def single_steps(agent: Any) -> Any:
     agent.algorithm.n_step = 1
     return agent
 
@@ -228,7 +227,8 @@ CURIOUS = {
     "prioritized": (parameters.prioritized, Bandit, 3),
     "munchausen": (parameters.munchausen, Bandit, 1),
     "categorical": (parameters.categorical, Bandit, 1),
-    "rainbow": (_rainbow, Bandit, 1),
+    "rainbow": (lambda: single_steps(parameters.rainbow()), Bandit, 1),
+    "apex": (lambda: single_steps(parameters.apex()), Bandit, 1),
     "quantile_regression": (parameters.quantile_regression, Bandit, 1),
     "bootstrapped": (parameters.bootstrapped, Bandit, 1),
     "normalized_advantages": (parameters.normalized_advantages, Target, 1),
