@@ -398,7 +398,8 @@ class Agent(CoachNames, AgentInterface):
         if not self.is_in_evaluation:
             self.experience.add(transition, self.episode)
             if self.curiosity is not None:
-                seen = {name: np.asarray(transition.next_state[name])[None] for name in self.curiosity.names}
+                state: Any = transition.next_state
+                seen = {name: np.asarray(state[name])[None] for name in self.curiosity.names}
                 self.curiosity.see(seen, np.array([0 if self.parallel is None else self.parallel.index]))
         if self.signals.writes_steps and self.writes_steps:
             self.update_step_in_episode_log()

@@ -346,7 +346,7 @@ def test_a_loop_with_curiosity_is_not_compiled(tmp_path, capsys):
 def test_make_agent_takes_curiosity():
     agent = make_agent("DQN", "CartPole-v1", seed=0, curiosity=RNDParameters(coefficient=0.5), framework=FRAMEWORK.name)
     agent.learn(200)
-    assert agent._core.curiosity.parameters.coefficient == 0.5 and agent._core.curiosity.returns.n == 128
+    assert agent._core.curiosity.parameters.coefficient == 0.5 and agent._core.curiosity.returns.n >= 128
 
 
 def coach(place: Any, *arguments: str) -> subprocess.CompletedProcess:
