@@ -15,6 +15,7 @@ from rl_coach.agents.core.compiled_epochs import (
     why_epochs_are_not_compiled,
 )
 from rl_coach.agents.core.compiled_sequences import CompiledSequences, RecurrentPolicyInEpochs
+from rl_coach.agents.core.curiosity import PREDICTOR_STAGE
 from rl_coach.agents.core.requirements import PPO_POLICY, NetworkRequirement, V
 from rl_coach.agents.policy_optimization_agent import AdvantageAlgorithmParameters
 from rl_coach.agents.proximal_policy import ProximalPolicyAgent
@@ -125,7 +126,7 @@ class ClippedPPOAgent(ProximalPolicyAgent):
             algorithm.clip_likelihood_ratio_using_epsilon, algorithm.beta_entropy,
             value.loss_weight, policy.loss_weight, self.spaces.action_mask_name, algorithm.clip_value_using_epsilon,
         )  # fmt: skip
-        return rule if self.curiosity is None else (Stage(("main",), rule), self.curiosity.stage)
+        return rule if self.curiosity is None else (Stage(("main",), rule), PREDICTOR_STAGE)
 
     def count_played(self, steps: int) -> None:
         super().count_played(steps)

@@ -22,6 +22,8 @@ from rl_coach.utilities.shared_running_stats import NumpySharedRunningStats
 from rl_coach.utils import CoachError, Signal
 
 PREDICTOR, CONSTANT = "predictor", "constant"
+PREDICTOR_STAGE = Stage((PREDICTOR,), predictor_rule)
+"""The update of the predictor."""
 _STEPS = 128  # of a rollout in the paper
 Columns = Mapping[str, np.ndarray]
 
@@ -113,11 +115,6 @@ class Curiosity(Novelty):
         self._seen: list[tuple[dict[str, np.ndarray], np.ndarray]] = []
         self._num_seen = 0
 
-    @property
-    def stage(self) -> Stage:
-        """The update of the predictor."""
-        return Stage((PREDICTOR,), predictor_rule)
-
     def see(self, next_states: Columns, actors: np.ndarray) -> None:
         """Watch a step of some actors.
 
@@ -137,7 +134,8 @@ class Curiosity(Novelty):
         self._seen, self._num_seen = [], 0
 
     def _joined(self) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        states = {name: np.concatenate([step[name] for step, _ in self._seen]) for name in self.names}
+        # in the order of a checkpoint's arrays: sums of arrays in another order differ in the last bit
+        states = {name: np.ascontiguousarray(np.concatenate([s[name] for s, _ in self._seen])) for name in self.names}
         return states, np.concatenate([actors for _, actors in self._seen])
 
     def columns(self, next_states: Columns) -> dict[str, np.ndarray]:
@@ -211,7 +209,7 @@ class CuriousBatches(BatchSource):
             )
             for stage in stages
         ]
-        return self._source.stages((*curious, self._curiosity.stage))
+        return self._source.stages((*curious, PREDICTOR_STAGE))
 
 
 def add_networks(agent: Any) -> None:
