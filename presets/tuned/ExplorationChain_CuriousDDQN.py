@@ -1,6 +1,6 @@
 """Double DQN walks along a chain with a reward at the far end. It finds the reward by curiosity.
 
-The other settings are those of ``tuned/ExplorationChain_DDQN``, but random actions become rare after 200 episodes.
+The other settings equal ``tuned/ExplorationChain_DDQN``, but random actions become rare after 200 episodes.
 """
 
 from rl_coach.agents.curiosity import RNDParameters

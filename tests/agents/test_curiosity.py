@@ -66,7 +66,7 @@ def gradient_of(predictor: list[np.ndarray], layers: list[np.ndarray], slope: np
 
 @in_layers_of_keras
 def test_an_update_is_that_of_the_paper(tmp_path):
-    """Burda et al. 2018, sections 2.2 and 2.4: rewards by the predictor before the update, which then learns."""
+    """Burda et al. 2018, sections 2.2 and 2.4. The predictor rewards the batch first, and learns from it then."""
     agent = trained(curious(dqn(), coefficient=COEFFICIENT, update_proportion=0.5), Lottery, tmp_path)
     rows = agent.memory.sample(16)
     columns = agent.update_loop.columns(rows)
@@ -103,7 +103,7 @@ def test_an_update_is_that_of_the_paper(tmp_path):
 
 
 def test_observations_and_returns_are_normalized_by_all_that_was_seen(tmp_path):
-    """Section 2.4. The returns of each actor go on over the ends of episodes."""
+    """Section 2.4. The returns of each actor continue over the ends of episodes."""
     agent = graph(curious(dqn(), intrinsic_discount=DISCOUNT), Lottery, tmp_path, copies=2).get_agent()
     rng, curiosity = np.random.default_rng(0), agent.curiosity
     steps = rng.normal(3.0, 2.0, (64, 2, 2)).astype(np.float32)
@@ -177,7 +177,7 @@ def checked(agent: Any, batch: Any) -> dict[str, np.ndarray]:
 
 @pytest.mark.parametrize("copies", [1, 3])
 def test_ppo_adds_the_advantages_of_two_values(copies, tmp_path):
-    """Each has its own discount, and only the intrinsic return goes on over the ends of episodes."""
+    """Each has its own discount. Only the intrinsic return continues over the ends of episodes."""
     settings = curious(clipped_ppo(), coefficient=COEFFICIENT, intrinsic_discount=DISCOUNT)
     settings.algorithm.discount, settings.algorithm.gae_lambda = 0.5, LAMBDA
     manager = graph(settings, Lottery, tmp_path, schedule(256, heatup=140), copies=copies)
