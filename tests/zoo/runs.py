@@ -232,7 +232,7 @@ AGENTS: dict[str, tuple[Any, str, int]] = {
 # those that between them have every kind of memory, filter, network state and several environments
 _IN_EVERY_RUN = (
     "DQN with prioritized replay", "DQN that acts beside its learning", "PG", "actor-critic with an LSTM",
-    "ClippedPPO in several environments",
+    "ClippedPPO in several environments", "curious DQN in several environments",
 )  # fmt: skip
 
 
