@@ -525,6 +525,10 @@ class VisualizationParameters(Parameters):
         self.video_dump_filters = value
 
 
+class CuriosityParameters(Parameters):
+    """Base of the settings of intrinsic rewards; see ``rl_coach.agents.curiosity``."""
+
+
 class AgentParameters(Parameters):
     """An agent: its algorithm, exploration, memory and networks, and the filters around it.
 
@@ -536,6 +540,7 @@ class AgentParameters(Parameters):
     :ivar input_filter: applied to the environment's observations and rewards; None uses the environment's default
     :ivar output_filter: applied to the agent's actions; None uses the environment's default
     :ivar pre_network_filter: applied to states just before a network sees them
+    :ivar curiosity: adds intrinsic rewards for new observations, as ``RNDParameters()``; None for none
     :ivar full_name_id: ``level/agent``, set when the graph is built
     """
 
@@ -549,6 +554,7 @@ class AgentParameters(Parameters):
         "input_filter": optional(instance(InputFilter, "an InputFilter")),
         "output_filter": optional(instance(OutputFilter, "an OutputFilter")),
         "pre_network_filter": instance(InputFilter, "an InputFilter, such as NoInputFilter()"),
+        "curiosity": optional(instance(CuriosityParameters, "RNDParameters()")),
         "name": optional(TEXT),
         "full_name_id": optional(TEXT),
     }
@@ -569,6 +575,7 @@ class AgentParameters(Parameters):
         self.input_filter: Any = None
         self.output_filter: Any = None
         self.pre_network_filter: Any = NoInputFilter()
+        self.curiosity: CuriosityParameters | None = None
         self.full_name_id: str | None = None
         self.name: str | None = None
         self.is_a_highest_level_agent = True

@@ -466,6 +466,8 @@ def _unmet_by_settings(agent: Agent, copies: int) -> Iterator[str]:
     ):  # fmt: skip
         if getattr(algorithm, name):
             yield f"algorithm.{name} is True"
+    if agent.ap.curiosity is not None:
+        yield "the agent is curious"
     if algorithm.act_for_full_episodes and not agent.is_on_policy:
         yield "training phases wait for the end of an episode"
     if agent.row_unit is not RowUnit.EPISODE:

@@ -145,8 +145,10 @@ class AdvantageAgent(PolicyAgent):
         advantages, targets = generalized_advantages(rewards, values, algorithm.discount, algorithm.gae_lambda)
         return advantages, targets[:, None]
 
-    def _advantages_and_returns(self, rewards: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return self._estimate(n_step_advantages, generalized_advantages)(rewards, values)
+    def _advantages_and_returns(
+        self, rewards: np.ndarray, values: np.ndarray, discount: float | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        return self._estimate(n_step_advantages, generalized_advantages, discount)(rewards, values)
 
     def estimates_of_copies(self, ops: Any) -> Estimate:
         """``_advantages_and_returns`` for several environments at once, as a pure function. See
@@ -156,20 +158,22 @@ class AdvantageAgent(PolicyAgent):
         """
         return self._estimate(partial(n_step_advantages_of_copies, ops), partial(generalized_advantages_of_copies, ops))
 
-    def _estimate(self, n_step: Estimate, generalized: Estimate) -> Estimate:
+    def _estimate(self, n_step: Estimate, generalized: Estimate, discount: float | None = None) -> Estimate:
         """The function of advantages and returns that the settings choose.
 
         :param n_step: for a ``discount``
         :param generalized: for a ``discount`` and a ``gae_lambda``
+        :param discount: None for the algorithm's
         :raises CoachError: the settings name another rescaler
         """
         algorithm = self.ap.algorithm
-        n_step = partial(n_step, discount=algorithm.discount)
+        discount = algorithm.discount if discount is None else discount
+        n_step = partial(n_step, discount=discount)
         if algorithm.policy_gradient_rescaler == PolicyGradientRescaler.A_VALUE:
             return n_step
         if algorithm.policy_gradient_rescaler != PolicyGradientRescaler.GAE:
             raise CoachError(unknown_rescaler(self.name, algorithm.policy_gradient_rescaler, self.rescalers))
-        generalized = partial(generalized, discount=algorithm.discount, gae_lambda=algorithm.gae_lambda)
+        generalized = partial(generalized, discount=discount, gae_lambda=algorithm.gae_lambda)
         if algorithm.estimate_state_value_using_gae:
             return generalized
         return lambda *arrays: (generalized(*arrays)[0], n_step(*arrays)[1])

@@ -15,6 +15,7 @@ from rl_coach.agents.core.actor import Actor
 from rl_coach.agents.core.actors import Actors
 from rl_coach.agents.core.batches import BatchSource, DataSetPass, MemoryBatches
 from rl_coach.agents.core.clock import TrainingClock
+from rl_coach.agents.core.curiosity import Curiosity, CuriousBatches, add_networks, make_curiosity, unmet_by_curiosity
 from rl_coach.agents.core.episode import EpisodeInProgress, EpisodeReport, let_checkpoints_hold
 from rl_coach.agents.core.episode_attributes import EpisodeAttributes
 from rl_coach.agents.core.evaluation import EvaluationInProgress
@@ -77,6 +78,8 @@ class Agent(CoachNames, AgentInterface):
         networks
     :cvar most_updates_per_call: the largest number of updates in a compiled call; a longer phase makes several calls.
         None for no limit
+    :cvar supports_curiosity: its update rule reads the rewards of single steps, so that intrinsic rewards may be added,
+        or the agent adds them itself
     :cvar learns_from_recorded_steps: steps that others have played may be stored in its memory
     :cvar trains_asynchronously: several workers of one machine may train it at once on shared weights
     :cvar explores_by_parameter: the control parameter of the exploration policy measures how much the agent explores,
@@ -98,6 +101,7 @@ class Agent(CoachNames, AgentInterface):
     :ivar learning_periods: by network, k if the network learns in every k-th update; a network without an entry learns
         in each update
     :ivar parallel: its actors in several copies of the environment; None if it acts in one
+    :ivar curiosity: adds intrinsic rewards; None if ``curiosity`` of its parameters is None
     :ivar training_has_begun: ``before_training`` was called, in this run or before its checkpoint
     :ivar is_in_evaluation: True in an evaluation (phase ``TEST``)
     :ivar is_played_elsewhere: other processes play for it, and it learns from their steps (``take_in``)
@@ -110,6 +114,7 @@ class Agent(CoachNames, AgentInterface):
     learns_one_by_one = False
     most_updates_per_call: int | None = None
     trains_asynchronously = False
+    supports_curiosity = False
     reason_to_act_alone: str | None = None
     learns_from_recorded_steps = True
     explores_by_parameter = True
@@ -163,6 +168,9 @@ class Agent(CoachNames, AgentInterface):
         if isinstance(self.in_action_space, GoalsSpace):
             self.distance_from_goal = self.register_signal("Distance From Goal", dump_one_value_per_step=True)
         self.batches: BatchSource = MemoryBatches(self.memory)
+        self.curiosity: Curiosity | None = None
+        if agent_parameters.curiosity is not None:
+            self.reason_to_act_alone = "its curiosity watches the steps of this process: leave out -dc and -n"
         self.update_loop: Any = None
         self.learning: Any = None
         self.recorder = Recorder(self)
@@ -210,6 +218,8 @@ class Agent(CoachNames, AgentInterface):
         yield from requirements_of(self).unmet_by_settings(self.name, self.ap, self.memory, self.spaces.action)
         yield from building.unmet_by_spaces(self)
         yield from building.unmet_by_acting_beside_learning(self)
+        if self.ap.curiosity is not None:
+            yield from unmet_by_curiosity(self)
 
     def unmet_by_networks(self) -> Iterable[str]:
         """Unmet requirements on the networks and the exploration policy: a line each, with advice."""
@@ -223,6 +233,8 @@ class Agent(CoachNames, AgentInterface):
         self.exploration_policy.seed(exploration_seed)
         if self.ap.is_batch_rl_training:
             self.remember_probabilities()
+        if self.ap.curiosity is not None:
+            add_networks(self)
         self.networks = self.create_networks()
         self.can_train = bool(self.networks)
         if self.ap.algorithm.act_beside_learning:
@@ -233,6 +245,9 @@ class Agent(CoachNames, AgentInterface):
         self.stores_recurrent_states = self.is_recurrent and self.learns_from_stored_states
         self.batches = self.make_batches()
         building.require_passes(self)
+        if self.ap.curiosity is not None:
+            self.curiosity = make_curiosity(self)
+            self.batches = self.batches if self.is_on_policy else CuriousBatches(self.batches, self.curiosity)
         self.batches.seed(self._seeds.spawn(1)[0])
         self.update_loop = building.make_update_loop(self)
         self.learning = self.make_learning()
@@ -390,6 +405,10 @@ class Agent(CoachNames, AgentInterface):
         """Store a transition. :return: True if it ended the episode"""
         if not self.is_in_evaluation:
             self.experience.add(transition, self.episode)
+            if self.curiosity is not None:
+                state: Any = transition.next_state
+                seen = {name: np.asarray(state[name])[None] for name in self.curiosity.names}
+                self.curiosity.see(seen, np.array([0 if self.parallel is None else self.parallel.index]))
         if self.signals.writes_steps and self.writes_steps:
             self.update_step_in_episode_log()
         return bool(transition.game_over)

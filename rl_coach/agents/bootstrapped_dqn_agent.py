@@ -92,6 +92,7 @@ class BootstrappedDQNAgent(ValueOptimizationAgent):
     network_requirements = {"main": NetworkRequirement((Q,), has_target=True)}
     predicts_values = True
     learns_from_stored_states = True
+    supports_curiosity = True
     episode_class = EpisodeInProgress  # the head of an episode is the exploration policy's
 
     @property

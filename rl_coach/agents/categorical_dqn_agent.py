@@ -79,6 +79,7 @@ class CategoricalDQNAgent(ValueOptimizationAgent):
     network_requirements = {"main": NetworkRequirement((DISTRIBUTION,), has_target=True)}
     bootstrap_actions: tuple[SelectActions, bool] = (greedy_by_target, False)
     learns_from_stored_states = True
+    supports_curiosity = True
 
     @property
     def z_values(self) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any, Iterator
 
 import numpy as np
@@ -14,13 +15,14 @@ from rl_coach.agents.core.compiled_epochs import (
     why_epochs_are_not_compiled,
 )
 from rl_coach.agents.core.compiled_sequences import CompiledSequences, RecurrentPolicyInEpochs
+from rl_coach.agents.core.curiosity import PREDICTOR_STAGE
 from rl_coach.agents.core.requirements import PPO_POLICY, NetworkRequirement, V
 from rl_coach.agents.policy_optimization_agent import AdvantageAlgorithmParameters
 from rl_coach.agents.proximal_policy import ProximalPolicyAgent
 from rl_coach.agents.rules.proximal_policy import clipped_ppo_rule
 from rl_coach.architectures.head_parameters import PPOHeadParameters, VHeadParameters
 from rl_coach.architectures.network_parameters import FullyConnectedParameters
-from rl_coach.architectures.update import UpdateRule
+from rl_coach.architectures.update import Stage, Stages, UpdateRule
 from rl_coach.base_parameters import AgentParameters
 from rl_coach.core_types import EnvironmentSteps, RunPhase
 from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
@@ -111,14 +113,24 @@ class ClippedPPOAgent(ProximalPolicyAgent):
     """See the module."""
 
     network_requirements = {"main": NetworkRequirement((V, PPO_POLICY))}
+    supports_curiosity = True
 
-    def make_update_rule(self) -> UpdateRule:
+    def init_environment_dependent_modules(self) -> None:
+        if self.ap.curiosity is not None:
+            main = self.ap.network_wrappers["main"]
+            # a third head for intrinsic returns, like the critic; built again, the same settings must not get a fourth
+            main.heads_parameters = [*main.heads_parameters[:2], copy.deepcopy(main.heads_parameters[0])]
+            self.network_requirements = {"main": NetworkRequirement((V, PPO_POLICY, V))}
+        super().init_environment_dependent_modules()
+
+    def make_update_rule(self) -> UpdateRule | Stages:
         algorithm = self.ap.algorithm
-        value, policy = self.ap.network_wrappers["main"].heads_parameters
-        return clipped_ppo_rule(
+        value, policy = self.ap.network_wrappers["main"].heads_parameters[:2]
+        rule = clipped_ppo_rule(
             algorithm.clip_likelihood_ratio_using_epsilon, algorithm.beta_entropy,
             value.loss_weight, policy.loss_weight, self.spaces.action_mask_name, algorithm.clip_value_using_epsilon,
         )  # fmt: skip
+        return rule if self.curiosity is None else (Stage(("main",), rule), PREDICTOR_STAGE)
 
     def count_played(self, steps: int) -> None:
         super().count_played(steps)

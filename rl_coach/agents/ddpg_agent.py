@@ -112,6 +112,7 @@ class DDPGAgent(Agent):
     }
     acting_networks: tuple[str, ...] = ("actor",)
     needs_bounded_actions = True
+    supports_curiosity = True
     compiled_explorations: tuple[type, ...] = (AdditiveNoiseParameters,)
     is_on_policy = False
 

@@ -74,6 +74,7 @@ class DQNAgent(ValueOptimizationAgent):
     network_requirements = {"main": NetworkRequirement((Q,), has_target=True)}
     bootstrap_actions: tuple[SelectActions, bool] = (greedy_by_target, False)
     learns_from_stored_states = True
+    supports_curiosity = True
 
     @cached_property
     def learns_one_by_one(self) -> bool:  # type: ignore[override]

@@ -115,7 +115,8 @@ class GAILAgent(ClippedPPOAgent):
             )
 
     def make_update_rule(self) -> UpdateRule:
-        return adversarial_imitation_rule(super().make_update_rule())
+        rule: Any = super().make_update_rule()
+        return adversarial_imitation_rule(rule)
 
     def imitation_rewards(self, batch: Batch) -> np.ndarray:
         """[B] float32, -log(1 - D(s, a)): near 0 for steps unlike the demonstrations, larger for steps like them.

@@ -46,6 +46,7 @@ class MunchausenDQNAgent(ValueOptimizationAgent):
 
     network_requirements = {"main": NetworkRequirement((Q,), has_target=True)}
     learns_from_stored_states = True
+    supports_curiosity = True
     max_n_step = 1
 
     def make_update_rule(self) -> UpdateRule:

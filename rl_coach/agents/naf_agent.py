@@ -113,6 +113,7 @@ class NAFAgent(ValueOptimizationAgent):
 
     network_requirements = {"main": NetworkRequirement((QUADRATIC,), has_target=True)}
     learns_from_stored_states = True
+    supports_curiosity = True
     needs_bounded_actions = True
 
     def __init__(self, agent_parameters: Any, parent: Any = None):

@@ -107,6 +107,7 @@ class QuantileRegressionDQNAgent(ValueOptimizationAgent):
 
     network_requirements = {"main": NetworkRequirement((QUANTILES,), has_target=True)}
     learns_from_stored_states = True
+    supports_curiosity = True
 
     def create_networks(self) -> dict[str, NetworkWrapper]:
         for head in self.ap.network_wrappers["main"].heads_parameters:

@@ -233,6 +233,7 @@ class SoftActorCriticAgent(Agent):
     }
     acting_networks = ("policy",)
     needs_bounded_actions = True
+    supports_curiosity = True
     is_on_policy = False
 
     def __init__(self, agent_parameters: Any, parent: Any = None):

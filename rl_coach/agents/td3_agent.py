@@ -124,6 +124,7 @@ class TD3Agent(DDPGAgent):
         "actor": NetworkRequirement((ACTOR,), has_target=True),
         "critic": NetworkRequirement((TWIN_CRITICS,), has_target=True),
     }
+    supports_curiosity = True
     compiled_explorations = (AdditiveNoiseParameters, TD3AgentExplorationParameters)
 
     def unmet_by_settings(self) -> Iterator[str]:

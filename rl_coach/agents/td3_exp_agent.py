@@ -8,34 +8,14 @@ from __future__ import annotations
 import numpy as np
 
 from rl_coach.agents.core.learning import NoLearning
+from rl_coach.agents.curiosity import RNDNetworkParameters as RNDNetworkParameters
 from rl_coach.agents.td3_agent import TD3AgentParameters, TD3AlgorithmParameters
 from rl_coach.agents.td3_exploration_agent import TD3ExplorationAgent
 from rl_coach.agents.td3_goal_based_agent import TD3GoalBasedAgent as TD3GoalBasedAgent
-from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
-from rl_coach.architectures.head_parameters import RNDHeadParameters
-from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
-from rl_coach.base_parameters import MiddlewareScheme, NetworkParameters
 from rl_coach.core_types import Batch
 from rl_coach.exploration_policies.e_greedy import EGreedyParameters
 from rl_coach.schedules import ConstantSchedule
-from rl_coach.utilities.requirements import FLAG, FRACTION, TEXT, number, optional, whole
-
-
-class RNDNetworkParameters(NetworkParameters):
-    """Features of an observation: of the predictor, or of the constant network that it predicts."""
-
-    constraints = {"should_get_softmax_probabilities": FLAG}
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.input_embedders_parameters = {
-            "observation": InputEmbedderParameters(activation_function="leaky_relu", input_rescaling={"image": 1.0})
-        }
-        self.middleware_parameters = FCMiddlewareParameters(scheme=MiddlewareScheme.Empty)
-        self.heads_parameters = [RNDHeadParameters()]
-        self.batch_size = 100
-        self.learning_rate = 0.0001
-        self.should_get_softmax_probabilities = False
+from rl_coach.utilities.requirements import FRACTION, TEXT, number, optional, whole
 
 
 class TD3ExplorationAlgorithmParameters(TD3AlgorithmParameters):
@@ -120,7 +100,7 @@ class TD3IntrinsicRewardAgent(TD3ExplorationAgent):
 
     def handle_self_supervised_reward(self, batch: Batch) -> Batch:
         rewarded = Batch(batch)
-        rewarded.reward_column = (self.calculate_novelty(batch) / self.rnd_stats.std[0]).astype(np.float32)
+        rewarded.reward_column = (self.calculate_novelty(batch) * self.rnd.scale).astype(np.float32)
         return rewarded
 
 

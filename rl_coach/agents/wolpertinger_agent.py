@@ -90,6 +90,7 @@ class WolpertingerAgent(DDPGAgent):
 
     network_requirements = DDPGAgent.network_requirements  # the agent's other update reads the same parts
     acting_networks = ("actor", "critic")
+    supports_curiosity = True
     needs_bounded_actions = False  # the policy's actions are points among the embeddings
 
     def unmet_by_actions(self) -> Iterable[str]:

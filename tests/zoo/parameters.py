@@ -10,6 +10,7 @@ from rl_coach.agents.apex_agent import ApexDQNAgentParameters
 from rl_coach.agents.bootstrapped_dqn_agent import BootstrappedDQNAgentParameters
 from rl_coach.agents.categorical_dqn_agent import CategoricalDQNAgentParameters
 from rl_coach.agents.clipped_ppo_agent import ClippedPPOAgentParameters
+from rl_coach.agents.curiosity import RNDParameters
 from rl_coach.agents.ddqn_agent import DDQNAgentParameters
 from rl_coach.agents.dfp_agent import DFPAgentParameters, HandlingTargetsAfterEpisodeEnd
 from rl_coach.agents.dqn_agent import DQNAgentParameters
@@ -110,6 +111,14 @@ def _with_lstm(cells: int) -> LSTMMiddlewareParameters:
     middleware = LSTMMiddlewareParameters(number_of_lstm_cells=cells, scheme=MiddlewareScheme.Empty)
     middleware.sequence_length, middleware.burn_in = 4, 2
     return middleware
+
+
+def curious(agent: AgentParameters, units: int = 16, **settings: float) -> AgentParameters:
+    """The agent with intrinsic rewards. :param settings: of ``RNDParameters``"""
+    agent.curiosity = RNDParameters(**settings)
+    agent.curiosity.network.learning_rate = 0.01
+    agent.curiosity.network.input_embedders_parameters["observation"].scheme = [Dense(units)]
+    return agent
 
 
 def ddqn() -> AgentParameters:

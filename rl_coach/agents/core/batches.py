@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Callable, Sequence
 
 import numpy as np
 
-from rl_coach.architectures.update import UpdateRule
+from rl_coach.architectures.update import Stages, UpdateRule
 from rl_coach.core_types import Batch
 from rl_coach.memories.memory import Memory
 from rl_coach.utils import CoachError
@@ -50,6 +51,10 @@ class BatchSource:
     def rule(self, rule: UpdateRule) -> UpdateRule:
         """The algorithm's rule, changed to read the result of ``columns``."""
         return rule
+
+    def stages(self, stages: Stages) -> Stages:
+        """The stages of the algorithm's update, with their rules changed by ``rule``."""
+        return tuple(replace(stage, rule=self.rule(stage.rule)) for stage in stages)
 
     def take_errors(self, batch: Batch, errors: np.ndarray) -> None:
         """Receive the errors of the networks on a batch. Only a source that ``wants_errors`` receives them.

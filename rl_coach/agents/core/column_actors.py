@@ -187,6 +187,9 @@ class ColumnActors:
             self.states, self._actions, shaped, over, next_states, step.terminated, info=infos
         )
         agent.experience.add_columns(transitions, self._acting)
+        if agent.curiosity is not None:
+            acting = np.arange(self._num_actors) if self._acting is None else self._acting
+            agent.curiosity.see(next_states if self._acting is None else _rows(next_states, acting), acting)
         self.states, self._is_answer_due = next_states, False
         rows: Any = slice(None) if self._acting is None else self._acting
         self.steps[rows] += 1

@@ -24,6 +24,8 @@ REPLACED_BY: Mapping[str, tuple[str, ...]] = {
     # requirements end with the code that has them
     "network_requirements": ("make_update_rule", "learn_from_batch"),
     "memory_requirement": ("learn_from_batch", "train"),
+    # rewards that an agent uses itself, before the rule, lack the intrinsic part
+    "supports_curiosity": ("learn_from_batch", "learning_columns", "make_update_rule", "fill_advantages"),
     "rescalers": ("learn_from_batch", "learning_columns", "fill_advantages", "_advantages_and_returns", "rescaled"),
     # the exported description of the policy is wrong once one of these methods acts in another way
     "policy_description": (

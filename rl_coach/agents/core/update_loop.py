@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Mapping, Sequence, SupportsFloat
 
@@ -115,9 +115,8 @@ class UpdateLoop:
         """The learner that trains the networks with the update rule."""
         networks, settings = self._networks, self._settings
         functions = {name: network.state.function for name, network in networks.items()}
-        stages = stages_of(self._rules.make_update_rule(), networks)
-        on_batches = tuple(replace(stage, rule=self._batches.rule(stage.rule)) for stage in stages)
-        step = TrainingStep(functions, settings.parameters, on_batches)
+        stages = self._batches.stages(stages_of(self._rules.make_update_rule(), networks))
+        step = TrainingStep(functions, settings.parameters, stages)
         states = {name: network.state for name, network in networks.items()}
         acting = tuple(networks) if settings.acting is None else tuple(settings.acting)
         learner = next(iter(networks.values())).framework.make_learner(step, states, acting)

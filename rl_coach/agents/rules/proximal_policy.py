@@ -47,14 +47,19 @@ def clipped_policy_loss(
     }
 
 
-def clipped_value_loss(ops: Any, values: Any, batch: LearningBatch, value_epsilon: float | None) -> Any:
+def clipped_value_loss(ops: Any, values: Any, batch: LearningBatch, value_epsilon: float | None, kind: str = "") -> Any:
     """The mean of (V - R)^2, or with ``value_epsilon`` of the larger one of (V - R)^2 and (V' - R)^2; see
-    ``clipped_ppo_rule``. :param values: [B], V"""
-    errors = values - batch.extra["returns"]
+    ``clipped_ppo_rule``.
+
+    :param values: [B], V
+    :param kind: the beginning of the names of the returns and the old values in ``extra``
+    """
+    returns = batch.extra[f"{kind}returns"]
+    errors = values - returns
     squares = errors * errors
     if value_epsilon is not None:
-        old = batch.extra["behaviour_values"]
-        kept = old + ops.clip(values - old, -value_epsilon, value_epsilon) - batch.extra["returns"]
+        old = batch.extra[f"behaviour_{kind}values"]
+        kept = old + ops.clip(values - old, -value_epsilon, value_epsilon) - returns
         squares = ops.maximum(squares, kept * kept)
     return weighted_mean(ops, squares, batch.weights)
 
@@ -73,12 +78,15 @@ def clipped_ppo_rule(
     ``extra`` holds ``advantages``, ``returns`` and ``behaviour_log_probs``, each [B]; ``scalars['clipping_decay']``
     multiplies epsilon. With ``value_epsilon``, the critic's loss is the larger one of (V - R)^2 and (V' - R)^2. V' is
     V, clipped to ``extra['behaviour_values']`` [B] plus and minus ``value_epsilon``.
+
+    If the network has a third head, it learns ``extra['intrinsic_returns']`` [B] in the same way. Its loss is added to
+    the critic's.
     """
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
         names = ("advantages", "returns", "behaviour_log_probs")
         assert_rank(1, weights=batch.weights, **{name: batch.extra.get(name) for name in names})
-        value, policy = networks["main"].online(batch.states)
+        value, policy, *intrinsic = networks["main"].online(batch.states)
         policy = masked(ops, policy, mask_of(batch, mask_name))
         limit = epsilon * batch.scalars["clipping_decay"]
         policy_loss, signals = clipped_policy_loss(
@@ -87,6 +95,9 @@ def clipped_ppo_rule(
         value_loss = clipped_value_loss(ops, value["v"], batch, value_epsilon)
         mean_entropy = weighted_mean(ops, entropy(ops, policy), batch.weights)
         signals |= {"Value Loss": value_loss, "Entropy": mean_entropy}
+        for head in intrinsic:
+            signals["Intrinsic Value Loss"] = clipped_value_loss(ops, head["v"], batch, value_epsilon, "intrinsic_")
+            value_loss = value_loss + signals["Intrinsic Value Loss"]
         if "standard_deviation" in policy:
             deviations = ops.mean(policy["standard_deviation"] * ops.ones_like(policy["mean"]), axis=-1)
             signals["Policy Standard Deviation"] = weighted_mean(ops, deviations, batch.weights)
