@@ -212,7 +212,7 @@ class AlgorithmParameters(Parameters):
         target network; without effect without a target network, as in most on-policy agents
     :ivar rate_for_copying_weights_to_target: 1 copies the weights, less mixes that share of them in (Polyak)
     :ivar load_memory_from_file_path: a ``CsvDataset``, a ``PickledReplayBuffer``, ``minari:ID`` or the file of a saved
-        memory to start from
+        memory to start from; or a list of them
     :ivar store_transitions_only_when_episodes_are_terminated: store whole episodes, so that returns are known
     :ivar in_action_space: the goals that a higher agent may set
     :ivar share_statistics_between_workers: workers normalise with shared statistics
