@@ -165,6 +165,7 @@ SEGMENTS = {
     "n-step Q": (parameters.n_step_q, Lottery),
     "ACER": (acer, Lottery),
     "IMPALA": (parameters.impala, MaskedLottery),
+    "APPO": (parameters.appo, MaskedLottery),
     "IMPALA, continuous": (parameters.impala, Target),
     "IMPALA, recurrent": (lambda: recurrent(parameters.impala()), Lottery),
 }
@@ -186,6 +187,7 @@ KINDS = {
     "PQN": (parameters.pqn, Lottery),
     "PPO": (parameters.clipped_ppo, Lottery),
     "TRPO": (parameters.trpo, Lottery),
+    "ARS": (parameters.ars, MaskedLottery),
     "PPO, normalized": (normalized_ppo, Lottery),
     "PPO, continuous": (parameters.clipped_ppo, Target),
     "PPO, masked": (parameters.clipped_ppo, MaskedLottery),
