@@ -146,8 +146,9 @@ def test_it_prefers_the_better_actions_of_bad_data(tmp_path):
 
 
 def as_csv(path: pathlib.Path, rewards: list[float]) -> CsvDataset:
+    """Write an episode; the last row is only the state after it."""
     lines = ["action,all_action_probabilities,episode_id,reward,state_feature_0,state_feature_1"]
-    lines += [f'{step % 2},"[0.5, 0.5]",0,{reward},{step},0' for step, reward in enumerate(rewards)]
+    lines += [f'{step % 2},"[0.5, 0.5]",0,{reward},{step},0' for step, reward in enumerate([*rewards, 0.0])]
     path.write_text("\n".join(lines))
     return CsvDataset(str(path))
 
