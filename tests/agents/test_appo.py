@@ -71,11 +71,11 @@ def test_the_loss_is_that_of_the_paper(seed):
 
 
 def outputs(weights: list[np.ndarray], states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Values [B] and probabilities [B, 2]."""
+    """Values [B] and probabilities [B, 2]; the policy's weights come before those of the value."""
     hidden = np.tanh(dense(weights, 0, states))
-    logits = dense(weights, 2, hidden)
+    logits = dense(weights, 1, hidden)
     exponentials = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return dense(weights, 1, hidden)[:, 0], exponentials / exponentials.sum(axis=1, keepdims=True)
+    return dense(weights, 2, hidden)[:, 0], exponentials / exponentials.sum(axis=1, keepdims=True)
 
 
 def reference(learner: Any, weights: list[np.ndarray], optimizer: Any, segments: list[Any]) -> list[np.ndarray]:
