@@ -217,7 +217,7 @@ class AlgorithmParameters(Parameters):
     :ivar rate_for_copying_weights_to_target: the target network moves towards the online weights by this share (Polyak
         averaging); 1 copies the weights
     :ivar load_memory_from_file_path: a ``CsvDataset``, a ``PickledReplayBuffer``, ``minari:ID`` or the file of a saved
-        memory to start from
+        memory to start from; or a list of them
     :ivar store_transitions_only_when_episodes_are_terminated: store whole episodes, so that returns are known
     :ivar in_action_space: the goals that the agent of the level above may set
     :ivar share_statistics_between_workers: workers normalise with shared statistics

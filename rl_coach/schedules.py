@@ -198,6 +198,38 @@ class PieceWiseSchedule(Schedule):
         return self.schedules[-1][0].value_at(step)
 
 
+class LevelsOfCopies(Schedule):
+    """A level for each copy of the environment, drawn uniformly, and drawn again after ``steps`` steps of a copy.
+
+    One step of each copy in turn advances the schedule by one. The draws depend only on the step.
+
+    :param low: the smallest level
+    :param high: the largest level
+    :param steps: number of steps of a copy with one level
+    :ivar copies: number of copies; an agent sets it when it begins to act in several
+    """
+
+    def __init__(self, low: float, high: float, steps: int = 1000):
+        if not 0 <= low <= high or steps < 1:
+            raise ValueError(
+                f"LevelsOfCopies needs 0 <= low <= high and steps of at least 1, got {low}, {high}, {steps}"
+            )
+        self.low, self.high, self.steps, self.copies = low, high, steps, 1
+        super().__init__(self.value_at(0))
+
+    def value_at(self, step: int) -> float:
+        return float(self.values_at(step, 1)[0])
+
+    def values_at(self, first: int, count: int) -> np.ndarray:
+        steps = np.arange(first, first + count)
+        draws = steps // (self.copies * self.steps)
+        found = np.empty(count)
+        for draw in np.unique(draws).tolist():
+            levels = np.random.default_rng(draw).uniform(self.low, self.high, self.copies)
+            found[draws == draw] = levels[steps[draws == draw] % self.copies]
+        return found
+
+
 def after(start: int, first: float, schedule: Schedule) -> Schedule:
     """A schedule that keeps its first value for ``start`` steps before it begins."""
     if not start:

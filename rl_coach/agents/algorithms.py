@@ -21,7 +21,6 @@ _SUFFIX = "AgentParameters"
 _LONGEST_NAME = 80
 _AS_IN = "it is '{}' with {}: from rl_coach.presets.tuned.{} import agent_params, then make_agent(agent_params, env)"
 _VARIANTS = {
-    "ARS": "Coach does not have it",
     "CrossQ": _AS_IN.format("SAC", "settings", "Pendulum_CrossQ"),
     "DroQ": "it is 'SAC' with the network settings of docs/algorithms/soft_actor_critic.md",
     "HER": "give 'DQN', 'DDPG' or 'TD3' a memory with hindsight: EpisodicHindsightExperienceReplayParameters",

@@ -193,8 +193,12 @@ class IMPALAAgent(PolicyOptimizationAgent):
         """
         if segment.copy is not None:
             return np.ones(len(segment))
+        log_ratios = self._log_probabilities(segment, outputs) - segment.info(BEHAVIOUR)
+        return np.exp(np.minimum(log_ratios.astype(np.float64), math.log(self.ap.algorithm.rho_bar)))
+
+    def _log_probabilities(self, segment: Segment, outputs: dict[str, np.ndarray]) -> np.ndarray:
+        """[T], log pi(a|s) of the policy that learns."""
         mask_name = self.spaces.action_mask_name
         mask = None if mask_name is None else segment.state_columns[mask_name] > 0
         policy = [outputs[name][:-1] for name in self._policy_output_names]
-        log_ratios = log_probabilities(policy, segment.action_column, mask) - segment.info(BEHAVIOUR)
-        return np.exp(np.minimum(log_ratios.astype(np.float64), math.log(self.ap.algorithm.rho_bar)))
+        return log_probabilities(policy, segment.action_column, mask)

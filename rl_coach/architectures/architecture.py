@@ -107,6 +107,17 @@ class Architecture:
             values = [values[names.index(name)] for name in outputs]
         return values[0] if squeeze_output and len(values) == 1 else values
 
+    def predict_with(self, weights: list[np.ndarray], inputs: dict[str, Any]) -> Any:
+        """The network's outputs with other trained weights. The network itself does not change.
+
+        :param weights: in the order of ``get_weights``
+        """
+        predictor = self._fresh_predictor()
+        predictor.set_weights([*weights, *self._arrays()[len(weights) :]])
+        self._version = -1  # the next prediction takes the network's own weights again
+        values = predictor(inputs)
+        return values[0] if len(values) == 1 else values
+
     def predict_sequence(
         self, rows: dict[str, np.ndarray], output: str, recurrent_state: dict[str, np.ndarray] | None = None
     ) -> np.ndarray:

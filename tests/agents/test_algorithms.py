@@ -30,12 +30,14 @@ SMALL = {"network_wrappers['main'].batch_size": 8}
 SETTINGS = {
     "A2C": {"apply_gradients_every_x_episodes": 1},
     "AdaptivePPO": ROLLOUT,
+    "ARS": {"num_directions": 1},
     "ApexDQN": SMALL,
     "DFP": {
         "use_accumulated_reward_as_measurement": True,
         "goal_vector": [1.0],
         "input_embedders_parameters": {"observation": {"scheme": []}},
     },
+    "FastTD3": {**ROLLOUT, "network_wrappers['actor'].batch_size": 8, "network_wrappers['critic'].batch_size": 8},
     "NEC": {"number_of_knn": 2},
     "PG": {"apply_gradients_every_x_episodes": 1},
     "PPO": ROLLOUT,

@@ -7,6 +7,8 @@ from typing import Any, Callable
 from rl_coach.agents.acer_agent import ACERAgentParameters
 from rl_coach.agents.actor_critic_agent import ActorCriticAgentParameters
 from rl_coach.agents.apex_agent import ApexDQNAgentParameters
+from rl_coach.agents.appo_agent import APPOAgentParameters
+from rl_coach.agents.ars_agent import ARSAgentParameters
 from rl_coach.agents.bootstrapped_dqn_agent import BootstrappedDQNAgentParameters
 from rl_coach.agents.categorical_dqn_agent import CategoricalDQNAgentParameters
 from rl_coach.agents.clipped_ppo_agent import ClippedPPOAgentParameters
@@ -271,6 +273,19 @@ def impala() -> AgentParameters:
     return agent
 
 
+def appo() -> AgentParameters:
+    agent = shrink(APPOAgentParameters(), 0.01)
+    agent.algorithm.discount = 0.5
+    agent.algorithm.segments_per_update = 2
+    return agent
+
+
+def ars() -> AgentParameters:
+    agent = ARSAgentParameters()
+    agent.algorithm.num_directions, agent.algorithm.noise = 2, 0.3
+    return agent
+
+
 def clipped_ppo() -> AgentParameters:
     agent = shrink(ClippedPPOAgentParameters(), 0.01)
     agent.algorithm.num_consecutive_playing_steps = EnvironmentSteps(64)
@@ -371,6 +386,7 @@ PROBLEMS: dict[str, tuple[Callable[[], AgentParameters], type[SmallEnvironment],
     "policy_gradients": (policy_gradients, Bandit, 600, 9.5),
     "actor_critic": (actor_critic, Bandit, 600, 9.5),
     "impala": (impala, Bandit, 600, 9.5),
+    "appo": (appo, Bandit, 600, 9.5),
     "clipped_ppo": (clipped_ppo, Bandit, 640, 9.5),
     "trpo": (trpo, Bandit, 640, 9.5),
     "soft_actor_critic": (soft_actor_critic, Target, 400, -2.5),

@@ -212,6 +212,7 @@ AGENTS: dict[str, tuple[Any, str, int]] = {
     "impala in several environments": (parameters.impala, "Pendulum-v1", 2),
     "impala with an LSTM": (recurrent_impala, "CartPole-v1", 2),
     "acer": (parameters.acer, "CartPole-v1", 1),
+    "ars": (parameters.ars, "CartPole-v1", 2),
     "ppo": (parameters.ppo, "Pendulum-v1", 1),
     "trpo of continuous actions": (parameters.trpo, "Pendulum-v1", 2),
     "ppo with an LSTM": (parameters.recurrent_penalized_ppo, "CartPole-v1", 2),

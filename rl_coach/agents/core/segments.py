@@ -259,6 +259,7 @@ class SegmentSettings:
         come from older policies, for which the rule corrects. None if the rule needs steps of the newest policy
     :param updates_targets: target networks are updated when the clock says so
     :param target_rates: by network, the rate of the target network: the share of the newest weights in its update
+    :param epochs: number of gradient steps of an update, each on all of its steps
     """
 
     steps: int
@@ -266,6 +267,7 @@ class SegmentSettings:
     received_per_update: int | None = None
     updates_targets: bool = False
     target_rates: Mapping[str, float] = field(default_factory=dict)
+    epochs: int = 1
 
 
 class SegmentLearning(Learning):
@@ -477,10 +479,14 @@ class SegmentLearning(Learning):
     def _update_on(self, columns: Columns, **how: Any) -> float:
         if self._settings.target_rates:
             how["target_rates"] = self._settings.target_rates
+        if (epochs := self._settings.epochs) > 1:
+            rows = np.arange(len(columns["weights"]), dtype=np.int32)
+            how |= {"indices": np.tile(rows, (epochs, 1)), "num_updates": epochs, "training_step": self._clock.updates}
+            self._clock.minibatches += epochs
         result = self._update_loop.update(columns, **how)
         self._clock.updates += 1
         self._update_loop.close_phase()
-        return float(sum(loss[0] for loss in result.losses.values()))
+        return float(sum(loss.mean() for loss in result.losses.values()))
 
     # state
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from rl_coach.architectures.policies import entropy, kl_divergence, log_probability, mask_of, masked
@@ -103,6 +104,23 @@ def clipped_ppo_rule(
             signals["Policy Standard Deviation"] = weighted_mean(ops, deviations, batch.weights)
         loss = value_weight * value_loss + policy_weight * policy_loss - beta_entropy * mean_entropy
         return Update({"main": loss}, signals=signals)
+
+    return rule
+
+
+def asynchronous_ppo_rule(
+    epsilon: float, beta_entropy: float, value_weight: float, policy_weight: float, mask_name: str | None
+) -> UpdateRule:
+    """``clipped_ppo_rule`` for segments of older policies (Luo et al. 2020, "IMPACT", section 3; RLlib's APPO).
+
+    ``extra`` holds ``advantages`` and ``returns`` of V-trace, from the policies that acted to the policy before the
+    update, and ``behaviour_log_probs`` of the policy before the update. Each row with a weight counts as 1.
+    """
+    clipped = clipped_ppo_rule(epsilon, beta_entropy, value_weight, policy_weight, mask_name)
+
+    def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
+        weights = ops.cast(batch.weights > 0, "float32")
+        return clipped(ops, networks, replace(batch, weights=weights, scalars={"clipping_decay": 1.0}))
 
     return rule
 

@@ -174,22 +174,36 @@ def categorical_critic_rule(settings: MaximumEntropySettings) -> UpdateRule:
         assert_rank(1, rewards=batch.rewards, discounts=batch.discounts, weights=batch.weights)
         assert_rank(2, actions=batch.actions, next_noise=noise)
         next_actions, next_log_density = squashed_sample(ops, networks["policy"].online(batch.next_states)[0], noise)
-        z_t = networks["q"].target({**batch.next_states, "action": next_actions})[0]
-        smallest = ops.argmax(-z_t["quantiles"][..., 0], axis=-1)  # [B]
-        probabilities = ops.exp(select_rows(ops, z_t["log_distribution"], smallest))  # [B, atoms]
-        entropy_bonus = _temperature(ops, networks, settings) * next_log_density[:, None]
-        soft_t = ops.convert_to_tensor(support)[None] - entropy_bonus
-        returns = batch.rewards[:, None] + batch.discounts[:, None] * soft_t
-        target = ops.stop_gradient(projected(ops, returns, probabilities, support))
-        z_tm1 = networks["q"].online({**batch.states, "action": batch.actions})[0]
-        losses = -ops.sum(target[:, None] * z_tm1["log_distribution"], axis=(1, 2))
-        loss = weighted_mean(ops, losses, batch.weights)
-        q = z_tm1["q1"]
-        signals = {"Q Loss": loss, "Q": weighted_mean(ops, q, batch.weights)}
-        mean = ops.sum(target * ops.convert_to_tensor(support), axis=-1)
-        return Update({"q": loss}, errors=q - mean, signals=signals)
+        entropy_cost = _temperature(ops, networks, settings) * next_log_density[:, None]
+        return categorical_update(ops, networks, "q", batch, next_actions, entropy_cost, support)
 
     return rule
+
+
+def categorical_update(
+    ops: Any, networks: dict[str, NetworkView], name: str, batch: LearningBatch, next_actions: Any, cost: Any,
+    support: np.ndarray,
+) -> Update:  # fmt: skip
+    """The update of critics with distributions; see ``categorical_critic_rule``.
+
+    :param name: the critics' network
+    :param next_actions: [B, A]
+    :param cost: [B, 1] or a number, subtracted from the next return
+    :param support: [N], the returns that distributions are over, evenly spaced
+    """
+    z_t = networks[name].target({**batch.next_states, "action": next_actions})[0]
+    smallest = ops.argmax(-z_t["quantiles"][..., 0], axis=-1)  # [B]
+    probabilities = ops.exp(select_rows(ops, z_t["log_distribution"], smallest))  # [B, N]
+    soft_t = ops.convert_to_tensor(support)[None] - cost
+    returns = batch.rewards[:, None] + batch.discounts[:, None] * soft_t
+    target = ops.stop_gradient(projected(ops, returns, probabilities, support))
+    z_tm1 = networks[name].online({**batch.states, "action": batch.actions})[0]
+    losses = -ops.sum(target[:, None] * z_tm1["log_distribution"], axis=(1, 2))
+    loss = weighted_mean(ops, losses, batch.weights)
+    q = z_tm1["q1"]
+    signals = {"Q Loss": loss, "Q": weighted_mean(ops, q, batch.weights)}
+    mean = ops.sum(target * ops.convert_to_tensor(support), axis=-1)
+    return Update({name: loss}, errors=q - mean, signals=signals)
 
 
 def maximum_entropy_policy_rule(settings: MaximumEntropySettings) -> UpdateRule:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import itertools
 import os
 import warnings
 from typing import Any, Iterator
@@ -185,6 +186,16 @@ class EpisodicExperienceReplay(Memory):
                 raise CoachError(NO_OLD_VALUE)
             returns[: len(later)] += discount**n_step * column.column.values[later]
         store.put_returns(rows, returns)
+
+    def compute_returns(self, discount: float, n_step: int) -> None:
+        """Compute the returns of all complete episodes again, because a file has the returns of another discount.
+        Transitions of several steps keep their returns."""
+        if self._store.n_steps is not None or not self._lengths or self._store.rewards.values.ndim > 1:
+            return
+        starts = self._starts()
+        self._store.put_returns(self._store.rows(np.arange(starts[0], starts[-1])), None)
+        for start, end in itertools.pairwise(starts):
+            self._set_returns(np.arange(start, end), discount, n_step, self.bootstrap_total_return_from_old_policy)
 
     def _drop_oldest(self, count: int) -> None:
         if self._lengths:
