@@ -142,7 +142,8 @@ class AgentRequirements:
     def _unmet_by_memory(self, agent: str, parameters: AgentParameters, memory: Memory) -> Iterator[str]:
         waits = parameters.algorithm.store_transitions_only_when_episodes_are_terminated
         is_recorded = parameters.algorithm.load_memory_from_file_path or parameters.memory.load_memory_from_file_path
-        knows_returns = receives_episodes(memory) or waits or is_recorded
+        # copies with other goals have other rewards, and no returns
+        knows_returns = (receives_episodes(memory) or waits or is_recorded) and not memory.relabels
         for requirement, is_met, learned, lacks in (
             (MemoryRequirement.EPISODES, returns_complete_episodes(memory), "complete episodes", "keep"),
             (MemoryRequirement.RETURNS, knows_returns, "the returns of complete episodes", "know"),
