@@ -15,7 +15,7 @@ from rl_coach.agents.core.actor import Actor
 from rl_coach.agents.core.actors import Actors
 from rl_coach.agents.core.batches import BatchSource, DataSetPass, MemoryBatches
 from rl_coach.agents.core.clock import TrainingClock
-from rl_coach.agents.core.curiosity import Curiosity, CuriousBatches, add_networks, make_curiosity, unmet_by_curiosity
+from rl_coach.agents.core.curiosity import Curiosity, add_networks, make_curious, unmet_by_curiosity
 from rl_coach.agents.core.episode import EpisodeInProgress, EpisodeReport, let_checkpoints_hold
 from rl_coach.agents.core.episode_attributes import EpisodeAttributes
 from rl_coach.agents.core.evaluation import EvaluationInProgress
@@ -213,13 +213,11 @@ class Agent(CoachNames, AgentInterface):
 
     def unmet_by_settings(self) -> Iterable[str]:
         """The unmet requirements on the spaces, the settings and the memory, each as one line with advice. Called
-        before the networks exist. A subclass may add requirements.
-        """
+        before the networks exist. A subclass may add requirements."""
         yield from requirements_of(self).unmet_by_settings(self.name, self.ap, self.memory, self.spaces.action)
         yield from building.unmet_by_spaces(self)
         yield from building.unmet_by_acting_beside_learning(self)
-        if self.ap.curiosity is not None:
-            yield from unmet_by_curiosity(self)
+        yield from unmet_by_curiosity(self)
 
     def unmet_by_networks(self) -> Iterable[str]:
         """Unmet requirements on the networks and the exploration policy: a line each, with advice."""
@@ -233,8 +231,7 @@ class Agent(CoachNames, AgentInterface):
         self.exploration_policy.seed(exploration_seed)
         if self.ap.is_batch_rl_training:
             self.remember_probabilities()
-        if self.ap.curiosity is not None:
-            add_networks(self)
+        add_networks(self)
         self.networks = self.create_networks()
         self.can_train = bool(self.networks)
         if self.ap.algorithm.act_beside_learning:
@@ -245,9 +242,7 @@ class Agent(CoachNames, AgentInterface):
         self.stores_recurrent_states = self.is_recurrent and self.learns_from_stored_states
         self.batches = self.make_batches()
         building.require_passes(self)
-        if self.ap.curiosity is not None:
-            self.curiosity = make_curiosity(self)
-            self.batches = self.batches if self.is_on_policy else CuriousBatches(self.batches, self.curiosity)
+        make_curious(self)
         self.batches.seed(self._seeds.spawn(1)[0])
         self.update_loop = building.make_update_loop(self)
         self.learning = self.make_learning()
@@ -264,9 +259,7 @@ class Agent(CoachNames, AgentInterface):
 
     def make_batches(self) -> BatchSource:
         """The source of batches for updates. The default source samples the memory; in batch reinforcement learning, it
-        makes passes over the memory. Called once, after the networks exist. ``core/batches.py`` has a source that mixes
-        several others.
-        """
+        makes passes over the memory. Called once, after the networks exist. ``core/batches.py`` can mix sources."""
         return DataSetPass(self.memory) if self.ap.is_batch_rl_training else MemoryBatches(self.memory)
 
     def make_update_rule(self) -> UpdateRule | Stages:
@@ -406,9 +399,7 @@ class Agent(CoachNames, AgentInterface):
         if not self.is_in_evaluation:
             self.experience.add(transition, self.episode)
             if self.curiosity is not None:
-                state: Any = transition.next_state
-                seen = {name: np.asarray(state[name])[None] for name in self.curiosity.names}
-                self.curiosity.see(seen, np.array([0 if self.parallel is None else self.parallel.index]))
+                self.curiosity.see_one(transition, 0 if self.parallel is None else self.parallel.index)
         if self.signals.writes_steps and self.writes_steps:
             self.update_step_in_episode_log()
         return bool(transition.game_over)
@@ -442,8 +433,7 @@ class Agent(CoachNames, AgentInterface):
     @property
     def chooses_in_columns(self) -> bool:
         """True if one of Coach's classes defines ``choose_actions``, and no subclass of it in Coach overrides a method
-        for single episodes. ``override_that_keeps_off`` checks the overrides of users.
-        """
+        for single episodes. ``override_that_keeps_off`` checks the overrides of users."""
         kind: Any = coachs_class(type(self))
         return kind.choose_actions is not Agent.choose_actions and not is_replaced(kind, "choose_actions")
 
@@ -593,9 +583,7 @@ class Agent(CoachNames, AgentInterface):
         return columns | self.columns_of_networks(batch) if self.learns_one_by_one else columns
 
     def columns_of_networks(self, batch: Batch) -> dict[str, np.ndarray]:
-        """Additional columns, computed by the networks before the update. Only agents with ``learns_one_by_one`` use
-        this method.
-        """
+        """Additional columns, computed by the networks before the update. Needs ``learns_one_by_one``."""
         return {}
 
     def learning_scalars(self) -> dict[str, float]:

@@ -15,7 +15,7 @@ from rl_coach.agents.rules.curiosity import INTRINSIC_REWARD, NOVEL, curious_rul
 from rl_coach.architectures.network_wrapper import NetworkWrapper
 from rl_coach.architectures.update import Stage, Stages
 from rl_coach.base_parameters import Frameworks
-from rl_coach.core_types import Batch
+from rl_coach.core_types import Batch, Transition
 from rl_coach.filters.filter import InputFilter
 from rl_coach.spaces import SpacesDefinition
 from rl_coach.utilities.shared_running_stats import NumpySharedRunningStats
@@ -126,6 +126,11 @@ class Curiosity(Novelty):
         if self._num_seen >= _STEPS:
             self._take_seen()
 
+    def see_one(self, transition: Transition, actor: int) -> None:
+        """Watch a step of one actor."""
+        state: Any = transition.next_state
+        self.see({name: np.asarray(state[name])[None] for name in self.names}, np.array([actor]))
+
     def _take_seen(self) -> None:
         states, actors = self._joined()
         states = self._filters.filter_columns(states, False)
@@ -213,7 +218,10 @@ class CuriousBatches(BatchSource):
 
 
 def add_networks(agent: Any) -> None:
-    """Add the predictor and the constant network to the settings of an agent. Its other networks choose actions."""
+    """Add the predictor and the constant network to the settings of a curious agent. Its other networks choose
+    actions."""
+    if agent.ap.curiosity is None:
+        return
     others = [name for name in agent.ap.network_wrappers if name not in (PREDICTOR, CONSTANT)]
     agent.acting_networks = agent.acting_networks or tuple(others)
     for name in (PREDICTOR, CONSTANT):
@@ -221,11 +229,13 @@ def add_networks(agent: Any) -> None:
         network.heads_parameters[0].is_predictor = name == PREDICTOR
 
 
-def make_curiosity(agent: Any) -> Curiosity:
-    """The curiosity of an agent, once it has networks.
+def make_curious(agent: Any) -> None:
+    """Give an agent its curiosity, if its parameters have one. Its networks and its source of batches exist.
 
     :raises CoachError: its batches are sequences
     """
+    if agent.ap.curiosity is None:
+        return
     if agent.is_recurrent and not agent.is_on_policy:
         raise CoachError(
             f"agent '{agent.name}' learns from sequences, and curiosity rewards single transitions: set "
@@ -233,12 +243,18 @@ def make_curiosity(agent: Any) -> Curiosity:
         )
     signal = agent.register_signal(INTRINSIC_REWARD)
     agent.signals.use_for_rule(INTRINSIC_REWARD, signal)
-    return Curiosity(agent.ap.curiosity, agent.networks, agent.spaces, agent.pre_network_filter, agent.rng, signal)
+    agent.curiosity = Curiosity(
+        agent.ap.curiosity, agent.networks, agent.spaces, agent.pre_network_filter, agent.rng, signal
+    )
+    if not agent.is_on_policy:
+        agent.batches = CuriousBatches(agent.batches, agent.curiosity)
 
 
 def unmet_by_curiosity(agent: Any) -> Iterator[str]:
-    """Reasons why an agent cannot be curious, with advice."""
+    """Reasons why a curious agent cannot be curious, with advice."""
     advice, task = "set curiosity to None", agent.ap.task_parameters
+    if agent.ap.curiosity is None:
+        return
     if not isinstance(agent.ap.curiosity, RNDParameters):
         yield f"curiosity of agent '{agent.name}' is {agent.ap.curiosity!r}: set it to RNDParameters() or None"
     elif agent.ap.is_batch_rl_training:
