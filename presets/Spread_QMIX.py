@@ -15,7 +15,7 @@ from rl_coach.schedules import LinearSchedule
 
 # Schedule, in steps of the environment
 schedule_params = ScheduleParameters()
-schedule_params.improve_steps = EnvironmentSteps(400000)
+schedule_params.improve_steps = EnvironmentSteps(60000)
 schedule_params.steps_between_evaluation_periods = EnvironmentSteps(20000)
 schedule_params.evaluation_steps = EnvironmentEpisodes(40)
 schedule_params.heatup_steps = EnvironmentSteps(1000)
