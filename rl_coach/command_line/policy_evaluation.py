@@ -10,6 +10,7 @@ from rl_coach.command_line import arguments as command_line
 from rl_coach.command_line import preset_catalogue
 from rl_coach.core_types import RunPhase
 from rl_coach.environments.gym_environment import Atari, GymVectorEnvironment
+from rl_coach.environments.multi_agent_environment import MultiAgentEnvironment
 from rl_coach.environments.reward_ranges import range_of_episodes
 from rl_coach.graph_managers.building import make_environment
 from rl_coach.policy import Policy
@@ -51,7 +52,7 @@ def playing(
     :param seed: the seed of the environment
     :param videos: the directory of videos
     :return: a function that plays an episode and returns its total reward, and the environment
-    :raises CoachError: the policy is damaged, or does not fit the level
+    :raises CoachError: the policy is damaged, does not fit the level, or the level has several players
     """
     policy = Policy.load(folder)
     parameters = _environment_parameters(folder, policy, level)
@@ -59,6 +60,11 @@ def playing(
     environment = make_environment(parameters, seed, visualization)
     environment.phase = RunPhase.TEST
     try:
+        if isinstance(environment, MultiAgentEnvironment):
+            raise CoachError(
+                f"the policy in '{folder}' is for {environment.env_id}, which has several players: name the directory "
+                "of its run"
+            )
         spaces = environment.state_space, environment.action_space
         refuse(f"the policy in '{folder}' {unmet}" for unmet in policy.unmet_by(*spaces))
         yield lambda: _play(policy, environment), environment

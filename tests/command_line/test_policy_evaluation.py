@@ -78,6 +78,21 @@ def test_a_policy_of_another_preset_needs_a_level(capsys, folder):
     assert "mean reward 500" in said(capsys, "-lvl", "CartPole-v1")
 
 
+@pytest.mark.parametrize("preset", ["TwoStep_VDN", "Spread_DQN"])
+def test_a_policy_for_several_players_is_refused(capsys, tmp_path, monkeypatch, preset):
+    for package in ("pettingzoo", "mpe2"):
+        pytest.importorskip(package, reason=f"{package} is not installed: pip install 'rl_coach[multi-agent]'")
+    monkeypatch.chdir(tmp_path)
+    short = (
+        "heatup_steps=EnvironmentSteps(50);improve_steps=EnvironmentSteps(50);evaluation_steps=EnvironmentEpisodes(1)"
+    )
+    assert main(["-p", preset, "-f", "tensorflow", "-s", "600", "-ep", "runs", "-e", "one", "-cp", short]) == DONE
+    (run,) = pathlib.Path("runs/one").iterdir()
+    assert main(["export", str(run), "-o", "policy"]) == DONE
+    capsys.readouterr()
+    assert "which has several players: name the directory of its run" in said(capsys, code=BAD_INPUT)
+
+
 def test_a_damaged_policy_is_one_line(capsys, folder):
     (folder / "policy.json").write_text(json.dumps({"policy": None}))
     assert "policy.json' is damaged" in said(capsys, code=BAD_INPUT)
