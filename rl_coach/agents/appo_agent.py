@@ -48,6 +48,8 @@ class APPOAgent(IMPALAAgent):
     """Makes several epochs on the segments of an update. V-trace corrects from the policies that acted to the one
     before the update, and the clipped ratio keeps the new policy near that one."""
 
+    network_requirements = IMPALAAgent.network_requirements
+
     def __init__(self, agent_parameters: Any, parent: Any = None):
         super().__init__(agent_parameters, parent)
         self.signals.use_for_rule("Entropy", self.entropy)
