@@ -32,7 +32,7 @@ from tests.zoo.parameters import PROBLEMS, actor_critic, clipped_ppo, dqn, soft_
 COPIES = 3
 IN_COLUMNS = {
     "dqn", "ddqn", "dueling", "prioritized", "munchausen", "categorical", "quantile_regression", "pqn", "clipped_ppo",
-    "trpo", "soft_actor_critic", "maximum_entropy", "redq", "droq", "tqc", "crossq",
+    "trpo", "soft_actor_critic", "maximum_entropy", "redq", "droq", "tqc", "crossq", "fast_td3",
 }  # fmt: skip
 """Those of ``PROBLEMS`` that act in all copies in one pass; the others act in one copy after the other."""
 
