@@ -15,8 +15,8 @@ DATASET_SIZE = 10000
 
 # Schedule: training steps are epochs
 schedule_params = ScheduleParameters()
-schedule_params.improve_steps = TrainingSteps(10000000000)
-schedule_params.steps_between_evaluation_periods = TrainingSteps(5)
+schedule_params.improve_steps = TrainingSteps(50)
+schedule_params.steps_between_evaluation_periods = TrainingSteps(2)
 schedule_params.evaluation_steps = EnvironmentEpisodes(10)
 schedule_params.heatup_steps = EnvironmentSteps(0)
 
@@ -52,8 +52,8 @@ env_params = GymVectorEnvironment(level="CartPole-v0")
 # The target reward
 preset_validation_params = PresetValidationParameters()
 preset_validation_params.test = True
-preset_validation_params.min_reward_threshold = 150
-preset_validation_params.max_episodes_to_achieve_reward = 100
+preset_validation_params.min_reward_threshold = 180
+preset_validation_params.max_episodes_to_achieve_reward = 50
 
 graph_manager = BatchRLGraphManager(
     agent_params=agent_params,

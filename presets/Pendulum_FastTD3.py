@@ -16,8 +16,8 @@ COPIES = 64
 
 # Schedule
 schedule_params = ScheduleParameters()
-schedule_params.improve_steps = EnvironmentSteps(1500 * COPIES)
-schedule_params.steps_between_evaluation_periods = EnvironmentSteps(200 * COPIES)
+schedule_params.improve_steps = EnvironmentSteps(1000 * COPIES)
+schedule_params.steps_between_evaluation_periods = EnvironmentSteps(40 * COPIES)
 schedule_params.evaluation_steps = EnvironmentEpisodes(10)
 schedule_params.heatup_steps = EnvironmentSteps(10 * COPIES)
 
@@ -32,20 +32,19 @@ for network in (actor, critic):
 agent_params.algorithm.num_consecutive_playing_steps = EnvironmentSteps(COPIES)
 agent_params.algorithm.discount = 0.97
 agent_params.algorithm.v_min, agent_params.algorithm.v_max, agent_params.algorithm.atoms = -60.0, 0.0, 61
-agent_params.memory.max_size = (MemoryGranularity.Transitions, 1500 * COPIES)
+agent_params.memory.max_size = (MemoryGranularity.Transitions, 1000 * COPIES)
 agent_params.input_filter = InputFilter()
 agent_params.input_filter.add_reward_filter("rescale", RewardRescaleFilter(1 / 10))
 
 # Environment
 env_params = GymVectorEnvironment(level="Pendulum-v1")
 env_params.num_environments = COPIES
-env_params.vectorization = "native"
 
 # The target reward
 preset_validation_params = PresetValidationParameters()
 preset_validation_params.test = True
-preset_validation_params.min_reward_threshold = -250
-preset_validation_params.max_episodes_to_achieve_reward = 500
+preset_validation_params.min_reward_threshold = -200
+preset_validation_params.max_episodes_to_achieve_reward = 320
 
 graph_manager = BasicRLGraphManager(
     agent_params=agent_params,

@@ -140,7 +140,7 @@ def test_a_replay_that_no_array_can_be(capsys):
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     place = tmp_path_factory.mktemp("trained")
-    assert main([*PRESET, "-ep", str(place), "-e", "e", "-cp", SHORT.format(steps=10), "-s", "1"]) == DONE
+    assert main([*PRESET, "-ep", str(place), "-e", "e", "-cp", SHORT.format(steps=10), "-s", "10000"]) == DONE
     (run,) = (place / "e").iterdir()
     return run
 
