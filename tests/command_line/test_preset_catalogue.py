@@ -79,7 +79,7 @@ def test_a_dotted_module(preset, tmp_path, monkeypatch):
     ("text", "part"),
     [
         ("CartPole_DNQ", "no preset 'CartPole_DNQ'; did you mean 'CartPole_DQN'"),
-        ("ppo", "no preset 'ppo'; did you mean 'CartPole_ClippedPPO' or 'Mujoco_ClippedPPO' or 'Mujoco_PPO' or "),
+        ("ppo", "no preset 'ppo'; did you mean 'CartPole_APPO' or 'CartPole_ClippedPPO' or 'Mujoco_ClippedPPO' or "),
         ("nothing_like_it", "no preset 'nothing_like_it' (coach --list shows all)"),
         ("no/such/file.py", "no file 'no/such/file.py'"),
         ("no.such.module", "no preset 'no.such.module'"),
