@@ -215,7 +215,7 @@ class Layers:
     """Layers that one part of a network computes with; weights are made, or handed out, in the order of the calls.
 
     A framework's subclass maps ``plain_dense``, ``unit_dense``, ``convolution``, ``noisy_dense``, ``batchnorm``,
-    ``dropout``, ``lstm`` and ``trained_row``; everything else is made of them and of ``ops``.
+    ``dense_blocks``, ``dropout``, ``lstm`` and ``trained_row``; everything else is made of them and of ``ops``.
 
     :param ops: array operations with the names of ``keras.ops``
     :param rng: the source of initial weights
@@ -295,6 +295,21 @@ class Layers:
         normalized = centred / self.ops.sqrt(self.ops.mean(self.ops.square(centred), axis=-1, keepdims=True) + 1e-5)
         scale, offset = (self.trained_row(x, x.shape[-1], Constant(first), lambda row: row) for first in (1.0, 0.0))
         return normalized * scale + offset
+
+    def rmsnorm(self, x: Any) -> Any:
+        """[..., F] divided by the root of its mean square over F, times a trained scale (Zhang & Sennrich 2019)."""
+        size = self.ops.sqrt(self.ops.mean(self.ops.square(x), axis=-1, keepdims=True) + 1e-4)
+        return x / size * self.trained_row(x, x.shape[-1], Constant(1.0), lambda row: row)
+
+    def block_dense(self, x: Any, units: int, blocks: int) -> Any:
+        """A fully connected layer with a block-diagonal kernel, [B, F] to [B, units]: each of the equal parts of the
+        output depends on one part of the input."""
+        ops, shape = self.ops, (blocks, x.shape[-1] // blocks, units // blocks)
+        return ops.reshape(self.dense_blocks(ops.reshape(x, (-1, *shape[:2])), shape[2]), (-1, units))
+
+    def dense_blocks(self, x: Any, units: int) -> Any:
+        """A separate fully connected layer for each block, [B, blocks, F] to [B, blocks, units]."""
+        raise NotImplementedError(f"{type(self).__name__} has no blocks of layers")
 
     def batchnorm(self, x: Any) -> Any:
         """Batch normalisation over all dimensions but the last (Ioffe & Szegedy 2015, algorithm 1)."""
