@@ -24,6 +24,7 @@ PRESETS = preset_catalogue.list_all_presets()
 OF_NEWER_ALGORITHMS = {
     "CartPole_ApexDQN",
     "CartPole_BC",
+    "CartPole_DreamerV3",
     "CartPole_DQfD",
     "CartPole_DiscreteCQL_BatchRL",
     "CartPole_GAIL",

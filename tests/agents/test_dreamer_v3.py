@@ -1,0 +1,486 @@
+"""DreamerV3: its equations and its whole loss against float64 computations in NumPy, and how it learns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rl_coach.agents.rules import dreamer_v3 as rules
+from rl_coach.architectures import world_model
+from rl_coach.architectures.update import LearningBatch, NetworkView
+from rl_coach.architectures.world_model import ModelSize
+from rl_coach.base_parameters import Frameworks
+from rl_coach.core_types import LAST_ACTION, EnvironmentEpisodes, EnvironmentSteps
+from rl_coach.memories.non_episodic.experience_replay import ExperienceReplayParameters
+from rl_coach.policy import Policy
+from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace, ImageObservationSpace, VectorObservationSpace
+from rl_coach.utils import CoachError
+from tests.agents.numpy_rules import ops
+from tests.frameworks import FRAMEWORK
+from tests.zoo import parameters, policies
+from tests.zoo.environments import Bandit, MaskedChain, Recall, Target
+from tests.zoo.graphs import graph, schedule
+from tests.zoo.states import rows
+
+if FRAMEWORK is not Frameworks.jax:
+    pytest.skip("it learns on JAX alone", allow_module_level=True)
+
+TINY = parameters.DREAMER_SIZE
+RNG = np.random.default_rng(0)
+
+
+def softmax(x: np.ndarray) -> np.ndarray:
+    powers = np.exp(x - x.max(-1, keepdims=True))
+    return powers / powers.sum(-1, keepdims=True)
+
+
+def sigmoid(x: np.ndarray) -> np.ndarray:
+    return 1 / (1 + np.exp(-x))
+
+
+def symlog(x: np.ndarray) -> np.ndarray:
+    return np.sign(x) * np.log(np.abs(x) + 1)
+
+
+def symexp(x: np.ndarray) -> np.ndarray:
+    return np.sign(x) * (np.exp(np.abs(x)) - 1)
+
+
+BINS = symexp(np.linspace(-20, 20, 255))
+
+
+def two_hot(values: np.ndarray) -> np.ndarray:
+    found = np.zeros((len(values), 255))
+    for row, value in enumerate(np.clip(values, BINS[0], BINS[-1])):
+        above = min(max(int(np.searchsorted(BINS, value, side="right")), 1), 254)
+        share = (value - BINS[above - 1]) / (BINS[above] - BINS[above - 1])
+        found[row, above - 1], found[row, above] = 1 - share, share
+    return found
+
+
+def cross_entropy(logits: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    return -(targets * np.log(softmax(logits))).sum(-1)
+
+
+def decoded(logits: np.ndarray) -> np.ndarray:
+    return (softmax(logits) * BINS).sum(-1)
+
+
+def lambda_return(rewards: Any, discounts: Any, values: Any, mixing: Any, t: int) -> float:
+    """The definition with a sum over n, not the recursion: each n-step return by the chance to stop there."""
+    total, still, passed, collected = 0.0, 1.0, 1.0, 0.0
+    for n in range(t, len(rewards)):
+        collected += passed * rewards[n]
+        passed *= discounts[n]
+        stops = 1.0 if n == len(rewards) - 1 else 1 - mixing[n]
+        total += still * stops * (collected + passed * values[n])
+        still *= 1 - stops
+    return total
+
+
+def test_symlog_keeps_signs_and_shrinks():
+    x = np.array([-1e6, -1.0, 0.0, 0.5, 300.0])
+    np.testing.assert_allclose(world_model.symlog(ops, ops.convert_to_tensor(x, "float32")), symlog(x), rtol=1e-5)
+    np.testing.assert_allclose(symexp(symlog(x)), x, rtol=1e-9)
+
+
+def test_the_bins_are_symmetric_and_even_after_symlog():
+    assert rules.BINS.shape == (255,)
+    np.testing.assert_array_equal(rules.BINS, -rules.BINS[::-1])
+    np.testing.assert_allclose(symlog(rules.BINS.astype(np.float64)), np.linspace(-20, 20, 255), atol=1e-5)
+
+
+def test_two_hot_weights_the_neighbours_of_a_value():
+    values = np.concatenate([[0.0, 1e12, -1e12, BINS[130]], symexp(RNG.uniform(-15, 15, 50))])
+    found = np.asarray(rules.two_hot(ops, ops.convert_to_tensor(values, "float32")), np.float64)
+    assert ((found > 0).sum(-1) <= 2).all()
+    np.testing.assert_allclose(found.sum(-1), 1, rtol=1e-6)
+    np.testing.assert_allclose((found * BINS).sum(-1), np.clip(values, BINS[0], BINS[-1]), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(found, two_hot(values), atol=2e-4)
+
+
+def test_equal_probabilities_decode_to_exactly_nothing():
+    assert np.asarray(rules.decoded(ops, ops.zeros((1, 255))))[0] == 0.0
+    logits = RNG.normal(size=(20, 255))
+    found = rules.decoded(ops, ops.convert_to_tensor(logits, "float32"))
+    np.testing.assert_allclose(found, decoded(logits), rtol=1e-4)
+
+
+def test_binary_cross_entropy_takes_shares():
+    logits, targets = RNG.normal(size=9), RNG.uniform(size=9)
+    expected = -targets * np.log(sigmoid(logits)) - (1 - targets) * np.log(1 - sigmoid(logits))
+    given = (ops.convert_to_tensor(one, "float32") for one in (logits, targets))
+    np.testing.assert_allclose(rules.binary_cross_entropy(ops, *given), expected, rtol=1e-5)
+
+
+def test_the_uniform_share_keeps_each_category_possible():
+    found = np.asarray(world_model.unimixed(ops, ops.convert_to_tensor([[0.0, 100.0, 0.0, 0.0]])))
+    np.testing.assert_allclose(found, [[0.0025, 0.9925, 0.0025, 0.0025]], rtol=1e-6)
+
+
+def test_categories_are_drawn_by_their_probabilities():
+    probabilities = np.broadcast_to(np.float32([[[0.125, 0.5, 0.25, 0.125]]]), (16, 3, 4))
+    uniform = np.repeat((np.arange(16, dtype=np.float32)[:, None] + 0.5) / 16, 3, axis=1)
+    found = np.asarray(world_model.sampled(ops, ops.convert_to_tensor(probabilities), ops.convert_to_tensor(uniform)))
+    np.testing.assert_array_equal(found.sum(0), np.broadcast_to([2.0, 8.0, 4.0, 2.0], (3, 4)))
+    assert set(np.unique(found)) == {0.0, 1.0}
+    nothing = ops.zeros((16, 3))
+    best = np.asarray(world_model.sampled(ops, ops.convert_to_tensor(probabilities), nothing))
+    np.testing.assert_array_equal(best, np.broadcast_to([0.0, 1.0, 0.0, 0.0], (16, 3, 4)))
+
+
+def test_divergences_do_not_fall_below_the_free_nats():
+    p, q = (softmax(RNG.normal(size=(6, 5, 4)) * scale) for scale in (2, 1))
+    p[0] = q[0]
+    expected = np.maximum((p * np.log(p / q)).sum((-1, -2)), 1.0)
+    given = (ops.convert_to_tensor(one, "float32") for one in (p, q))
+    for found in rules.state_divergences(ops, *given):
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
+    assert expected[0] == 1.0 < expected[1:].min()
+
+
+def test_lambda_returns_are_mixtures_of_n_step_returns():
+    rewards, values = RNG.normal(size=(2, 7, 3))
+    discounts, mixing = RNG.uniform(size=(2, 7, 3))
+    mixing[3, 1] = 0.0
+    given = (ops.convert_to_tensor(one, "float32") for one in (rewards, discounts, values, mixing))
+    found = np.asarray(rules.lambda_returns(ops, *given))
+    for t, n in np.ndindex(7, 3):
+        columns = (one[:, n] for one in (rewards, discounts, values, mixing))
+        assert found[t, n] == pytest.approx(lambda_return(*columns, t), rel=1e-5, abs=1e-6)
+
+
+@pytest.mark.parametrize("count", [1, 2, 57])
+def test_percentiles_ignore_rows_without_weight(count):
+    values, weights = RNG.normal(size=60), np.zeros(60)
+    weights[:count] = 1
+    given = (ops.convert_to_tensor(one, "float32") for one in (values, weights))
+    found = [float(one) for one in rules.percentiles(ops, *given)]
+    np.testing.assert_allclose(found, np.percentile(values[:count], [5, 95]), rtol=1e-5)
+
+
+class Model:
+    """The network in float64, which takes its weights in the order of its layers.
+
+    :param size: of the model
+    :param weights: all trained weights, in order
+    :param observation: the number of observed numbers; ``actions`` of choices
+    """
+
+    def __init__(self, size: ModelSize, weights: list[np.ndarray], observation: int, actions: int):
+        self.size, self.observation, self.actions = size, observation, actions
+        left = [np.asarray(weight, np.float64) for weight in weights]
+        # a hidden layer has a kernel, a bias and a scale; an output layer or a layer of blocks no scale
+        counts = {"encoder": 9, "middleware": 9 + 3 + 2 + 3 + 2, "decoder": 11, "prior": 8, "outcome": 10}
+        self.own: dict[str, list[np.ndarray]] = {}
+        for name, count in {**counts, "policy": 11, "value": 11}.items():
+            self.own[name], left = left[:count], left[count:]
+        assert not left
+
+    def part(self, name: str) -> Any:
+        return iter(self.own[name])
+
+    @staticmethod
+    def normal(x: np.ndarray, scale: np.ndarray) -> np.ndarray:
+        x = x / np.sqrt(np.square(x).mean(-1, keepdims=True) + 1e-4) * scale
+        return x * sigmoid(x)
+
+    def hidden(self, x: np.ndarray, weights: Any, count: int = 1) -> np.ndarray:
+        for _ in range(count):
+            x = self.normal(x @ next(weights) + next(weights), next(weights))
+        return x
+
+    def output(self, x: np.ndarray, weights: Any) -> np.ndarray:
+        return x @ next(weights) + next(weights)
+
+    @staticmethod
+    def block_matrix(kernel: np.ndarray) -> np.ndarray:
+        """The block-diagonal matrix of kernels [blocks, inputs, outputs]."""
+        blocks, inputs, outputs = kernel.shape
+        full = np.zeros((blocks * inputs, blocks * outputs))
+        for i in range(blocks):
+            full[i * inputs : (i + 1) * inputs, i * outputs : (i + 1) * outputs] = kernel[i]
+        return full
+
+    def probabilities(self, logits: np.ndarray) -> np.ndarray:
+        return 0.99 * softmax(logits.reshape(-1, 32, self.size.classes)) + 0.01 / self.size.classes
+
+    def drawn(self, probabilities: np.ndarray, uniform: np.ndarray) -> np.ndarray:
+        index = (uniform[..., None] >= probabilities.cumsum(-1)[..., :-1]).sum(-1)
+        return np.eye(probabilities.shape[-1])[index].reshape(len(index), -1)
+
+    def encode(self, observation: np.ndarray) -> np.ndarray:
+        return self.hidden(symlog(observation), self.part("encoder"), 3)
+
+    def next_deter(self, deter: np.ndarray, stoch: np.ndarray, action: np.ndarray, weights: Any) -> np.ndarray:
+        inputs = [self.hidden(one, weights) for one in (deter, stoch, action / np.maximum(1, np.abs(action)))]
+        parts = deter.reshape(len(deter), 8, -1)
+        x = np.concatenate([np.concatenate([parts[:, i], *inputs], -1) for i in range(8)], -1)
+        x = x @ self.block_matrix(next(weights)) + next(weights).ravel()
+        x = self.normal(x, next(weights))
+        x = x @ self.block_matrix(next(weights)) + next(weights).ravel()
+        width = deter.shape[1] // 8
+        gates = x.reshape(len(x), 8, 3, width)
+        reset, candidate, update = (gates[:, :, i].reshape(len(x), -1) for i in range(3))
+        update = sigmoid(update - 1)
+        return update * np.tanh(sigmoid(reset) * candidate) + (1 - update) * deter
+
+    def posterior(self, deter: np.ndarray, stoch: np.ndarray, action: np.ndarray, embedding: np.ndarray) -> Any:
+        weights = self.part("middleware")
+        deter = self.next_deter(deter, stoch, action, weights)
+        hidden = self.hidden(np.concatenate([deter, embedding], -1), weights)
+        return deter, self.probabilities(self.output(hidden, weights))
+
+    def prior(self, deter: np.ndarray) -> np.ndarray:
+        weights = self.part("prior")
+        return self.probabilities(self.output(self.hidden(deter, weights, 2), weights))
+
+    def head(self, name: str, latent: np.ndarray) -> np.ndarray:
+        weights = self.part(name)
+        return self.output(self.hidden(latent, weights, 3), weights)
+
+    def outcome(self, latent: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        weights = self.part("outcome")
+        rewards = self.output(self.hidden(latent, weights), weights)
+        return rewards, self.output(self.hidden(latent, weights), weights)[:, 0]
+
+    def policy(self, latent: np.ndarray) -> np.ndarray:
+        return 0.99 * softmax(self.head("policy", latent)) + 0.01 / self.actions
+
+
+def weights_in_order(network: Any, group: str) -> list[np.ndarray]:
+    arrays, order = network.state.arrays(group), network.state.function.order["weights"]
+    return [np.array(arrays[order.index(place)]) for place in range(len(arrays))]
+
+
+def views(agent: Any) -> dict[str, NetworkView]:
+    found = {}
+    for name, network in agent.networks.items():
+        state = {
+            group: [ops.convert_to_tensor(a) for a in network.state.arrays(group)] for group in ("weights", "buffers")
+        }
+        target = None
+        if network.has_target:
+            target = [ops.convert_to_tensor(a) for a in network.state.arrays("target_weights")], []
+        found[name] = NetworkView(ops, network.state.function, state["weights"], state["buffers"], target)
+    return found
+
+
+def expected_loss(online: Model, slow: Model, columns: dict[str, np.ndarray], length: int, horizon: int) -> Any:
+    """The loss by the paper's equations with loops over time, and what the percentiles become."""
+    rows = length + 1
+    by_time = {
+        name: np.swapaxes(c.astype(np.float64).reshape(-1, rows, *c.shape[1:]), 0, 1) for name, c in columns.items()
+    }
+    sequences = by_time["weights"].shape[1]
+    onehot = np.eye(online.actions)
+    actions = onehot[by_time["actions"].astype(int)]
+    embeddings = [online.encode(step) for step in by_time["states/observation"]]
+    deter, stoch = by_time["states/deter"][0], by_time["states/stoch"][0]
+    before = by_time["states/last_action"][0]
+    deters, stochs, posteriors = [], [], []
+    for t in range(rows):
+        deter, posterior = online.posterior(deter, stoch, before, embeddings[t])
+        stoch = online.drawn(posterior, by_time["extra/posterior"][t])
+        deters.append(deter), stochs.append(stoch), posteriors.append(posterior)
+        before = actions[t]
+    is_transition = by_time["weights"][:-1] > 0
+    is_state = np.concatenate([np.ones((1, sequences), bool), is_transition])
+    latents = [np.concatenate(parts, -1) for parts in zip(deters, stochs)]
+
+    losses = {"reconstruction": [], "kl": [], "reward": [], "continue": [], "replay": []}
+    for t in range(rows):
+        errors = np.square(online.head("decoder", latents[t]) - symlog(by_time["states/observation"][t])).sum(-1)
+        prior = online.prior(deters[t])
+        kl = np.maximum((posteriors[t] * np.log(posteriors[t] / prior)).sum((-1, -2)), 1)
+        losses["reconstruction"] += [*errors[is_state[t]]]
+        losses["kl"] += [*(1.1 * kl)[is_state[t]]]
+        if t:
+            rewards, goes_on = online.outcome(latents[t])
+            chance, target = sigmoid(goes_on), by_time["discounts"][t - 1]
+            losses["reward"] += [*cross_entropy(rewards, two_hot(by_time["rewards"][t - 1]))[is_transition[t - 1]]]
+            entropy = -target * np.log(chance) - (1 - target) * np.log(1 - chance)
+            losses["continue"] += [*entropy[is_transition[t - 1]]]
+
+    start_deter, start_stoch = np.concatenate(deters), np.concatenate(stochs)
+    random = columns["extra/imagined"].astype(np.float64).reshape(len(start_deter), horizon, -1)
+    dreamed, chosen = [np.concatenate([start_deter, start_stoch], -1)], []
+    deter, stoch = start_deter, start_stoch
+    for t in range(horizon):
+        policy = online.policy(dreamed[-1])
+        action = (random[:, t, 32:] >= policy.cumsum(-1)[:, :-1]).sum(-1)
+        deter, _ = online.posterior(deter, stoch, onehot[action], np.zeros_like(np.concatenate(embeddings)))
+        stoch = online.drawn(online.prior(deter), random[:, t, :32])
+        chosen.append(action), dreamed.append(np.concatenate([deter, stoch], -1))
+    outcomes = [online.outcome(latent) for latent in dreamed]
+    rewards = np.stack([decoded(rewards) for rewards, _ in outcomes[1:]])
+    goes_on = np.stack([sigmoid(logits) for _, logits in outcomes])
+    logits = np.stack([online.head("value", latent) for latent in dreamed])
+    values = np.stack([decoded(one) for one in logits])
+    mixing = np.full_like(rewards, 0.95)
+    returns = np.array(
+        [[lambda_return(rewards[:, n], goes_on[1:, n], values[1:, n], mixing[:, n], t) for n in range(rewards.shape[1])]
+         for t in range(horizon)]
+    )  # fmt: skip
+    counts = np.broadcast_to(is_state.ravel(), returns.shape)
+    low, high = 0.01 * np.percentile(returns[counts], [5, 95])
+    weights = np.cumprod(goes_on[:-1], axis=0)
+    actor, critic = [], []
+    for t in range(horizon):
+        policy = online.policy(dreamed[t])
+        log_probability = np.log(policy[np.arange(len(policy)), chosen[t]])
+        entropy = -(policy * np.log(policy)).sum(-1)
+        gain = log_probability * (returns[t] - values[t]) / max(1, high - low) + 3e-4 * entropy
+        targets = two_hot(returns[t]) + two_hot(decoded(slow.head("value", dreamed[t])))
+        actor += [*(-weights[t] * gain)[counts[t]]]
+        critic += [*(weights[t] * cross_entropy(logits[t], targets))[counts[t]]]
+
+    bootstrap = returns[0].reshape(rows, sequences)
+    for n in range(sequences):
+        goes = np.append(is_transition[1:, n], False) * 0.95
+        for t in range(length):
+            if is_transition[t, n]:
+                known = by_time["rewards"][:-1, n], by_time["discounts"][:-1, n], bootstrap[1:, n]
+                target = lambda_return(*known, goes, t)
+                latent = latents[t][n : n + 1]
+                targets = two_hot(np.array([target])) + two_hot(decoded(slow.head("value", latent)))
+                losses["replay"] += [*(0.3 * cross_entropy(online.head("value", latent), targets))]
+    total = sum(np.mean(part) for part in losses.values()) + np.mean(actor) + np.mean(critic)
+    return total, low, high
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """An agent after some updates, so that no output layer is zero."""
+    manager = graph(parameters.dreamer(), Bandit, tmp_path_factory.mktemp("dreamer"), schedule(80, heatup=20))
+    manager.heatup(EnvironmentSteps(20))
+    manager.improve()
+    return manager.get_agent()
+
+
+def test_the_loss_is_the_papers(trained):
+    agent = trained
+    main, length = agent.networks["main"], 4
+    batch = agent.batches.sample(1, 16)
+    columns = agent.update_loop.columns(batch)
+    assert 0 < (columns["weights"] > 0).mean() <= 1
+    observation, actions = columns["states/observation"].shape[1], agent.spaces.action.num_actions
+    online, slow = (
+        Model(TINY, weights_in_order(main, group), observation, actions) for group in ("weights", "target_weights")
+    )
+    expected, low, high = expected_loss(online, slow, columns, length, 3)
+
+    groups: dict[str, dict[str, Any]] = {"states": {}, "extra": {}}
+    for name, column in columns.items():
+        group, _, key = name.partition("/")
+        if key and group in groups:
+            groups[group][key] = ops.convert_to_tensor(column)
+    given = LearningBatch(
+        states=groups["states"], next_states={}, actions=ops.convert_to_tensor(columns["actions"].astype(np.int32)),
+        rewards=ops.convert_to_tensor(columns["rewards"].astype(np.float32)),
+        discounts=ops.convert_to_tensor(columns["discounts"]), weights=ops.convert_to_tensor(columns["weights"]),
+        extra=groups["extra"], scalars={},
+    )  # fmt: skip
+    networks = views(agent)
+    state = agent.networks["returns"].state.arrays("buffers")
+    update = agent.make_update_rule()(ops, networks, given)
+    assert float(update.losses["main"]) == pytest.approx(expected, rel=1e-4)
+    kept = [float(one) for one in networks["returns"].buffers]
+    np.testing.assert_allclose(kept, [0.99 * float(state[0]) + low, 0.99 * float(state[1]) + high], rtol=1e-3)
+
+
+def test_stored_states_hold_the_last_action_of_each_step(trained):
+    """Also the random actions of the heatup, and nothing before the first action of an episode."""
+    episode = trained.memory.get_all_complete_episodes()[0].transitions
+    before = [transition.info[f"recurrent_state_{LAST_ACTION}"] for transition in episode]
+    np.testing.assert_array_equal(before[0], [0.0, 0.0])
+    np.testing.assert_array_equal(before[1:], np.eye(2)[[transition.action for transition in episode[:-1]]])
+    categories = np.stack([transition.info["recurrent_state_stoch"] for transition in episode])
+    np.testing.assert_array_equal(categories.sum(axis=1), [0] + [world_model.VARIABLES] * (len(episode) - 1))
+
+
+@pytest.mark.parametrize(
+    ("problem", "steps", "least"), [(Bandit, 1500, 9.0), (Recall, 4000, 0.8), (Target, 2500, -3.5)]
+)
+def test_it_learns(problem, steps, least, tmp_path):
+    manager = graph(parameters.dreamer(), problem, tmp_path, schedule(steps))
+    manager.heatup(EnvironmentSteps(100))
+    manager.improve()
+    manager.evaluate(EnvironmentEpisodes(20))
+    assert np.mean(manager.evaluation_rewards) >= least
+
+
+@pytest.mark.parametrize("action", [DiscreteActionSpace(3), BoxActionSpace(2, -1.0, 3.0)], ids=["discrete", "box"])
+def test_an_exported_policy_remembers_its_actions(action, tmp_path):
+    observations = {"observation": VectorObservationSpace(3)}
+    agent = policies.build(parameters.dreamer(), observations, action)
+    policy = Policy.load(policies.write(agent, tmp_path / "policy"))
+    network, rng, chosen = agent.networks["main"].online_network, np.random.default_rng(3), []
+    names = [name.rpartition("_")[2] for name in network.output_names]
+    for _ in range(8):
+        state = policies.draw(observations, rng)
+        outputs = dict(zip(names, network.predict({"observation": state["observation"][None]}, squeeze_output=False)))
+        expected = outputs["probabilities"][0].argmax() if "probabilities" in outputs else outputs["mean"][0]
+        chosen.append(policy.act(state["observation"]))
+        np.testing.assert_allclose(chosen[-1], expected, rtol=1e-4, atol=1e-5)
+        last = np.eye(3)[[expected]] if "probabilities" in outputs else (expected[None] - 1) / 2
+        network.recurrent_state = {**network.recurrent_state, LAST_ACTION: last.astype(np.float32)}
+    assert len(np.unique(np.array(chosen), axis=0)) > 1
+
+
+class Lamp(Bandit):
+    """The bandit with its lights as a picture, and a number that tells nothing."""
+
+    def observations(self) -> dict[str, Any]:
+        return {"picture": ImageObservationSpace((48, 64, 3), 255), "number": VectorObservationSpace(1)}
+
+    def first_state(self) -> dict[str, np.ndarray]:
+        self.light = int(self.rng.integers(2))
+        picture = np.full((48, 64, 3), 200 * self.light, np.uint8)
+        return {"picture": picture, "number": self.rng.normal(size=1).astype(np.float32)}
+
+    def outcome(self, action: Any) -> tuple[float, bool, bool]:
+        reward = float(action == self.light)
+        self.state = self.first_state()
+        return reward, False, self.steps >= 10
+
+
+def test_it_models_pictures_and_vectors_together(tmp_path):
+    manager = graph(parameters.dreamer(), Lamp, tmp_path, schedule(160), writes_csv=True)
+    manager.heatup(EnvironmentSteps(20))
+    manager.improve()
+    manager.close()
+    losses = [float(row["Reconstruction Loss/Mean"]) for row in rows(tmp_path) if row["Reconstruction Loss/Mean"]]
+    assert losses[-1] < 0.5 * losses[0]
+
+
+class Small(Lamp):
+    def observations(self) -> dict[str, Any]:
+        return {"picture": ImageObservationSpace((40, 64, 3), 255)}
+
+
+class Unbounded(Target):
+    def actions(self) -> Any:
+        return BoxActionSpace(1)
+
+
+def with_memory_of_steps() -> Any:
+    settings = parameters.dreamer()
+    settings.memory = ExperienceReplayParameters()
+    return settings
+
+
+@pytest.mark.parametrize(
+    ("make", "problem", "reason"),
+    [
+        (parameters.dreamer, MaskedChain, "imagines no action masks"),
+        (parameters.dreamer, Small, "'picture' has 40 x 64: add an ObservationRescaleToSizeFilter"),
+        (parameters.dreamer, Unbounded, "needs continuous actions with finite bounds"),
+        (with_memory_of_steps, Bandit, "learns from sequences of whole episodes: set memory to Episodic"),
+    ],
+)
+def test_what_it_cannot_model_is_refused(make, problem, reason, tmp_path):
+    with pytest.raises(CoachError, match=reason):
+        graph(make(), problem, tmp_path)
