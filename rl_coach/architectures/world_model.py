@@ -147,7 +147,7 @@ def _doubled(ops: Any, x: Any) -> Any:
 
 
 class StateSpaceMiddleware(Middleware):
-    """One step of the recurrent state-space model with a block-diagonal GRU.
+    """A step of the recurrent state-space model with a block-diagonal GRU.
 
     The state before it is the state of the step before, the action after that step (``last_action``, encoded), and the
     uniform numbers that the categories are drawn with (``noise``; zeros take the most probable ones).
