@@ -11,7 +11,7 @@ from rl_coach.agents.rules import dreamer_v3 as rules
 from rl_coach.architectures import world_model
 from rl_coach.architectures.update import LearningBatch, NetworkView
 from rl_coach.architectures.world_model import ModelSize
-from rl_coach.base_parameters import Frameworks
+from rl_coach.base_parameters import Frameworks, TaskParameters
 from rl_coach.core_types import LAST_ACTION, EnvironmentEpisodes, EnvironmentSteps
 from rl_coach.memories.non_episodic.experience_replay import ExperienceReplayParameters
 from rl_coach.policy import Policy
@@ -415,7 +415,9 @@ def test_it_learns(problem, steps, least, tmp_path):
 @pytest.mark.parametrize("action", [DiscreteActionSpace(3), BoxActionSpace(2, -1.0, 3.0)], ids=["discrete", "box"])
 def test_an_exported_policy_remembers_its_actions(action, tmp_path):
     observations = {"observation": VectorObservationSpace(3)}
-    agent = policies.build(parameters.dreamer(), observations, action)
+    settings = parameters.dreamer()
+    settings.task_parameters = TaskParameters(FRAMEWORK, experiment_path=str(tmp_path))
+    agent = policies.build(settings, observations, action)
     policy = Policy.load(policies.write(agent, tmp_path / "policy"))
     network, rng, chosen = agent.networks["main"].online_network, np.random.default_rng(3), []
     names = [name.rpartition("_")[2] for name in network.output_names]
@@ -448,7 +450,7 @@ class Lamp(Bandit):
 
 
 def test_it_models_pictures_and_vectors_together(tmp_path):
-    manager = graph(parameters.dreamer(), Lamp, tmp_path, schedule(160), writes_csv=True)
+    manager = graph(parameters.dreamer(), Lamp, tmp_path, schedule(800), writes_csv=True)
     manager.heatup(EnvironmentSteps(20))
     manager.improve()
     manager.close()
