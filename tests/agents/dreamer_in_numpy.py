@@ -171,8 +171,13 @@ class Model:
         return 0.99 * softmax(self.head("policy", latent)) + 0.01 / self.actions
 
 
-def expected_loss(online: Model, slow: Model, columns: dict[str, np.ndarray], length: int, horizon: int) -> Any:
-    """The loss by the paper's equations with loops over time, and what the percentiles become."""
+def expected_loss(
+    online: Model, slow: Model, columns: dict[str, np.ndarray], length: int, horizon: int, before_update: Any
+) -> Any:
+    """The loss by the paper's equations with loops over time, and the percentiles after the update.
+
+    :param before_update: the percentiles before it
+    """
     rows = length + 1
     by_time = {
         name: np.swapaxes(c.astype(np.float64).reshape(-1, rows, *c.shape[1:]), 0, 1) for name, c in columns.items()
@@ -228,7 +233,7 @@ def expected_loss(online: Model, slow: Model, columns: dict[str, np.ndarray], le
          for t in range(horizon)]
     )  # fmt: skip
     counts = np.broadcast_to(is_state.ravel(), returns.shape)
-    low, high = 0.01 * np.percentile(returns[counts], [5, 95])
+    low, high = 0.99 * np.array(before_update) + 0.01 * np.percentile(returns[counts], [5, 95])
     weights = np.cumprod(goes_on[:-1], axis=0)
     actor, critic = [], []
     for t in range(horizon):

@@ -108,10 +108,10 @@ def test_the_loss_is_the_papers_in_float64():
         groups[group][key] = column
     batch = LearningBatch(next_states={}, scalars={}, states=groups["states"], extra=groups["extra"], **groups[""])
     settings = DreamerSettings(SIZE, LENGTH, HORIZON, 0.95, 3e-4, (), DiscreteActionSpace(ACTIONS))
-    kept = Kept(low=0.0, high=0.0)
+    kept = Kept(low=-2.0, high=5.0)
     networks: Any = {"main": View(online, slow), "returns": kept}
     update = dreamer_rule(settings)(NumpyOps(), networks, batch)
-    expected, low, high = expected_loss(online, slow, columns, LENGTH, HORIZON)
+    expected, low, high = expected_loss(online, slow, columns, LENGTH, HORIZON, (-2.0, 5.0))
     # the bins of the rule have 32 bits
     assert update.losses["main"] == pytest.approx(expected, rel=1e-6)
     assert (kept.after["low"], kept.after["high"]) == pytest.approx((low, high), rel=1e-6)
