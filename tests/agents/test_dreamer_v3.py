@@ -11,7 +11,7 @@ from rl_coach.agents.rules import dreamer_v3 as rules
 from rl_coach.architectures import world_model
 from rl_coach.architectures.update import LearningBatch, NetworkView
 from rl_coach.base_parameters import Frameworks, TaskParameters
-from rl_coach.core_types import LAST_ACTION, EnvironmentEpisodes, EnvironmentSteps
+from rl_coach.core_types import LAST_ACTION, EnvironmentSteps
 from rl_coach.memories.non_episodic.experience_replay import ExperienceReplayParameters
 from rl_coach.policy import Policy
 from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace, ImageObservationSpace, VectorObservationSpace
@@ -31,7 +31,7 @@ from tests.agents.dreamer_in_numpy import (
 from tests.agents.numpy_rules import ops
 from tests.frameworks import FRAMEWORK
 from tests.zoo import parameters, policies
-from tests.zoo.environments import Bandit, MaskedChain, Recall, Target
+from tests.zoo.environments import Bandit, MaskedChain, Target
 from tests.zoo.graphs import graph, schedule
 from tests.zoo.states import rows
 
@@ -189,17 +189,6 @@ def test_stored_states_hold_the_last_action_of_each_step(trained):
     np.testing.assert_array_equal(before[1:], np.eye(2)[[transition.action for transition in episode[:-1]]])
     categories = np.stack([transition.info["recurrent_state_stoch"] for transition in episode])
     np.testing.assert_array_equal(categories.sum(axis=1), [0] + [world_model.VARIABLES] * (len(episode) - 1))
-
-
-@pytest.mark.parametrize(
-    ("problem", "steps", "least"), [(Bandit, 1500, 9.0), (Recall, 4000, 0.8), (Target, 2500, -3.5)]
-)
-def test_it_learns(problem, steps, least, tmp_path):
-    manager = graph(parameters.dreamer(), problem, tmp_path, schedule(steps))
-    manager.heatup(EnvironmentSteps(100))
-    manager.improve()
-    manager.evaluate(EnvironmentEpisodes(20))
-    assert np.mean(manager.evaluation_rewards) >= least
 
 
 @pytest.mark.parametrize("action", [DiscreteActionSpace(3), BoxActionSpace(2, -1.0, 3.0)], ids=["discrete", "box"])
