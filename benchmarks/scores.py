@@ -46,8 +46,8 @@ LIBRARIES = {"coach": "Coach", "sb3": "Stable-Baselines3"}
 AIMS = {
     "CartPole_DQN": 500, "CartPole_PPO": 500, "Acrobot_DQN": -75, "Acrobot_PPO": -75, "LunarLander_DQN": 200,
     "LunarLander_PPO": 200, "Pendulum_SAC": -160, "Pendulum_TD3": -160, "InvertedPendulum_SAC": 1000,
-    "ExplorationChain_Bootstrapped": 10, "ExplorationChain_UCB": 10, "Pendulum_NAF": -200, "CartPole_QR_DQN": 475,
-    "CartPole_TRPO": 475,
+    "ExplorationChain_Bootstrapped": 10, "ExplorationChain_CuriousDDQN": 10, "ExplorationChain_UCB": 10,
+    "Pendulum_NAF": -200, "CartPole_QR_DQN": 475, "CartPole_TRPO": 475,
 }  # fmt: skip
 # rl-baselines3-zoo's table: one training each, the mean of hundreds of episodes
 PUBLISHED = {

@@ -23,8 +23,8 @@ class Addresses:
 
     :ivar saved: the queries of the views that users saved, by the users' names for them
 
-    :param path: a file with a line for each view, so that links remain valid; without it they are valid as
-        long as the server runs
+    :param path: a file with a line for each view, so that links remain valid. Without a file, links are valid as long
+        as the server runs
     """
 
     def __init__(self, path: pathlib.Path | None = None):

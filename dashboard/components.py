@@ -21,8 +21,8 @@ def script(*names: str) -> str:
 
 
 class Bar(JSComponent):
-    """The bar of the page: live or paused, the address, light or dark, the split, the cover of the page, and the values
-    of the lines at the mouse.
+    """The bar of the page. It also sets live updates, the theme, the address, the split and the cover of the page, and
+    shows the values of the lines at the mouse.
 
     :param views: JSON of the saved views: pairs of a name and a query
     :param saving: JSON of a ``name``, and True for ``saves``; False removes the saved view
@@ -74,8 +74,8 @@ class Wall(JSComponent):
 
     :param names: all signals, the most used first
     :param pins: signals that come before all others
-    :param wanted: visible signals, to be ``sent`` by the server: JSON of ``charts`` (lines by signal), and ``stale`` if
-        the browser's charts are old
+    :param wanted: the visible signals. The server answers in ``sent``: JSON of ``charts`` (lines by signal), and
+        ``stale`` if the browser's charts are old
     :param opened: the signal to show large
     """
 
@@ -110,7 +110,7 @@ class HistogramWall(JSComponent):
 
 
 class Comparison(JSComponent):
-    """Parameters against results, in a scatter plot and in parallel coordinates.
+    """A scatter plot and parallel coordinates of parameters and results.
 
     :param sent: JSON of ``runs_table.comparison``
     :param importance: JSON of a ``result``, the ``shares`` of the settings in it, and a ``text``

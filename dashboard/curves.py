@@ -73,8 +73,9 @@ class Curve:
 
 
 def short_titles(labels: Sequence[str]) -> list[str]:
-    """Labels for a legend, without a first part that all share. If any label is long, the words that all labels begin
-    with become "…", and long labels are cut in the middle."""
+    """Short labels for a legend. A first part that all labels share is removed. If a label is long, shared first words
+    become "…", and long labels are cut in the middle.
+    """
     first_parts = [label.partition(_BETWEEN_PARTS) for label in labels]
     if len(labels) > 1 and len({first for first, _, _ in first_parts}) == 1 and all(rest for _, _, rest in first_parts):
         labels = [rest for _, _, rest in first_parts]
@@ -126,8 +127,8 @@ def line_of(x: np.ndarray, y: np.ndarray, log_x: bool = False, log_y: bool = Fal
 def smooth(y: np.ndarray, kind: str, window: int) -> np.ndarray:
     """Smooth values without NaN [points] over ``window`` of them, or over a twentieth of them if it is 0.
 
-    ``window`` is the mean of the last ``window`` values (of fewer at the start); ``exponential`` weighs them by
-    (1 - 2 / (window + 1))^age, normalised, so that both have the same lag.
+    The method ``window`` is the mean of the last ``window`` values, or of all values at the start. The method
+    ``exponential`` weights values by (1 - 2 / (window + 1))^age, so that both methods have the same lag.
     """
     window = window or min(LARGEST_WINDOW, y.size // _PARTS_OF_A_LINE)
     if kind == "none" or window <= 1 or y.size == 0:

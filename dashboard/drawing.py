@@ -223,7 +223,8 @@ def groups_of(runs: Sequence[Run], by: str) -> dict[str, list[Run]]:
 
 
 def sides_of(runs: Sequence[Run], by: str) -> dict[str, list[Run]]:
-    """Sides of a comparison, by their names: groups, or without groups, runs that differ only in their seeds.
+    """The sides of a comparison, by name. A side is a group of the view. Without groups, the runs of a side differ only
+    in their seeds.
 
     :param by: the value of ``View.group``
     """

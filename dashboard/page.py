@@ -261,7 +261,7 @@ class Page:
     # reactions
 
     def in_order(self, work: Callable[[], None]) -> None:
-        """Run a function after everything that was requested before, then send all its changes to the browser.
+        """Run a function after all earlier requests, then send all its changes to the browser.
 
         Panel sends a change immediately if it can, and otherwise later: a change to a widget may then arrive before the
         widget itself, and some changes never arrive. Bokeh sends the changes of one of its ticks in their

@@ -49,8 +49,8 @@ class SignalPlot:
 
     :param theme: ``light`` or ``dark``
     :param zoomed: called with the ranges (x, left, right: two numbers each) after the user has zoomed or panned, and
-        with an empty tuple when everything is to be shown again
-    :param in_order: runs a function after everything that was requested before
+        with an empty tuple after a reset of the zoom
+    :param in_order: runs a function after all earlier requests
     """
 
     def __init__(

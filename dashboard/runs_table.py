@@ -215,8 +215,9 @@ _STEPS = re.compile(rf"({'|'.join(UNITS)})\((\d+)\)")
 
 
 def plain_value(value: Any) -> Any:
-    """A parameter for JSON: a number, None, or words. A number of steps is shortened to ``400 steps``, because narrow
-    columns would cut ``EnvironmentSteps(...)`` off before the number."""
+    """A parameter for JSON: a number, None, or words. ``EnvironmentSteps(400)`` becomes ``400 steps``, because narrow
+    columns would cut off the number.
+    """
     if isinstance(value, str) and (steps := _STEPS.fullmatch(value)):
         return f"{steps[2]} {PLURALS[UNITS[steps[1]]]}"
     if value is None or (isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)):

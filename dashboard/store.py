@@ -323,7 +323,7 @@ class Store:
     def scan(self) -> bool:
         """Look at the size of every CSV, and read the newest rows of changed CSVs. :return: True if anything changed
 
-        The first time, which may take long, the newest runs come first and are shown before the others are read.
+        The first call may take long. It reads the newest runs first, and shows them before it reads the others.
         """
         found = self._find()
         now, csvs, shown_at = time.time(), {}, time.monotonic()
@@ -617,9 +617,7 @@ class Store:
         self._asked_at = time.monotonic()
 
     def rest(self) -> None:
-        """Pause looking until ``go_on``, while a page is created. Its user then does not wait for the reading of all
-        runs.
-        """
+        """Stop reading until ``go_on``, while a page is created, so that the user does not wait for all runs."""
         self._may_look.clear()
 
     def go_on(self) -> None:

@@ -1,5 +1,6 @@
-"""Conditional imitation of recorded drives through a town of CARLA, which you bring:
-``datasets/carla_train_set_replay_buffer.p``."""
+"""Conditional imitation learning from recorded drives through a town of CARLA. You need the recording
+``datasets/carla_train_set_replay_buffer.p``.
+"""
 
 import numpy as np
 

@@ -1,6 +1,6 @@
-"""Deep Q-learning from demonstrations: three episodes that somebody else played teach to balance a pole on a cart.
+"""Deep Q-learning from demonstrations: the agent learns to balance a pole on a cart from three recorded episodes.
 
-``coach -p CartPole_DQfD --play`` records others, which ``memory.load_memory_from_file_path`` then names.
+``coach -p CartPole_DQfD --play`` records other episodes. Set ``memory.load_memory_from_file_path`` to their file.
 """
 
 import pathlib

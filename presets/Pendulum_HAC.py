@@ -1,4 +1,5 @@
-"""Hierarchical actor-critic swings up a pendulum and stops it there: a level that sets subgoals above one that acts.
+"""Hierarchical actor-critic swings up a pendulum and holds it, with two levels: the upper level sets subgoals, the
+lower level acts.
 
 Levy et al., Learning Multi-Level Hierarchies with Hindsight, 2019.
 """

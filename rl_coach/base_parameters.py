@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Iterable, Iterator, Union
 
+import numpy as np
+
 from rl_coach.core_types import (
     EnvironmentEpisodes,
     EnvironmentSteps,
@@ -122,8 +124,9 @@ class Device:
 
 
 class DistributedCoachSynchronizationType(Enum):
-    """SYNC: workers wait for the newest policy (on-policy). ASYNC: they use the newest available policy
-    (off-policy)."""
+    """SYNC: workers wait for the newest policy (on-policy). ASYNC: workers act with the newest policy that has arrived
+    (off-policy).
+    """
 
     SYNC = "sync"
     ASYNC = "async"
@@ -178,7 +181,8 @@ else:
                 raise TypeError(
                     f"{type(self).__name__} has no parameter '{key}'{suggestion or '; register_var() adds a new one'}"
                 )
-            object.__setattr__(self, key, value)
+            # NumPy's numbers are valid settings, but not all readers of settings accept them, such as JSON
+            object.__setattr__(self, key, value.item() if isinstance(value, np.generic) else value)
 
 
 class Parameters(_RefusesUnknownNames, Constrained, metaclass=_CheckedAfterInit):
@@ -210,11 +214,12 @@ class AlgorithmParameters(Parameters):
     :ivar apply_gradients_every_x_episodes: number of episodes; one update sums their gradients
     :ivar num_steps_between_copying_online_weights_to_target: steps, updates or episodes between two updates of the
         target network; without effect without a target network, as in most on-policy agents
-    :ivar rate_for_copying_weights_to_target: 1 copies the weights, less mixes that share of them in (Polyak)
+    :ivar rate_for_copying_weights_to_target: the target network moves towards the online weights by this share (Polyak
+        averaging); 1 copies the weights
     :ivar load_memory_from_file_path: a ``CsvDataset``, a ``PickledReplayBuffer``, ``minari:ID`` or the file of a saved
-        memory to start from
+        memory to start from; or a list of them
     :ivar store_transitions_only_when_episodes_are_terminated: store whole episodes, so that returns are known
-    :ivar in_action_space: the goals that a higher agent may set
+    :ivar in_action_space: the goals that the agent of the level above may set
     :ivar share_statistics_between_workers: workers normalise with shared statistics
     :ivar n_step: number of rewards in a return; -1 sums to the end of the episode
     :ivar act_for_full_episodes: a playing phase ends only with an episode
@@ -286,10 +291,10 @@ class ScheduleParameters(Parameters):
 
 @dataclass(eq=False, repr=False)
 class PresetValidationParameters(Parameters):
-    """Result that a preset must achieve for its tests to pass.
+    """The result that a preset must achieve in its tests.
 
     :param test: the preset has a reward to reach
-    :param min_reward_threshold: the reward to reach, averaged as the golden tests do
+    :param min_reward_threshold: the mean reward to reach, with the average of the golden tests
     :param max_episodes_to_achieve_reward: number of training episodes to reach it
     :param num_workers: number of workers that train
     :param reward_test_level: the environment level of the reward test
@@ -333,9 +338,9 @@ class NetworkParameters(Parameters):
     :param l2_regularization: the weight of half of the sum of the squared weights in the loss, as in Coach; 0 for none
     :param learning_rate: the optimizer's step size, or a ``Schedule`` over the updates of the network; PPO's schedule
         counts training phases
-    :param learning_rate_decay_rate: the factor after each ``learning_rate_decay_steps``; 0 for no decay. Both build a
-        ``StepDecaySchedule``, so ``learning_rate`` has to be a number then
-    :param learning_rate_decay_steps: the length of a decay period, counted as a schedule counts
+    :param learning_rate_decay_rate: factor of the learning rate after each ``learning_rate_decay_steps``; 0 for no
+        decay. With decay, ``learning_rate`` must be a number
+    :param learning_rate_decay_steps: the length of a decay period, in the unit of a schedule of the learning rate
     :param input_embedders_parameters: an embedder for each observation by name
     :param embedding_merger_type: merging of the embeddings
     :param middleware_parameters: the part between embedders and heads
@@ -521,6 +526,10 @@ class VisualizationParameters(Parameters):
         self.video_dump_filters = value
 
 
+class CuriosityParameters(Parameters):
+    """Base of the settings of intrinsic rewards; see ``rl_coach.agents.curiosity``."""
+
+
 class AgentParameters(Parameters):
     """An agent: its algorithm, exploration, memory and networks, and the filters around it.
 
@@ -532,6 +541,7 @@ class AgentParameters(Parameters):
     :ivar input_filter: applied to the environment's observations and rewards; None uses the environment's default
     :ivar output_filter: applied to the agent's actions; None uses the environment's default
     :ivar pre_network_filter: applied to states just before a network sees them
+    :ivar curiosity: adds intrinsic rewards for new observations, as ``RNDParameters()``; None for none
     :ivar full_name_id: ``level/agent``, set when the graph is built
     """
 
@@ -545,6 +555,7 @@ class AgentParameters(Parameters):
         "input_filter": optional(instance(InputFilter, "an InputFilter")),
         "output_filter": optional(instance(OutputFilter, "an OutputFilter")),
         "pre_network_filter": instance(InputFilter, "an InputFilter, such as NoInputFilter()"),
+        "curiosity": optional(instance(CuriosityParameters, "RNDParameters()")),
         "name": optional(TEXT),
         "full_name_id": optional(TEXT),
     }
@@ -565,6 +576,7 @@ class AgentParameters(Parameters):
         self.input_filter: Any = None
         self.output_filter: Any = None
         self.pre_network_filter: Any = NoInputFilter()
+        self.curiosity: CuriosityParameters | None = None
         self.full_name_id: str | None = None
         self.name: str | None = None
         self.is_a_highest_level_agent = True
@@ -613,19 +625,19 @@ class TaskParameters(Parameters):
     :param use_cpu: use no GPU
     :param experiment_path: the directory that the run writes to
     :param seed: makes the run repeatable; None draws one
-    :param checkpoint_save_secs: seconds between checkpoints; None for no checkpoints by time
+    :param checkpoint_save_secs: seconds between checkpoints; None for none
     :param checkpoint_restore_dir: deprecated name of ``checkpoint_restore_path``
     :param checkpoint_restore_path: the checkpoint to start from
     :param checkpoint_save_dir: directory of the checkpoints
     :param export_onnx_graph: write the networks as ONNX with each checkpoint
     :param apply_stop_condition: stop once the environment's success rate is reached
     :param num_gpu: number of GPUs to use
-    :param checkpoint_memory: save the replay memory in checkpoints; an exact continuation needs it. A checkpoint is
-        larger by the memory's filled part then
-    :param checkpoint_save_steps: environment steps of training between checkpoints; None for no checkpoints by steps
-    :param checkpoint_save_episodes: training episodes between checkpoints; None for no checkpoints by episodes
+    :param checkpoint_memory: save the replay memory in checkpoints; an exact continuation needs it. The filled part of
+        the memory is then part of each checkpoint
+    :param checkpoint_save_steps: environment steps of training between checkpoints; None for none
+    :param checkpoint_save_episodes: training episodes between checkpoints; None for none
     :param checkpoint_keep: number of the newest checkpoints that are kept, in addition to the best; 0 keeps all, None
-        leaves it to the graph manager
+        uses the setting of the graph manager
     :param num_threads: number of threads for the networks, fixed with the first network of this process; None
         chooses by their size
     :param preset: the name of the preset, for the records

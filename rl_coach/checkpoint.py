@@ -1,4 +1,4 @@
-"""Checkpoints. A kill at any moment leaves the last good checkpoint, and damaged checkpoints are refused.
+"""Checkpoints. A process that is killed at any moment leaves a good checkpoint. Damaged checkpoints are never loaded.
 
 A checkpoint is a directory, ``<num>_Step-<steps>.ckpt``, or with another unit in its name. Its files:
 
@@ -9,7 +9,7 @@ A checkpoint is a directory, ``<num>_Step-<steps>.ckpt``, or with another unit i
 and optional attachments: the policy for deployment, networks as ONNX models.
 
 The directory is written under a temporary name, synced, renamed, and only then named in the state file
-``.coach_checkpoint``. Nothing is ever unpickled.
+``.coach_checkpoint``. No pickle is ever loaded, so a checkpoint cannot run code.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class CheckpointFilenameParser:
         self._pattern = re.compile(self.coach_checkpoint_filename_pattern)
 
     def parse(self, filename: str) -> SingleCheckpoint | None:
-        """The checkpoint with this name, or the checkpoint of a file with this name (``12_Step-3400.ckpt.index``).
+        """The checkpoint with this name, or with the file of this name (``12_Step-3400.ckpt.index``).
 
         :return: None for a name without a number, or another kind of name
         """
@@ -197,7 +197,7 @@ class CheckpointStateReader:
 
 
 class CheckpointStateUpdater:
-    """Keeps a directory's state file in step with its checkpoints.
+    """Updates the state file of a directory when its checkpoints change.
 
     :param read_all: read all existing checkpoints, not only the newest
     """
@@ -251,7 +251,7 @@ def save_checkpoint(
     """Write a checkpoint, and record it as the newest if its name is a checkpoint's name.
 
     :param state: nested dicts and lists with string keys; leaves are arrays, int, float, bool, str or None
-    :param manifest: the run's description of itself, as plain values
+    :param manifest: facts about the run, as plain values
     :param attachments: more files, by their path within the checkpoint
     :return: the checkpoint's path
     :raises plain_data.UnsavableError: a leaf that cannot be saved, named by its path

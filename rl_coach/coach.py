@@ -1,6 +1,6 @@
-"""The command line ``coach``, and ``CoachInterface``, which runs the same from Python.
+"""The command line ``coach``, and ``CoachInterface``, which does the same from Python.
 
-Nothing heavy is imported at the top: ``coach --help`` and ``coach --list`` answer at once.
+The module imports no large package at the top, so that ``coach --help`` and ``coach --list`` answer immediately.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ _SEVERAL = (
 
 
 class CoachInterface(CoachLauncher):
-    """Coach from Python: the long names of the command line's flags as keywords.
+    """Runs Coach from Python. The keywords are the long names of the command line's flags.
 
     ``CoachInterface(preset="CartPole_DQN", seed=1, custom_parameter="improve_steps=EnvironmentSteps(5000)").run()``
 
-    The graph is built at once, so a program may also call ``graph_manager`` step by step instead of ``run()``. A
-    keyword with None or False is a flag that is not given; ``checkpoint_memory=False`` is ``--no-checkpoint_memory``.
-    In a notebook it shows the run's summary and a plot of its rewards.
+    The constructor builds the graph, so a program may also call methods of ``graph_manager`` instead of ``run()``. A
+    keyword with None or False has the same effect as a missing flag; ``checkpoint_memory=False`` is
+    ``--no-checkpoint_memory``. In a notebook it shows the run's summary and a plot of its rewards.
 
     :param callbacks: further callback objects, in addition to the preset's and the callbacks of ``callback``
     :raises CoachError: for bad input
@@ -130,7 +130,7 @@ class CoachInterface(CoachLauncher):
         if self.args.distributed_coach:
             raise CoachError("a distributed run has no graph in this process: call main(['-p', ..., '-dc'])")
         if callbacks and self._has_workers:
-            raise CoachError('callbacks are objects of this process, and workers have their own: use callback="..."')
+            raise CoachError('worker processes cannot receive the objects of callbacks: use callback="..."')
         self.graph_manager = self.get_graph_manager_from_args(self.args)
         self.graph_manager.callbacks = [*self.graph_manager.callbacks, *callbacks]
         self._directory = self.make_directory(self.graph_manager, self.args)
@@ -200,8 +200,8 @@ def handle_distributed_coach_tasks(
     :param args: the flags of Coach's command line; ``memory_backend_params`` and ``data_store_params`` are JSON.
         Without ``data_store_params`` policies are stored in the Redis of the memory backend
     :param task_parameters: the task
-    :raises CoachError: the type is neither, the JSON names an unknown backend or store, or nothing is received from the
-        trainer
+    :raises CoachError: the type is unknown, the JSON names an unknown backend or store, or the worker receives no data
+        from the trainer
     :raises TrainingError: if training itself fails
     """
     from rl_coach.command_line import distribution
@@ -209,8 +209,8 @@ def handle_distributed_coach_tasks(
     part = str(args.distributed_coach_run_type)
     if part not in (command_line.TRAINER, command_line.ROLLOUT_WORKER):
         raise CoachError(
-            f"distributed_coach_run_type is {part}: only these run a graph: {command_line.TRAINER}, "
-            f"{command_line.ROLLOUT_WORKER}"
+            f"distributed_coach_run_type must be '{command_line.TRAINER}' or '{command_line.ROLLOUT_WORKER}', not "
+            f"'{part}'"
         )
     backend, store = distribution.open_backend_and_store(args)
     for parameters in graph_manager.parameters_by_stream.values():

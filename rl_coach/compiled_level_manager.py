@@ -53,14 +53,14 @@ class _Call(NamedTuple):
 
 
 class CompiledLevelManager(LevelManager):
-    """Makes many steps in all copies of an environment with one compiled call, updates of the networks included.
+    """Makes many steps in all copies of an environment, and the updates of the networks, in one compiled call.
 
-    In heatup and training, ``step`` makes such calls for a moment. While one call is computed, the next is planned and
-    the one before is recorded. Calls do not pass the limit ``left``, so evaluations, checkpoints and the end of the run
-    come at the same steps as on other levels. Evaluations run in their own environment, with compiled calls too, unless
-    a picture of each step is needed.
+    In heatup and training, ``step`` makes calls for about ``_SECONDS_PER_STEP``. While the device computes a call, the
+    host plans the next call and records the previous one. Calls do not exceed the limit ``left``, so evaluations,
+    checkpoints and the end of the run are at the same steps as on other levels. Evaluations run in their own
+    environment, with compiled calls too, unless a picture of each step is needed.
 
-    :param environment: gives the spaces and the environment's pure functions
+    :param environment: supplies the spaces and the environment's pure functions
     :param num_copies: N, the number of copies of the environment
     :param seed: seed of all random numbers in the loop
     :param settings: as for ``LevelManager``
@@ -455,7 +455,7 @@ def _unmet_by_filters(agent: Agent) -> Iterator[str]:
     trains_only = algorithm.update_pre_network_filters_state_on_train
     trains_only = trains_only and not algorithm.update_pre_network_filters_state_on_inference
     if not trains_only and PureFilters(agent.pre_network_filter, np).learn:
-        yield "the statistics of pre-network filters are not updated in training alone"
+        yield "the statistics of pre-network filters are not updated only in training"
 
 
 def _unmet_by_settings(agent: Agent, copies: int) -> Iterator[str]:
@@ -466,10 +466,12 @@ def _unmet_by_settings(agent: Agent, copies: int) -> Iterator[str]:
     ):  # fmt: skip
         if getattr(algorithm, name):
             yield f"algorithm.{name} is True"
+    if agent.ap.curiosity is not None:
+        yield "the agent is curious"
     if algorithm.act_for_full_episodes and not agent.is_on_policy:
         yield "training phases wait for the end of an episode"
     if agent.row_unit is not RowUnit.EPISODE:
-        yield f"its rows are of {agent.row_unit.value}"
+        yield f"the rows of its CSV are {agent.row_unit.value}"
     if agent.ap.is_batch_rl_training or agent.in_action_space is not None:
         yield "the agent learns from recorded data, or takes directives"
     # the loop draws noise only at updates, so several steps would share it

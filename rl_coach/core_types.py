@@ -80,7 +80,7 @@ class StepMethod:
     __slots__ = ("num_steps",)
 
     def __init__(self, num_steps: int):
-        self.num_steps = num_steps
+        self.num_steps = num_steps.item() if isinstance(num_steps, np.generic) else num_steps
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self.num_steps == other.num_steps
@@ -229,7 +229,7 @@ class ActionInfo:
 
     :param action: the action, in the agent's own action space
     :param all_action_probabilities: [A], the policy over all actions, if there is one
-    :param action_value: Q(s, a); None without a prediction; so are ``state_value`` and ``max_action_value``
+    :param action_value: Q(s, a); None without a prediction, as for ``state_value`` and ``max_action_value``
     :param state_value: V(s)
     :param max_action_value: the largest Q(s, .); ``action_value`` if not given
     """
@@ -342,8 +342,9 @@ class Transition:
 
     :param game_over: the episode ended with this step, by termination or by a limit on its length
     :param terminated: the episode ended by termination, so there is no bootstrapping; ``game_over`` if not given
-    :ivar n_steps: number of steps of the transition. The reward is the discounted sum of so many rewards, and the value
-        of ``next_state`` is discounted by discount ** n_steps. 1 except in n-step transitions of ``Episode``
+    :ivar n_steps: number of steps of the transition. The reward is the discounted sum of this number of rewards, and
+        the value of ``next_state`` is discounted by discount ** n_steps. It is 1 except in n-step transitions of
+        ``Episode``
     """
 
     n_steps: int = 1  # a class attribute, because nearly all transitions have one step
@@ -376,7 +377,7 @@ class Transition:
 
     @property
     def n_step_discounted_rewards(self) -> float:
-        """The discounted sum of the rewards from here on, over ``n_step`` steps or the rest of the episode.
+        """The discounted sum of the rewards from this step on, over ``n_step`` steps or up to the end of the episode.
 
         :raises ValueError: the episode has not ended, so the return is unknown
         """
@@ -612,7 +613,7 @@ class Batch:
     def goals(self, expand_dims: bool = False) -> np.ndarray:
         """[B, ...] goals that were in force."""
         if self.goal_column is None:
-            raise ValueError("these transitions carry no goals")
+            raise ValueError("these transitions have no goals")
         return _expand(self.goal_column, expand_dims)
 
     def info(self, key: str, expand_dims: bool = False) -> np.ndarray:
@@ -648,7 +649,7 @@ class Episode:
     """The transitions of one episode in order, and their discounted returns once it has ended.
 
     :param discount: the discount of the returns; 0 counts only the next reward, 1 counts all rewards equally
-    :param bootstrap_total_return_from_old_policy: beyond ``n_step`` steps, add the value that the policy predicted
+    :param bootstrap_total_return_from_old_policy: after ``n_step`` rewards, add the value that the policy predicted
         when it acted (``info['max_action_value']`` of the step where the sum stops)
     :param n_step: number of rewards to sum; -1 sums to the end of the episode
     """
@@ -699,11 +700,11 @@ class Episode:
             transition.n_step_discounted_rewards = value
 
     def update_transitions_rewards_and_bootstrap_data(self) -> None:
-        """Turn each step into an n-step transition: its reward becomes the discounted sum of ``n_step`` rewards, and
-        its next state and ending become those after the last summed step (Hessel et al. 2018, section 3, multi-step
+        """Turn each step into an n-step transition: its reward becomes the discounted sum of ``n_step`` rewards. Its
+        next state and its ending become the ones after the last summed step (Hessel et al. 2018, section 3, multi-step
         learning). ``n_steps`` is the number of summed rewards, smaller than ``n_step`` near the end of the episode.
 
-        ``info['should_bootstrap_next_state']`` is True where the sum stopped before the end of the episode.
+        ``info['should_bootstrap_next_state']`` is True if the sum stopped before the end of the episode.
         """
         if self.n_step == -1 or not self.transitions:
             return
@@ -828,7 +829,7 @@ class SelectedPhaseOnlyDumpFilter(VideoDumpFilter):
 
 
 class CsvDataset:
-    """Place of recorded transitions in a CSV file.
+    """A CSV file with recorded transitions.
 
     :param is_episodic: the rows form whole episodes, in order
     """

@@ -34,10 +34,10 @@ def pip_install(*requirements: str) -> str:
 
 
 def install_command(extra: str) -> str:
-    """The command that installs the packages of an extra, from the registry and without Coach itself.
+    """The command that installs the packages of an extra from the package registry, without Coach itself.
 
-    :param extra: its name in ``pyproject.toml``; if Coach is not installed (it runs from a directory), or its installed
-        version did not have the extra, the command names the extra
+    :param extra: its name in ``pyproject.toml``. The command names the extra itself if Coach runs from a directory
+        without an installation, or if the installed version does not have the extra
     """
     try:
         requirements = metadata.requires(DISTRIBUTION) or []
@@ -55,8 +55,9 @@ def is_installed(package: str) -> bool:
 
 
 def default_framework() -> str:
-    """The framework of a run that names none: the first that is installed of TensorFlow, JAX, PyTorch and MXNet.
-    ``tensorflow`` if none is."""
+    """The framework of a run without a choice of the user: the first installed one of TensorFlow, JAX, PyTorch and
+    MXNet, or ``tensorflow`` if none is installed.
+    """
     return next((one for one in _FRAMEWORKS if is_installed(one)), _FRAMEWORKS[0])
 
 

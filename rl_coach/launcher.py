@@ -1,16 +1,18 @@
 """``CoachLauncher``, which runs a command line, and the exit codes of the programs.
 
-Nothing heavy is imported at the top: ``coach --help`` and ``coach --list`` answer at once.
+The module imports no large package at the top, so that ``coach --help`` and ``coach --list`` answer immediately.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import functools
 import os
 import pathlib
 import shutil
 import sys
+import time
 import traceback
 import warnings
 from typing import TYPE_CHECKING, Any, Callable, Mapping, NoReturn, Sequence
@@ -69,8 +71,8 @@ class CoachLauncher:
 
     :ivar shows_tracebacks: ``-v high`` is given
     :ivar command_line: the command line that started the distributed run; None for this process's own
-    :cvar distributes: it can start a distributed run. Its processes build their graphs with Coach's own command
-        line, so a subclass that overrides one of ``STEPS_TO_A_RUN`` cannot.
+    :cvar distributes: this launcher can start a distributed run. A subclass that overrides one of ``STEPS_TO_A_RUN``
+        cannot, because the processes of the run build their graphs with Coach's own command line.
     """
 
     shows_tracebacks = False
@@ -90,18 +92,13 @@ class CoachLauncher:
             self._launch(arguments)
 
     def _launch(self, arguments: Sequence[str] | None) -> None:
+        began = time.monotonic()
         given = sys.argv[1:] if arguments is None else list(arguments)
-        with stop_signals.ending_at_once():
-            serve = self._commands.get(given[0]) if given else None
-            if serve is not None:
-                serve(given[1:])
-                return
-        if given[:1] == [command_line.SWEEP]:
-            self.sweep_and_exit(given[1:])
-        if given[:1] == [command_line.TUNE]:
-            self.tune_and_exit(given[1:])
-        if given[:1] == [command_line.WATCH]:
-            self.watch(given[1:])
+        command = command_line.COMMANDS.get(given[0]) if given else None
+        if command is not None and command.method:
+            signals = stop_signals.ending_at_once() if command.has_nothing_to_save else contextlib.nullcontext()
+            with signals:
+                getattr(self, command.method)(given[1:])
             return
         if given[:1] == [command_line.EVALUATE]:
             evaluated, flags = command_line.evaluation_arguments(given[1:])
@@ -128,7 +125,12 @@ class CoachLauncher:
         graph_manager = self.get_graph_manager_from_args(args)
         if self._can_distribute() and flag_checks.wants_rollout_workers(graph_manager, args):
             self.distribute_and_exit(args)
-        self.run_graph_manager(graph_manager, args)
+        if args.budget:
+            from rl_coach.command_line import budget
+
+            budget.run(graph_manager, args, self, began)
+        else:
+            self.run_graph_manager(graph_manager, args)
 
     def export(self, arguments: Sequence[str]) -> None:
         """``coach export``: write a trained policy into a new folder.
@@ -142,26 +144,8 @@ class CoachLauncher:
         policy_export.export(args.experiment, args.output, args.agent, as_frozen_graph=as_frozen_graph)
         print(f"exported to {args.output}; {os.path.join(args.output, policy_export.README_FILE)} shows how to use it")
 
-    @property
-    def _commands(self) -> dict[str, Callable[[Sequence[str]], None]]:
-        """Commands by name that end at the first signal, because they have nothing to save."""
-        return {
-            command_line.EXPORT: self.export,
-            command_line.FETCH: self.fetch,
-            command_line.IMPORT: self.import_policy,
-            command_line.INIT: self.write_files,
-            command_line.PUSH: self.push,
-            command_line.ALGORITHMS: self.list_algorithms,
-            command_line.CHECK_ENVIRONMENT: self.check_environment_and_exit,
-            command_line.DATASET: self.serve_data_set,
-            command_line.COMPARE: self.compare,
-            command_line.DOCTOR: self.diagnose_and_exit,
-            command_line.DASHBOARD: self.serve_dashboard_and_exit,
-            command_line.SEEDS_PROGRAM: self.compute_seeds,
-        }
-
     def fetch(self, arguments: Sequence[str]) -> None:
-        """``coach fetch``: get a trained policy.
+        """``coach fetch``: download a trained policy.
 
         :raises CoachError: for bad input
         """
@@ -179,13 +163,22 @@ class CoachLauncher:
         sb3_import.run(arguments, self)
 
     def write_files(self, arguments: Sequence[str]) -> None:
-        """``coach init``: write files to begin with.
+        """``coach init``: write the files of a new project.
 
         :raises CoachError: for bad input
         """
         from rl_coach.command_line import init
 
         init.run(arguments)
+
+    def port_script(self, arguments: Sequence[str]) -> None:
+        """``coach port``: turn a script of another library into a preset.
+
+        :raises CoachError: for bad input
+        """
+        from rl_coach.command_line import port
+
+        port.run(arguments)
 
     def push(self, arguments: Sequence[str]) -> None:
         """``coach push``: upload a trained policy.
@@ -230,7 +223,7 @@ class CoachLauncher:
         sys.exit(FOUND if check.findings else DONE)
 
     def serve_data_set(self, arguments: Sequence[str]) -> None:
-        """``coach dataset``: look at recorded experience, convert it, or record some.
+        """``coach dataset``: show, convert or record experience.
 
         :raises CoachError: for bad input
         """
@@ -246,6 +239,24 @@ class CoachLauncher:
         from rl_coach.command_line import compare
 
         compare.run(arguments)
+
+    def pack(self, arguments: Sequence[str]) -> None:
+        """``coach pack``: write a run into one file.
+
+        :raises CoachError: for bad input
+        """
+        from rl_coach.command_line import reproduction
+
+        reproduction.pack(arguments)
+
+    def reproduce_and_exit(self, arguments: Sequence[str]) -> NoReturn:
+        """``coach reproduce``: train again from a packed run, compare, and exit, with code 1 if the results differ.
+
+        :raises CoachError: for bad input
+        """
+        from rl_coach.command_line import reproduction
+
+        sys.exit(DONE if reproduction.reproduce(arguments, self) else FOUND)
 
     def diagnose_and_exit(self, arguments: Sequence[str]) -> NoReturn:
         """``coach doctor``: print a line for each run with its problem, and exit, with code 1 if there is one.
@@ -304,7 +315,7 @@ class CoachLauncher:
         sys.exit(several_runs.resume(args, parser) if resumed else several_runs.train(args, parser))
 
     def watch(self, arguments: Sequence[str]) -> None:
-        """``coach watch``: see a run's agent or a policy play.
+        """``coach watch``: show how the agent of a run or a policy plays.
 
         :raises CoachError: for bad input
         """
@@ -483,7 +494,7 @@ class CoachLauncher:
     def make_directory(self, graph_manager: GraphManager, args: argparse.Namespace) -> ExperimentDirectory:
         """Make the run's directory, and give the graph the commands to print at the end.
 
-        :raises CoachError: it cannot be written
+        :raises CoachError: the directory cannot be written
         """
         from rl_coach.logger import CONSOLE_FILE, screen
         from rl_coach.runs.experiment_directory import ExperimentDirectory
@@ -594,8 +605,9 @@ class CoachLauncher:
         _print_what_can_be_done(graph_manager, args)
 
     def for_workers(self) -> CoachLauncher:
-        """The launcher that each worker gets as a copy, to make its graph and its task. By default this launcher, which
-        must be picklable then."""
+        """The launcher that is copied to each worker, to make its graph and its task. The default is this launcher,
+        which must be picklable.
+        """
         return self
 
     def run_built(self, graph_manager: GraphManager, args: argparse.Namespace) -> None:

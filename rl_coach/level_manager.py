@@ -35,7 +35,7 @@ class LevelEpisode:
     :param agent: the agent's saved episode
     :param is_over: the episode has ended, and the next has not begun
     :param observation_due: the agent has not seen the first state yet
-    :param reset_due: the time limit has passed: the next directive begins an episode for the agent
+    :param reset_due: the time limit has passed, so the next directive begins an episode for the agent
     """
 
     agent: Any
@@ -48,7 +48,8 @@ plain_data.register(LevelEpisode)
 
 
 class LevelManager(EnvironmentInterface):
-    """Looks like an environment from above and lets its agent act below.
+    """A level of a graph. For the level above, it has the methods of an environment; its agent acts in the level
+    below.
 
     While the phase is ``TEST`` the level acts in its own environment for evaluation. The training episode is saved
     meanwhile and continues unchanged afterwards.
@@ -92,7 +93,7 @@ class LevelManager(EnvironmentInterface):
         super().__init__()
         steps_limit = EnvironmentSteps(1) if steps_limit is None else steps_limit
         if not isinstance(steps_limit, EnvironmentSteps) or steps_limit.num_steps < 1:
-            raise CoachError(f"steps_limit of level '{name}' is one or more EnvironmentSteps, not {steps_limit!r}")
+            raise CoachError(f"steps_limit of level '{name}' must be one or more EnvironmentSteps, not {steps_limit!r}")
         self.name = self.full_name_id = name
         self.agent = _the_agent(name, agents)
         # None if the agent learns only from recorded data; nothing steps then
@@ -339,7 +340,7 @@ class LevelManager(EnvironmentInterface):
         return self.agent.should_train()
 
     def train(self, at_most: int | None = None) -> int:
-        """Let the agent learn if it is due.
+        """Let the agent learn if updates are due.
 
         :param at_most: number of updates left in the run; None for no limit
         :return: number of training steps
@@ -356,8 +357,9 @@ class LevelManager(EnvironmentInterface):
         return self.agent.can_train
 
     def handle_episode_ended(self) -> None:
-        """Let the environment and the agent complete the episode that has ended. The agent is left out if its episode
-        ended before, with a directive."""
+        """Let the environment and the agent complete the episode that has ended. The agent is skipped if its episode
+        ended earlier, with a directive.
+        """
         if self.has_real_environment:
             self.active_environment.handle_episode_ended()
         if not self._is_closed:
@@ -486,5 +488,7 @@ def _the_agent(
     if isinstance(agents, list) and len(agents) == 1:
         agents = agents[0]
     if not isinstance(agents, AgentInterface):
-        raise CoachError(f"level '{level}' takes one agent; several agents that act together are a CompositeAgent")
+        raise CoachError(
+            f"level '{level}' takes one agent: to let several agents act together, give it a CompositeAgent"
+        )
     return agents

@@ -717,14 +717,17 @@ _STARTED = datetime.datetime.now().astimezone()
 
 @functools.lru_cache(maxsize=1)
 def run_record() -> dict[str, Any]:
-    """Facts of this process: versions, command line, git revision of the working directory, platform, start."""
+    """Facts of this process: versions, command line, git revision of the working directory, machine, start."""
+    from rl_coach.runs.system_metrics import gpu_name, processor_name
+
     return {
         "start_time": _STARTED.isoformat(timespec="seconds"),
         "command_line": sys.argv,
         "git_revision": _git_revision(),
         "platform": platform.platform(),
-        "processor": platform.machine(),
+        "processor": processor_name() or platform.machine(),
         "cpu_count": os.cpu_count(),
+        "gpu": gpu_name(),
         "versions": _versions(),
     }
 

@@ -27,16 +27,16 @@ class MultiAgentLevelManager(LevelManager):
     :param name: the level's name
     :param agents: the agents by name; or a list of them, each with its own name
     :param environment: a ``MultiAgentEnvironment``
-    :param real_environment: as the next two, only of use with other levels, and there are none
+    :param real_environment: this and the next two parameters have no effect, because the graph has one level
     :param spaces_definition: the spaces by player, or in the players' order; None uses the environment's
     :param done_condition: ``any`` ends the episode of all players when the first player's episode ends; the other
-        players are then bootstrapped, as after a time limit. ``all`` lets players end one after the other
+        players' episodes are truncated. ``all`` lets players end one after the other
     :param agent_of: the agent's name for each player's name; None gives all players to one agent, or one player to each
         of several agents
     :param self_play: past policies play against an agent; None if an agent plays every player
     :param reward_of: the name of an agent or a player; the episode's reward is the reward of this agent or player. None
         for the sum of all rewards, or in self-play for the learner's
-    :raises CoachError: agents and players do not fit each other
+    :raises CoachError: agents and players do not match
     """
 
     agent: Players
@@ -74,7 +74,7 @@ class MultiAgentLevelManager(LevelManager):
             should_reset_agent_state_after_time_limit_passes, spaces_definition, evaluation_environment_factory,
         )  # fmt: skip
         if self.steps_limit.num_steps > 1 or not self.has_real_environment:
-            raise CoachError(f"level '{name}' has several agents: no other level can stand above or below it")
+            raise CoachError(f"level '{name}' has several agents: there can be no level above or below it")
 
     def build(self, spaces_definition: Any = None) -> None:
         environment = self.real_environment
@@ -82,7 +82,13 @@ class MultiAgentLevelManager(LevelManager):
         if spaces_definition is not None:
             spaces = by_name(spaces_definition, environment.players)
         self.spaces_definition: Any = spaces
-        self.agent.set_environment_parameters(spaces)
+        self.agent.set_environment_parameters(spaces, environment.central_space)
+        for name in self.agent.teams:
+            if environment.takes_turns:
+                raise CoachError(
+                    f"agent '{name}' plays a team, and the players of level '{environment.env_id}' act in turn: choose "
+                    f"DQN or ClippedPPO"
+                )
 
     @property
     def agents(self) -> Mapping[str, AgentInterface]:

@@ -35,7 +35,7 @@ class TransportSignals:
     """Signals of an agent about the experience from other processes.
 
     :param policy_lag: number of updates since the acting policy was published
-    :param discarded: number of steps of an older policy, which are not learned from
+    :param discarded: number of discarded steps, which an older policy has played
     :param waiting: the share of their time that workers have waited
     """
 
@@ -45,8 +45,8 @@ class TransportSignals:
 
 
 class RemoteLevelManager(LevelManager):
-    """Receives, at each step, a chunk of experience from another process. Evaluation runs here, in its own environment,
-    as on any level. The training environment only gives its spaces.
+    """Receives, at each step, a chunk of experience from another process. Evaluation runs in this process, in its own
+    environment, as on any level. The training environment only supplies its spaces.
 
     :ivar source: delivers the chunks; None before the level is connected
     :ivar ledgers: by stream, the receipts of chunks, which checkpoints contain, too
@@ -120,10 +120,10 @@ class RemoteLevelManager(LevelManager):
 
 
 class RemoteMultiAgentLevelManager(RemoteLevelManager, MultiAgentLevelManager):
-    """The same for several agents in one environment, and a chunk has the experience of one agent.
+    """``RemoteLevelManager`` for several agents in one environment. A chunk contains the experience of one agent.
 
-    A step or an episode of the environment counts when all agents have their experience of it. Otherwise heatup could
-    end before some agent has any experience.
+    A step or an episode of the environment is counted when all agents have received their experience of it. Otherwise
+    heatup could end before an agent has received any experience.
     """
 
     def __init__(self, name: str, agents: Any, environment: Any, **settings: Any):

@@ -1,4 +1,4 @@
-"""A process that acts: it gets policies from a trainer and sends its experience back.
+"""A process that acts. It receives policies from a trainer and sends its experience to the trainer.
 
 ``python -m rl_coach.rollout_worker --order FILE --name NAME`` runs it. It imports no training framework.
 """
@@ -85,7 +85,7 @@ class Patience:
 
 
 class AgentAtWork:
-    """An agent of a worker: it gets its policies from the trainer, and sends its experience in chunks.
+    """An agent of a worker. It receives its policies from the trainer, and sends its experience in chunks.
 
     :param agent: with networks that only act, and an ``OutgoingMemory``
     :param link: the worker's end of the agent's stream
@@ -232,7 +232,7 @@ class AgentAtWork:
         self._step_seconds = step_seconds
 
     def count(self, ended_rewards: Sequence[float]) -> None:
-        """Count a step of the environment, and the agent's steps in it: one, none, or one for each of its players.
+        """Count a step of the environment, and the steps of the agent in it: one for each of its players that acted.
 
         :param ended_rewards: the reward of the episode if it has ended
         """
@@ -497,9 +497,10 @@ def prepare_for_playing(graph_manager: Any, blueprint: dict[str, Any]) -> None:
     :param blueprint: the trainer's document with the networks
     """
     for stream, agent in graph_manager.parameters_by_stream.items():
-        for name, plain in blueprint["agents"][stream]["networks"].items():
+        plan = blueprint["agents"][stream]
+        for name, plain in plan["networks"].items():
             agent.network_wrappers[name].blueprint = NetworkBlueprint.from_plain(plain)
-        agent.memory = OutgoingMemoryParameters(agent.memory)
+        agent.memory = OutgoingMemoryParameters(agent.memory, plan["segment_steps"] is not None)
         agent.algorithm.load_memory_from_file_path = None
     # chunks are made from single steps; use more workers instead of copies
     graph_manager.env_params.num_environments = 1
@@ -517,8 +518,9 @@ def worker_seed(seed: int | None, name: str) -> int | None:
 
 
 def worker_index(name: str, num_workers: int) -> int:
-    """The number that a worker's name ends with, modulo ``num_workers``: with Coach 1.0.1's flags a worker is named
-    after its process. 0 for a name without a number."""
+    """The number at the end of a worker's name, modulo ``num_workers``; 0 for a name without a number. With the flags
+    of Coach 1.0.1, the name contains the number of the process.
+    """
     number = re.search(r"\d+$", name)
     return int(number.group()) % num_workers if number else 0
 

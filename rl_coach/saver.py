@@ -6,9 +6,9 @@ from typing import Any, Iterator
 
 
 class Saver:
-    """The base of savers, which save and restore values under a path.
+    """Base class of savers. A saver saves and restores values under a path.
 
-    ``sess`` in its methods is always None; frameworks with sessions had one.
+    The argument ``sess`` of its methods is always None; it exists because TensorFlow 1 had sessions.
 
     :cvar is_in_state: the graph's state contains the same values, so a checkpoint skips this saver
     """

@@ -9,7 +9,7 @@ import numpy as np
 from rl_coach.core_types import EnvironmentSteps
 from rl_coach.utilities.overrides import OverrideTable
 
-OVERRIDES = OverrideTable({"advance": ("step",)})
+OVERRIDES = OverrideTable({"advance": ("step",), "values_at": ("value_at",)})
 
 
 class Schedule:
@@ -37,6 +37,19 @@ class Schedule:
         elif steps:
             self.num_steps += steps
             self.current_value = self.value_at(self.num_steps)
+
+    def next_values(self, count: int) -> np.ndarray:
+        """[count] float64, the value now and those of the following steps; advances by ``count`` steps."""
+        if OVERRIDES.is_replaced(self, "advance"):
+            values = np.zeros(count)
+            for index in range(count):
+                values[index] = self.current_value
+                self.step()
+            return values
+        values = self.values_at(self.num_steps, count)
+        values[0] = self.current_value
+        self.advance(count)
+        return values
 
     def value_at(self, step: int) -> float:
         """The value after ``step`` steps; it depends only on the step, so that a resumed run has the same values."""
@@ -83,11 +96,21 @@ class LinearSchedule(Schedule):
             return self.final_value
         return self.initial_value + (self.final_value - self.initial_value) * (step / self.decay_steps)
 
+    def values_at(self, first: int, count: int) -> np.ndarray:
+        if OVERRIDES.is_replaced(self, "values_at"):
+            return super().values_at(first, count)
+        if first >= self.decay_steps:
+            return np.full(count, self.final_value, np.float64)
+        shares = np.arange(first, first + count) / self.decay_steps
+        line = self.initial_value + (self.final_value - self.initial_value) * shares
+        return np.where(shares < 1, line, self.final_value)
+
 
 class ExponentialSchedule(Schedule):
     """``initial_value * decay_coefficient ** step``, bounded by ``final_value``.
 
-    :param decay_coefficient: below 1 the value falls to ``final_value``, above 1 it rises to it, at 1 it stays
+    :param decay_coefficient: below 1 the value falls to ``final_value``, above 1 it rises to ``final_value``, with 1 it
+        is constant
     """
 
     def __init__(self, initial_value: float, final_value: float, decay_coefficient: float):
@@ -173,6 +196,38 @@ class PieceWiseSchedule(Schedule):
             step -= num_values
             num_values = next_duration.num_steps
         return self.schedules[-1][0].value_at(step)
+
+
+class LevelsOfCopies(Schedule):
+    """A level for each copy of the environment, drawn uniformly, and drawn again after ``steps`` steps of a copy.
+
+    One step of each copy in turn advances the schedule by one. The draws depend only on the step.
+
+    :param low: the smallest level
+    :param high: the largest level
+    :param steps: number of steps of a copy with one level
+    :ivar copies: number of copies; an agent sets it when it begins to act in several
+    """
+
+    def __init__(self, low: float, high: float, steps: int = 1000):
+        if not 0 <= low <= high or steps < 1:
+            raise ValueError(
+                f"LevelsOfCopies needs 0 <= low <= high and steps of at least 1, got {low}, {high}, {steps}"
+            )
+        self.low, self.high, self.steps, self.copies = low, high, steps, 1
+        super().__init__(self.value_at(0))
+
+    def value_at(self, step: int) -> float:
+        return float(self.values_at(step, 1)[0])
+
+    def values_at(self, first: int, count: int) -> np.ndarray:
+        steps = np.arange(first, first + count)
+        draws = steps // (self.copies * self.steps)
+        found = np.empty(count)
+        for draw in np.unique(draws).tolist():
+            levels = np.random.default_rng(draw).uniform(self.low, self.high, self.copies)
+            found[draws == draw] = levels[steps[draws == draw] % self.copies]
+        return found
 
 
 def after(start: int, first: float, schedule: Schedule) -> Schedule:

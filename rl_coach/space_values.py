@@ -247,7 +247,7 @@ def _shown(shape: tuple[int, ...]) -> str:
 def row_of_states(states: Any, number: int, count: int, are_tuples: bool) -> Any:
     """A row of the states of several environments.
 
-    :param are_tuples: a state is a tuple; then a tuple has its parts, [N, ...] each
+    :param are_tuples: a state is a tuple; the states are then a tuple of its parts, [N, ...] each
     """
     if are_tuples and isinstance(states, tuple):
         return tuple(row(part, number, count) for part in states)
@@ -258,9 +258,9 @@ def row(values: Any, number: int, count: int) -> Any:
     """A row of the values for several environments.
 
     :param values: [N, ...], or a dict of columns, or a list with a value for each
-    :param number: the row's
+    :param number: the number of the row
     :param count: N
-    :raises CoachError: it does not have N rows
+    :raises CoachError: ``values`` does not have N rows
     """
     if isinstance(values, Mapping):
         return {name: row(part, number, count) for name, part in values.items()}

@@ -135,7 +135,7 @@ _MOST_NUMBERS = 100_000_000  # of an observation; its bounds alone need 16 bytes
 def check_size(shape: Sequence[int]) -> None:
     """Check that an observation of ``shape`` fits into memory, before any allocation.
 
-    :raises CoachError: it has more than 100 million numbers
+    :raises CoachError: the shape has more than 100 million numbers
     """
     if math.prod(int(length) for length in shape) > _MOST_NUMBERS:
         lengths = " x ".join(str(length) for length in shape)
@@ -143,9 +143,9 @@ def check_size(shape: Sequence[int]) -> None:
 
 
 class VectorObservationSpace(ObservationSpace):
-    """Observations that are vectors.
+    """Vector observations.
 
-    :param measurements_names: names of the elements, or of the first of them
+    :param measurements_names: names of the elements; there may be fewer names than elements
     """
 
     def __init__(
@@ -202,7 +202,7 @@ class OneHotObservationSpace(VectorObservationSpace):
 
 class ActionMaskSpace(VectorObservationSpace):
     """A mask over discrete actions, given with each observation: 1 for an allowed action, 0 for a forbidden one. A
-    forbidden action is never chosen and never bootstrapped from. A mask of only zeros forbids nothing.
+    forbidden action is never chosen and never bootstrapped from. A mask of only zeros has no effect.
 
     :param num_actions: the number of actions; or [K, M], the number of parts and the largest number of choices, if an
         agent chooses each part by itself
@@ -366,12 +366,12 @@ class StateSpace:
 class ActionSpace(Space):
     """Actions.
 
-    :param descriptions: a name for each action, by its number or text, for people
+    :param descriptions: a readable name for each action, by its number or text
     :param default_action: the action if none was chosen
-    :cvar clips_actions: False: ``clip_action_to_space`` returns every action as it is, so that an environment need not
-        call it at each step; see ``clips_actions``
-    :ivar raw_form: the form in which the environment takes the numbers of an action, see ``utilities/raw_actions.py``;
-        None if it takes them as they are
+    :cvar clips_actions: False if ``clip_action_to_space`` never changes an action, so that an environment need not call
+        it; see ``clips_actions``
+    :ivar raw_form: the environment's own form of an action, see ``utilities/raw_actions.py``; None if it is the agent's
+        form
     """
 
     clips_actions = True
@@ -441,9 +441,10 @@ def clips_actions(space: ActionSpace) -> bool:
 class BoxActionSpace(ActionSpace):
     """Continuous actions, each element between its bounds.
 
-    :ivar raw_integers: only in policies of older versions without ``raw_form``, as is ``raw_is_number``: the
-        environment expects integers of this dtype, such as ``"int32"``; None for floats
-    :ivar raw_is_number: the environment expects the only element instead of an array of one
+    :ivar raw_integers: only in policies of older versions, instead of ``raw_form``: the environment expects integers of
+        this dtype, such as ``"int32"``; None for floats
+    :ivar raw_is_number: only in policies of older versions: the environment expects a number, not an array with one
+        element
     """
 
     raw_integers: str | None = None
@@ -490,7 +491,7 @@ class BoxActionSpace(ActionSpace):
 class AttentionActionSpace(ActionSpace):
     """Boxes within an image: an action is two corners, ``[lowest point, highest point]``.
 
-    :param forced_attention_size: the size of all boxes, if it is fixed
+    :param forced_attention_size: the size of all boxes; None if an action chooses the size
     """
 
     def __init__(
@@ -527,8 +528,9 @@ class AttentionActionSpace(ActionSpace):
 class DiscreteActionSpace(ActionSpace):
     """The actions 0 to ``num_actions - 1``.
 
-    :param filtered_action_space: the space that these actions represent, if a filter made them
-    :ivar raw_actions: [A, ...] the environment's own action for each number; None if it is the number
+    :param filtered_action_space: the original space, if a filter made these actions from it
+    :ivar raw_actions: [A, ...] the environment's action for each number; None if the number itself is the environment's
+        action
     :ivar counts: the number of choices of each part, if the actions are combinations of parts; None if they are not
     """
 
@@ -659,6 +661,10 @@ class MultiDiscreteActionSpace(ActionSpace):
     def __repr__(self) -> str:
         shown = self.counts if len(self.counts) <= 8 else f"{str(self.counts[:8])[:-1]}, …]"
         return f"{type(self).__name__}({shown})"
+
+
+class TeamActionSpace(MultiDiscreteActionSpace):
+    """The joint actions of a team: a part of the action is the choice of a player, and all have the same choices."""
 
 
 class MultiSelectActionSpace(ActionSpace):

@@ -27,8 +27,8 @@ class ComponentTest:
 
     ``ComponentTest(Dense(1), 2).set_weights([[[1], [2]], [3]]).test(("outputs", [[10, 20]]), [[53]])``
 
-    Layers and parameters of embedders, middlewares, heads and whole networks have the methods of ``BuiltNetwork``, an
-    update rule those of ``BuiltRule``; filters and memories have their own.
+    Layers and parameters of embedders, middlewares, heads and whole networks have the methods of ``BuiltNetwork``. An
+    update rule has the methods of ``BuiltRule``. Filters and memories have their own methods.
 
     :param component: the part, or its parameters; a rule is ``(ops, networks, batch) -> Update``
     :param observation_space: space of the input: a size, or a space; for a head the space of its features
@@ -36,10 +36,10 @@ class ComponentTest:
     :param networks: networks of an update rule, by name
     :param framework: ``tensorflow``, ``jax``, ``mxnet`` or ``torch``; None for the framework of the process
     :param seed: seed of the initial weights
-    :param input_spaces: of a component of ``rl_coach.own_loop.rlgraph``: the spaces of its methods' arguments, by name;
-        ``action_space`` is RLgraph's then
-    :param build_kwargs: build arguments of a component of RLgraph; without effect, because the component has its own
-        optimizers
+    :param input_spaces: for a component of ``rl_coach.own_loop.rlgraph``, the spaces of its methods' arguments, by
+        name; ``action_space`` is then a space of RLgraph
+    :param build_kwargs: build arguments of a component of RLgraph; they have no effect, because the component has its
+        own optimizers
     :raises CoachError: the framework is not installed, or the part does not fit
     """
 
@@ -95,10 +95,10 @@ class ComponentTest:
     ) -> Any:
         """Call a method, and compare its result.
 
-        :param call: the method's name, or its name and arguments. A component of RLgraph's takes its argument, or a
-            list of its arguments; the indices of wanted results may follow; all results are returned
-        :param expected: numbers, or lists and dictionaries of them, further entries of dictionaries are ignored; None
-            compares nothing
+        :param call: the method's name, or its name and arguments. For a component of RLgraph, its argument or a list of
+            arguments; the indices of results that RLgraph would return may follow, and are ignored
+        :param expected: numbers, or lists and dictionaries of numbers. Entries of a result that are not expected are
+            ignored. None compares nothing
         :param tolerance: the largest allowed difference of a number
         :param expected_outputs: RLgraph's name of ``expected``
         :param decimals: number of compared digits after the point; for large numbers the precision of 32 bits

@@ -37,8 +37,8 @@ plain_data.register(VectorEpisode)
 class VectorLevelManager(LevelManager):
     """Steps all copies of an environment together; the agent has an episode in each of them.
 
-    The agent's networks choose all actions in one call. Episodes begin and end in each copy by itself and are completed
-    when they end. Evaluation runs in one environment, as on any level.
+    The agent's networks choose all actions in one call. Episodes begin and end separately in each copy, and are
+    completed when they end. Evaluation runs in one environment, as on any level.
 
     :param environment: an ``EnvironmentCopies``
 
@@ -104,7 +104,7 @@ class VectorLevelManager(LevelManager):
         if (override := override_that_keeps_off(self.agent)) is None:
             return True
         screen.warning(
-            f"level '{self.name}': {override} is an override, so the copies of the environment act one after the "
+            f"level '{self.name}': because of the override {override}, the copies of the environment act one after the "
             f"other, not in one pass"
         )
         return False

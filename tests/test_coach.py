@@ -196,7 +196,7 @@ def test_what_is_said_at_the_end():
         (["-p", "recorder.py", "-ep", "recorder.py"], "cannot be written"),
         (["-p", "recorder.py", "-e", "/tmp/absolute"], "cannot be an experiment's name"),
         (["-p", "Atari_DQN", "-lvl", "pongg"], "no level 'pongg'; did you mean 'pong'"),
-        (["-p", "recorder.py", "-ew"], "-ew: workers that share weights train actor-critic and similar agents"),
+        (["-p", "recorder.py", "-ew"], "-ew: workers that share weights need actor-critic or a similar agent"),
         (["-p", "recorder.py", "-dc", "-ew"], "-ew works only with -n"),
         (["-p", "recorder.py", "-dc", "--play"], "-dc trains: leave out --play"),
         (["-p", "recorder.py", "-dc", "--evaluate"], "-dc trains: leave out --evaluate"),

@@ -349,7 +349,7 @@ class OwnActions(TD3Agent):
         (sac, lambda p: setattr(p.algorithm, "n_step", 3), "n_step is 3"),
         (lambda: replaying(continuous.simba_v2), lambda p: None, "the filter RewardReturnScalingFilter"),
         (ddpg, lambda p: setattr(p, "exploration", OUProcessParameters()), "OUProcessParameters has no compiled form"),
-        (td3, lambda p: setattr(p.algorithm, "act_for_full_episodes", True), "whole episodes are waited for"),
+        (td3, lambda p: setattr(p.algorithm, "act_for_full_episodes", True), "the agent waits for whole episodes"),
         (continuous.td3, lambda p: None, "EpisodicExperienceReplayParameters has no compiled form"),
     ],
     ids=["gsde", "beside", "prioritized", "n-step", "simba-v2", "ou", "full-episodes", "episodic"],

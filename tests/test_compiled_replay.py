@@ -138,7 +138,10 @@ def test_replay_resumes_exactly(tmp_path):
     [
         (lambda p: setattr(p, "memory", PrioritizedExperienceReplayParameters()), "PrioritizedExperienceReplay"),
         (lambda p: setattr(p.algorithm, "n_step", 3), "n_step is 3"),
-        (lambda p: setattr(p.algorithm, "num_consecutive_playing_steps", EnvironmentSteps(6)), "divides the other"),
+        (
+            lambda p: setattr(p.algorithm, "num_consecutive_playing_steps", EnvironmentSteps(6)),
+            "is neither a multiple nor a divisor",
+        ),
     ],
 )
 def test_a_line_says_why_replay_is_not_compiled(change, reason, tmp_path, capsys):

@@ -228,7 +228,7 @@ class TestBatch:
         made = Batch.from_columns(states, np.zeros(2), rewards, over, states, goals=np.ones((2, 3)))
         assert made.reward_column is rewards and made.terminated_column is over
         assert made.goals().shape == (2, 3) and made[0:1].goals().shape == (1, 3)
-        with pytest.raises(ValueError, match="carry no goals"):
+        with pytest.raises(ValueError, match="have no goals"):
             batch().goals()
 
     def test_an_empty_batch_is_refused(self):

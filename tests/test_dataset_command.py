@@ -60,7 +60,7 @@ def test_a_trained_policy_is_recorded_as_it_is_deployed(place, capsys):
     [
         (["info", "nothing.csv"], "cannot read 'nothing.csv'"),
         (["info", "here.csv", "--steps", "3"], "unknown flag '--steps'"),
-        (["convert", "here.csv", "there.npz"], "none of the data sets that can be written"),
+        (["convert", "here.csv", "there.npz"], "not a data set that can be written"),
         (["convert", "here.csv", "here.csv"], "'here.csv' exists already"),
         (["record", "-p", "CartPole_DQN", "--steps", "5", "-o", "here.csv"], "'here.csv' exists already"),
         (["record", "-p", "CartPole_DQN", "--steps", "5", "-o", "new.csv", "--polcy", "random"], "unknown flag"),

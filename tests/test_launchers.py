@@ -145,7 +145,7 @@ def test_a_cloud_launcher_chooses_its_places(directory):
 
 def test_workers_that_cannot_be_are_refused_in_a_launcher_too(directory):
     done = launch(directory, CLOUD, "--discount", "0.25", "-n", "3")
-    assert "CoachError: -n 3: workers that share weights train actor-critic and similar agents" in done.stderr
+    assert "CoachError: -n 3: workers that share weights need actor-critic or a similar agent" in done.stderr
     assert not (directory / "output").exists()
 
 

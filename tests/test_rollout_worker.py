@@ -23,6 +23,7 @@ from rl_coach.exploration_policies.parameter_noise import ParameterNoiseParamete
 from rl_coach.filters.filter import InputFilter
 from rl_coach.filters.observation.observation_stacking_filter import ObservationStackingFilter
 from rl_coach.memories.backend.wire import pack, unpack
+from rl_coach.memories.non_episodic.prioritized_experience_replay import PrioritizedExperienceReplayParameters
 from rl_coach.orchestrators.embedded_redis import EmbeddedRedis
 from rl_coach.rollout_worker import should_stop, wait_for_checkpoint
 from rl_coach.spaces import ActionMaskSpace, DiscreteActionSpace, ImageObservationSpace
@@ -156,6 +157,13 @@ def penalized_ppo():
     return agent
 
 
+def impala_with_single_transitions():
+    """Its segments come from the steps that are played, whatever the memory keeps."""
+    agent = parameters.impala()
+    agent.memory = PrioritizedExperienceReplayParameters()
+    return agent
+
+
 SEGMENTS = {
     "recurrent": (recurrent, Lottery),
     "recurrent, policy gradients": (recurrent_gradients, Lottery),
@@ -165,7 +173,9 @@ SEGMENTS = {
     "n-step Q": (parameters.n_step_q, Lottery),
     "ACER": (acer, Lottery),
     "IMPALA": (parameters.impala, MaskedLottery),
+    "APPO": (parameters.appo, MaskedLottery),
     "IMPALA, continuous": (parameters.impala, Target),
+    "IMPALA, single transitions": (impala_with_single_transitions, Lottery),
     "IMPALA, recurrent": (lambda: recurrent(parameters.impala()), Lottery),
 }
 KINDS = {
@@ -186,6 +196,7 @@ KINDS = {
     "PQN": (parameters.pqn, Lottery),
     "PPO": (parameters.clipped_ppo, Lottery),
     "TRPO": (parameters.trpo, Lottery),
+    "ARS": (parameters.ars, MaskedLottery),
     "PPO, normalized": (normalized_ppo, Lottery),
     "PPO, continuous": (parameters.clipped_ppo, Target),
     "PPO, masked": (parameters.clipped_ppo, MaskedLottery),
@@ -196,7 +207,7 @@ KINDS = {
     "C51, recurrent": (lambda: parameters.recurrent_dqn(CategoricalDQNAgentParameters()), Lottery),
     **SEGMENTS,
 }
-IN_EVERY_RUN = ("masked", "goals", "continuous, SAC", "recurrent")
+IN_EVERY_RUN = ("masked", "goals", "continuous, SAC", "recurrent", "IMPALA, single transitions")
 
 
 STEPS = {kind: 60 if kind in SEGMENTS else 400 for kind in KINDS}  # an update on each segment, each a call of its own

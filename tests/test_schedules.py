@@ -162,6 +162,23 @@ def test_to_advance_is_to_step_in_the_way_of_a_user(make):
     assert (schedule.current_value, schedule.num_steps) == (1, 3)
 
 
+class Curved(LinearSchedule):
+    def value_at(self, step):
+        return super().value_at(step) ** 2
+
+
+NEXT = {**SCHEDULES, "its own step": lambda: Halving(8, 0, 10), "its own values": lambda: Curved(1, 0, 4)}
+
+
+@pytest.mark.parametrize("make", NEXT.values(), ids=NEXT.keys())
+def test_the_next_values_are_those_of_single_steps(make):
+    schedule, single = make(), make()
+    for count in (1, 3, 5):
+        expected = values(single, count)
+        assert schedule.next_values(count).tolist() == expected[:-1]
+        assert (schedule.current_value, schedule.num_steps) == (expected[-1], single.num_steps)
+
+
 def test_a_schedule_without_values_says_so():
     with pytest.raises(NotImplementedError, match="Schedule does not say its value"):
         Schedule(1).step()

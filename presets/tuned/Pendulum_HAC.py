@@ -54,7 +54,8 @@ def set_level(agent: AgentParameters, noise: float, updates: int) -> None:
     """The settings that both levels share.
 
     :param noise: the standard deviation of exploration, as a share of the range
-    :param updates: updates in the whole run. The learning rate falls with them: a constant one loses the task again
+    :param updates: updates in the whole run. The learning rate falls over these updates; with a constant one, the agent
+        forgets the task again
     """
     for name, inputs in (
         ("actor", ("observation", "desired_goal")),

@@ -1,5 +1,6 @@
-"""Networks of the libraries that the settings were found with: their layers, weights and observations, and their replay
-and noise; and the settings that MuJoCo's presets share."""
+"""Settings that tuned presets share: the networks, replay and noise of the libraries that the settings were found with,
+and the settings of all MuJoCo presets.
+"""
 
 from __future__ import annotations
 
@@ -113,9 +114,9 @@ def a_million_steps() -> ScheduleParameters:
 
 
 def on_spheres(agent: AgentParameters, policy_units: int, critic_units: int, depth: int) -> None:
-    """SimbaV2's networks for soft actor-critic: critics that give distributions of 101 returns from -5 to 5.
+    """SimbaV2's networks for soft actor-critic. The critics predict distributions over 101 returns from -5 to 5.
 
-    :param depth: blocks of each network
+    :param depth: number of blocks in each network
     """
     policy, head = agent.network_wrappers["policy"], agent.network_wrappers["q"].heads_parameters[0]
     policy.input_embedders_parameters["observation"].scheme = EmbedderScheme.Empty

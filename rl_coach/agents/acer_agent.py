@@ -25,19 +25,21 @@ from rl_coach.utilities.requirements import FLAG, number, whole
 class ACERAlgorithmParameters(AlgorithmParameters):
     """Hyperparameters of ACER.
 
-    :ivar apply_gradients_every_x_episodes: without effect, as in Coach 1.0.1: each segment is an update (algorithm 1)
-    :ivar num_steps_between_gradient_updates: the longest segment that is learned from at once
+    :ivar apply_gradients_every_x_episodes: has no effect, as in Coach 1.0.1; each segment makes one update (algorithm
+        1)
+    :ivar num_steps_between_gradient_updates: the largest number of steps in a segment
     :ivar ratio_of_replay: replayed segments for each new one, on average; 0 replays none
-    :ivar num_transitions_to_start_replay: the memory is not replayed before it has this number of transitions
-    :ivar rate_for_copying_weights_to_target: share of the newest weights in the average policy after each update
-    :ivar use_target_network_for_retrace: the critic's targets bootstrap from the average policy's network, as DQN's do
-        from its target network; otherwise from the values that are learned, as in algorithm 2 of the paper and in
-        Coach, which diverge where segments are short
-    :ivar importance_weight_truncation: c, the largest importance weight of the taken action; the critic corrects for
-        actions with a larger ratio
-    :ivar use_trust_region_optimization: keep near the average policy
-    :ivar max_KL_divergence: how far from the average policy, in nats, the trust region goes
-    :ivar beta_entropy: the weight of the policy's entropy; 0 does not keep it random
+    :ivar num_transitions_to_start_replay: replay starts when the memory has this number of transitions
+    :ivar rate_for_copying_weights_to_target: after each update, the average policy moves towards the newest weights by
+        this share
+    :ivar use_target_network_for_retrace: True: the critic's targets bootstrap from the network of the average policy.
+        False: they bootstrap from the network that learns, as in algorithm 2 of the paper and in Coach 1.0.1; with
+        short segments the values then diverge
+    :ivar importance_weight_truncation: c, the largest importance weight of the action taken; a correction term
+        (equation 7) accounts for actions with a larger ratio
+    :ivar use_trust_region_optimization: limit each policy update by the trust region around the average policy
+    :ivar max_KL_divergence: radius of the trust region around the average policy, in nats
+    :ivar beta_entropy: weight of the entropy bonus in the policy's loss; 0 removes the bonus
     """
 
     constraints = {

@@ -47,12 +47,12 @@ from rl_coach.utils import CoachError
 class ActorCriticAlgorithmParameters(AdvantageAlgorithmParameters):
     """Hyperparameters of actor-critic.
 
-    :ivar apply_gradients_every_x_episodes: number of episodes that one update sums
-    :ivar beta_entropy: the weight of the policy's entropy; 0 does not keep it random
-    :ivar num_steps_between_gradient_updates: the longest segment that is learned from at once
+    :ivar apply_gradients_every_x_episodes: number of episodes in one update; their gradients are added
+    :ivar beta_entropy: weight of the entropy bonus in the policy's loss; 0 removes the bonus
+    :ivar num_steps_between_gradient_updates: the largest number of steps in a segment
     :ivar learns_from_copies_together: True: one update learns from the steps of all copies of the environment since the
         last update (A2C), and ``apply_gradients_every_x_episodes`` has no effect. False: one update for the segment of
-        each copy. Beyond Coach.
+        each copy. Not in Intel's Coach.
     """
 
     constraints = {
@@ -98,7 +98,7 @@ class ActorCriticAgentParameters(AgentParameters):
 
 
 def actor_critic_rule(value_weight: float, policy_weight: float, beta_entropy: float, mask: str | None) -> UpdateRule:
-    """value_weight (R_t - V)^2 - policy_weight (log pi(a_t|s_t) A_t) - beta H(pi), each row by its weight.
+    """value_weight (R_t - V)^2 - policy_weight (log pi(a_t|s_t) A_t) - beta H(pi), where each row counts by its weight.
 
     ``extra['advantages']`` and ``extra['returns']`` are [B].
     """
@@ -145,8 +145,10 @@ class AdvantageAgent(PolicyAgent):
         advantages, targets = generalized_advantages(rewards, values, algorithm.discount, algorithm.gae_lambda)
         return advantages, targets[:, None]
 
-    def _advantages_and_returns(self, rewards: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return self._estimate(n_step_advantages, generalized_advantages)(rewards, values)
+    def _advantages_and_returns(
+        self, rewards: np.ndarray, values: np.ndarray, discount: float | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        return self._estimate(n_step_advantages, generalized_advantages, discount)(rewards, values)
 
     def estimates_of_copies(self, ops: Any) -> Estimate:
         """``_advantages_and_returns`` for several environments at once, as a pure function. See
@@ -156,20 +158,22 @@ class AdvantageAgent(PolicyAgent):
         """
         return self._estimate(partial(n_step_advantages_of_copies, ops), partial(generalized_advantages_of_copies, ops))
 
-    def _estimate(self, n_step: Estimate, generalized: Estimate) -> Estimate:
+    def _estimate(self, n_step: Estimate, generalized: Estimate, discount: float | None = None) -> Estimate:
         """The function of advantages and returns that the settings choose.
 
         :param n_step: for a ``discount``
         :param generalized: for a ``discount`` and a ``gae_lambda``
+        :param discount: None for the algorithm's
         :raises CoachError: the settings name another rescaler
         """
         algorithm = self.ap.algorithm
-        n_step = partial(n_step, discount=algorithm.discount)
+        discount = algorithm.discount if discount is None else discount
+        n_step = partial(n_step, discount=discount)
         if algorithm.policy_gradient_rescaler == PolicyGradientRescaler.A_VALUE:
             return n_step
         if algorithm.policy_gradient_rescaler != PolicyGradientRescaler.GAE:
             raise CoachError(unknown_rescaler(self.name, algorithm.policy_gradient_rescaler, self.rescalers))
-        generalized = partial(generalized, discount=algorithm.discount, gae_lambda=algorithm.gae_lambda)
+        generalized = partial(generalized, discount=discount, gae_lambda=algorithm.gae_lambda)
         if algorithm.estimate_state_value_using_gae:
             return generalized
         return lambda *arrays: (generalized(*arrays)[0], n_step(*arrays)[1])

@@ -15,6 +15,7 @@ from rl_coach.agents.core.actor import Actor
 from rl_coach.agents.core.actors import Actors
 from rl_coach.agents.core.batches import BatchSource, DataSetPass, MemoryBatches
 from rl_coach.agents.core.clock import TrainingClock
+from rl_coach.agents.core.curiosity import Curiosity, CuriousBatches, add_networks, make_curiosity, unmet_by_curiosity
 from rl_coach.agents.core.episode import EpisodeInProgress, EpisodeReport, let_checkpoints_hold
 from rl_coach.agents.core.episode_attributes import EpisodeAttributes
 from rl_coach.agents.core.evaluation import EvaluationInProgress
@@ -56,9 +57,9 @@ from rl_coach.utils import Signal, dynamic_import_and_instantiate_module_from_pa
 class Agent(CoachNames, AgentInterface):
     """Acts, observes, remembers and learns.
 
-    A subclass gives an update rule (``make_update_rule``) and chooses actions (``choose_action``). Or it overrides
-    ``learn_from_batch`` and computes targets itself. It may declare requirements (``AgentRequirements``) of its memory,
-    exploration policy and networks.
+    A subclass defines an update rule (``make_update_rule``) and chooses actions (``choose_action``). Instead of the
+    rule, a subclass may override ``learn_from_batch`` and compute targets itself. A subclass may declare requirements
+    (``AgentRequirements``) for its memory, exploration policy and networks.
 
     The agent consists of parts. ``actor`` acts in the present episode; ``parallel`` holds all actors if there are
     several episodes. ``experience`` stores transitions. ``clock`` counts and decides when to learn, ``update_loop``
@@ -67,16 +68,22 @@ class Agent(CoachNames, AgentInterface):
     :param agent_parameters: all settings; a filter that is not set changes nothing
     :param parent: the level manager or composite agent that holds it
 
-    :cvar acting_networks: the networks that choose actions, None for all; others are not read between phases
+    :cvar acting_networks: the networks that choose actions, None for all. The agent does not read the other networks
+        between training phases
     :cvar learns_from_sequences: a batch is a segment of an episode in order, as a recurrent network needs it
     :cvar learns_from_stored_states: each transition contains the recurrent state before its action. Sequences from the
         memory start from the stored state of their first step
     :cvar recurrent_network: the network that may be recurrent; its state is the stored one
-    :cvar learns_one_by_one: each update is a separate call, because ``columns_of_networks`` needs the newest networks
-    :cvar most_updates_per_call: a phase of more updates makes several compiled calls; None for no bound
+    :cvar learns_one_by_one: each update is a separate compiled call, because ``columns_of_networks`` needs the newest
+        networks
+    :cvar most_updates_per_call: the largest number of updates in a compiled call; a longer phase makes several calls.
+        None for no limit
+    :cvar supports_curiosity: its update rule reads the rewards of single steps, so that intrinsic rewards may be added,
+        or the agent adds them itself
     :cvar learns_from_recorded_steps: steps that others have played may be stored in its memory
     :cvar trains_asynchronously: several workers of one machine may train it at once on shared weights
-    :cvar explores_by_parameter: the control parameter of the exploration policy says how much the agent explores
+    :cvar explores_by_parameter: the control parameter of the exploration policy measures how much the agent explores,
+        so it is printed and logged
     :cvar batch_network: the ``batch_size`` of this network counts; None for the first network
     :cvar episode_class: the class of its episodes, with the fields that belong to an episode
     :cvar episode_attributes: the names of the agent's attributes that belong to an episode, () for none. An agent with
@@ -91,10 +98,12 @@ class Agent(CoachNames, AgentInterface):
     :ivar networks: by name
     :ivar pre_network_filter: changes states before they enter the networks
     :ivar batches: the source of batches for updates
-    :ivar learning_periods: by network, k if only every k-th update teaches it; 1 if the network has no entry
+    :ivar learning_periods: by network, k if the network learns in every k-th update; a network without an entry learns
+        in each update
     :ivar parallel: its actors in several copies of the environment; None if it acts in one
+    :ivar curiosity: adds intrinsic rewards; None if ``curiosity`` of its parameters is None
     :ivar training_has_begun: ``before_training`` was called, in this run or before its checkpoint
-    :ivar is_in_evaluation: the phase is ``TEST``
+    :ivar is_in_evaluation: True in an evaluation (phase ``TEST``)
     :ivar is_played_elsewhere: other processes play for it, and it learns from their steps (``take_in``)
     """
 
@@ -105,6 +114,7 @@ class Agent(CoachNames, AgentInterface):
     learns_one_by_one = False
     most_updates_per_call: int | None = None
     trains_asynchronously = False
+    supports_curiosity = False
     reason_to_act_alone: str | None = None
     learns_from_recorded_steps = True
     explores_by_parameter = True
@@ -158,6 +168,9 @@ class Agent(CoachNames, AgentInterface):
         if isinstance(self.in_action_space, GoalsSpace):
             self.distance_from_goal = self.register_signal("Distance From Goal", dump_one_value_per_step=True)
         self.batches: BatchSource = MemoryBatches(self.memory)
+        self.curiosity: Curiosity | None = None
+        if agent_parameters.curiosity is not None:
+            self.reason_to_act_alone = "its curiosity watches the steps of this process: leave out -dc and -n"
         self.update_loop: Any = None
         self.learning: Any = None
         self.recorder = Recorder(self)
@@ -199,11 +212,14 @@ class Agent(CoachNames, AgentInterface):
         return unmet_by_actions(self.ap, self.spaces.action, level)
 
     def unmet_by_settings(self) -> Iterable[str]:
-        """Unmet requirements on the spaces, the settings and the memory: a line each, with advice. There are no
-        networks yet. A subclass may add requirements."""
+        """The unmet requirements on the spaces, the settings and the memory, each as one line with advice. Called
+        before the networks exist. A subclass may add requirements.
+        """
         yield from requirements_of(self).unmet_by_settings(self.name, self.ap, self.memory, self.spaces.action)
         yield from building.unmet_by_spaces(self)
         yield from building.unmet_by_acting_beside_learning(self)
+        if self.ap.curiosity is not None:
+            yield from unmet_by_curiosity(self)
 
     def unmet_by_networks(self) -> Iterable[str]:
         """Unmet requirements on the networks and the exploration policy: a line each, with advice."""
@@ -217,6 +233,8 @@ class Agent(CoachNames, AgentInterface):
         self.exploration_policy.seed(exploration_seed)
         if self.ap.is_batch_rl_training:
             self.remember_probabilities()
+        if self.ap.curiosity is not None:
+            add_networks(self)
         self.networks = self.create_networks()
         self.can_train = bool(self.networks)
         if self.ap.algorithm.act_beside_learning:
@@ -227,6 +245,9 @@ class Agent(CoachNames, AgentInterface):
         self.stores_recurrent_states = self.is_recurrent and self.learns_from_stored_states
         self.batches = self.make_batches()
         building.require_passes(self)
+        if self.ap.curiosity is not None:
+            self.curiosity = make_curiosity(self)
+            self.batches = self.batches if self.is_on_policy else CuriousBatches(self.batches, self.curiosity)
         self.batches.seed(self._seeds.spawn(1)[0])
         self.update_loop = building.make_update_loop(self)
         self.learning = self.make_learning()
@@ -242,8 +263,10 @@ class Agent(CoachNames, AgentInterface):
         return building.make_networks(self, self._seeds)
 
     def make_batches(self) -> BatchSource:
-        """The source of batches for updates: the memory, or in batch reinforcement learning passes over it. Called
-        once, when there are networks. See ``core/batches.py`` for a mixture of several sources."""
+        """The source of batches for updates. The default source samples the memory; in batch reinforcement learning, it
+        makes passes over the memory. Called once, after the networks exist. ``core/batches.py`` has a source that mixes
+        several others.
+        """
         return DataSetPass(self.memory) if self.ap.is_batch_rl_training else MemoryBatches(self.memory)
 
     def make_update_rule(self) -> UpdateRule | Stages:
@@ -382,6 +405,10 @@ class Agent(CoachNames, AgentInterface):
         """Store a transition. :return: True if it ended the episode"""
         if not self.is_in_evaluation:
             self.experience.add(transition, self.episode)
+            if self.curiosity is not None:
+                state: Any = transition.next_state
+                seen = {name: np.asarray(state[name])[None] for name in self.curiosity.names}
+                self.curiosity.see(seen, np.array([0 if self.parallel is None else self.parallel.index]))
         if self.signals.writes_steps and self.writes_steps:
             self.update_step_in_episode_log()
         return bool(transition.game_over)
@@ -418,8 +445,9 @@ class Agent(CoachNames, AgentInterface):
 
     @property
     def chooses_in_columns(self) -> bool:
-        """True if the agent's class in Coach defines ``choose_actions``, and no later class in Coach overrides a method
-        for single episodes. ``override_that_keeps_off`` checks the overrides of users."""
+        """True if one of Coach's classes defines ``choose_actions``, and no subclass of it in Coach overrides a method
+        for single episodes. ``override_that_keeps_off`` checks the overrides of users.
+        """
         kind: Any = coachs_class(type(self))
         return kind.choose_actions is not Agent.choose_actions and not is_replaced(kind, "choose_actions")
 
@@ -569,8 +597,9 @@ class Agent(CoachNames, AgentInterface):
         return columns | self.columns_of_networks(batch) if self.learns_one_by_one else columns
 
     def columns_of_networks(self, batch: Batch) -> dict[str, np.ndarray]:
-        """More columns, from predictions of the networks before the update. Only an agent that ``learns_one_by_one``
-        has them."""
+        """Additional columns, computed by the networks before the update. Only agents with ``learns_one_by_one`` use
+        this method.
+        """
         return {}
 
     def learning_scalars(self) -> dict[str, float]:
@@ -606,7 +635,8 @@ class Agent(CoachNames, AgentInterface):
         self.recorder.report(report)
 
     def record_evaluated(self, steps: int, reward: float, shaped_reward: float) -> None:
-        """Record the steps of a compiled call in the present episode of an evaluation. It began with this call.
+        """Record the steps of a compiled call in the present episode of an evaluation. The episode began with this
+        call.
 
         :param reward: the total reward
         :param shaped_reward: the total reward after the filters
@@ -640,9 +670,10 @@ class Agent(CoachNames, AgentInterface):
         return {name: getattr(self, name) for name in transport.FILTERS}
 
     def get_state(self) -> dict[str, Any]:
-        """Networks, optimizers, memory, filters, exploration, counters and random streams; not the episode in progress.
+        """The state of networks, optimizers, memory, filters, exploration, counters and random streams, by name, as a
+        checkpoint stores it.
 
-        A checkpoint holds it under these names.
+        The episode in progress is not included.
         """
         return agent_state.state_of(self)
 
@@ -651,8 +682,9 @@ class Agent(CoachNames, AgentInterface):
         agent_state.restore(self, state)
 
     def collect_savers(self, parent_path_suffix: str) -> SaverCollection:
-        """Savers of the networks. A subclass may add savers, which write into each checkpoint of the graph and read
-        from it."""
+        """The savers of the networks. A subclass may add savers. A saver writes files next to each checkpoint, and
+        reads them when the run resumes.
+        """
         savers = SaverCollection()
         for network in self.networks.values():
             savers.update(network.collect_savers(f"{parent_path_suffix}/{self.name}"))

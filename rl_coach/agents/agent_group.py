@@ -15,8 +15,8 @@ from rl_coach.utils import LazyArray
 class AgentGroup(AgentInterface):
     """Agents that change phases, learn and are saved together.
 
-    A subclass says how they act in an environment: one action out of all (``CompositeAgent``), or an action for each
-    player (``Players``).
+    A subclass defines how they act: ``CompositeAgent`` makes one action out of their choices, ``Players`` gives an
+    action for each player.
 
     :ivar agents: the agents by name
     """

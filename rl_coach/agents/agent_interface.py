@@ -21,10 +21,11 @@ class AgentInterface:
     ``train`` may come between any ``observe`` and the next ``act``.
 
     :cvar is_person: a person acts, who may end the run at any time
-    :cvar reason_to_act_alone: reason why other processes cannot play for it, and what to do instead; None if they can
-    :ivar in_action_space: the directives that the level above may choose; None if it takes none
+    :cvar reason_to_act_alone: the reason why other processes cannot play for the agent, and what to do instead; None if
+        they can
+    :ivar in_action_space: the directives that the level above may choose; None for an agent without a level above
     :ivar owners: the names of graph, level and composite agents that hold this agent, the topmost first
-    :ivar run_parameters: returns all parameters of the run, for records that show them with the signals
+    :ivar run_parameters: returns all parameters of the run, for TensorBoard and other records of the signals
     :ivar stop_if_asked: ends the run if its user wants that; an agent that waits for a person calls it
     :ivar can_train: there are networks to train; otherwise each call of ``train`` counts as a training step
     :ivar training_iteration: updates of the agent's networks so far
@@ -76,8 +77,9 @@ class AgentInterface:
 
     @property
     def by_stream(self) -> dict[str, Any]:
-        """The agents that learn, by the name of the stream that brings each agent the experience of other processes. A
-        single agent has the empty name."""
+        """The agents that learn, each by the name of the stream with its experience from other processes. The name is
+        empty for a single agent.
+        """
         return {"": self}
 
     def players_of_stream(self, stream: str) -> int:
@@ -128,7 +130,7 @@ class AgentInterface:
     def observe(self, env_response: EnvResponse) -> bool:
         """Observe the environment's answer.
 
-        :return: True if the episode is over for this agent
+        :return: True if the episode has ended for this agent
         """
         raise NotImplementedError(f"{type(self).__name__} does not observe")
 
@@ -190,16 +192,17 @@ class AgentInterface:
         raise NotImplementedError(f"{type(self).__name__} takes no directives")
 
     def policy_description(self) -> PolicyDescription | None:
-        """Description of the trained agent's policy, to use it without the agent; None if there can be none.
+        """The description of the policy that ``coach export`` writes; None if the policy cannot be exported.
 
-        A subclass that changes how actions are chosen gives its own.
+        A subclass that chooses actions in another way returns another description.
         """
         return None
 
     @property
     def acts_otherwise(self) -> str | None:
-        """The override, ``Class.method``, that may make the agent act otherwise than ``policy_description``; None if
-        the description is right."""
+        """The override, as ``Class.method``, that may make the agent act differently from ``policy_description``; None
+        without an override.
+        """
         return override_that_excludes(self, "policy_description")
 
     def run_off_policy_evaluation(self) -> None:
@@ -214,8 +217,7 @@ class AgentInterface:
         raise NotImplementedError(f"{type(self).__name__} cannot be restored")
 
     def save_checkpoint(self, checkpoint_prefix: str) -> None:
-        """Write data that are not in ``get_state`` next to a checkpoint that the graph has saved. Writes nothing by
-        default.
+        """Write a file next to a checkpoint, for data that are not in ``get_state``. Writes nothing by default.
 
         :param checkpoint_prefix: the checkpoint's name. Files in the task's ``checkpoint_save_dir`` with this name and
             a suffix are removed together with the checkpoint.
@@ -228,7 +230,8 @@ class AgentInterface:
         """
 
     def collect_savers(self, parent_path_suffix: str) -> SaverCollection:
-        """Savers of data that are not in ``get_state``. They write into each checkpoint of the graph. Empty by default.
+        """Savers for data that are not in ``get_state``. A saver writes files next to each checkpoint. Empty by
+        default.
 
         :param parent_path_suffix: the path of the owner, such as ``level``
         """

@@ -21,7 +21,6 @@ _SUFFIX = "AgentParameters"
 _LONGEST_NAME = 80
 _AS_IN = "it is '{}' with {}: from rl_coach.presets.tuned.{} import agent_params, then make_agent(agent_params, env)"
 _VARIANTS = {
-    "ARS": "Coach does not have it",
     "CrossQ": _AS_IN.format("SAC", "settings", "Pendulum_CrossQ"),
     "DroQ": "it is 'SAC' with the network settings of docs/algorithms/soft_actor_critic.md",
     "HER": "give 'DQN', 'DDPG' or 'TD3' a memory with hindsight: EpisodicHindsightExperienceReplayParameters",
@@ -39,7 +38,7 @@ class NamedAlgorithm:
 
     :param names: the usual name, then others
     :param parameters: the class of its parameters; for ``Composite``, the class of the agent
-    :param about: a sentence
+    :param about: one sentence that describes it, for ``coach --list-algorithms`` and messages
     """
 
     names: tuple[str, ...]
@@ -79,7 +78,7 @@ def plain_name(name: str) -> str:
 def find_algorithm(name: str) -> NamedAlgorithm:
     """The algorithm of a name.
 
-    :raises CoachError: no such name exists; the message has the nearest name
+    :raises CoachError: the name is unknown; the message names the nearest one
     """
     name = textwrap.shorten(name, _LONGEST_NAME, placeholder="...")  # for messages of one line
     wanted, known = plain_name(name), known_algorithms()
@@ -109,7 +108,7 @@ def kinds_of_actions(parameters: AgentParameters) -> list[str]:
 
 
 def unmet_by_actions(parameters: AgentParameters, actions: ActionSpace, level: str) -> Iterator[str]:
-    """A line if the agent is for another kind of actions, with the names of agents that fit.
+    """Yield a message if the agent does not support the actions, with the names of agents that do.
 
     :param actions: after the output filter
     :param level: the level's name, for the message

@@ -20,7 +20,7 @@ from rl_coach.utilities.sound_values import LARGEST
 class ApexDQNAlgorithmParameters(DQNAlgorithmParameters):
     """Hyperparameters of Ape-X DQN; the defaults are the paper's (appendix C).
 
-    :ivar n_step: number of rewards before the bootstrapped value; 1 is one-step learning
+    :ivar n_step: number of rewards in a target before the bootstrapped value; 1 gives one-step targets
     """
 
     def __init__(self) -> None:
@@ -48,8 +48,9 @@ class ApexDQNAgentParameters(DDQNAgentParameters):
 
 
 class ApexDQNAgent(DDQNAgent):
-    """Double DQN with first priorities from the process that plays: its network computes them for new transitions.
-    Other agents use the largest priority so far."""
+    """Double DQN with initial priorities from the process that plays. Its network computes the priorities of new
+    transitions; other agents give them the largest priority so far.
+    """
 
     def __init__(self, agent_parameters: Any, parent: Any = None):
         super().__init__(agent_parameters, parent)

@@ -23,8 +23,8 @@ from rl_coach.utilities.requirements import number
 class AWACAlgorithmParameters(SoftActorCriticAlgorithmParameters):
     """Hyperparameters of advantage weighted actor-critic. The entropy settings of soft actor-critic have no effect.
 
-    :ivar advantage_temperature: lambda, in units of values; the smaller it is, the more the best actions of the data
-        count, and a very large one clones the data
+    :ivar advantage_temperature: lambda, in units of values. A small one imitates only the best actions of the data; a
+        very large one imitates all of them
     """
 
     constraints = {"advantage_temperature": number(above=0)}

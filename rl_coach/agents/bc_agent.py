@@ -11,8 +11,9 @@ from rl_coach.memories.non_episodic.experience_replay import ExperienceReplayPar
 
 
 class BCAlgorithmParameters(AlgorithmParameters):
-    """Hyperparameters of behavioural cloning. ``num_consecutive_playing_steps`` of ``EnvironmentSteps(0)`` learns from
-    demonstrations alone; otherwise the agent also plays, and learns from its own actions too."""
+    """Hyperparameters of behavioural cloning. With ``num_consecutive_playing_steps`` of ``EnvironmentSteps(0)``, the
+    agent learns only from demonstrations. Otherwise the agent also plays, and learns from its own actions too.
+    """
 
 
 class BCNetworkParameters(FullyConnectedParameters):
@@ -23,8 +24,9 @@ class BCNetworkParameters(FullyConnectedParameters):
 
 
 class BCAgentParameters(AgentParameters):
-    """Behavioural cloning of what ``memory.load_memory_from_file_path`` names, and epsilon-greedy choice of the most
-    probable action."""
+    """Behavioural cloning of the demonstrations in ``memory.load_memory_from_file_path``. The agent takes the most
+    probable action, or with probability epsilon a random one.
+    """
 
     path = "rl_coach.agents.bc_agent:BCAgent"
     algorithm: BCAlgorithmParameters

@@ -1,5 +1,6 @@
-"""Bootstrapped DQN (Osband et al. 2016, "Deep exploration via bootstrapped DQN"), which with ``UCBParameters`` as its
-exploration is the algorithm of Chen et al. 2017, "UCB exploration via Q-ensembles"."""
+"""Bootstrapped DQN (Osband et al. 2016, "Deep exploration via bootstrapped DQN"). With ``UCBParameters`` as
+exploration, it is the algorithm of Chen et al. 2017, "UCB exploration via Q-ensembles".
+"""
 
 from __future__ import annotations
 
@@ -50,13 +51,14 @@ class BootstrappedDQNAgentParameters(DQNAgentParameters):
 
 
 def bootstrapped_rule(is_huber: bool, mask_name: str | None, loss_weight: float = 1.0) -> UpdateRule:
-    """Double Q-learning of each of K heads on the rows that are its own, the losses added up (appendix D).
+    """Double Q-learning for each of K heads; the loss is the sum over the heads (appendix D).
 
-    ``extra['mask']`` [B, K] is 1 where a row is a head's. Errors are the heads' mean absolute errors.
+    A head learns only from its rows: ``extra['mask']`` [B, K] is 1 if head k learns from row b. The errors are the mean
+    absolute errors over the heads.
 
     :param is_huber: Huber instead of squared errors
     :param mask_name: the observation that masks actions, if there is one
-    :param loss_weight: each head's
+    :param loss_weight: weight of the loss of each head
     """
 
     def stacked(ops: Any, heads: list[dict[str, Any]]) -> Any:
@@ -90,6 +92,7 @@ class BootstrappedDQNAgent(ValueOptimizationAgent):
     network_requirements = {"main": NetworkRequirement((Q,), has_target=True)}
     predicts_values = True
     learns_from_stored_states = True
+    supports_curiosity = True
     episode_class = EpisodeInProgress  # the head of an episode is the exploration policy's
 
     @property
@@ -101,8 +104,8 @@ class BootstrappedDQNAgent(ValueOptimizationAgent):
         yield from super().unmet_by_settings()
         if not hasattr(self.ap.exploration, "architecture_num_q_heads"):
             yield (
-                f"exploration of agent '{self.name}' is {type(self.ap.exploration).__name__}, which knows of no heads: "
-                f"set it to BootstrappedParameters() or UCBParameters()"
+                f"exploration of agent '{self.name}' is {type(self.ap.exploration).__name__}, which does not choose "
+                f"among Q heads: set it to BootstrappedParameters() or UCBParameters()"
             )
 
     def make_update_rule(self) -> UpdateRule:

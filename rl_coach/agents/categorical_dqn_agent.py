@@ -32,9 +32,9 @@ class CategoricalDQNNetworkParameters(DQNNetworkParameters):
 class CategoricalDQNAlgorithmParameters(DQNAlgorithmParameters):
     """Hyperparameters of categorical DQN.
 
-    :ivar v_min: the smallest return of the distribution; smaller returns count as this one
-    :ivar v_max: the largest
-    :ivar atoms: number of returns from ``v_min`` to ``v_max`` that the distribution is over
+    :ivar v_min: the smallest return of the support; smaller returns are clipped to it
+    :ivar v_max: the largest return of the support
+    :ivar atoms: number of returns in the support, evenly spaced from ``v_min`` to ``v_max``
     """
 
     constraints = {"v_min": number(), "v_max": number(), "atoms": whole(2)}
@@ -79,6 +79,7 @@ class CategoricalDQNAgent(ValueOptimizationAgent):
     network_requirements = {"main": NetworkRequirement((DISTRIBUTION,), has_target=True)}
     bootstrap_actions: tuple[SelectActions, bool] = (greedy_by_target, False)
     learns_from_stored_states = True
+    supports_curiosity = True
 
     @property
     def z_values(self) -> np.ndarray:

@@ -24,10 +24,11 @@ from rl_coach.utils import CoachError, did_you_mean
 
 
 class CILAlgorithmParameters(AlgorithmParameters):
-    """Hyperparameters of conditional imitation learning. ``num_consecutive_playing_steps`` of ``EnvironmentSteps(0)``
-    learns from demonstrations alone.
+    """Hyperparameters of conditional imitation learning. With ``num_consecutive_playing_steps`` of
+    ``EnvironmentSteps(0)``, the agent learns only from demonstrations.
 
-    :ivar state_key_with_the_class_index: the observation that is the command, from 0 to the number of branches less 1
+    :ivar state_key_with_the_class_index: the observation with the command, a number from 0 to the number of branches -
+        1
     """
 
     def __init__(self) -> None:
@@ -67,7 +68,7 @@ class CILAgent(ImitationAgent):
         key, known = self.ap.algorithm.state_key_with_the_class_index, list(self.spaces.state.sub_spaces)
         if key not in known:
             yield (
-                f"the states of agent '{self.name}' have no '{key}', which is to be the command, but {known}"
+                f"the states of agent '{self.name}' have no '{key}', which must be the command, but {known}"
                 f"{did_you_mean(key, known)}: set algorithm.state_key_with_the_class_index"
             )
         if not isinstance(self.spaces.action, BoxActionSpace):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any, Iterator
 
 import numpy as np
@@ -14,13 +15,14 @@ from rl_coach.agents.core.compiled_epochs import (
     why_epochs_are_not_compiled,
 )
 from rl_coach.agents.core.compiled_sequences import CompiledSequences, RecurrentPolicyInEpochs
+from rl_coach.agents.core.curiosity import PREDICTOR_STAGE
 from rl_coach.agents.core.requirements import PPO_POLICY, NetworkRequirement, V
 from rl_coach.agents.policy_optimization_agent import AdvantageAlgorithmParameters
 from rl_coach.agents.proximal_policy import ProximalPolicyAgent
 from rl_coach.agents.rules.proximal_policy import clipped_ppo_rule
 from rl_coach.architectures.head_parameters import PPOHeadParameters, VHeadParameters
 from rl_coach.architectures.network_parameters import FullyConnectedParameters
-from rl_coach.architectures.update import UpdateRule
+from rl_coach.architectures.update import Stage, Stages, UpdateRule
 from rl_coach.base_parameters import AgentParameters
 from rl_coach.core_types import EnvironmentSteps, RunPhase
 from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
@@ -44,15 +46,16 @@ class ClippedPPONetworkParameters(FullyConnectedParameters):
 class ClippedPPOAlgorithmParameters(AdvantageAlgorithmParameters):
     """Hyperparameters of PPO.
 
-    :ivar clip_likelihood_ratio_using_epsilon: the ratio counts within 1 - epsilon and 1 + epsilon
-    :ivar beta_entropy: the weight of the policy's entropy; 0 does not keep it random
+    :ivar clip_likelihood_ratio_using_epsilon: the loss clips the probability ratio to 1 - epsilon and 1 + epsilon
+    :ivar beta_entropy: weight of the entropy bonus in the policy's loss; 0 removes the bonus
     :ivar num_consecutive_playing_steps: steps or episodes played with one policy
-    :ivar optimization_epochs: number of times that each transition is learned from
-    :ivar clipping_decay_schedule: multiplies epsilon; one step for each environment step
-    :ivar clip_value_using_epsilon: the critic's squared error counts from within so much of its old value where that is
-        worse; None does not clip. Intel's Coach and the paper do not clip; Schulman's code clips at 0.2.
-    :ivar target_kl_divergence: no further epoch once the divergence from the policy that played exceeds one and a half
-        times this, in nats; None makes all epochs. Beyond Coach, as in Spinning Up and SB3.
+    :ivar optimization_epochs: number of passes over the transitions of a phase
+    :ivar clipping_decay_schedule: the factor of epsilon; the schedule advances with each environment step
+    :ivar clip_value_using_epsilon: the critic's loss is the larger one of two squared errors: of its value, and of its
+        value clipped to the old value plus and minus this number. None does not clip, as in Intel's Coach and the
+        paper. Schulman's code clips at 0.2.
+    :ivar target_kl_divergence: stop the epochs of a phase when the KL divergence from the policy that played exceeds
+        1.5 times this number, in nats. None makes all epochs. Not in Intel's Coach; as in Spinning Up and SB3.
     """
 
     constraints = {
@@ -84,7 +87,10 @@ class ClippedPPOAlgorithmParameters(AdvantageAlgorithmParameters):
 
     def unmet(self) -> Iterator[str]:
         if self.use_kl_regularization:
-            yield "use_kl_regularization is True, and ClippedPPO has no such term: set it to False, or use PPO"
+            yield (
+                "use_kl_regularization is True, but the loss of ClippedPPO has no divergence term: set it to False, "
+                "or use PPO"
+            )
 
 
 class ClippedPPOAgentParameters(AgentParameters):
@@ -107,14 +113,24 @@ class ClippedPPOAgent(ProximalPolicyAgent):
     """See the module."""
 
     network_requirements = {"main": NetworkRequirement((V, PPO_POLICY))}
+    supports_curiosity = True
 
-    def make_update_rule(self) -> UpdateRule:
+    def init_environment_dependent_modules(self) -> None:
+        if self.ap.curiosity is not None:
+            main = self.ap.network_wrappers["main"]
+            # a third head for intrinsic returns, like the critic; built again, the same settings must not get a fourth
+            main.heads_parameters = [*main.heads_parameters[:2], copy.deepcopy(main.heads_parameters[0])]
+            self.network_requirements = {"main": NetworkRequirement((V, PPO_POLICY, V))}
+        super().init_environment_dependent_modules()
+
+    def make_update_rule(self) -> UpdateRule | Stages:
         algorithm = self.ap.algorithm
-        value, policy = self.ap.network_wrappers["main"].heads_parameters
-        return clipped_ppo_rule(
+        value, policy = self.ap.network_wrappers["main"].heads_parameters[:2]
+        rule = clipped_ppo_rule(
             algorithm.clip_likelihood_ratio_using_epsilon, algorithm.beta_entropy,
             value.loss_weight, policy.loss_weight, self.spaces.action_mask_name, algorithm.clip_value_using_epsilon,
         )  # fmt: skip
+        return rule if self.curiosity is None else (Stage(("main",), rule), PREDICTOR_STAGE)
 
     def count_played(self, steps: int) -> None:
         super().count_played(steps)
@@ -171,7 +187,7 @@ class ClippedPPOAgent(ProximalPolicyAgent):
         return float(np.mean(losses))
 
     def train_network(self, columns: dict[str, np.ndarray], epochs: int) -> float:
-        """All minibatches of all epochs in one compiled call.
+        """Make the updates on all minibatches of all epochs in one compiled call.
 
         :param columns: [N, ...] by name
         :return: the mean loss

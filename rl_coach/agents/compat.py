@@ -9,9 +9,9 @@ from rl_coach.core_types import ActionInfo, RunPhase, Transition
 
 
 def delegated(part: str, name: str) -> Any:
-    """An attribute of an agent that one of its parts holds.
+    """A property that reads and writes an attribute of one of the agent's parts.
 
-    :param part: the agent's attribute with the part; after a dot, an attribute of the part
+    :param part: the name of the agent's attribute that holds the part; ``a.b`` is attribute b of attribute a
     :param name: the name of the attribute in the part
     """
     find_part = operator.attrgetter(part)

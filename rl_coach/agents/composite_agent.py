@@ -27,7 +27,7 @@ class DecisionPolicy:
 
 
 class SingleDecider(DecisionPolicy):
-    """Decisions of one agent; which one that is can be changed at any time.
+    """A single agent decides. The deciding agent can be changed at any time.
 
     :param default_decision_maker: the name of the agent that decides at first
     """
@@ -87,8 +87,9 @@ class MeanDecision(DecisionPolicy):
 
 
 class RewardPolicy(Enum):
-    """Reward that the agents inside see: for reaching the goal that the level above set, the environment's own, or
-    the sum of the environment's rewards over the episode so far."""
+    """The reward that the agents of a composite agent see: a reward for reaching the goal of the level above, the
+    environment's reward, or the sum of the environment's rewards in the episode so far.
+    """
 
     ReachingGoal = 0
     NativeEnvironmentReward = 1
@@ -115,14 +116,16 @@ plain_data.register(CompositeEpisode)
 
 
 class CompositeAgent(AgentGroup):
-    """Agents side by side: all observe, some or all decide, and a policy makes one action of their choices.
+    """Several agents that act together. All agents observe, some or all decide, and a decision policy makes one action
+    from their choices.
 
     :param agents_parameters: the agents, by name or just one
-    :param visualization_parameters: the output of all of them
-    :param decision_policy: makes one action out of several
+    :param visualization_parameters: settings of the output, the same for all agents
+    :param decision_policy: makes one action from the choices of the agents
     :param out_action_space: the action space of the agents; a dict gives each agent a separate one
     :param in_action_space: the choices of the level above, for instance ``AgentSelection`` or ``GoalsSpace``
-    :param decision_makers: True if an agent's choice counts, by name or for all. The others receive the decision.
+    :param decision_makers: True if an agent's choice counts, by the agent's name or as one value for all. The other
+        agents only receive the decision.
     :param reward_policy: the reward that the agents see
     """
 
@@ -259,8 +262,9 @@ class CompositeAgent(AgentGroup):
             agent.take_up_episode(episode.agents[name], is_restored)
 
     def set_incoming_directive(self, action: Any) -> None:
-        """With ``AgentSelection`` and a ``SingleDecider``, the directive names the agent that decides from now on;
-        anything else is handed to every agent."""
+        """With ``AgentSelection`` and a ``SingleDecider``, the directive names the agent that decides from now on. Any
+        other directive is passed to each agent.
+        """
         self.incoming_action = Directive.of(action).goal
         if isinstance(self.decision_policy, SingleDecider) and isinstance(self.in_action_space, AgentSelection):
             self.decision_policy.decision_maker = list(self.agents)[int(self.incoming_action)]

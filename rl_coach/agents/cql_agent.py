@@ -25,12 +25,13 @@ from rl_coach.utilities.requirements import number, optional, whole
 class CQLAlgorithmParameters(SoftActorCriticAlgorithmParameters):
     """Hyperparameters of soft actor-critic, and the weight of the penalty.
 
-    :ivar conservative_weight: alpha, how much the values of actions that the data do not have are pushed down, against
-        half of the squared error of each critic; 0 is soft actor-critic
-    :ivar gap_threshold: None keeps alpha; otherwise alpha is learned, beginning with ``conservative_weight``, so that
-        the gap of each critic (``Conservative Gap`` is their sum) stays near this number
-    :ivar num_sampled_actions: N, actions that are drawn for each state uniformly, and as many from the policy; more of
-        them tell more exactly how high the values of other actions are
+    :ivar conservative_weight: alpha, weight of the penalty on the values of actions that are not in the data. The
+        squared error of each critic has the weight 1/2; alpha = 0 gives soft actor-critic
+    :ivar gap_threshold: None keeps alpha constant. With a number, alpha starts at ``conservative_weight`` and is
+        learned, so that the gap of each critic stays near this number; the signal ``Conservative Gap`` is the sum of
+        the gaps
+    :ivar num_sampled_actions: N, number of actions that are drawn for each state uniformly, and again from the policy;
+        a larger N makes the estimate of the penalty more exact
     """
 
     constraints = {
@@ -48,8 +49,9 @@ class CQLAlgorithmParameters(SoftActorCriticAlgorithmParameters):
 
 
 class CQLAgentParameters(SoftActorCriticAgentParameters):
-    """Conservative soft actor-critic without a value network; the policy learns more slowly than the critics, as in the
-    paper."""
+    """Conservative soft actor-critic without a value network; the policy has a smaller learning rate than the critics,
+    as in the paper.
+    """
 
     path = "rl_coach.agents.cql_agent:CQLAgent"
     algorithm: CQLAlgorithmParameters

@@ -38,9 +38,9 @@ from rl_coach.spaces import ActionSpace
 
 
 class DDPGCriticNetworkParameters(DeterministicPolicyNetworkParameters):
-    """Q(s, a).
+    """Parameters of the critic Q(s, a).
 
-    :param use_batchnorm: batch normalisation in the observation's embedder
+    :param use_batchnorm: use batch normalisation in the embedder of the observation
     """
 
     def __init__(self, use_batchnorm: bool = False) -> None:
@@ -54,9 +54,9 @@ class DDPGCriticNetworkParameters(DeterministicPolicyNetworkParameters):
 
 
 class DDPGActorNetworkParameters(DeterministicPolicyNetworkParameters):
-    """The policy.
+    """Parameters of the actor, which computes the action of a state.
 
-    :param use_batchnorm: batch normalisation in every part
+    :param use_batchnorm: use batch normalisation in each part
     """
 
     def __init__(self, use_batchnorm: bool = False) -> None:
@@ -69,7 +69,8 @@ class DDPGActorNetworkParameters(DeterministicPolicyNetworkParameters):
 class DDPGAlgorithmParameters(DeterministicPolicyAlgorithmParameters):
     """Hyperparameters of DDPG.
 
-    :ivar rate_for_copying_weights_to_target: the targets' share of the newest weights at each update
+    :ivar rate_for_copying_weights_to_target: at each update, the target networks move towards the newest weights by
+        this share
     """
 
     def __init__(self) -> None:
@@ -81,7 +82,7 @@ class DDPGAlgorithmParameters(DeterministicPolicyAlgorithmParameters):
 class DDPGAgentParameters(AgentParameters):
     """DDPG with noise of an Ornstein-Uhlenbeck process.
 
-    :param use_batchnorm: batch normalisation in both networks
+    :param use_batchnorm: use batch normalisation in both networks
     """
 
     path = "rl_coach.agents.ddpg_agent:DDPGAgent"
@@ -111,6 +112,7 @@ class DDPGAgent(Agent):
     }
     acting_networks: tuple[str, ...] = ("actor",)
     needs_bounded_actions = True
+    supports_curiosity = True
     compiled_explorations: tuple[type, ...] = (AdditiveNoiseParameters,)
     is_on_policy = False
 

@@ -1,5 +1,5 @@
-"""Double DQN from a data set alone, with targets that only familiar actions give (Fujimoto, Meger and Precup 2019,
-"Off-Policy Deep Reinforcement Learning without Exploration").
+"""Double DQN from a fixed data set. Its targets only use familiar actions (Fujimoto, Meger and Precup 2019, "Off-Policy
+Deep Reinforcement Learning without Exploration").
 
 Without new experience, nothing corrects a value that is too high. The targets therefore use the maximum over
 actions that the data contain in similar states.
@@ -31,8 +31,9 @@ class NNImitationModelParameters(Parameters):
 
     :ivar imitation_model_num_epochs: passes over the training data to train this network
     :ivar mask_out_actions_threshold: the smallest probability of a familiar action; 0 makes all actions familiar
-    :ivar threshold_is_relative: the threshold is a share of the probability of the most probable action, as in the
-        authors' code of discrete BCQ and in d3rlpy, which take 0.3; 1 leaves the most probable action alone
+    :ivar threshold_is_relative: True: the threshold is a share of the probability of the most probable action, as in
+        the authors' code of discrete BCQ and in d3rlpy, where it is 0.3; with 1, only the most probable action is
+        familiar
     """
 
     constraints = {
@@ -51,9 +52,9 @@ class NNImitationModelParameters(Parameters):
 class KNNParameters(Parameters):
     """An action is familiar in a state if the data contain the action in a near state.
 
-    :ivar average_dist_coefficient: the largest distance of a near state, as a multiple of a mean distance: for each
-        state of the data and each action, the distance to the nearest state with this action
-    :ivar knn_size: the number of states that are kept for each action, the newest
+    :ivar average_dist_coefficient: a state is near if its distance is at most this number times the mean distance. The
+        mean is over all states of the data and all actions, of the distance to the nearest state with this action
+    :ivar knn_size: the number of newest states that are kept for each action
     :ivar use_state_embedding_instead_of_state: True compares the embeddings of the network ``reward_model`` if the
         agent has this network; otherwise states are compared
     """
@@ -75,8 +76,8 @@ class DDQNBCQAlgorithmParameters(DQNAlgorithmParameters):
     """Hyperparameters of DQN, and the choice of familiar actions.
 
     :ivar action_drop_method_parameters: ``KNNParameters`` or ``NNImitationModelParameters``
-    :ivar acts_among_familiar_actions: the agent acts among familiar actions too, as in the paper; False chooses among
-        all actions, as Coach does. A policy with this setting cannot be exported: it consists of more than one network
+    :ivar acts_among_familiar_actions: True: the agent only takes familiar actions, as in the paper. Its policy then
+        needs two networks and cannot be exported. False: the agent chooses among all actions, as in Coach 1.0.1
     """
 
     constraints = {
@@ -214,7 +215,7 @@ class DDQNBCQAgent(DDQNAgent):
             return super().choose_action(curr_state)
         if not self._imitates and not self.memory.num_transitions():
             raise CoachError(
-                f"agent '{self.name}' acts among actions that are familiar from its data, and has no data: set "
+                f"agent '{self.name}' only takes actions that are familiar from its data, but it has no data: set "
                 f"agent_params.memory.load_memory_from_file_path"
             )
         familiar = self.familiar_actions({name: np.asarray(value)[None] for name, value in curr_state.items()})[0]

@@ -9,10 +9,10 @@ from rl_coach.utilities.requirements import bounds, flags, number, optional
 
 
 class DeterministicPolicyNetworkParameters(NetworkParameters):
-    """Parameters that actors and critics have in common.
+    """Network parameters that actors and critics share.
 
     :param batch_size: number of transitions in an update
-    :param learning_rate: Adam's
+    :param learning_rate: learning rate of Adam
     """
 
     def __init__(self, batch_size: int, learning_rate: float) -> None:
@@ -29,9 +29,11 @@ class DeterministicPolicyAlgorithmParameters(AlgorithmParameters):
     """Hyperparameters of agents that learn a deterministic policy.
 
     :ivar use_target_network_for_evaluation: act with the actor's target network, which changes more slowly
-    :ivar action_penalty: weight of the squared input of the policy's squashing in its loss, against saturation; 0: none
+    :ivar action_penalty: weight of a penalty on the squared input of the final tanh, which keeps actions away from the
+        bounds; 0 for no penalty
     :ivar clip_critic_targets: the critic's targets stay within these two numbers; None does not clip
-    :ivar use_non_zero_discount_for_terminal_states: bootstrap after termination as everywhere, for tasks without an end
+    :ivar use_non_zero_discount_for_terminal_states: bootstrap also from terminal states, for tasks that have no real
+        end
     """
 
     constraints = {

@@ -39,8 +39,9 @@ class HandlingTargetsAfterEpisodeEnd(Enum):
 
 
 class DFPNetworkParameters(NetworkParameters):
-    """The network of the paper's section 4: image, measurements and goal are joined, and an expectation stream and an
-    action stream predict."""
+    """The network of the paper's section 4: it joins image, measurements and goal, and predicts by an expectation
+    stream and an action stream.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -76,9 +77,9 @@ class DFPAlgorithmParameters(AlgorithmParameters):
 
     :ivar num_predicted_steps_ahead: K, the number of offsets that are predicted: 1, 2, 4, ..., 2^(K - 1) steps ahead
     :ivar goal_vector: [M] the weight of each measurement in the goal, in units of the scaled targets
-    :ivar future_measurements_weights: the weights of the last offsets; offsets before them have weight 0
+    :ivar future_measurements_weights: the weights of the last offsets; all earlier offsets have weight 0
     :ivar handling_targets_after_episode_end: the targets of offsets after the end of an episode
-    :ivar scale_measurements_targets: by a measurement's name, the change that is a target of 1; 1 for those left out
+    :ivar scale_measurements_targets: by a measurement's name, the change that gives a target of 1; the default is 1
     """
 
     constraints = {
@@ -131,7 +132,7 @@ class DFPAgent(ValueOptimizationAgent):
     def unmet_by_settings(self) -> Iterator[str]:
         yield from super().unmet_by_settings()
         if self.ap.is_batch_rl_training:
-            yield f"agent '{self.name}' learns from the memory alone, not in batch reinforcement learning"
+            yield f"agent '{self.name}' cannot be used in batch reinforcement learning: choose another agent"
         if MEASUREMENTS not in self.spaces.state:
             yield (
                 f"agent '{self.name}' predicts the observation '{MEASUREMENTS}', which the environment does not have: "

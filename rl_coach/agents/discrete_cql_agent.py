@@ -19,10 +19,10 @@ from rl_coach.utils import CoachError
 class DiscreteCQLAlgorithmParameters(DQNAlgorithmParameters):
     """Hyperparameters of DQN, and the weight of the penalty.
 
-    :ivar conservative_weight: alpha, how much the values of actions that the data do not have are pushed down, against
-        half of the squared error; 0 is double DQN
-    :ivar gap_threshold: None keeps alpha; otherwise alpha is learned, beginning with ``conservative_weight``, so that
-        the gap (the signal ``Conservative Gap``) stays near this number
+    :ivar conservative_weight: alpha, weight of the penalty on the values of actions that are not in the data. The
+        squared error has the weight 1/2; alpha = 0 gives double DQN
+    :ivar gap_threshold: None keeps alpha constant. With a number, alpha starts at ``conservative_weight`` and is
+        learned, so that the gap (the signal ``Conservative Gap``) stays near this number
     """
 
     constraints = {"conservative_weight": number(0), "gap_threshold": optional(number())}
@@ -63,9 +63,9 @@ class DiscreteCQLAgent(DDQNAgent):
 
 
 def add_learned_weight(agent_parameters: Any) -> None:
-    """Give an agent the value that it learns alpha as, if it learns it.
+    """Add alpha to the values that the agent learns, if ``gap_threshold`` is set.
 
-    :raises CoachError: alpha cannot begin with 0
+    :raises CoachError: ``conservative_weight`` is 0, which has no finite logarithm to learn
     """
     algorithm = agent_parameters.algorithm
     if algorithm.gap_threshold is None or ALPHA in agent_parameters.network_wrappers:

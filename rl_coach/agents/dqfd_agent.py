@@ -31,8 +31,8 @@ class DQfDAlgorithmParameters(DQNAlgorithmParameters):
     """Hyperparameters of deep Q-learning from demonstrations; the defaults are the paper's.
 
     :ivar pretraining_updates: updates on the demonstrations alone, before the agent acts in training; 0 for none
-    :ivar n_step_weight: lambda_1, weight of the loss with several rewards; 0 learns single rewards only
-    :ivar supervised_weight: lambda_2, weight of the large margin loss of demonstrations; 0 does not imitate
+    :ivar n_step_weight: lambda_1, weight of the n-step loss; 0 uses the one-step loss only
+    :ivar supervised_weight: lambda_2, weight of the large margin loss on demonstrations; 0 for no imitation
     :ivar margin: the value of a demonstrated action should exceed all other values by this number
     """
 
@@ -54,8 +54,7 @@ class DQfDAlgorithmParameters(DQNAlgorithmParameters):
 
 
 class DQfDAgentParameters(DDQNAgentParameters):
-    """Double DQN with a dueling network and replay of demonstrations, which ``memory.load_memory_from_file_path``
-    names."""
+    """Double DQN with a dueling network and replay of the demonstrations in ``memory.load_memory_from_file_path``."""
 
     path = "rl_coach.agents.dqfd_agent:DQfDAgent"
     algorithm: DQfDAlgorithmParameters
@@ -72,7 +71,7 @@ class DQfDAgentParameters(DDQNAgentParameters):
 class DQfDAgent(DDQNAgent):
     """Double DQN that learns from demonstrations before it acts, and then from demonstrations and its own steps.
 
-    :ivar pretraining_done: updates of the pretraining that were made, in this run or before a checkpoint
+    :ivar pretraining_done: number of pretraining updates so far, including the updates before a checkpoint
     """
 
     network_requirements = DDQNAgent.network_requirements
@@ -97,7 +96,7 @@ class DQfDAgent(DDQNAgent):
             self.memory.keep_as_demonstrations()
 
     def before_training(self) -> None:
-        """Learn from the demonstrations alone; if this was interrupted, make the updates that are left.
+        """Learn from the demonstrations alone. A resumed run makes only the remaining updates.
 
         :raises CoachError: there are no demonstrations for the pretraining
         """

@@ -25,9 +25,10 @@ from rl_coach.utilities.requirements import FLAG
 class DQNAlgorithmParameters(AlgorithmParameters):
     """Hyperparameters of DQN.
 
-    :ivar num_steps_between_copying_online_weights_to_target: steps between two updates of the target network
+    :ivar num_steps_between_copying_online_weights_to_target: environment steps between two updates of the target
+        network
     :ivar num_consecutive_playing_steps: steps between two updates
-    :ivar discount: 0 values the next reward only, 1 all alike
+    :ivar discount: 0 counts the next reward only; 1 counts all rewards equally
     """
 
     def __init__(self) -> None:
@@ -73,6 +74,7 @@ class DQNAgent(ValueOptimizationAgent):
     network_requirements = {"main": NetworkRequirement((Q,), has_target=True)}
     bootstrap_actions: tuple[SelectActions, bool] = (greedy_by_target, False)
     learns_from_stored_states = True
+    supports_curiosity = True
 
     @cached_property
     def learns_one_by_one(self) -> bool:  # type: ignore[override]

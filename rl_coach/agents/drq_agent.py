@@ -68,10 +68,11 @@ class DrQActorNetworkParameters(DeterministicPolicyNetworkParameters):
 class DrQAlgorithmParameters(DeterministicPolicyAlgorithmParameters):
     """Hyperparameters of DrQ-v2.
 
-    :ivar rate_for_copying_weights_to_target: the target's share of the newest weights at each update; its encoder is
-        always the newest one
-    :ivar image_shift: the most pixels that images are moved by in learning, in each direction; 0 does not move them
-    :ivar noise_clipping: bound of the noise on the policy's actions in learning, in units of half of their ranges
+    :ivar rate_for_copying_weights_to_target: at each update, the target critic moves towards the newest weights by this
+        share. It has no separate encoder: it uses the newest one
+    :ivar image_shift: in updates, images are shifted by up to this number of pixels in each direction; 0 for no shift
+    :ivar noise_clipping: in updates, the noise on the policy's actions is clipped to plus and minus this number, in
+        units of half of the action range
     """
 
     constraints = {"image_shift": whole(0), "noise_clipping": number(0)}
@@ -122,9 +123,15 @@ class DrQv2Agent(DDPGAgent):
     def unmet_by_settings(self) -> Iterator[str]:
         yield from super().unmet_by_settings()
         if self.ap.algorithm.use_target_network_for_evaluation:
-            yield f"agent '{self.name}' has no target of its actor: set use_target_network_for_evaluation to False"
+            yield (
+                f"agent '{self.name}' has no target network of its actor: set use_target_network_for_evaluation to "
+                f"False"
+            )
         if not hasattr(self.ap.exploration, "noise_schedule"):
-            yield f"agent '{self.name}' learns with its noise: set exploration to DrQExplorationParameters()"
+            yield (
+                f"agent '{self.name}' uses the exploration noise in its updates: set exploration to "
+                f"DrQExplorationParameters()"
+            )
         if not self._image_names:
             yield f"agent '{self.name}' learns from images, and its networks embed none: choose another agent"
 

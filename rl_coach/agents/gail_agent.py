@@ -38,8 +38,8 @@ class DiscriminatorNetworkParameters(NetworkParameters):
 class GAILAlgorithmParameters(ClippedPPOAlgorithmParameters):
     """Hyperparameters of PPO, and of the discriminator.
 
-    :ivar update_discriminator_every_x_minibatches: minibatches of the policy for each minibatch of the discriminator;
-        with a larger number, the rewards come from an older discriminator
+    :ivar update_discriminator_every_x_minibatches: the discriminator learns once for this number of minibatches of the
+        policy; with a larger number, it learns more slowly
     """
 
     constraints = {"update_discriminator_every_x_minibatches": whole(1)}
@@ -115,10 +115,11 @@ class GAILAgent(ClippedPPOAgent):
             )
 
     def make_update_rule(self) -> UpdateRule:
-        return adversarial_imitation_rule(super().make_update_rule())
+        rule: Any = super().make_update_rule()
+        return adversarial_imitation_rule(rule)
 
     def imitation_rewards(self, batch: Batch) -> np.ndarray:
-        """[B] float32, -log(1 - D(s, a)): near 0 for steps that no demonstration has, larger for those like them.
+        """[B] float32, -log(1 - D(s, a)): near 0 for steps unlike the demonstrations, larger for steps like them.
 
         :param batch: steps as networks see them
         """

@@ -25,9 +25,9 @@ from rl_coach.utilities.requirements import FRACTION, whole
 class HACDDPGAlgorithmParameters(DDPGAlgorithmParameters):
     """Hyperparameters of a level.
 
-    :ivar time_limit: H, the horizon in actions of the level: a goal is worth -H at least, and a subgoal that was tested
-        and missed is worth -H
-    :ivar sub_goal_testing_rate: the share of subgoals that are tested; 0 tests none, 1 all
+    :ivar time_limit: H, the largest number of the level's actions for a goal. Values are at least -H; a subgoal that
+        was tested and missed gets the reward -H
+    :ivar sub_goal_testing_rate: the share of subgoals that are tested: the level below pursues them without exploration
     """
 
     constraints = {"time_limit": whole(1), "sub_goal_testing_rate": FRACTION}
@@ -54,7 +54,7 @@ class HACDDPGAgentParameters(DDPGAgentParameters):
 class HACEpisode(EpisodeInProgress):
     """An episode of a level.
 
-    :ivar tests_subgoal: the level below pursues the last action without exploring
+    :ivar tests_subgoal: True if the level below pursues the last action (a subgoal) without exploration
     """
 
     def __init__(self, algorithm: AlgorithmParameters):
@@ -88,7 +88,9 @@ class HACDDPGAgent(DDPGAgent):
                 f"set memory to EpisodicHindsightExperienceReplayParameters()"
             )
         if self.subgoals is not None and not changes_nothing(self.output_filter):
-            yield f"agent '{self.name}' acts by goals, which its output_filter would change: leave that out"
+            yield (
+                f"agent '{self.name}' has goals as actions, and its output_filter would change them: remove the filter"
+            )
 
     @property
     def _value_bounds(self) -> tuple[float, float]:
@@ -97,8 +99,9 @@ class HACDDPGAgent(DDPGAgent):
         return low, high
 
     def create_networks(self) -> dict[str, NetworkWrapper]:
-        """DDPG's; a sigmoid keeps the critic between -H and 0, as the paper's, unless ``clip_critic_targets`` says
-        otherwise: the actor climbs it also where no data have taught it."""
+        """Create DDPG's networks. A sigmoid limits the critic to values from -H to 0, as in the paper, or to
+        ``clip_critic_targets``. Without it, the actor would follow wrong values of actions that are not in the data.
+        """
         for head in self.ap.network_wrappers["critic"].heads_parameters:
             if hasattr(head, "value_bounds"):  # other heads, or a user's head, do not have them
                 head.value_bounds = self._value_bounds
@@ -110,8 +113,9 @@ class HACDDPGAgent(DDPGAgent):
         return ddpg_stages(algorithm.action_penalty, self._value_bounds, is_huber, self.next_value)
 
     def act(self, action: ActionType | None = None) -> ActionInfo | None:
-        """Choose an action; see ``Agent.act``. Above the lowest level, the action is a directive. It says whether the
-        level below is tested."""
+        """Choose an action; see ``Agent.act``. Above the lowest level, the action is a directive: a subgoal, and
+        whether the level below must pursue it without exploration.
+        """
         chosen = super().act(action)
         if self.subgoals is None or chosen is None:
             return chosen

@@ -29,9 +29,6 @@ class HumanAlgorithmParameters(AlgorithmParameters):
 class HumanNetworkParameters(FullyConnectedParameters):
     """A network of the kind that imitates people; the human agent itself builds none."""
 
-    def __init__(self) -> None:
-        super().__init__()
-
 
 class HumanAgentParameters(AgentParameters):
     """A person, with a replay memory of episodes."""
@@ -69,7 +66,7 @@ class HumanAgent(Agent):
     def init_environment_dependent_modules(self) -> None:
         """Print the keys for the player.
 
-        :raises CoachError: the actions of the environment cannot be taken with keys
+        :raises CoachError: the environment's actions have no keys
         """
         super().init_environment_dependent_modules()
         self._print_keys(self.parent.real_environment)
@@ -108,7 +105,7 @@ class HumanAgent(Agent):
         return NoLearning(self)
 
     def choose_action(self, curr_state: StateType) -> ActionInfo:
-        """The action of the keys that are held down, as one of the agent's own action space.
+        """The action of the keys that are held down, in the agent's action space.
 
         :raises KeyboardInterrupt: the player has left
         """

@@ -8,7 +8,7 @@ from rl_coach.agents.core.data_statistics import learn_statistics_of
 from rl_coach.agents.core.requirements import POLICY, NetworkRequirement
 from rl_coach.agents.policy_optimization_agent import PolicyAgent
 from rl_coach.agents.rules.imitation import imitation_rule
-from rl_coach.architectures.update import UpdateRule
+from rl_coach.architectures.update import Stages, UpdateRule
 from rl_coach.policy.action_choice import PolicyDescription
 
 
@@ -35,5 +35,5 @@ class ImitationAgent(PolicyAgent):
         """The same outputs as ``policy_outputs``, and the exploration policy's choice without exploration."""
         return super().policy_description()
 
-    def make_update_rule(self) -> UpdateRule:
+    def make_update_rule(self) -> UpdateRule | Stages:
         return imitation_rule(self.ap.network_wrappers["main"].heads_parameters[0].loss_weight)

@@ -32,14 +32,14 @@ BEHAVIOUR = "behaviour_log_prob"
 class IMPALAAlgorithmParameters(AlgorithmParameters):
     """Hyperparameters of IMPALA.
 
-    :ivar num_steps_between_gradient_updates: the longest segment, n of V-trace
-    :ivar segments_per_update: number of segments of rollout workers that make one update. In one process, the segments
-        of all copies of the environment make one
-    :ivar rho_bar: the largest importance weight of a temporal difference. The fixed point is the value of a policy
-        between the one that acted (near 0) and the one that learns (without bound)
+    :ivar num_steps_between_gradient_updates: the largest number of steps in a segment, n of V-trace
+    :ivar segments_per_update: number of segments from rollout workers in one update. In a run without workers, an
+        update learns from the segments of all copies of the environment
+    :ivar rho_bar: the largest importance weight of a temporal difference. Near 0, the critic learns the value of the
+        policy that acted; with a large number, the value of the policy that learns
     :ivar c_bar: the largest importance weight of later temporal differences; near 0, targets are one-step targets
-    :ivar vtrace_lambda: a factor of the latter weights; 0 is one-step targets
-    :ivar beta_entropy: the weight of the policy's entropy; 0 does not keep it random
+    :ivar vtrace_lambda: lambda, a factor of the weights of later temporal differences; 0 gives one-step targets
+    :ivar beta_entropy: weight of the entropy bonus in the policy's loss; 0 removes the bonus
     """
 
     constraints = {
@@ -77,9 +77,9 @@ class IMPALAAgentParameters(AgentParameters):
 
 
 class IMPALAEpisode(SegmentedEpisode):
-    """An episode that remembers how probable its last action was.
+    """An episode with the probability of its last action.
 
-    :ivar behaviour_log_prob: log mu(a|s) of the last continuous action; 0 as long as no policy has drawn one
+    :ivar behaviour_log_prob: log mu(a|s) of the last continuous action; 0 before the first action of a policy
     """
 
     def __init__(self, algorithm: AlgorithmParameters):
@@ -88,8 +88,9 @@ class IMPALAEpisode(SegmentedEpisode):
 
 
 class IMPALAAgent(PolicyOptimizationAgent):
-    """Actor-critic on segments that policies of some updates ago may have played. Each step brings the probability that
-    its action had then, and V-trace corrects for the difference."""
+    """Actor-critic on segments that an older policy may have played. Each step contains the probability that its action
+    had under this policy, and V-trace corrects for the difference.
+    """
 
     network_requirements = {"main": NetworkRequirement((V, POLICY))}
     trains_asynchronously = False  # workers send segments instead
@@ -192,8 +193,12 @@ class IMPALAAgent(PolicyOptimizationAgent):
         """
         if segment.copy is not None:
             return np.ones(len(segment))
+        log_ratios = self._log_probabilities(segment, outputs) - segment.info(BEHAVIOUR)
+        return np.exp(np.minimum(log_ratios.astype(np.float64), math.log(self.ap.algorithm.rho_bar)))
+
+    def _log_probabilities(self, segment: Segment, outputs: dict[str, np.ndarray]) -> np.ndarray:
+        """[T], log pi(a|s) of the policy that learns."""
         mask_name = self.spaces.action_mask_name
         mask = None if mask_name is None else segment.state_columns[mask_name] > 0
         policy = [outputs[name][:-1] for name in self._policy_output_names]
-        log_ratios = log_probabilities(policy, segment.action_column, mask) - segment.info(BEHAVIOUR)
-        return np.exp(np.minimum(log_ratios.astype(np.float64), math.log(self.ap.algorithm.rho_bar)))
+        return log_probabilities(policy, segment.action_column, mask)

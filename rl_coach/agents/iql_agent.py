@@ -24,8 +24,10 @@ from rl_coach.utilities.requirements import number
 class IQLAlgorithmParameters(SoftActorCriticAlgorithmParameters):
     """Hyperparameters of implicit Q-learning. The entropy settings of soft actor-critic have no effect.
 
-    :ivar expectile: tau; 0.5 values a state by the mean of the data's actions, towards 1 by the best of them
-    :ivar inverse_temperature: beta, how much better actions count for the policy; 0 clones the data
+    :ivar expectile: tau. With 0.5, the value of a state is the mean value of the data's actions; near 1, it is the
+        value of the best one
+    :ivar inverse_temperature: beta. The policy imitates actions with a higher advantage more, by exp(beta advantage); 0
+        imitates all actions equally
     """
 
     constraints = {"expectile": number(above=0, below=1), "inverse_temperature": number(0)}

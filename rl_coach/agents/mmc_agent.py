@@ -20,7 +20,8 @@ from rl_coach.utilities.requirements import FRACTION
 class MixedMonteCarloAlgorithmParameters(DQNAlgorithmParameters):
     """Hyperparameters of mixed Monte Carlo.
 
-    :ivar monte_carlo_mixing_rate: the return's share of the target; 0 is double DQN, 1 learns the returns alone
+    :ivar monte_carlo_mixing_rate: share of the return in the target; 0 gives double DQN, 1 learns from the returns
+        alone
     """
 
     constraints = {"monte_carlo_mixing_rate": FRACTION}
@@ -53,7 +54,7 @@ def mixed_monte_carlo_rule(
     :param mixing_rate: m
     :param is_huber: Huber instead of squared errors
     :param mask_name: the observation that masks actions, if there is one
-    :param loss_weight: the head's
+    :param loss_weight: weight of the head's loss
     """
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:

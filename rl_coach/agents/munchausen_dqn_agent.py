@@ -13,9 +13,11 @@ from rl_coach.utilities.requirements import FRACTION, number
 class MunchausenDQNAlgorithmParameters(DQNAlgorithmParameters):
     """Hyperparameters of Munchausen DQN; the defaults are the paper's (section 4).
 
-    :ivar temperature: tau of the policy softmax(Q_target / tau); near 0 it is greedy, the larger the more uniform
-    :ivar munchausen_alpha: the share of the scaled log-policy that is added to the reward; 0 adds none (soft DQN)
-    :ivar smallest_log_policy: l_0, below which the scaled log-policy tau log pi(a|s) is cut off; 0 adds none
+    :ivar temperature: tau of the policy softmax(Q_target / tau); near 0 the policy is greedy, a large tau makes it
+        uniform
+    :ivar munchausen_alpha: the share of the scaled log-policy that is added to the reward; 0 gives soft DQN
+    :ivar smallest_log_policy: l_0, the lower bound of the scaled log-policy tau log pi(a|s); with 0, nothing is added
+        to the reward
     """
 
     constraints = {"temperature": number(above=0), "munchausen_alpha": FRACTION, "smallest_log_policy": number(high=0)}
@@ -44,6 +46,7 @@ class MunchausenDQNAgent(ValueOptimizationAgent):
 
     network_requirements = {"main": NetworkRequirement((Q,), has_target=True)}
     learns_from_stored_states = True
+    supports_curiosity = True
     max_n_step = 1
 
     def make_update_rule(self) -> UpdateRule:

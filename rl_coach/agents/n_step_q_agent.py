@@ -36,10 +36,13 @@ class NStepQNetworkParameters(FullyConnectedParameters):
 class NStepQAlgorithmParameters(AlgorithmParameters):
     """Hyperparameters of n-step Q-learning.
 
-    :ivar num_steps_between_copying_online_weights_to_target: steps between two updates of the target network
-    :ivar apply_gradients_every_x_episodes: number of episodes that one update sums; with 1 each segment is an update
-    :ivar num_steps_between_gradient_updates: the longest segment that is learned from at once
-    :ivar targets_horizon: ``'N-Step'`` sums rewards up to the end of the segment, ``'1-Step'`` bootstraps at once
+    :ivar num_steps_between_copying_online_weights_to_target: environment steps between two updates of the target
+        network
+    :ivar apply_gradients_every_x_episodes: number of episodes in one update; their gradients are added. With 1, each
+        segment makes one update
+    :ivar num_steps_between_gradient_updates: the largest number of steps in a segment
+    :ivar targets_horizon: ``'N-Step'``: a target sums the rewards up to the end of the segment, then bootstraps.
+        ``'1-Step'``: a target has one reward, then bootstraps
     """
 
     constraints = {"num_steps_between_gradient_updates": whole(1), "targets_horizon": one_of(N_STEP, ONE_STEP)}

@@ -43,8 +43,10 @@ class NAFAlgorithmParameters(AlgorithmParameters):
     """Hyperparameters of normalized advantage functions.
 
     :ivar num_consecutive_training_steps: number of updates after each step
-    :ivar num_steps_between_copying_online_weights_to_target: steps between two updates of the target network
-    :ivar rate_for_copying_weights_to_target: the target's share of the newest weights at each of its updates
+    :ivar num_steps_between_copying_online_weights_to_target: environment steps between two updates of the target
+        network
+    :ivar rate_for_copying_weights_to_target: at each of its updates, the target network moves towards the newest
+        weights by this share
     """
 
     def __init__(self) -> None:
@@ -72,7 +74,7 @@ class NAFAgentParameters(AgentParameters):
 def advantages(ops: Any, head: dict[str, Any], actions: Any) -> Any:
     """[B], -(a - mean)^T L L^T (a - mean) / 2 of actions [B, D] (equations 4 and 5).
 
-    :param head: ``mean`` [B, D] and ``factor`` L [B, D, D]
+    :param head: the head's outputs, ``mean`` [B, D] and ``factor`` L [B, D, D]
     """
     projected = ops.sum(head["factor"] * (actions - head["mean"])[:, :, None], axis=1)
     return -0.5 * ops.sum(ops.square(projected), axis=-1)
@@ -82,7 +84,7 @@ def normalized_advantage_rule(is_huber: bool, loss_weight: float = 1.0) -> Updat
     """y = r + discount_t V_target(s'), and Q(s, a) = V(s) + A(s, a) (algorithm 1).
 
     :param is_huber: Huber instead of squared errors
-    :param loss_weight: the head's
+    :param loss_weight: weight of the head's loss
     """
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
@@ -111,6 +113,7 @@ class NAFAgent(ValueOptimizationAgent):
 
     network_requirements = {"main": NetworkRequirement((QUADRATIC,), has_target=True)}
     learns_from_stored_states = True
+    supports_curiosity = True
     needs_bounded_actions = True
 
     def __init__(self, agent_parameters: Any, parent: Any = None):

@@ -36,14 +36,18 @@ class NECNetworkParameters(FullyConnectedParameters):
 class NECAlgorithmParameters(AlgorithmParameters):
     """Hyperparameters of neural episodic control.
 
-    :ivar dnd_size: number of entries that each action's dictionary keeps; beyond it those looked up least recently go
-    :ivar l2_norm_added_delta: added to squared distances; near 0 the nearest entry decides, large ones count alike
-    :ivar new_value_shift_coefficient: the step towards a new value of a key that is there; 1 replaces the old one
-    :ivar number_of_knn: number of nearest entries that make a value
-    :ivar DND_key_error_threshold: keys at a distance up to this count as the same; 0 means equal keys
-    :ivar propagate_updates_to_DND: learning also moves the keys and values that were looked up
+    :ivar dnd_size: number of entries in the dictionary of each action; a full dictionary drops the least recently used
+        entries
+    :ivar l2_norm_added_delta: added to squared distances; near 0 only the nearest entry counts, with a large number all
+        entries count equally
+    :ivar new_value_shift_coefficient: if the key exists already, its value moves towards the new value by this share; 1
+        replaces the old value
+    :ivar number_of_knn: number of nearest entries in the weighted mean that gives a value
+    :ivar DND_key_error_threshold: keys within this distance are the same key; with 0, keys must be equal
+    :ivar propagate_updates_to_DND: updates also change the keys and values that were looked up
     :ivar n_step: number of rewards before the bootstrapped value
-    :ivar bootstrap_total_return_from_old_policy: bootstrap at all; otherwise returns sum ``n_step`` rewards alone
+    :ivar bootstrap_total_return_from_old_policy: True adds the bootstrapped value to the ``n_step`` rewards; False does
+        not bootstrap
     """
 
     constraints = {
@@ -156,8 +160,9 @@ class NECAgent(ValueOptimizationAgent):
         return self._values(super().get_all_q_values_for_states(states))
 
     def get_prediction_and_update_embeddings(self, states: StateType | list[StateType]) -> np.ndarray:
-        """[B, A], Q(s, .), by Coach's name. The embeddings enter the dictionary when the episode ends, under the newest
-        weights."""
+        """The values Q(s, .) [B, A]; the name is from Coach 1.0.1. Embeddings are not stored here: they enter the
+        dictionary at the end of the episode, computed with the newest weights.
+        """
         return self.get_all_q_values_for_states(states)
 
     def _values(self, embeddings: np.ndarray) -> np.ndarray:

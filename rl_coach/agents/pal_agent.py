@@ -21,9 +21,11 @@ from rl_coach.utilities.requirements import FLAG, FRACTION
 class PALAlgorithmParameters(DQNAlgorithmParameters):
     """Hyperparameters of advantage learning.
 
-    :ivar pal_alpha: the share of the action gap that is taken off the target; 0 is double DQN, near 1 the gap is widest
-    :ivar persistent_advantage_learning: also favour actions that would be repeated in the next state
-    :ivar monte_carlo_mixing_rate: the return's share of the target; 0 takes none
+    :ivar pal_alpha: share of the action gap that is subtracted from the target; 0 gives double DQN, near 1 the gap
+        grows most
+    :ivar persistent_advantage_learning: use the smaller gap of the two states, so that actions that stay good in the
+        next state are preferred
+    :ivar monte_carlo_mixing_rate: share of the return in the target; 0 does not use returns
     """
 
     constraints = {"pal_alpha": FRACTION, "persistent_advantage_learning": FLAG, "monte_carlo_mixing_rate": FRACTION}
@@ -57,9 +59,9 @@ def advantage_learning_rule(
 ) -> UpdateRule:
     """y = (1 - m) (r + discount_t Q_target(s', a') - alpha * gap) + m G, where a' is the online network's choice.
 
-    The gap is max Q_target(s, .) - Q_target(s, a), or the smaller of that and the same at s', of the same action, if
-    learning is persistent (section 3.2 and equation 9). Behind a terminal state all actions are worth 0, and the gap
-    there is 0. ``extra['returns']`` G is [B].
+    The gap is max Q_target(s, .) - Q_target(s, a). With persistent learning, it is the smaller one of the gaps of
+    action a in s and in s' (section 3.2 and equation 9). The gap in a terminal state is 0. ``extra['returns']`` G is
+    [B].
     """
     alpha, mixing_rate = algorithm.pal_alpha, algorithm.monte_carlo_mixing_rate
 

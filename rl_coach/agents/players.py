@@ -10,10 +10,12 @@ import numpy as np
 from rl_coach.agents.agent import Agent
 from rl_coach.agents.agent_group import AgentGroup
 from rl_coach.agents.agent_interface import AgentInterface
+from rl_coach.agents.core.requirements import requirements_of
+from rl_coach.agents.core.team import Team
 from rl_coach.agents.self_play import FrozenPlayer, SelfPlay
 from rl_coach.core_types import ActionInfo, ActionType, EnvResponse, RunPhase, Transition
 from rl_coach.environments.multi_agent_environment import PlayersResponse
-from rl_coach.spaces import SpacesDefinition
+from rl_coach.spaces import SpacesDefinition, VectorObservationSpace
 from rl_coach.utilities import plain_data
 from rl_coach.utils import CoachError, did_you_mean
 
@@ -40,9 +42,9 @@ plain_data.register(PlayersEpisode)
 class Players(AgentGroup):
     """Agents that play an environment together, each with its own memory, policy and signals.
 
-    An agent that plays several players has an episode for each player, as an agent in several copies of an environment
-    has for each copy. An agent counts a step for each action of one of its players. The environment counts a step for
-    each answer.
+    An agent that plays several players has an episode for each player. An agent counts a step for each action of one of
+    its players. The environment counts a step for each answer. An agent that ``plays_team`` has one episode for all its
+    players, and counts a step for each joint action.
 
     :param agents: the agents by name
     :param agent_of: by player, the name of the agent that plays it
@@ -50,6 +52,7 @@ class Players(AgentGroup):
     :raises CoachError: a named agent does not exist, has no player, or cannot act with other agents
 
     :ivar agent_of: by player, the name of the agent that learns from it
+    :ivar teams: by agent, the team that it plays
     :ivar over: the players that have finished the present episode
     :ivar last_rewards: by agent, the total reward of the last episode of one of its players
     """
@@ -69,9 +72,10 @@ class Players(AgentGroup):
                 raise CoachError(f"agent_of: there is no agent '{name}'{did_you_mean(name, self.agents)}")
         for name, agent in self.agents.items():
             if name not in self.agent_of.values():
-                raise CoachError(f"agent_of: agent '{name}' plays nobody: name a player for it, or leave it out")
+                raise CoachError(f"agent_of: agent '{name}' plays no player: name a player for it, or remove the agent")
             if not isinstance(agent, Agent):
-                raise CoachError(f"agent '{name}' cannot be one of several: it is a {type(agent).__name__}")
+                raise CoachError(f"agent '{name}' cannot play with other agents: it is a {type(agent).__name__}")
+        self.teams: dict[str, Team] = {}
         self._seats: dict[str, tuple[Agent, int | None]] = {}
         self._frozen: dict[str, FrozenPlayer] = {}
         self.over: list[str] = []
@@ -96,7 +100,7 @@ class Players(AgentGroup):
         return dict(self.agents)
 
     def players_of_stream(self, stream: str) -> int:
-        return len(self.players_of(stream))
+        return 1 if stream in self.teams else len(self.players_of(stream))
 
     # building
 
@@ -104,9 +108,12 @@ class Players(AgentGroup):
         for agent in self.agents.values():
             agent.parent = self.parent
 
-    def set_environment_parameters(self, spaces: Mapping[str, SpacesDefinition]) -> None:
+    def set_environment_parameters(
+        self, spaces: Mapping[str, SpacesDefinition], central: VectorObservationSpace | None = None
+    ) -> None:
         """Set the spaces of each player.
 
+        :param central: the space of the environment's central state, for teams; None if it has none
         :raises CoachError: players that one agent plays have different spaces
         """
         for name, agent in self.agents.items():
@@ -117,9 +124,18 @@ class Players(AgentGroup):
                         f"agent '{name}' cannot play both '{first}' and '{other}', which have different spaces "
                         f"({difference}): give each its own agent (agent_of)"
                     )
-            agent.set_environment_parameters(spaces[first])
             is_learner = self.self_play is not None and self.self_play.learner == name
-            if is_learner or not others:
+            if requirements_of(agent).plays_team:
+                if is_learner:
+                    raise CoachError(
+                        f"agent '{name}' plays a team, which self-play cannot train: choose DQN or ClippedPPO"
+                    )
+                team = Team(name, [first, *others], spaces[first], central, agent.ap.algorithm.tells_players_apart)
+                self.teams[name] = team
+                agent.set_environment_parameters(team.spaces)
+            else:
+                agent.set_environment_parameters(spaces[first])
+            if is_learner or not others or name in self.teams:
                 self._seats |= dict.fromkeys([first, *others], (agent, None))
             else:
                 agent.play_in_copies(1 + len(others))
@@ -146,8 +162,17 @@ class Players(AgentGroup):
             for opponent in self._frozen.values():
                 self.self_play.begin_episode(opponent)
         for player in self.players:
-            if player not in self._frozen:
+            if player not in self._frozen and self._plays_alone(player):
                 self._enter(player).begin_episode()
+        for name in self.teams:
+            self.agents[name].begin_episode()
+
+    def _plays_alone(self, player: str) -> bool:
+        return self.agent_of[player] not in self.teams
+
+    def _team_is_over(self, name: str) -> bool:
+        """True if all players of a team have ended their episode."""
+        return all(player in self.over for player in self.teams[name].players)
 
     def observe(self, env_response: EnvResponse) -> bool:
         """Pass the environment's answer to its players. A player that has finished leaves, and its agent closes the
@@ -157,14 +182,18 @@ class Players(AgentGroup):
         """
         assert isinstance(env_response, PlayersResponse)
         for player in env_response.returned:
+            begins = self._plays_alone(player) or self._team_is_over(self.agent_of[player])
             self.over.remove(player)
-            if player not in self._frozen:
+            if player not in self._frozen and begins:
                 self._enter(player).begin_episode()
+        playing = [name for name in self.teams if not self._team_is_over(name)]
         for player, answer in env_response.answers.items():
             if player in self.over:  # its agent has ended the episode, and the environment continues
                 continue
             if player in self._frozen:
                 self._frozen[player].state = answer.next_state
+                is_over = answer.game_over
+            elif not self._plays_alone(player):
                 is_over = answer.game_over
             else:
                 agent = self._enter(player)
@@ -173,8 +202,17 @@ class Players(AgentGroup):
                     self._end_episode(agent)
             if is_over:
                 self.over.append(player)
+        for name in playing:
+            self._observe_team(name, env_response)
         self._to_act = [player for player in env_response.to_act if player not in self.over]
         return set(self.over) >= self.agent_of.keys()
+
+    def _observe_team(self, name: str, response: PlayersResponse) -> None:
+        agent, team = self.agents[name], self.teams[name]
+        answer = team.join(response, self.over)
+        if agent.observe(answer) or answer.game_over:
+            self._end_episode(agent)
+            self.over += [player for player in team.players if player not in self.over]
 
     # steps of other processes, as programs written for Coach give them
 
@@ -188,22 +226,22 @@ class Players(AgentGroup):
         """Give each agent a step that another process has played.
 
         :param transitions: by the agent's name; an agent may be missing if its episode is over
-        :param is_done: ``any`` or ``all``; says if the episode of all agents is over
-        :return: True if it is
+        :param is_done: ``any`` or ``all``; says when the episode of all agents is over
+        :return: True if the episode of all agents is over
         :raises CoachError: an agent is unknown or missing, or plays several players
         """
         for name in transitions:
             if name not in self.agents:
                 raise CoachError(f"there is no agent '{name}'{did_you_mean(name, self.agents)}")
         for name, agent in self.agents.items():
-            if agent.parallel is not None:
+            if agent.parallel is not None or name in self.teams:
                 raise CoachError(
                     f"agent '{name}' plays several players: a transition by agent does not name the player"
                 )
             if name in self.over:
                 continue
             if name not in transitions:
-                raise CoachError(f"agent '{name}' has no transition: give one of each agent")
+                raise CoachError(f"agent '{name}' has no transition: give one for each agent")
             if agent.observe_played(transitions[name]):
                 self.over.append(name)
         if not is_done(name in self.over for name in self.agents):
@@ -219,12 +257,16 @@ class Players(AgentGroup):
         agent.handle_episode_ended()
 
     def act(self, action: ActionType | None = None) -> ActionInfo:
-        """Choose an action for each player that acts next; each agent's networks are asked once for all its players.
+        """Choose an action for each player that acts next; each agent's networks predict once for all its players.
 
         :return: the actions by player
         """
         actions: dict[str, Any] = {}
         for name, agent in self.agents.items():
+            if name in self.teams:
+                if not self._team_is_over(name) and (joint := agent.act()) is not None:
+                    actions |= self.teams[name].split(np.asarray(joint.action))
+                continue
             acting = [player for player in self._to_act if self.agent_of[player] == name and player not in self._frozen]
             for player, chosen in self._choices(agent, acting).items():
                 if chosen is None:

@@ -34,9 +34,9 @@ class PolicyGradientNetworkParameters(FullyConnectedParameters):
 class PolicyGradientAlgorithmParameters(AlgorithmParameters):
     """Hyperparameters of policy gradients.
 
-    :ivar policy_gradient_rescaler: weight of log pi(a|s)
-    :ivar apply_gradients_every_x_episodes: number of episodes that one update sums
-    :ivar beta_entropy: the weight of the policy's entropy; 0 does not keep it random
+    :ivar policy_gradient_rescaler: the factor of log pi(a|s) in the loss, such as the return
+    :ivar apply_gradients_every_x_episodes: number of episodes in one update; their gradients are added
+    :ivar beta_entropy: weight of the entropy bonus in the policy's loss; 0 removes the bonus
     :ivar num_steps_between_gradient_updates: the longest segment of an episode that is learned from at once
     """
 

@@ -44,14 +44,16 @@ class PPOActorNetworkParameters(FullyConnectedParameters):
 class PPOAlgorithmParameters(AdvantageAlgorithmParameters):
     """Hyperparameters of PPO with a penalty.
 
-    :ivar target_kl_divergence: how far, in nats, the policy is meant to move in a training phase
-    :ivar initial_kl_coefficient: the penalty's first weight; it grows where the policy moved further than meant, and
-        shrinks where it moved less
-    :ivar high_kl_penalty_coefficient: weight of the squared excess over twice the target; 0 for none
-    :ivar clip_likelihood_ratio_using_epsilon: the ratio counts within 1 - epsilon and 1 + epsilon; None does not clip
-    :ivar value_targets_mix_fraction: of the L-BFGS optimizer, which Coach 1.0.1 had; without effect
-    :ivar use_kl_regularization: penalise the divergence at all
-    :ivar beta_entropy: the weight of the policy's entropy; 0 does not keep it random
+    :ivar target_kl_divergence: the KL divergence, in nats, that a training phase should reach
+    :ivar initial_kl_coefficient: the initial weight of the penalty. The weight grows after a phase that changed the
+        policy too much, and shrinks after a phase that changed it too little
+    :ivar high_kl_penalty_coefficient: weight of a second penalty, the square of the divergence above twice the target;
+        0 for no second penalty
+    :ivar clip_likelihood_ratio_using_epsilon: the loss clips the probability ratio to 1 - epsilon and 1 + epsilon; None
+        does not clip
+    :ivar value_targets_mix_fraction: a setting of the L-BFGS optimizer of Coach 1.0.1; it has no effect
+    :ivar use_kl_regularization: add the penalties on the divergence to the loss
+    :ivar beta_entropy: weight of the entropy bonus in the policy's loss; 0 removes the bonus
     :ivar num_consecutive_playing_steps: steps or episodes played with one policy
     """
 

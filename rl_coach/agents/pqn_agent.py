@@ -48,9 +48,9 @@ class PQNNetworkParameters(NetworkParameters):
 class PQNAlgorithmParameters(AlgorithmParameters):
     """Hyperparameters of PQN.
 
-    :ivar num_consecutive_playing_steps: steps in all copies of the environment that are learned from together
-    :ivar q_lambda: 0 bootstraps from the next state (Q-learning), 1 from the last state of the phase
-    :ivar optimization_epochs: number of times that each transition is learned from
+    :ivar num_consecutive_playing_steps: steps of a phase, over all copies of the environment
+    :ivar q_lambda: lambda; 0 bootstraps from the next state (Q-learning), 1 bootstraps from the last state of the phase
+    :ivar optimization_epochs: number of passes over the transitions of a phase
     """
 
     constraints = {"q_lambda": FRACTION, "optimization_epochs": whole(1)}
@@ -81,8 +81,9 @@ class PQNAgentParameters(AgentParameters):
 
 
 class PQNAgent(ValueOptimizationAgent):
-    """Plays for a while with one network, then makes several epochs of minibatch updates towards lambda-returns, which
-    that network estimates."""
+    """Plays for a phase without learning, then makes several epochs of minibatch updates. The targets are
+    lambda-returns from the values before these updates.
+    """
 
     network_requirements = {"main": NetworkRequirement((Q,))}
     memory_requirement = MemoryRequirement.EPISODES
@@ -130,7 +131,8 @@ class PQNAgent(ValueOptimizationAgent):
     def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
         """R_t = r_t + discount ((1 - lambda) max_a Q(s_{t+1}, a) + lambda R_{t+1}), ``extra/returns`` (section 4.1).
 
-        The last one of an episode is r_T + discount max_a Q(s_{T+1}, a), or r_T if the episode terminated.
+        The return of the last step of an episode is r_T + discount max_a Q(s_{T+1}, a), or r_T if the episode
+        terminated.
 
         :param batch: whole episodes, one after the other
         """

@@ -40,7 +40,8 @@ class QuantileRegressionDQNAlgorithmParameters(DQNAlgorithmParameters):
     """Hyperparameters of quantile regression DQN.
 
     :ivar atoms: number of quantiles; 1 learns a median
-    :ivar huber_loss_interval: kappa; smaller errors are squared; 0 is plain quantile regression
+    :ivar huber_loss_interval: kappa; the loss is quadratic for errors below kappa. 0 is quantile regression without a
+        Huber loss
     """
 
     constraints = {"atoms": whole(1), "huber_loss_interval": number(0)}
@@ -75,12 +76,13 @@ def huber_within(ops: Any, errors: Any, kappa: float) -> Any:
 def quantile_regression_rule(atoms: int, kappa: float, mask_name: str | None, loss_weight: float = 1.0) -> UpdateRule:
     """sum_i E_j |tau_i - [u_ij < 0]| huber(u_ij), u_ij = r + discount_t theta'_j(s', a') - theta_i(s, a) (algorithm 1).
 
-    a' is the best action by the means of the target network's quantiles. Errors are the rows' losses.
+    a' has the largest mean of the target network's quantiles. The errors for prioritized replay are the losses of the
+    rows.
 
     :param atoms: N; tau_i are the midpoints (i - 1/2) / N
     :param kappa: the width of the Huber loss
     :param mask_name: the observation that masks actions, if there is one
-    :param loss_weight: the head's
+    :param loss_weight: weight of the head's loss
     """
     midpoints = ((np.arange(atoms) + 0.5) / atoms).astype(np.float32)[None, :, None]
 
@@ -105,6 +107,7 @@ class QuantileRegressionDQNAgent(ValueOptimizationAgent):
 
     network_requirements = {"main": NetworkRequirement((QUANTILES,), has_target=True)}
     learns_from_stored_states = True
+    supports_curiosity = True
 
     def create_networks(self) -> dict[str, NetworkWrapper]:
         for head in self.ap.network_wrappers["main"].heads_parameters:

@@ -28,10 +28,11 @@ class RainbowDQNNetworkParameters(DQNNetworkParameters):
 
 
 class RainbowDQNAlgorithmParameters(CategoricalDQNAlgorithmParameters):
-    """Hyperparameters of Rainbow: the same as of categorical DQN, and n-step returns.
+    """Hyperparameters of categorical DQN, and two more for n-step returns.
 
-    :ivar n_step: number of rewards before the bootstrapped value; 1 is one-step learning
-    :ivar store_transitions_only_when_episodes_are_terminated: store an episode's n-step transitions when it ends
+    :ivar n_step: number of rewards in a target before the bootstrapped value; 1 gives one-step targets
+    :ivar store_transitions_only_when_episodes_are_terminated: True stores the n-step transitions of an episode when the
+        episode ends; False stores each transition when its rewards are complete
     """
 
     def __init__(self) -> None:

@@ -31,18 +31,18 @@ def _rows(
     """
     if isinstance(data, Mapping):
         if np.ndim(data.get("rewards", [])) == 0:
-            raise CoachError(f"what was recorded has the rewards {data['rewards']!r}: give one for each step")
+            raise CoachError(f"the recorded steps have the rewards {data['rewards']!r}: give one for each step")
         count = len(data.get("rewards", []))
         found = [{name: row(column, number, count) for name, column in data.items()} for number in range(count)]
     else:
         found = [dict(one) for one in data]
     for name in needed:
         if not found or any(name not in one for one in found):
-            raise CoachError(f"what was recorded has no '{name}': give {', '.join(needed)}, one for each step")
+            raise CoachError(f"the recorded steps have no '{name}': give {', '.join(needed)}, one for each step")
     known = [*needed, *optional]
     if unknown := [name for one in found for name in one if name not in known]:
         hint = did_you_mean(str(unknown[0]), known) or f"; the columns are {', '.join(known)}"
-        raise CoachError(f"what was recorded has a column '{unknown[0]}', which is not known{hint}")
+        raise CoachError(f"the recorded steps have an unknown column '{unknown[0]}'{hint}")
     return found
 
 
@@ -146,15 +146,17 @@ def batch(core: Any, environment: FedEnvironment, data: Mapping[str, Any]) -> Ba
 
     ``importance_weights`` [B] weigh the losses of the rows; without them each row weighs 1.
 
-    :raises CoachError: a column is missing, not known or of another form; the agent has no use for it; or its filters
-        need the steps before
+    :raises CoachError: a column is missing, is unknown or has a wrong shape; the agent does not use the column; or the
+        agent's filters need earlier steps
     """
     _require_memory(core)
     rows = _rows(data, (*_COLUMNS, "next_states"), (_WEIGHTS,))
     if any(member.remembers_episode for _, member in core.input_filter._members()):
-        raise CoachError("update(batch) gives single steps, and the agent's input_filter needs the steps before")
+        raise CoachError(
+            "update(batch) has single steps, but the agent's input_filter needs the earlier steps of the episode"
+        )
     if not core.learns_by_rule and any(_WEIGHTS in one for one in rows):
-        raise CoachError(f"agent '{core.name}' learns by a learn_from_batch of its own: it cannot use {_WEIGHTS}")
+        raise CoachError(f"agent '{core.name}' overrides learn_from_batch, so it cannot use {_WEIGHTS}")
     found = {}
     for name in ("states", "next_states"):
         read = [environment.read(one[name], {}) for one in rows]
@@ -164,7 +166,7 @@ def batch(core: Any, environment: FedEnvironment, data: Mapping[str, Any]) -> Ba
     rewards = np.asarray([_reward(one["rewards"], number) for number, one in enumerate(rows)], np.float32)
     weights = np.asarray([_reward(one.get(_WEIGHTS, 1.0), number) for number, one in enumerate(rows)], np.float32)
     if not np.all((weights >= 0) & np.isfinite(weights)):
-        raise CoachError(f"{_WEIGHTS} are finite numbers from 0 on")
+        raise CoachError(f"{_WEIGHTS} must be finite numbers of at least 0")
     made = Batch.from_columns(
         found["states"],
         cast(core.memory_spaces.action, [_action(core, environment, one["actions"]).action for one in rows]),
@@ -181,8 +183,8 @@ def batch(core: Any, environment: FedEnvironment, data: Mapping[str, Any]) -> Ba
 class Loss(float):
     """The loss of an update on a batch. It is a number; ``loss, per_item = agent.update(batch)`` unpacks it.
 
-    :ivar per_item: [B], each row's squared or Huber TD error, without its weight. With a head other than Q(s, a), it is
-        the absolute error that prioritized replay draws by; empty if the rule gives no errors
+    :ivar per_item: [B], the squared or Huber TD error of each row, without its weight. For heads other than Q(s, a),
+        the absolute error that prioritized replay uses; empty if the rule returns no errors
     :ivar by_network: each network's loss
     """
 
@@ -193,7 +195,7 @@ class Loss(float):
     def of(cls, core: Any, loss: float, result: Any, rows: int) -> Loss:
         """
         :param loss: the sum
-        :param result: of the learner; None for an agent with a ``learn_from_batch`` of its own
+        :param result: the learner's result; None for an agent that overrides ``learn_from_batch``
         :param rows: B; a compiled update may have more of them
         """
         found, errors = cls(loss), None if result is None else result.errors
@@ -209,7 +211,8 @@ class Loss(float):
 
 
 def warn_of_targets(core: Any, updates_before: int) -> None:
-    """Warn once that target networks are not updated, because nothing is played and their period counts steps.
+    """Warn once that target networks are not updated, because their period counts environment steps and the agent does
+    not play.
 
     :param updates_before: updates before the last call
     """

@@ -34,11 +34,11 @@ _ELO_SCALE = 400.0
 class SelfPlayParameters(Parameters):
     """Settings of self-play.
 
-    :param learner: the name of the agent that learns; past policies of it play the other players that it could play
+    :param learner: the name of the agent that learns; its past policies play the other players
     :param every: how often its policy joins the pool, in the learner's own steps, episodes or updates
     :param pool_size: number of policies in the pool; a new policy replaces the oldest one. While the pool is empty,
         opponents act at random
-    :param newest_share: the share of games against the newest policy, 0 to 1; the opponents of the others are drawn
+    :param newest_share: the share of games against the newest policy, 0 to 1; in all other games, opponents are drawn
         from the whole pool
     """
 
@@ -95,8 +95,8 @@ class SelfPlay:
     """The past policies of a learner, and the choice of its opponents.
 
     In each episode the learner plays one of its players, drawn at random. Opponents for the other players are drawn
-    between episodes. Opponents act as a deployed policy that is not deterministic, and do not learn. In evaluation they
-    act at random, so that evaluations of a run can be compared. Ratings are Elo ratings. Random play has the rating 0.
+    between episodes. Opponents draw their actions from their policy, and do not learn. In evaluations, opponents act at
+    random, so that the evaluations of a run can be compared. Ratings are Elo ratings. Random play has the rating 0.
 
     :param parameters: its settings
     :param seed: starts its random stream
@@ -170,9 +170,9 @@ class SelfPlay:
         return self._loaded[number]
 
     def record(self, reward: float, opponents: Sequence[FrozenPlayer], phase: RunPhase) -> None:
-        """Rate the learner by a game of training.
+        """Update the learner's rating after a training game.
 
-        :param reward: the learner's, of the whole game: above 0 for a victory, 0 for a draw
+        :param reward: the learner's reward in the whole game; above 0 for a victory, 0 for a draw
         """
         if phase is not RunPhase.TRAIN or not opponents:
             return

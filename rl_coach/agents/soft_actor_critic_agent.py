@@ -1,6 +1,7 @@
-"""Soft actor-critic (Haarnoja et al. 2018, "Soft Actor-Critic"): with a value network, which is Coach's, or with a
-learned temperature (Haarnoja et al. 2018b, "Soft Actor-Critic Algorithms and Applications") and what was added to that:
-TQC, REDQ, DroQ, CrossQ and SimbaV2 are settings of it."""
+"""Soft actor-critic with a value network (Haarnoja et al. 2018, "Soft Actor-Critic"), as in Coach 1.0.1, or with a
+learned temperature (Haarnoja et al. 2018b, "Soft Actor-Critic Algorithms and Applications"). TQC, REDQ, DroQ, CrossQ
+and SimbaV2 are settings of the second form.
+"""
 
 from __future__ import annotations
 
@@ -96,18 +97,20 @@ class SACPolicyNetworkParameters(_SACNetworkParameters):
 class SoftActorCriticAlgorithmParameters(AlgorithmParameters):
     """Hyperparameters of soft actor-critic.
 
-    :ivar rate_for_copying_weights_to_target: the target's share of the newest weights at each update
+    :ivar rate_for_copying_weights_to_target: at each update, the target network moves towards the newest weights by
+        this share
     :ivar use_deterministic_for_evaluation: evaluate with the mean action, not with a sample
-    :ivar temperature: weight of the policy's entropy, 0 for none; None: 1 with a value network, learned without one
+    :ivar temperature: weight of the policy's entropy. None gives 1 with a value network, and a learned temperature
+        without one
     :ivar target_entropy: the entropy of the policy that a learned temperature aims at; None is minus the number of
         elements of an action
-    :ivar update_policy_every_x_training_steps: updates of the critics for each of the policy and the temperature
-    :ivar num_critics_in_target: number of critics, drawn anew for each update, whose smallest value is the target; None
-        takes all
-    :ivar policy_uses_mean_of_critics: the policy climbs the critics' mean, not the smallest of them; always so with
-        several quantiles (TQC)
-    :ivar top_quantiles_to_drop: number of the largest quantiles, for each critic, that the target leaves out; 0 drops
-        none, and overestimates the most
+    :ivar update_policy_every_x_training_steps: the policy and the temperature learn in every x-th update of the critics
+    :ivar num_critics_in_target: for each update, this number of critics is drawn, and the target is their smallest
+        value; None uses all critics
+    :ivar policy_uses_mean_of_critics: the policy maximizes the mean of the critics, not their smallest value; with
+        several quantiles (TQC), it always does
+    :ivar top_quantiles_to_drop: number of the largest quantiles of each critic that the target does not use; a small
+        number overestimates values
     """
 
     constraints = {
@@ -140,8 +143,8 @@ _WITHOUT_VALUE_NETWORK = (
 class SoftActorCriticAgentParameters(AgentParameters):
     """Soft actor-critic; its policy explores by itself.
 
-    :param use_value_network: critics bootstrap from a network V(s), as Coach's do; False: from a target network of
-        their own, with a learned temperature
+    :param use_value_network: True: the critics bootstrap from a network V(s), as in Coach 1.0.1. False: they bootstrap
+        from their target network, with a learned temperature
     """
 
     algorithm_names = ("SAC", "SoftActorCritic")
@@ -184,13 +187,13 @@ class SoftActorCriticAgentParameters(AgentParameters):
             yield "network_wrappers['q']: batch_renorm_warm_up needs batchnorm=True in the head's parameters"
         if in_target is not None and quantiles > 1:
             yield (
-                f"algorithm.num_critics_in_target is {in_target}, and without effect where the head has num_quantiles "
-                f"{quantiles}, whose targets pool all critics: set one to None, or the other to 1"
+                f"algorithm.num_critics_in_target is {in_target}, which has no effect if the head has num_quantiles "
+                f"{quantiles}: set num_critics_in_target to None, or num_quantiles to 1"
             )
         if (in_target or 1) > critics:
             yield (
                 f"algorithm.num_critics_in_target is {in_target}, and the head has num_critics {critics}: "
-                f"choose at most as many"
+                f"choose at most {critics}"
             )
         if dropped >= quantiles and dropped > 0:
             yield (
@@ -230,6 +233,7 @@ class SoftActorCriticAgent(Agent):
     }
     acting_networks = ("policy",)
     needs_bounded_actions = True
+    supports_curiosity = True
     is_on_policy = False
 
     def __init__(self, agent_parameters: Any, parent: Any = None):
@@ -369,6 +373,5 @@ def unmet_by_fixed_data(agent: SoftActorCriticAgent) -> Iterator[str]:
         yield f"agent '{agent.name}' learns from a fixed data set: give it a BatchRLGraphManager"
     if not agent.ap.algorithm.use_deterministic_for_evaluation:
         yield (
-            f"agent '{agent.name}' deploys its mean action, for it learns no other: "
-            f"set algorithm.use_deterministic_for_evaluation to True"
+            f"agent '{agent.name}' learns only its mean action: set algorithm.use_deterministic_for_evaluation to True"
         )

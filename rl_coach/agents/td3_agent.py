@@ -28,9 +28,9 @@ from rl_coach.utilities.requirements import number, whole
 
 
 class TD3CriticNetworkParameters(DeterministicPolicyNetworkParameters):
-    """Several Q(s, a) on common embedders, each with a separate middleware.
+    """Parameters of several critics Q(s, a) with shared embedders and separate middlewares.
 
-    :param num_q_networks: number of critics, ``num_q_networks`` of the algorithm
+    :param num_q_networks: number of critics; the same number as the algorithm's ``num_q_networks``
     """
 
     def __init__(self, num_q_networks: int) -> None:
@@ -56,13 +56,14 @@ class TD3ActorNetworkParameters(DeterministicPolicyNetworkParameters):
 class TD3AlgorithmParameters(DeterministicPolicyAlgorithmParameters):
     """Hyperparameters of TD3.
 
-    :ivar rate_for_copying_weights_to_target: the targets' share of the newest weights at each of their updates
-    :ivar act_for_full_episodes: learn when an episode ends, as many updates as it had steps; otherwise
-        ``num_consecutive_training_steps`` after every ``num_consecutive_playing_steps``
-    :ivar update_policy_every_x_episode_steps: updates of the critics for each of the policy; 1 learns both alike
+    :ivar rate_for_copying_weights_to_target: at each of their updates, the target networks move towards the newest
+        weights by this share
+    :ivar act_for_full_episodes: True: after each episode, make one update for each of its steps. False: make
+        ``num_consecutive_training_steps`` updates after every ``num_consecutive_playing_steps``
+    :ivar update_policy_every_x_episode_steps: the policy learns in every x-th update of the critics
     :ivar policy_noise: standard deviation of the noise on the target's actions, in units of the action; 0 for none
-    :ivar noise_clipping: that noise stays within plus and minus this
-    :ivar num_q_networks: number of critics, of which the smallest value counts
+    :ivar noise_clipping: this noise is clipped to plus and minus this number
+    :ivar num_q_networks: number of critics; targets use their smallest value
     """
 
     constraints = {
@@ -123,6 +124,7 @@ class TD3Agent(DDPGAgent):
         "actor": NetworkRequirement((ACTOR,), has_target=True),
         "critic": NetworkRequirement((TWIN_CRITICS,), has_target=True),
     }
+    supports_curiosity = True
     compiled_explorations = (AdditiveNoiseParameters, TD3AgentExplorationParameters)
 
     def unmet_by_settings(self) -> Iterator[str]:

@@ -1,6 +1,6 @@
-"""TD3 that explores without a reward: by the novelty of what it sees, towards goals that it sets itself, or at random.
+"""TD3 that explores without a reward: by the novelty of observations, towards its own goals, or at random.
 
-Agents and their settings, by the module that Coach has them in.
+The module has the name that it has in Coach 1.0.1.
 """
 
 from __future__ import annotations
@@ -8,48 +8,29 @@ from __future__ import annotations
 import numpy as np
 
 from rl_coach.agents.core.learning import NoLearning
+from rl_coach.agents.curiosity import RNDNetworkParameters as RNDNetworkParameters
 from rl_coach.agents.td3_agent import TD3AgentParameters, TD3AlgorithmParameters
 from rl_coach.agents.td3_exploration_agent import TD3ExplorationAgent
 from rl_coach.agents.td3_goal_based_agent import TD3GoalBasedAgent as TD3GoalBasedAgent
-from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
-from rl_coach.architectures.head_parameters import RNDHeadParameters
-from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
-from rl_coach.base_parameters import MiddlewareScheme, NetworkParameters
 from rl_coach.core_types import Batch
 from rl_coach.exploration_policies.e_greedy import EGreedyParameters
 from rl_coach.schedules import ConstantSchedule
-from rl_coach.utilities.requirements import FLAG, FRACTION, TEXT, number, optional, whole
-
-
-class RNDNetworkParameters(NetworkParameters):
-    """Features of an observation: of the predictor, or of the constant network that it predicts."""
-
-    constraints = {"should_get_softmax_probabilities": FLAG}
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.input_embedders_parameters = {
-            "observation": InputEmbedderParameters(activation_function="leaky_relu", input_rescaling={"image": 1.0})
-        }
-        self.middleware_parameters = FCMiddlewareParameters(scheme=MiddlewareScheme.Empty)
-        self.heads_parameters = [RNDHeadParameters()]
-        self.batch_size = 100
-        self.learning_rate = 0.0001
-        self.should_get_softmax_probabilities = False
+from rl_coach.utilities.requirements import FRACTION, TEXT, number, optional, whole
 
 
 class TD3ExplorationAlgorithmParameters(TD3AlgorithmParameters):
     """Hyperparameters of TD3 that explores without a reward.
 
-    :ivar rnd_sample_size: the predictor learns from the newest so many transitions, after as many steps
-    :ivar rnd_batch_size: number of transitions in one of its updates
-    :ivar rnd_optimization_epochs: number of times that it learns from each
+    :ivar rnd_sample_size: after this number of steps, the novelty predictor learns from this number of newest
+        transitions
+    :ivar rnd_batch_size: number of transitions in an update of the predictor
+    :ivar rnd_optimization_epochs: number of the predictor's passes over these transitions
     :ivar td3_training_ratio: number of updates for each step played
-    :ivar identity_goal_sample_rate: share of a batch whose goal is where the agent is already
-    :ivar env_obs_key: the observation whose novelty counts
-    :ivar agent_obs_key: the observation that actor and critic see; with goals, ``env_obs_key`` and the goal's joined
+    :ivar identity_goal_sample_rate: share of a batch with a goal that is reached already
+    :ivar env_obs_key: the observation that novelty is measured on
+    :ivar agent_obs_key: the observation that actor and critic see; with goals, it joins ``env_obs_key`` and the goal
     :ivar replay_buffer_save_steps: number of steps between two saves of the memory
-    :ivar replay_buffer_save_path: directory that it is saved in; None does not save
+    :ivar replay_buffer_save_path: directory for the saved memory; None does not save
     """
 
     constraints = {
@@ -119,7 +100,7 @@ class TD3IntrinsicRewardAgent(TD3ExplorationAgent):
 
     def handle_self_supervised_reward(self, batch: Batch) -> Batch:
         rewarded = Batch(batch)
-        rewarded.reward_column = (self.calculate_novelty(batch) / self.rnd_stats.std[0]).astype(np.float32)
+        rewarded.reward_column = (self.calculate_novelty(batch) * self.rnd.scale).astype(np.float32)
         return rewarded
 
 

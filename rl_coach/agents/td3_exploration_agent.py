@@ -8,11 +8,11 @@ from typing import Any, Iterator
 
 import numpy as np
 
+from rl_coach.agents.core.curiosity import CONSTANT, PREDICTOR, Novelty
 from rl_coach.agents.core.requirements import MemoryRequirement
 from rl_coach.agents.td3_agent import TD3Agent
 from rl_coach.core_types import Batch, RunPhase
 from rl_coach.logger import tiled, write_picture
-from rl_coach.utilities.shared_running_stats import NumpySharedRunningStats
 from rl_coach.utils import CoachError
 
 PICTURES_IN_A_ROW = 10
@@ -21,19 +21,16 @@ PICTURES_IN_A_ROW = 10
 class TD3ExplorationAgent(TD3Agent):
     """Learns from the environment's reward as TD3 does, and also learns the novelty of observations.
 
-    :ivar rnd_stats: statistics of the discounted novelty; novelty is divided by its deviation
-    :ivar rnd_obs_stats: statistics of observations, which both networks see normalized
+    :ivar rnd: measures novelty
     """
 
     memory_requirement = MemoryRequirement.EPISODES
     reason_to_act_alone = "it learns what is new from the episode that it has just played: leave out -dc and -n"
-    counters = (*TD3Agent.counters, "intrinsic_returns_estimate", "last_rnd_training", "last_replay_buffer_save")
+    counters = (*TD3Agent.counters, "last_rnd_training", "last_replay_buffer_save")
+    rnd: Novelty
 
     def __init__(self, agent_parameters: Any, parent: Any = None):
         super().__init__(agent_parameters, parent)
-        self.rnd_stats = NumpySharedRunningStats("RND_normalization", epsilon=1e-8)
-        self.rnd_obs_stats = NumpySharedRunningStats("RND_observation_normalization", epsilon=1e-8)
-        self.intrinsic_returns_estimate = 0.0
         self.last_rnd_training = 0
         self.last_replay_buffer_save = 0
         self.novelty = self.register_signal("Novelty")
@@ -48,14 +45,14 @@ class TD3ExplorationAgent(TD3Agent):
             )
 
     def init_environment_dependent_modules(self) -> None:
-        state, key = self.spaces.state, self.ap.algorithm.env_obs_key
-        for name in ("predictor", "constant"):
+        key = self.ap.algorithm.env_obs_key
+        for name in (PREDICTOR, CONSTANT):
             embedders = self.ap.network_wrappers[name].input_embedders_parameters
             if key not in embedders and "observation" in embedders:
                 embedders[key] = embedders.pop("observation")
-        self.ap.network_wrappers["predictor"].heads_parameters[0].is_predictor = True
-        self.rnd_obs_stats.set_params(tuple(int(n) for n in state[key].shape), clip_values=[-5, 5])
+        self.ap.network_wrappers[PREDICTOR].heads_parameters[0].is_predictor = True
         super().init_environment_dependent_modules()
+        self.rnd = Novelty(self.networks, self.spaces)
 
     def updates_of_full_episodes(self, steps: int) -> int:
         return int(steps * self.ap.algorithm.td3_training_ratio)
@@ -66,22 +63,15 @@ class TD3ExplorationAgent(TD3Agent):
 
     def prepare_rnd_inputs(self, batch: Batch) -> dict[str, np.ndarray]:
         """The observations [B, ...] that a batch leads to, normalized. The batch is as the networks see it."""
-        key = self.ap.algorithm.env_obs_key
-        return {key: self.rnd_obs_stats.normalize(batch.next_state_columns[key])}
+        return self.rnd.inputs(batch.next_state_columns)
 
     def calculate_novelty(self, batch: Batch) -> np.ndarray:
         """[B], the mean squared error of the predictor."""
-        inputs = self.prepare_rnd_inputs(batch)
-        known, predicted = (self.networks[name].online_network.predict(inputs) for name in ("constant", "predictor"))
-        return np.mean(np.square(known - predicted), axis=1)
+        return self.rnd.of(self.prepare_rnd_inputs(batch))
 
     def update_intrinsic_returns_estimate(self, rewards: np.ndarray) -> None:
         """Take novelties [T] in order into the statistics of their discounted sum."""
-        returns = np.zeros((len(rewards), 1))
-        for i, reward in enumerate(rewards):
-            estimate = self.intrinsic_returns_estimate * self.ap.algorithm.discount + float(reward)
-            self.intrinsic_returns_estimate = returns[i, 0] = estimate
-        self.rnd_stats.push_val(returns)
+        self.rnd.add_novelty(rewards, np.zeros(len(rewards), int), self.ap.algorithm.discount)
 
     def train_rnd(self) -> None:
         """Teach the predictor the newest transitions."""
@@ -93,8 +83,8 @@ class TD3ExplorationAgent(TD3Agent):
             order = self.rng.permutation(len(batch))
             for start in range(0, len(batch) - size + 1, size):
                 rows = {name: column[order[start : start + size]] for name, column in inputs.items()}
-                known = self.networks["constant"].online_network.predict(rows)
-                self.networks["predictor"].train_and_sync_networks(rows, [known])
+                known = self.networks[CONSTANT].online_network.predict(rows)
+                self.networks[PREDICTOR].train_and_sync_networks(rows, [known])
 
     def handle_self_supervised_reward(self, batch: Batch) -> Batch:
         """The batch with the rewards that the agent gives itself; the environment's here."""
@@ -108,7 +98,7 @@ class TD3ExplorationAgent(TD3Agent):
         if self.phase is RunPhase.TEST:
             return
         newest = self._newest(self.episode.steps)
-        self.rnd_obs_stats.push_val(newest.state_columns[self.ap.algorithm.env_obs_key])
+        self.rnd.add_observations(newest.state_columns)
         if self.clock.steps - self.last_rnd_training >= self.ap.algorithm.rnd_sample_size:
             self.last_rnd_training = self.clock.steps
             self.update_intrinsic_returns_estimate(
@@ -151,10 +141,8 @@ class TD3ExplorationAgent(TD3Agent):
             self.memory.save(os.path.join(dir_path, f"replay_buffer_{self.clock.steps}.npz"))
 
     def get_state(self) -> dict[str, Any]:
-        statistics = {"rnd": self.rnd_stats.get_state(), "rnd_observations": self.rnd_obs_stats.get_state()}
-        return {**super().get_state(), "statistics": statistics}
+        return {**super().get_state(), "rnd": self.rnd.get_state()}
 
     def set_state(self, state: dict[str, Any]) -> None:
         super().set_state(state)
-        self.rnd_stats.set_state(state["statistics"]["rnd"])
-        self.rnd_obs_stats.set_state(state["statistics"]["rnd_observations"])
+        self.rnd.set_state(state["rnd"])

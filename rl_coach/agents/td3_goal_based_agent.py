@@ -1,5 +1,6 @@
-"""TD3 that sets itself goals, and learns by hindsight to reach them (Andrychowicz et al. 2017, "Hindsight experience
-replay")."""
+"""TD3 that chooses its own goals, and learns to reach them with hindsight (Andrychowicz et al. 2017, "Hindsight
+experience replay").
+"""
 
 from __future__ import annotations
 
@@ -13,11 +14,12 @@ from rl_coach.core_types import Batch, RunPhase, StateType
 
 
 class TD3GoalBasedAgent(TD3ExplorationAgent):
-    """Goes to the observation that was the most novel of those remembered, and learns to reach later steps of episodes.
+    """Pursues the most novel observation of the memory as its goal. Hindsight goals are observations of later steps of
+    the same episode.
 
-    A step costs 1 until the goal is reached.
+    The reward of a step is -1 until the goal is reached.
 
-    :ivar goal: what ``env_obs_key`` shows at the goal; None: where the agent is
+    :ivar goal: the observation ``env_obs_key`` of the goal; None if the goal is the present observation
     """
 
     max_n_step = 1
@@ -34,13 +36,13 @@ class TD3GoalBasedAgent(TD3ExplorationAgent):
         if seen not in state or list(state[seen].shape) != wanted:
             yield (
                 f"agent_obs_key of agent '{self.name}' is '{seen}', which is not an observation of shape {wanted}: "
-                f"it holds '{key}' and the goal's, joined"
+                f"it must contain '{key}' and the goal"
             )
         for name in ("actor", "critic"):
             if seen not in self.networks[name].input_names:
                 yield (
                     f"agent_obs_key of agent '{self.name}' is '{seen}', and network '{name}' does not see it: "
-                    f"name its embedder in input_embedders_parameters so"
+                    f"add an embedder with this name to input_embedders_parameters"
                 )
 
     def concat_goal(self, state: StateType, goal_state: StateType) -> np.ndarray:

@@ -30,8 +30,9 @@ class TRPOCriticNetworkParameters(FullyConnectedParameters):
 
 
 class TRPOActorNetworkParameters(FullyConnectedParameters):
-    """A policy. It has no use for an optimizer, a learning rate and a batch size: its step is the trust region's, and
-    comes from everything that was played."""
+    """Parameters of the policy network. Optimizer, learning rate and batch size have no effect: the trust region
+    determines the update, which uses all steps of the phase.
+    """
 
     def __init__(self) -> None:
         super().__init__(PPOHeadParameters(), activation_function="tanh")
@@ -43,12 +44,12 @@ class TRPOAlgorithmParameters(AdvantageAlgorithmParameters):
 
     :ivar num_consecutive_playing_steps: steps or episodes played with one policy
     :ivar max_kl_divergence: the largest mean divergence, in nats, of the new policy from the one that played
-    :ivar conjugate_gradient_iterations: of the solution of F x = g; 0 keeps the policy unchanged, as many as the actor
-        has weights solve it exactly
-    :ivar conjugate_gradient_damping: is added to the diagonal of F; the larger, the closer x is to the gradient
-    :ivar line_search_shortening: each step that is tried is so many times the one before; near 0 the second one is none
-    :ivar line_search_attempts: the most steps that are tried; if all fail, the policy does not change
-    :ivar value_epochs: number of times that the critic learns from each transition
+    :ivar conjugate_gradient_iterations: number of iterations to solve F x = g. 0 keeps the policy unchanged; with one
+        iteration for each weight, the solution is exact
+    :ivar conjugate_gradient_damping: added to the diagonal of F; a large number turns x towards the plain gradient
+    :ivar line_search_shortening: factor between one tried step and the next one, below 1
+    :ivar line_search_attempts: largest number of tried steps; if all fail, the policy does not change
+    :ivar value_epochs: number of the critic's passes over the transitions of a phase
     """
 
     constraints = {

@@ -26,7 +26,7 @@ from rl_coach.exploration_policies.e_greedy import EGreedyParameters
 from rl_coach.exploration_policies.exploration_policy import deployed_choice
 from rl_coach.logger import screen
 from rl_coach.policy.action_choice import PolicyDescription
-from rl_coach.spaces import ActionSpace
+from rl_coach.spaces import ActionSpace, DiscreteActionSpace, MultiDiscreteActionSpace
 from rl_coach.utils import Signal
 
 
@@ -67,7 +67,7 @@ class ValueOptimizationAgent(Agent):
             yield (
                 f"exploration of agent '{self.name}' chooses among {chosen_among} Q heads "
                 f"(architecture_num_q_heads of BootstrappedParameters or UCBParameters; 1 in all others), and network "
-                f"'main' has {heads} (num_output_head_copies): set both alike"
+                f"'main' has {heads} (num_output_head_copies): set both to the same number"
             )
 
     def make_batches(self) -> BatchSource:
@@ -80,7 +80,8 @@ class ValueOptimizationAgent(Agent):
         main = self.networks["main"]
         names = list(main.outputs_named("q"))
         self._q_outputs = None if not names or names == main.online_network.output_names else names
-        for action in range(getattr(self.spaces.action, "num_actions", 0)):
+        space = self.spaces.action
+        for action in range(space.num_actions if isinstance(space, DiscreteActionSpace) else 0):
             self.q_value_for_action[action] = self.register_signal(
                 f"Q for action {action}", dump_one_value_per_episode=False, dump_one_value_per_step=True
             )
@@ -114,10 +115,10 @@ class ValueOptimizationAgent(Agent):
         return self.get_all_q_values_for_states(states)
 
     def update_transition_priorities_and_get_weights(self, TD_errors: np.ndarray, batch: Batch) -> np.ndarray | None:
-        """Tell a prioritized memory how surprising the batch was.
+        """Set the priorities of the batch in a prioritized memory.
 
         :param TD_errors: [B]
-        :return: [B] importance weights, None where the memory has no priorities
+        :return: [B] importance weights; None if the memory has no priorities
         """
         if not self.memory.has_priorities:
             return None
@@ -126,8 +127,8 @@ class ValueOptimizationAgent(Agent):
         return batch.info("weight")
 
     def get_reward_model_loss(self, batch: Batch) -> float:
-        """Teach the network ``reward_model`` the rewards of a batch, for off-policy evaluation: an output for each
-        action; only the output of the action taken learns.
+        """Train the network ``reward_model`` on the rewards of a batch, for off-policy evaluation. The network has an
+        output for each action; only the output of the action taken learns.
 
         :return: the loss before the update
         """
@@ -136,8 +137,7 @@ class ValueOptimizationAgent(Agent):
     def regress(
         self, network_name: str, states: dict[str, np.ndarray], actions: np.ndarray, values: np.ndarray
     ) -> float:
-        """Teach a network with an output for each action the values [B] of the actions [B] that were taken in states
-        [B, ...].
+        """Train a network with an output for each action on the values [B] of actions [B] in states [B, ...].
 
         :return: the loss before the update
         """
@@ -148,9 +148,9 @@ class ValueOptimizationAgent(Agent):
         return float(network.train_and_sync_networks(inputs, targets)[0])
 
     def improve_reward_model(self, epochs: int) -> None:
-        """Teach the network ``reward_model`` the rewards of the memory's training episodes.
+        """Train the network ``reward_model`` on the rewards of the memory's training episodes.
 
-        :param epochs: times that each transition is learned from
+        :param epochs: number of passes over the transitions
         """
         size = self.ap.network_wrappers["reward_model"].batch_size
         with screen.waiting_for("training the reward model"):
@@ -210,6 +210,9 @@ class ValueOptimizationAgent(Agent):
         prediction = self.acting_prediction(curr_state) if policy.requires_action_values() else None
         action, probabilities = policy.get_action(prediction, *mask)
         if prediction is None:
+            return ActionInfo(action, all_action_probabilities=probabilities)
+        if isinstance(self.spaces.action, MultiDiscreteActionSpace):  # values of each part, [K, M]
+            self.q_values.add_sample(prediction)
             return ActionInfo(action, all_action_probabilities=probabilities)
         q_values = prediction if prediction.ndim == 1 else prediction.mean(axis=0)  # over the heads of an ensemble
         self.q_values.add_sample(q_values)

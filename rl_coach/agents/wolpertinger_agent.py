@@ -1,5 +1,6 @@
-"""Wolpertinger: many discrete actions by way of a continuous one (Dulac-Arnold et al. 2015, "Deep reinforcement
-learning in large discrete action spaces")."""
+"""Wolpertinger chooses among many discrete actions by a continuous "proto-action" (Dulac-Arnold et al. 2015, "Deep
+reinforcement learning in large discrete action spaces").
+"""
 
 from __future__ import annotations
 
@@ -43,10 +44,11 @@ class WolpertingerAlgorithmParameters(DDPGAlgorithmParameters):
     """Hyperparameters of Wolpertinger.
 
     :ivar action_embedding_width: number of coordinates of an action's embedding
-    :ivar k: number of the proto-action's nearest actions among which the critic chooses; 1 takes the nearest, all of
-        them make it greedy by the critic
-    :ivar use_full_policy_in_target: the critic's target is the value of the best of the k actions next to the target
-        actor's proto-action, as in the paper; otherwise that of the proto-action itself, as in Coach
+    :ivar k: the critic chooses among the k actions that are nearest to the proto-action. 1 takes the nearest action;
+        the number of all actions takes the action with the largest value
+    :ivar use_full_policy_in_target: True: the critic's target uses the best value of the k actions that are nearest to
+        the target actor's proto-action, as in the paper. False: it uses the value of the proto-action itself, as in
+        Coach 1.0.1
     """
 
     constraints = {
@@ -65,7 +67,7 @@ class WolpertingerAlgorithmParameters(DDPGAlgorithmParameters):
 class WolpertingerAgentParameters(AgentParameters):
     """Wolpertinger with noise of an Ornstein-Uhlenbeck process on the proto-action.
 
-    :param use_batchnorm: batch normalisation in both networks
+    :param use_batchnorm: use batch normalisation in both networks
     """
 
     path = "rl_coach.agents.wolpertinger_agent:WolpertingerAgent"
@@ -88,6 +90,7 @@ class WolpertingerAgent(DDPGAgent):
 
     network_requirements = DDPGAgent.network_requirements  # the agent's other update reads the same parts
     acting_networks = ("actor", "critic")
+    supports_curiosity = True
     needs_bounded_actions = False  # the policy's actions are points among the embeddings
 
     def unmet_by_actions(self) -> Iterable[str]:
@@ -139,15 +142,17 @@ class WolpertingerAgent(DDPGAgent):
         return columns
 
     def columns_of_networks(self, batch: Batch) -> dict[str, np.ndarray]:
-        """[B, k, width], the actions nearest to the target actor's proto-actions for the next states."""
+        """[B, k, width], the allowed actions nearest to the target actor's proto-actions for the next states."""
         # the search runs on the host, because a compiled step would compare each row with all of many actions
         actor = self.networks["actor"]
         inputs = {name: batch.next_state_columns[name] for name in actor.input_names}
         proto_actions = actor.target_network.predict(inputs, squeeze_output=False)[0]
-        return {"extra/next_actions": self.embedding.nearest_to_each(proto_actions, self.ap.algorithm.k)}
+        masks = self.spaces.action_mask(batch.next_state_columns)
+        return {"extra/next_actions": self.embedding.nearest_to_each(proto_actions, self.ap.algorithm.k, masks)}
 
     def choose_action(self, curr_state: StateType) -> ActionInfo:
-        candidates = self.embedding.nearest(self.explored_action(curr_state), self.ap.algorithm.k)
+        proto_action, mask = self.explored_action(curr_state), self.spaces.action_mask(curr_state)
+        candidates = self.embedding.nearest(proto_action, self.ap.algorithm.k, mask)
         action = int(candidates[0] if len(candidates) == 1 else self._best_of(candidates, curr_state))
         self.action_signal.add_sample(action)
         return ActionInfo(action)

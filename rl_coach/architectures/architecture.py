@@ -21,23 +21,24 @@ from rl_coach.utils import CoachError
 def refuse(additional_fetches: Any) -> None:
     """:raises CoachError: tensors of TensorFlow 1 are asked for"""
     if additional_fetches:
-        raise CoachError("additional_fetches named TensorFlow 1 tensors, which are gone: use predict()")
+        raise CoachError("additional_fetches needs TensorFlow 1, which is not supported: use predict()")
 
 
 class Architecture:
-    """Predicts with one set of a network's weights, and reads and writes them; the online network learns, too.
+    """A set of a network's weights, the online or the target weights. Predicts with these weights, reads them and
+    writes them; the online network also learns.
 
     :param agent_parameters: the agent's parameters
     :param spaces: the agent's spaces
     :param name: ``<network>/online`` or ``<network>/target``
     :param state: the framework's holder of the network's state
     :param group: ``'weights'`` for the online network, ``'target_weights'`` for the target
-    :param export: gives the network as an ONNX graph; called at the first prediction
+    :param export: returns the network as an ONNX graph; called at the first prediction
     :param rng: draws the noise of NoisyNet layers
     :param target_learning: makes the updates of the online network; None for a target
 
-    :ivar waits_for_updates: predict with the result of the updates that are in progress, even if the state keeps the
-        values from before
+    :ivar waits_for_updates: True: a prediction waits for the updates in progress, and uses their result. False: it may
+        use the weights from before
     """
 
     def __init__(
@@ -106,10 +107,21 @@ class Architecture:
             values = [values[names.index(name)] for name in outputs]
         return values[0] if squeeze_output and len(values) == 1 else values
 
+    def predict_with(self, weights: list[np.ndarray], inputs: dict[str, Any]) -> Any:
+        """The network's outputs with other trained weights. The network itself does not change.
+
+        :param weights: in the order of ``get_weights``
+        """
+        predictor = self._fresh_predictor()
+        predictor.set_weights([*weights, *self._arrays()[len(weights) :]])
+        self._version = -1  # the next prediction takes the network's own weights again
+        values = predictor(inputs)
+        return values[0] if len(values) == 1 else values
+
     def predict_sequence(
         self, rows: dict[str, np.ndarray], output: str, recurrent_state: dict[str, np.ndarray] | None = None
     ) -> np.ndarray:
-        """[T, ...], one output for the rows of a segment of an episode [T, ...].
+        """[T, ...], one output for each row of a segment of an episode [T, ...].
 
         The state that the network acts with does not change.
 
@@ -157,7 +169,7 @@ class Architecture:
         return self._predictor
 
     def onnx_model(self, metadata: Mapping[str, str], outputs: Sequence[str] | None = None) -> bytes:
-        """The network as an ONNX model that stands alone, its present weights inside; NoisyNet's noise is zero.
+        """The network as a complete ONNX model with its present weights. The noise of NoisyNet layers is zero.
 
         :param metadata: becomes the model's ``metadata_props``
         :param outputs: names of the outputs to keep, among ``output_names`` and ``recurrent_outputs``; all if not given
@@ -266,8 +278,8 @@ class Architecture:
     def apply_gradients(self, gradients: Sequence[np.ndarray] | None, scaler: float = 1.0) -> None:
         """Make an update of the optimizer with gradients that the caller computed.
 
-        :param gradients: one for each weight, in the order of ``get_weights``; they are not clipped. None: the sum of
-            those accumulated, which stay
+        :param gradients: one for each weight, in the order of ``get_weights``; they are not clipped. None uses the sum
+            of the accumulated gradients, and keeps them
         :param scaler: divides the gradients
         """
         self._learning.apply(gradients, scaler)
@@ -278,7 +290,7 @@ class Architecture:
         self.reset_accumulated_gradients()
 
     def collect_savers(self, parent_path_suffix: str) -> SaverCollection:
-        """A saver of the weights by themselves; a graph's checkpoint holds them without it.
+        """A saver that writes the weights to a separate file. Checkpoints of a graph contain the weights anyway.
 
         :param parent_path_suffix: the path of the owner, such as ``level/agent``
         """

@@ -15,11 +15,12 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True, repr=False)
 class NetworkBlueprint(ExportedNetwork):
-    """An exported network with all that acting needs but the values of its weights.
+    """An exported network with all data that acting needs, except the values of its weights.
 
-    :param weight_shapes: of the trained weights, in order
-    :param buffer_shapes: of the float buffers, in order; the state of random generators serves learning alone
-    :param public_outputs: results of ``predict``, as numbers of heads and names of their outputs
+    :param weight_shapes: shapes of the trained weights, in order
+    :param buffer_shapes: shapes of the float buffers, in order; acting does not need the other buffers, the states of
+        random generators
+    :param public_outputs: the results of ``predict``, each as the number of a head and the name of one of its outputs
     :param recurrent_sizes: size of each part of the state that the network carries from step to step
     :param noise_buffers: the buffers that hold NoisyNet's noise
     """
@@ -48,9 +49,9 @@ class NetworkBlueprint(ExportedNetwork):
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> NetworkBlueprint:
-        """The blueprint that ``plain`` gave.
+        """The blueprint from the result of ``plain``.
 
-        :raises KeyError: something is missing
+        :raises KeyError: a key is missing
         """
         return cls(**{field.name: plain[field.name] for field in fields(cls)})
 

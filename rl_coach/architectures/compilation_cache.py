@@ -19,10 +19,10 @@ _TENSORFLOW_FLAG = "--tf_xla_persistent_cache_directory"
 
 
 def keep_compiled_steps(framework: Frameworks) -> None:
-    """Make a framework store its compiled steps on disk. This runs before it compiles anything. A setting by the user
-    has priority.
+    """Make a framework store its compiled steps on disk. Call this before the framework compiles anything. A setting of
+    the framework by the user has priority.
 
-    The environment variable ``COACH_COMPILATION_CACHE`` names the directory, or is ``off``.
+    The environment variable ``COACH_COMPILATION_CACHE`` sets the directory; ``off`` stores nothing.
     """
     directory = compilation_cache(framework)
     if directory is None:

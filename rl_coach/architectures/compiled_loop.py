@@ -1,7 +1,8 @@
-"""A loop that is compiled as a whole: acting, stepping the environment, remembering and learning in one call.
+"""Compiled loops: one compiled call acts, steps the environment, stores the steps and learns.
 
-A framework compiles it (``jax_components/compiled_loop.py``). An agent says how it acts, remembers and learns, as pure
-functions (``CompiledAgent``). The host plans each call: how many steps, and after which of them the agent learns.
+The framework compiles the loop (``jax_components/compiled_loop.py``). An agent defines acting, storing and learning as
+pure functions (``CompiledAgent``). The host plans each call: the number of steps, and after which steps the agent
+learns.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ State = dict[str, Any]
 class PlayedStep(NamedTuple):
     """A step in all copies of an environment.
 
-    :param states: [N, ...] by name, as the input filters give them
-    :param actions: [N] int32 or [N, D] float32, of the agent
+    :param states: [N, ...] by name, after the input filters
+    :param actions: [N] int32 or [N, D] float32, in the agent's action space
     :param rewards: [N], filtered
-    :param next_states: [N, ...], those reached, also where an episode ends
+    :param next_states: [N, ...], the states after the step; at the end of an episode, its last state
     :param terminated: [N] bool
     :param ended: [N] bool, terminated or truncated
     :param recurrent: [N, size] for each part of the recurrent network's state before the action; empty for none
@@ -44,11 +45,11 @@ class PlayedStep(NamedTuple):
 class PlannedPhase(NamedTuple):
     """A training phase as the host plans it.
 
-    :param num_updates: of the networks; the most that there can be, if the data decide
-    :param moves: the updates after which targets move, [K] bool; or for all of them a bool
-    :param steps: environment steps between the last counted one and the phase
-    :param updates_before: number of updates before it that are not counted yet
-    :param training_step: its number, from 0 on
+    :param num_updates: number of updates of the networks; the largest possible number if it depends on the data
+    :param moves: [K] bool, True for updates after which targets move; or one bool for all updates
+    :param steps: environment steps between the last counted step and the phase
+    :param updates_before: number of updates before the phase that are not counted yet
+    :param training_step: the number of the phase, from 0 on
     """
 
     num_updates: int
@@ -61,9 +62,9 @@ class PlannedPhase(NamedTuple):
 class Phase(NamedTuple):
     """A training phase as the compiled loop gets it.
 
-    :param count: [] int32, number of updates; the most that there can be, if the data decide
-    :param scalars: [K, S] float32, each update's numbers; see ``UpdateLayout``; [1, S] if the data decide how many
-        updates there are
+    :param count: [] int32, number of updates; the largest possible number if it depends on the data
+    :param scalars: [K, S] float32, the scalars of each update, see ``UpdateLayout``; [1, S] if the number of updates
+        depends on the data
     :param moves_targets: [] bool, targets are updated in this phase
     """
 
@@ -75,11 +76,11 @@ class Phase(NamedTuple):
 class Learned(NamedTuple):
     """The result of a training phase.
 
-    :param state: of the networks
+    :param state: the new state of the networks
     :param memory: the memory after the phase
-    :param statistics: of the pre-network filters
+    :param statistics: the new statistics of the pre-network filters
     :param count: [] int32, number of updates that were made
-    :param outputs: [K, outputs] of the updates; see ``Learner.updates_within``
+    :param outputs: [K, outputs], the outputs of the updates; see ``Learner.updates_within``
     :param shown: arrays to log, by name
     """
 
@@ -92,13 +93,13 @@ class Learned(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """The plan of a call: for each phase some steps, then learning; then some more steps.
+    """The plan of a call: each phase plays some steps and then learns; some more steps follow the last phase.
 
     :param lengths: [P] int32, steps of each copy before each phase
-    :param phases: those, stacked [P, ...]
-    :param num_phases: [] int32, how many of the P there are
-    :param rest: [] int32, steps after the last
-    :param levels: [S, L] float32, how the agent explores in each step
+    :param phases: the phases, stacked [P, ...]
+    :param num_phases: [] int32, number of phases that are used, up to P
+    :param rest: [] int32, steps after the last phase
+    :param levels: [S, L] float32, the levels of exploration in each step
     """
 
     lengths: Any
@@ -114,18 +115,18 @@ class Plan(NamedTuple):
 
 
 class Played(NamedTuple):
-    """The record of a call. All arrays have rows that are not used, at the end.
+    """The record of a call. The arrays have unused rows at the end.
 
     :param ended: [S, N] bool, episodes that ended in each step
-    :param rewards: [S, N], the total reward of each that ended
-    :param shaped_rewards: [S, N], the same after the filters
-    :param returns: [S, N], discounted and after the filters
-    :param lengths: [S, N] int32, steps
+    :param rewards: [S, N], the total reward of each episode that ended
+    :param shaped_rewards: [S, N], its total reward after the filters
+    :param returns: [S, N], its discounted return after the filters
+    :param lengths: [S, N] int32, its number of steps
     :param sources: [S, N] int32, the first source of a number that is not finite, as its place in ``sources_of`` plus
         one; 0 if all numbers of the step are finite
     :param counts: [P] int32, number of updates of each phase
-    :param outputs: [P, K, outputs] of the updates of each phase
-    :param shown: [P, ...] by name, what each phase has to log
+    :param outputs: [P, K, outputs], the outputs of the updates of each phase
+    :param shown: [P, ...] by name, the logged arrays of each phase
     """
 
     ended: Any
@@ -140,8 +141,9 @@ class Played(NamedTuple):
 
 
 def sources_of(observations: Iterable[str]) -> list[str]:
-    """The sources of the numbers of a step, each as text that "step 3" continues. A wrong number spreads in this
-    order."""
+    """The sources of the numbers of a step, each as text that continues with "step 3". A wrong number spreads in this
+    order.
+    """
     names = list(observations)
     given, filtered = "that the environment gave in", "that the input filter made of a finite one in"
     return [
@@ -153,13 +155,13 @@ def sources_of(observations: Iterable[str]) -> list[str]:
 
 
 class Evaluated(NamedTuple):
-    """An episode of an evaluation, from its beginning.
+    """The progress of an evaluation's episode.
 
-    :param steps: [] int32, so far
+    :param steps: [] int32, the number of steps so far
     :param reward: [], the total reward
-    :param shaped_reward: [], the same after the filters
-    :param terminated: [] bool, it has come to its end
-    :param truncated: [] bool, a limit has ended it
+    :param shaped_reward: [], the total reward after the filters
+    :param terminated: [] bool, the episode has reached a terminal state
+    :param truncated: [] bool, a limit has ended the episode
     """
 
     steps: Any
@@ -175,19 +177,19 @@ class CompiledActing(Protocol):
     def act(self, key: Any, networks: Networks, states: Arrays, recurrent: Arrays, level: Any) -> tuple[Any, Arrays]:
         """The actions [N] or [N, D] in states [N, ...] as networks see them, and the recurrent state after them.
 
-        :param key: of the framework's random numbers
+        :param key: the key of the framework's random numbers
         :param recurrent: [N, size] for each of ``recurrent_sizes``, before the step; zeros at the beginning of episodes
-        :param level: [L], how the agent explores in this step
+        :param level: [L], the levels of exploration in this step
         """
 
     def evaluate(self, key: Any, networks: Networks, states: Arrays, recurrent: Arrays) -> tuple[Any, Arrays]:
         """The same as ``act``, for evaluations with one copy: N is 1."""
 
     def levels(self, ahead: int, steps: int) -> np.ndarray:
-        """[steps, L] float32, how the agent explores in its next steps in the present phase of the run; asked on the
-        host.
+        """[steps, L] float32, the levels of exploration in the next steps of the present phase. The host calls this
+        method.
 
-        :param ahead: environment steps before them that are not counted yet
+        :param ahead: number of environment steps before these steps that are not counted yet
         """
 
 
@@ -195,7 +197,7 @@ class CompiledAgent(CompiledActing, Protocol):
     """An agent's part in a compiled loop.
 
     :ivar period: environment steps between two training phases
-    :ivar updates_per_phase: K, the most updates of a training phase
+    :ivar updates_per_phase: K, the largest number of updates in a training phase
     :ivar recurrent_sizes: size of each part of the recurrent network's state; empty for none
     """
 
@@ -222,11 +224,11 @@ class CompiledAgent(CompiledActing, Protocol):
     def plan(self, clock: Any, steps: int, updates_before: int, most: int | None) -> PlannedPhase:
         """The next training phase.
 
-        :param clock: a copy of the agent's ``TrainingClock``, in its state at that time; the method advances it by the
+        :param clock: a copy of the agent's ``TrainingClock`` before the phase; the method advances it to the end of the
             phase
-        :param steps: environment steps between the last counted one and the phase
-        :param updates_before: number of updates before it that are not counted yet
-        :param most: training steps that the run still wants, None for no limit
+        :param steps: environment steps between the last counted step and the phase
+        :param updates_before: number of updates before the phase that are not counted yet
+        :param most: the largest number of training steps that the run may still make; None for no limit
         """
 
     def phases(self, planned: Sequence[PlannedPhase]) -> Phase:
@@ -235,7 +237,7 @@ class CompiledAgent(CompiledActing, Protocol):
     def record(self, phases: Phase, outputs: np.ndarray, shown: dict[str, np.ndarray]) -> None:
         """Count and log training phases that have been made, and check their losses.
 
-        :param phases: stacked [M, ...], M of them that belong to one row of the CSV, with the updates that were made
+        :param phases: the M phases of one row of the CSV, stacked [M, ...], with the number of updates that were made
         :param outputs: [M, K, outputs]
         :param shown: [M, ...] by name
         :raises TrainingError: a loss is not finite

@@ -14,8 +14,8 @@ def component_class(wanted: Any, known: Mapping[str, type[Component]], base: typ
     """The class of a head, an embedder or a middleware.
 
     :param wanted: a name in ``known``, ``'module:Class'`` (or ``'file.py:Class'``), or a class
-    :param known: Coach's own
-    :param base: the class that the one found must derive from
+    :param known: Coach's classes by name
+    :param base: the required base class
     :return: a subclass of ``base``, or of ``torch.nn.Module``
     :raises CoachError: the class does not exist, is not a subclass of ``base``, or derives from a class that was
         removed
@@ -26,7 +26,9 @@ def component_class(wanted: Any, known: Mapping[str, type[Component]], base: typ
     if isinstance(found, type) and issubclass(found, RetiredBase):
         found.refuse()
     if not (isinstance(found, type) and (issubclass(found, base) or is_torch_module(found))):
-        raise CoachError(f"{wanted!r} is no network part: it must be a subclass of {base.__module__}.{base.__name__}")
+        raise CoachError(
+            f"{wanted!r} is not a part of a network: it must be a subclass of {base.__module__}.{base.__name__}"
+        )
     return found
 
 

@@ -15,17 +15,17 @@ INPUT_OFFSET = {"image": 0.0, "vector": 0.0, "tensor": 0.0}
 
 @dataclass(eq=False, repr=False)
 class InputEmbedderParameters(NetworkComponentParameters):
-    """Settings of what makes a vector of features of one input.
+    """Settings of an embedder, which maps one input to a vector of features.
 
-    :param activation_function: after each layer of the scheme
+    :param activation_function: the activation after each layer of the scheme
     :param scheme: an ``EmbedderScheme`` or a list of layers
     :param batchnorm: batch normalisation after each layer
     :param dropout_rate: dropout after each layer; 0 is off
-    :param input_rescaling: divide the input by this; a dict by kind of input, 255 for images if not given
-    :param input_offset: subtract this after the division; a dict by kind of input
-    :param input_clipping: ``(low, high)`` limits after that; None for none
+    :param input_rescaling: divisor of the input, as a dict by kind of input; by default, images are divided by 255
+    :param input_offset: offset that is subtracted after the division, as a dict by kind of input
+    :param input_clipping: ``(low, high)`` limits that are applied last; None for no limits
     :param dense_layer: the class of fully connected layers; None for ``Dense``
-    :param flatten: give a vector for each input, whatever its shape
+    :param flatten: flatten the features to one vector for each row
     """
 
     constraints = {
@@ -59,3 +59,11 @@ class InputEmbedderParameters(NetworkComponentParameters):
     def path(self) -> str:
         """The name of the embedder; ``'module:Class'`` in a subclass that names another embedder."""
         return "InputEmbedder"
+
+
+class TeamEmbedderParameters(InputEmbedderParameters):
+    """Settings of an embedder of the observations of a team. All players share its weights."""
+
+    @property
+    def path(self) -> str:
+        return "TeamEmbedder"

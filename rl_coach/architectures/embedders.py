@@ -11,10 +11,10 @@ from rl_coach.architectures.network_inputs import NetworkInput
 
 
 class InputEmbedder:
-    """Base of embedders, and the one that stacks the layers of its scheme.
+    """Base class of embedders. It stacks the layers of its scheme.
 
     :param parameters: its ``InputEmbedderParameters``
-    :param given: the input that it embeds
+    :param given: the input to embed
     """
 
     def __init__(self, parameters: InputEmbedderParameters, given: NetworkInput):
@@ -34,6 +34,13 @@ class InputEmbedder:
         return layers.flatten(x) if self.parameters.flatten and len(x.shape) > 2 else x
 
 
+class TeamEmbedder(InputEmbedder):
+    """Embeds the observations [B, N, F] of a team as B * N rows, so that all N players share its weights."""
+
+    def embed(self, layers: Layers, x: Any) -> Any:
+        return super().embed(layers, layers.ops.reshape(x, (-1, x.shape[-1])))
+
+
 class ModuleEmbedder(InputEmbedder):
     """An embedder that is a module of PyTorch; see ``Layers.module``."""
 
@@ -45,7 +52,7 @@ class ModuleEmbedder(InputEmbedder):
         return layers.module(self.module_class, x)
 
 
-EMBEDDERS: dict[str, type[InputEmbedder]] = {"InputEmbedder": InputEmbedder}
+EMBEDDERS: dict[str, type[InputEmbedder]] = {"InputEmbedder": InputEmbedder, "TeamEmbedder": TeamEmbedder}
 
 
 def make_embedder(parameters: InputEmbedderParameters, given: NetworkInput) -> InputEmbedder:

@@ -17,17 +17,17 @@ from rl_coach.spaces import SpacesDefinition
 
 @dataclass(frozen=True)
 class Framework:
-    """A library that networks are built on; each has one in its ``framework`` module.
+    """A library that networks are built on. The package of each library defines one in its module ``framework``.
 
-    :param make_function: builds a network from its parameters, the agent's spaces, its name for messages, and the
-        source of initial weights. Raises CoachError if a part of it does not exist or does not fit.
-    :param hold: makes a ``NetworkState`` from a network and a flag, True if it has a target. Its first values are the
-        initial weights.
+    :param make_function: builds a network from its parameters, the agent's spaces, the network's name for messages, and
+        the source of initial weights. Raises CoachError if a part of the network does not exist or does not fit.
+    :param hold: makes a ``NetworkState`` with the initial weights, from a network and a flag, True if the network has a
+        target.
     :param make_learner: makes a learner from a training step, the networks' states, and the names of the networks that
         act between training phases. The new weights of these networks are read after each phase.
-    :param export_network: gives a network as an ONNX graph with weights as inputs. Raises CoachError if it uses an
-        operation that cannot be exported.
-    :param compiled_loop: the class of loops that are compiled as a whole, None if the framework has none
+    :param export_network: returns a network as an ONNX graph with weights as inputs. Raises CoachError if the network
+        uses an operation that cannot be exported.
+    :param compiled_loop: the class of compiled loops; None if the framework does not support them
     :param compiled_seeds: the class of compiled loops for several seeds in one program
     :param compiled_evaluation: the class that plays evaluations during compiled loops
     """

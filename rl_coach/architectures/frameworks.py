@@ -56,7 +56,7 @@ _FRAMEWORKS = {
 def load_framework(framework: Frameworks) -> Framework:
     """The framework of that name.
 
-    :raises CoachError: the framework is not installed, or Keras runs on another one already
+    :raises CoachError: the framework is not installed, or Keras already runs on another framework
     """
     if framework not in _FRAMEWORKS:
         known = ", ".join(f"'{one.name}'" for one in _FRAMEWORKS)
@@ -80,7 +80,7 @@ def _choose_keras_backend(backend: str) -> None:
     if "keras" in sys.modules:
         running = sys.modules["keras"].backend.backend()
         if running != backend:
-            raise CoachError(f"this process runs Keras on {running} already: start another one for {backend}")
+            raise CoachError(f"this process runs Keras on {running} already: start another process for {backend}")
         return
     os.environ["KERAS_BACKEND"] = backend
     silence_tensorflow()

@@ -40,8 +40,9 @@ def classification_loss(ops: Any, outputs: dict[str, Any], target: Any, action: 
 
 
 def measurements_loss(ops: Any, outputs: dict[str, Any], target: Any, action: Any, is_huber: bool) -> Any:
-    """[B], the squared errors of a row's measurements [B, A, offsets * M] added up. Targets that are not a number add
-    nothing, for example for actions not taken or for offsets after the episode's end."""
+    """[B], the sum of the squared errors of each row's measurements [B, A, offsets * M]. Targets that are NaN do not
+    count, for example for actions not taken or for offsets after the end of the episode.
+    """
     errors = target - outputs["measurements"]
     errors = ops.where(ops.isnan(target), ops.zeros_like(errors), errors)
     return ops.sum(errors * errors, axis=(1, 2))
@@ -56,15 +57,15 @@ HEAD_LOSSES: dict[str, Callable] = {
 
 
 def head_loss_rule(name: str, parameters: NetworkParameters) -> UpdateRule:
-    """The update rule that teaches network ``name`` its heads' targets, ``extra['target_<i>']`` for head i.
+    """The update rule for network ``name`` with targets that the caller computes, ``extra['target_<i>']`` for head i.
 
-    A policy head finds its actions in ``extra['action_<i>']``.
+    A policy head reads its actions from ``extra['action_<i>']``.
     """
     heads = [head for head in parameters.heads_parameters for _ in range(head.num_output_head_copies)]
     for head in heads:
         if head.parameterized_class_name not in HEAD_LOSSES:
             raise CoachError(
-                f"a {head.parameterized_class_name} does not learn from targets alone: give the agent an update rule"
+                f"a {head.parameterized_class_name} cannot learn from targets only: give the agent an update rule"
             )
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:

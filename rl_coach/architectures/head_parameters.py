@@ -14,9 +14,10 @@ class HeadParameters(NetworkComponentParameters):
     """Settings that all heads have.
 
     :param parameterized_class_name: the name of the head, or a subclass of ``heads.Head``
-    :param activation_function: between the head's own layers, where it has any
+    :param activation_function: the activation between the layers of the head
     :param num_output_head_copies: number of copies of the head, each with separate weights
-    :param rescale_gradient_from_head_by_factor: 0 keeps the head from shaping the layers below it, 1 lets it
+    :param rescale_gradient_from_head_by_factor: factor of the gradient that the head passes to the layers below; with
+        0, the head does not train these layers
     :param loss_weight: the weight of this head's loss in the network's loss
     :param dense_layer: the class of fully connected layers; None for ``Dense``
     """
@@ -153,7 +154,7 @@ class CategoricalQHeadParameters(_Support, _HeadWithOutputBias):
 class QuantileRegressionQHeadParameters(_HeadWithOutputBias):
     """Quantiles of the return for each action (Dabney et al. 2018).
 
-    :ivar atoms: number of quantiles; the agent fills it in from its algorithm's parameters
+    :ivar atoms: number of quantiles; the agent sets it from its algorithm's parameters
     """
 
     constraints = {"atoms": whole(1)}
@@ -171,8 +172,8 @@ class RainbowQHeadParameters(_Support, _NamedHead):
 class NAFHeadParameters(_NamedHead):
     """A quadratic advantage around the best action (Gu et al. 2016).
 
-    :ivar diagonal_bounds: the smallest and the largest entry on the diagonal of L; None for no bounds. Without bounds L
-        can fall to 0. Then the advantage is 0 too, and the best action gets no gradient for the rest of the training.
+    :ivar diagonal_bounds: the smallest and the largest entry on the diagonal of L; None for no bounds. Without bounds,
+        L can fall to 0. Then the advantage is 0 too, and the best action gets no gradient from then on.
     """
 
     constraints = {"diagonal_bounds": optional(bounds("(0.1, 10)", above=0))}
@@ -225,9 +226,9 @@ class PPOVHeadParameters(_HeadWithOutputBias):
 class PolicyHeadParameters(_NamedHead):
     """A policy: probabilities of discrete actions, or mean and standard deviation of continuous ones.
 
-    :ivar state_dependent_noise: the deviation comes from noise that is a function of the features (gSDE);
-        ``StateDependentNoiseParameters`` sets it
-    :ivar initial_log_scale: logarithm of the deviation of that function's weights at first
+    :ivar state_dependent_noise: True for generalised state-dependent exploration (gSDE): the noise is a function of the
+        features. ``StateDependentNoiseParameters`` sets it
+    :ivar initial_log_scale: initial logarithm of the standard deviation of this function's weights
     """
 
     constraints = {"state_dependent_noise": FLAG, "initial_log_scale": number()}
@@ -244,6 +245,30 @@ class PPOHeadParameters(PolicyHeadParameters):
     """PPO's policy: as PolicyHead, with a standard deviation that does not depend on the state."""
 
     head, default_name, default_activation = "PPOHead", "ppo_head_params", "tanh"
+
+
+class TeamPolicyHeadParameters(_NamedHead):
+    """A policy that the players of a team share."""
+
+    head, default_name, default_activation = "TeamPolicyHead", "team_policy_head_params", "tanh"
+
+
+class TeamQHeadParameters(_HeadWithOutputBias):
+    """Q(s, a) of each player of a team."""
+
+    head, default_name = "TeamQHead", "team_q_head_params"
+
+
+class MixingHeadParameters(_NamedHead):
+    """The weights of QMIX's mixing network (Rashid et al. 2018, section 4.1).
+
+    :ivar units: the number of hidden units of the mixing network
+    """
+
+    constraints = {"units": whole(1)}
+
+    head, default_name = "MixingHead", "mixing_head_params"
+    units = 32
 
 
 class ACERPolicyHeadParameters(_NamedHead):
@@ -267,7 +292,7 @@ class WolpertingerActorHeadParameters(_ActorHead):
 class MeasurementsPredictionHeadParameters(_NamedHead):
     """Future measurements for each action (Dosovitskiy & Koltun 2017).
 
-    :ivar num_predicted_steps_ahead: number of offsets in time; the agent fills it in from its algorithm's parameters
+    :ivar num_predicted_steps_ahead: number of offsets in time; the agent sets it from its algorithm's parameters
     """
 
     constraints = {"num_predicted_steps_ahead": whole(1)}
@@ -286,7 +311,7 @@ class ClassificationHeadParameters(_NamedHead):
 class RegressionHeadParameters(_NamedHead):
     """A number for each discrete action, or for each element of a continuous one.
 
-    :param scheme: a list of layers before the output, with the activation after each; None for one of 256 units
+    :param scheme: a list of layers before the output, each followed by the activation; None for one layer of 256 units
     :param output_bias_initializer: a number, or a framework's initializer; None for zeros
     """
 
@@ -301,10 +326,10 @@ class RegressionHeadParameters(_NamedHead):
 class SACPolicyHeadParameters(_NamedHead):
     """The mean and log standard deviation of a squashed Gaussian (Haarnoja et al. 2018, appendix C).
 
-    :ivar state_dependent_noise: the deviation comes from noise that is a function of the features (gSDE);
-        ``StateDependentNoiseParameters`` sets it
-    :ivar initial_log_scale: logarithm of the deviation of that function's weights at first
-    :ivar mean_limit: the mean before squashing lies between plus and minus that; None leaves it free
+    :ivar state_dependent_noise: True for generalised state-dependent exploration (gSDE): the noise is a function of the
+        features. ``StateDependentNoiseParameters`` sets it
+    :ivar initial_log_scale: initial logarithm of the standard deviation of this function's weights
+    :ivar mean_limit: the mean before squashing lies between plus and minus this number; None for no limit
     """
 
     constraints = {
@@ -321,21 +346,22 @@ class SACPolicyHeadParameters(_NamedHead):
 
 
 class SACQHeadParameters(_NamedHead):
-    """Q(s, a) networks that share nothing.
+    """Several networks Q(s, a) without shared layers.
 
-    :param layers_sizes: the hidden layers of each
+    :param layers_sizes: the numbers of units of the hidden layers of each network
     :param output_bias_initializer: a number, or a framework's initializer; None for zeros
     :param num_critics: number of Q networks
-    :param num_quantiles: number of quantiles of the return that each gives; 1 is its mean
+    :param num_quantiles: number of quantiles of the return that each network predicts; 1 predicts the mean
     :param dropout_rate: share of the activations of each hidden layer set to zero in training; 0 is off
     :param layernorm: layer normalisation of each hidden layer, before its activation
     :param batchnorm: batch normalisation of the input and after each hidden layer
     :param batch_renorm_warm_up: number of training passes after which ``batchnorm`` becomes batch renormalisation,
-        100,000 in CrossQ; 0 begins with it, None never does
+        100,000 in CrossQ; 0 starts with it, None never uses it
 
-    :ivar scheme: layers of each network, in place of ``network_layers_sizes``; nothing is inserted between two of them
-    :ivar num_atoms: number of returns, evenly from ``v_min`` to ``v_max``, that each network gives a distribution over;
-        1 for no distribution. Beyond Coach, as ``scheme``.
+    :ivar scheme: layers of each network, instead of ``network_layers_sizes``; no activation or normalisation is added
+        between them
+    :ivar num_atoms: number of returns, evenly spaced from ``v_min`` to ``v_max``, in the distribution that each network
+        predicts; 1 for no distribution
     """
 
     constraints = {
@@ -372,7 +398,7 @@ class SACQHeadParameters(_NamedHead):
 
 
 class RNDHeadParameters(_NamedHead):
-    """Features for a measure of novelty: the error of their prediction (Burda et al. 2018).
+    """Features for random network distillation: the error of their prediction measures novelty (Burda et al. 2018).
 
     :param is_predictor: True for the trained network; the other one keeps its initial weights
     """

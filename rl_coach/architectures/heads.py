@@ -12,14 +12,20 @@ from rl_coach.architectures.initializers import Constant, Initializer, Normalize
 from rl_coach.architectures.layers import BatchnormActivationDropout, Dense, Layers
 from rl_coach.architectures.policies import MASKED_LOGIT
 from rl_coach.architectures.schemes import with_activations
-from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace, MultiDiscreteActionSpace, SpacesDefinition
+from rl_coach.spaces import (
+    BoxActionSpace,
+    DiscreteActionSpace,
+    MultiDiscreteActionSpace,
+    SpacesDefinition,
+    TeamActionSpace,
+)
 from rl_coach.utils import CoachError
 
 
 class Head:
-    """Base of heads: maps features to named outputs.
+    """Base class of heads. A head maps features to named outputs.
 
-    ``predict`` returns the outputs listed in ``public``, in that order. The other outputs serve update rules, for
+    ``predict`` returns the outputs listed in ``public``, in that order. Update rules read the other outputs, for
     example logarithms of probabilities.
 
     :param parameters: its ``HeadParameters``
@@ -27,7 +33,7 @@ class Head:
     :param temperature: divides a policy's logits
     :cvar public: the names of the outputs that ``predict`` returns
     :cvar inputs: inputs of the network that the head reads besides the features, such as ``'action'``
-    :cvar takes_streams: it takes a list of [B, F], the features of a middleware with several streams
+    :cvar takes_streams: the head receives a list of [B, F], the features of a middleware with several streams
     :raises CoachError: the type of the action space is not in ``supported_actions``
     """
 
@@ -75,7 +81,7 @@ class Head:
         """
         if not self.takes_streams:
             raise CoachError(
-                f"network '{network}' has several streams, which a {type(self).__name__} cannot take: "
+                f"network '{network}' has several streams, which a {type(self).__name__} does not support: "
                 f"set num_streams of its middleware_parameters to 1, or give it a TD3VHeadParameters"
             )
 
@@ -114,8 +120,10 @@ class DuelingQHead(Head):
 
 
 class CategoricalQHead(Head):
-    """``distribution`` [B, A, N], the probabilities of N returns for each action, its logarithm, and ``q`` [B, A], its
-    mean (Bellemare et al. 2017, section 4). The returns lie evenly from ``v_min`` to ``v_max`` of the parameters."""
+    """``distribution`` [B, A, N], the probabilities of N returns for each action; their logarithms; and ``q`` [B, A],
+    the mean return (Bellemare et al. 2017, section 4). The returns are evenly spaced from ``v_min`` to ``v_max`` of the
+    parameters.
+    """
 
     public = ("distribution", "q")
     supported_actions = (DiscreteActionSpace,)
@@ -166,8 +174,9 @@ class QuantileRegressionQHead(Head):
 
 
 class DNDQHead(Head):
-    """``embedding`` [B, F]: the features themselves. An agent uses them as the key for Q(s, a) in its dictionary of
-    embeddings and values (Pritzel et al. 2017)."""
+    """``embedding`` [B, F]: the features themselves. An agent looks up Q(s, a) by them in its dictionary of embeddings
+    and values (Pritzel et al. 2017).
+    """
 
     public = ("embedding",)
     supported_actions = (DiscreteActionSpace,)
@@ -243,8 +252,9 @@ class DDPGVHead(VHead):
 
 
 class TD3VHead(DDPGVHead):
-    """``critics`` [B, streams]: a Q(s, a) of each stream; ``q`` [B], the smallest of them; ``first`` [B], Q(s, a) of
-    the first stream alone, so that its gradient reaches no other stream."""
+    """``critics`` [B, streams]: Q(s, a) of each stream; ``q`` [B]: the smallest of them; ``first`` [B]: Q(s, a) of the
+    first stream, with a gradient for this stream only.
+    """
 
     public = ("critics", "q")
     takes_streams = True
@@ -274,13 +284,13 @@ class DDPGActor(Head):
 def noise_of_state(
     layers: Layers, features: Any, num_actions: int, initial_log_scale: float
 ) -> tuple[Any, dict[str, Any]]:
-    """Generalised state-dependent exploration: the noise is z(s) E, and each element of E has a trained deviation
-    (Raffin et al. 2022, equation 6).
+    """Generalised state-dependent exploration: the noise is z(s) E with a random matrix E, and the standard deviation
+    of each element of E is trained (Raffin et al. 2022, equation 6).
 
     :param features: [B, F], z
-    :param initial_log_scale: logarithm of the deviations of E's elements at first
-    :return: the noise's variance [B, A], and the outputs that exploration draws with: ``features`` and
-        ``noise_scales`` [B, F * A], the same in each row
+    :param initial_log_scale: initial logarithm of the standard deviations of E's elements
+    :return: the variance [B, A] of the noise, and the outputs that the exploration policy needs to draw noise:
+        ``features`` [B, F], and ``noise_scales`` [B, F * A], the same in each row
     """
     ops, shape = layers.ops, (features.shape[-1], num_actions)
     scales = layers.trained_row(features, shape[0] * shape[1], Constant(initial_log_scale), ops.exp)
@@ -290,9 +300,9 @@ def noise_of_state(
 
 
 class PolicyHead(Head):
-    """A policy. Discrete: ``probabilities``, ``log_probabilities`` and ``logits`` [B, A], or [B, K, M] of K parts of an
-    action with at most M choices each. Continuous: ``mean`` and ``standard_deviation`` [B, A], the mean squashed into
-    the action space if that is bounded.
+    """A policy. Discrete: ``probabilities``, ``log_probabilities`` and ``logits`` [B, A], or [B, K, M] for actions of K
+    parts with at most M choices each. Continuous: ``mean`` and ``standard_deviation`` [B, A]; if the action space is
+    bounded, the mean is squashed into it.
 
     With ``state_dependent_noise``, ``noise_of_state`` gives the standard deviation and further outputs.
     """
@@ -338,14 +348,74 @@ class PolicyHead(Head):
 
 
 class PPOHead(PolicyHead):
-    """PPO's policy: the mean is not squashed and the standard deviation depends on no state (Schulman et al. 2017,
-    section 6.1)."""
+    """PPO's policy. The mean is not squashed, and the standard deviation does not depend on the state (Schulman et al.
+    2017, section 6.1).
+    """
 
     def _mean(self, layers: Layers, features: Any) -> Any:
         return self._small_dense(layers, features)
 
     def _standard_deviation(self, layers: Layers, features: Any) -> Any:
         return layers.trained_row(features, self.num_actions, Constant(0.0), layers.ops.exp)
+
+
+class TeamHead(Head):
+    """Base of heads with an output for each action of each player of a team. The players share the weights.
+
+    :cvar inputs: ``present`` [B, N]; the outputs of a player that is not present are 0
+    """
+
+    inputs = ("present",)
+    supported_actions = (TeamActionSpace,)
+
+    def _by_player(self, layers: Layers, features: Any, inputs: dict[str, Any], **initializers: Any) -> Any:
+        """[B, N, A] of the features [B * N, F]."""
+        action: Any = self.spaces.action
+        rows = layers.dense(features, action.most_choices, **initializers)
+        present = layers.ops.reshape(inputs["present"], (-1, self.num_actions, 1))
+        return layers.ops.reshape(rows, (-1, self.num_actions, rows.shape[-1])) * present
+
+
+class TeamPolicyHead(TeamHead):
+    """``probabilities``, ``log_probabilities`` and ``logits`` [B, N, A]: the policy that N players of a team share."""
+
+    public = ("probabilities",)
+
+    def __call__(self, layers: Layers, features: Any, inputs: dict[str, Any]) -> dict[str, Any]:
+        ops, kernel = layers.ops, NormalizedColumns(layers.rng, 0.01)
+        logits = self._by_player(layers, features, inputs, kernel=kernel) / self.temperature
+        return {"probabilities": ops.softmax(logits), "log_probabilities": ops.log_softmax(logits), "logits": logits}
+
+
+class TeamQHead(TeamHead):
+    """``q`` [B, N, A]: Q(s, a) of each player of a team."""
+
+    public = ("q",)
+
+    def __call__(self, layers: Layers, features: Any, inputs: dict[str, Any]) -> dict[str, Any]:
+        bias = output_bias(self.parameters.output_bias_initializer)
+        return {"q": self._by_player(layers, features, inputs, bias=bias)}
+
+
+class MixingHead(Head):
+    """The weights of QMIX's mixing network for N players, as functions of the state: ``weights_1`` [B, N, E],
+    ``offsets_1`` [B, E], ``weights_2`` [B, E] and ``offset_2`` [B]. The rule takes the weights' absolute values (Rashid
+    et al. 2018, section 4.1)."""
+
+    public = ("weights_1", "offsets_1", "weights_2", "offset_2")
+    supported_actions = (TeamActionSpace,)
+
+    def __call__(self, layers: Layers, features: Any, inputs: dict[str, Any]) -> dict[str, Any]:
+        units, players = self.parameters.units, self.num_actions  # a choice for each player
+        # Q_tot rises by about 1 per player's value at first: larger weights multiply the errors of bootstrapped values
+        kernel = NormalizedColumns(layers.rng, units**-0.5)
+        hidden = layers.activate(self.parameters.activation_function, layers.dense(features, units))
+        return {
+            "weights_1": layers.ops.reshape(layers.dense(features, players * units, kernel), (-1, players, units)),
+            "offsets_1": layers.dense(features, units),
+            "weights_2": layers.dense(features, units, kernel),
+            "offset_2": layers.ops.squeeze(layers.dense(hidden, 1), -1),
+        }
 
 
 class ACERPolicyHead(PolicyHead):
@@ -376,11 +446,11 @@ class SACPolicyHead(Head):
 
 
 class SACQHead(Head):
-    """``quantiles`` [B, critics, quantiles]: critics of state and action that share nothing; ``q1`` and ``q2`` [B], the
-    means of the first two.
+    """``quantiles`` [B, critics, quantiles]: the quantiles of Q(s, a) of each critic; ``q1`` and ``q2`` [B]: the means
+    of the first two critics. The critics share no layers.
 
-    With ``num_atoms`` above 1, ``log_distribution`` [B, critics, atoms] has the logarithms of the probabilities of
-    returns from ``v_min`` to ``v_max``, and ``quantiles`` [B, critics, 1] their means.
+    With ``num_atoms`` above 1, ``log_distribution`` [B, critics, atoms] contains the logarithms of the probabilities of
+    returns from ``v_min`` to ``v_max``, and ``quantiles`` [B, critics, 1] contains the mean returns.
     """
 
     public = ("q1", "q2")
@@ -480,11 +550,11 @@ class RegressionHead(Head):
 
 
 class MeasurementsPredictionHead(Head):
-    """``measurements`` [B, A, offsets * M]: how much each of M measurements will have changed at each of several
-    offsets in time, for each action (Dosovitskiy & Koltun 2017, section 3).
+    """``measurements`` [B, A, offsets * M]: the predicted change of M measurements after each of several offsets in
+    time, for each action (Dosovitskiy & Koltun 2017, section 3).
 
-    It is the sum of an expectation over the actions and of each action's difference from it, each computed from 256
-    hidden units. The measurements of one offset stand next to each other.
+    The prediction is the sum of an expectation over the actions and of each action's difference from it; both have 256
+    hidden units. The measurements of one offset are next to each other.
     """
 
     public = ("measurements",)
@@ -512,7 +582,7 @@ class MeasurementsPredictionHead(Head):
 _OWN_HEADS = (
     QHead, DuelingQHead, CategoricalQHead, RainbowQHead, QuantileRegressionQHead, DNDQHead, NAFHead, VHead, PPOVHead,
     DDPGVHead, TD3VHead, DDPGActor, RNDHead, PolicyHead, PPOHead, SACPolicyHead, ACERPolicyHead, SACQHead,
-    ClassificationHead, RegressionHead, MeasurementsPredictionHead,
+    ClassificationHead, RegressionHead, MeasurementsPredictionHead, TeamPolicyHead, TeamQHead, MixingHead,
 )  # fmt: skip
 HEADS: dict[str, type[Head]] = {
     **{head.__name__: head for head in _OWN_HEADS},

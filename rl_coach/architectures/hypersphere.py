@@ -22,8 +22,8 @@ def on_sphere(ops: Any, x: Any, axis: int = -1) -> Any:
 def scaled(layers: Layers, x: Any, initial: float, rate: float) -> Any:
     """``x`` [B, F] times a trained vector [F] that starts at ``initial``.
 
-    :param rate: the trained numbers start at it and are multiplied by ``initial / rate``. This factor also scales each
-        step of the optimizer
+    :param rate: the trained numbers start at ``rate`` and are multiplied by ``initial / rate``. This also scales the
+        optimizer's steps by ``initial / rate``
     """
     factor = initial / rate
     return x * layers.trained_row(x, x.shape[-1], Constant(rate), lambda row: row * factor)
@@ -32,10 +32,11 @@ def scaled(layers: Layers, x: Any, initial: float, rate: float) -> Any:
 class SphereEmbedding(Layer):
     """The input with an appended constant, on the unit sphere; then a scaled linear layer, on the sphere again.
 
-    The constant keeps the length of the input: without it, all inputs of one direction would be the same.
+    The constant preserves the length of the input. Without it, inputs with the same direction and different lengths
+    would become equal.
 
     :param units: d, the number of outputs
-    :param shift: the constant; the larger it is, the more of the sphere's direction is the constant's
+    :param shift: the constant; with a large constant, the input changes the direction on the sphere only a little
     """
 
     constraints = {"units": whole(1), "shift": number(above=0)}
@@ -55,12 +56,12 @@ class SphereEmbedding(Layer):
 
 
 class LerpBlock(Layer):
-    """h after a step on the sphere towards the output of two linear layers: (1 - alpha) h + alpha MLP(h), normalised.
+    """A step of h on the sphere towards the output of two linear layers: (1 - alpha) h + alpha MLP(h), normalised.
 
     MLP(h) is W2 relu(s W1 h) on the unit sphere, s and alpha are trained vectors.
 
     :param depth: L, the number of these blocks in the network; alpha starts at 1 / (L + 1)
-    :param expansion: the width of the hidden layer, in multiples of the input's
+    :param expansion: the width of the hidden layer, as a multiple of the width of the input
     """
 
     constraints = {"depth": whole(1), "expansion": whole(1)}

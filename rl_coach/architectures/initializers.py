@@ -37,9 +37,9 @@ class GlorotUniform(Initializer):
 
 
 class NormalizedColumns(Initializer):
-    """Random columns of one Euclidean norm, so that all outputs start alike.
+    """Random columns with the same Euclidean norm, so that all outputs start with the same scale.
 
-    :param norm: the norm of each column; a small one keeps a policy near uniform at first
+    :param norm: the norm of each column; with a small norm, a policy is nearly uniform at first
     """
 
     def __init__(self, rng: np.random.Generator, norm: float = 1.0):
@@ -52,7 +52,7 @@ class NormalizedColumns(Initializer):
 
 
 class UniformFanIn(Initializer):
-    """Uniform within 1 / sqrt(fan in), as NoisyNet starts its means (Fortunato et al. 2018, section 3.2).
+    """Uniform within 1 / sqrt(fan in), as for the means of NoisyNet layers (Fortunato et al. 2018, section 3.2).
 
     :param fan_in: number of inputs of each output; None reads it from the kernel's shape
     """
@@ -79,7 +79,7 @@ class Constant(Initializer):
 class Orthonormal(Initializer):
     """Orthogonal rows or columns, whichever are fewer, times a gain (Saxe et al. 2014).
 
-    :param gain: the norm of each
+    :param gain: the norm of each row or column
     """
 
     def __init__(self, rng: np.random.Generator, gain: float):
@@ -115,8 +115,9 @@ class FanInNormal(Initializer):
 
 
 class UnitColumns(Orthonormal):
-    """Columns of norm 1, one for each output. They are orthogonal if the columns do not outnumber the rows.
-    Otherwise the rows are orthogonal until the columns are divided by their norms."""
+    """Columns of norm 1, one for each output. If there are not more columns than rows, the columns are orthogonal.
+    Otherwise the rows are made orthogonal first, and then the columns are divided by their norms.
+    """
 
     def __init__(self, rng: np.random.Generator):
         super().__init__(rng, 1.0)
@@ -164,8 +165,8 @@ class KaimingUniform(InitialWeights):
 class Orthogonal(InitialWeights):
     """Orthogonal kernels and zero biases.
 
-    :param gain: above 0; 1 keeps the length of what passes through, the square root of 2 suits layers before a relu; a
-        policy's output is often given 0.01, which keeps it near uniform at first
+    :param gain: above 0; 1 preserves the length of vectors, the square root of 2 is usual before a relu. For the output
+        of a policy, 0.01 is usual: the policy is then nearly uniform at first
     """
 
     constraints = {"gain": number(above=0)}
@@ -201,7 +202,7 @@ def initial_weights(wanted: str | InitialWeights) -> InitialWeights:
         return wanted
     if not isinstance(wanted, str) or wanted not in INITIAL_WEIGHTS:
         suggestion = did_you_mean(str(wanted), INITIAL_WEIGHTS) or f": use {', '.join(map(repr, INITIAL_WEIGHTS))}"
-        raise CoachError(f"initial_weights: there are none named '{wanted}'{suggestion}")
+        raise CoachError(f"initial_weights: there is no scheme '{wanted}'{suggestion}")
     return INITIAL_WEIGHTS[wanted]()
 
 

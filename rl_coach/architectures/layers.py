@@ -17,7 +17,7 @@ _EXTENT = whole(1) | list_of(whole(1))
 
 
 class Layer(Constrained):
-    """Base of layers as they stand in a scheme; two of one class with equal settings are equal.
+    """Base class of the layers in a scheme. Two layers of the same class with equal settings are equal.
 
     To write a layer, derive from this class and build ``applied`` from the methods of ``Layers``.
     """
@@ -168,12 +168,12 @@ def renormalized(ops: Any, x: Any, running_mean: Any, running_variance: Any, sha
     """``x`` normalised by its batch, and corrected to the result that the running statistics would give (Ioffe 2017,
     "Batch renormalization", algorithm 1): (x - mean) / deviation * r + d with r within 1/3 and 3 and d within -5 and 5.
 
-    No gradient passes through r and d. The limits are the final limits of the paper. The paper widens them step by
-    step, and CrossQ's authors at once, after a warm-up (Bhatt et al. 2024).
+    No gradient passes through r and d. The limits are the final limits of the paper, which widens them step by step.
+    CrossQ uses them from the end of a warm-up on (Bhatt et al. 2024).
 
     :param x: [..., F]
-    :param running_mean: [F]; ``running_variance`` likewise
-    :param share: 0 for r = 1 and d = 0, which is plain batch normalisation; 1 for the correction
+    :param running_mean: [F]; ``running_variance`` has the same shape
+    :param share: 0 gives r = 1 and d = 0, which is plain batch normalisation; 1 gives the full correction
     :return: [..., F], and the batch's mean and variance [F]
     """
     axes = tuple(range(len(x.shape) - 1))
@@ -189,7 +189,8 @@ def renormalized(ops: Any, x: Any, running_mean: Any, running_variance: Any, sha
 def with_noise(ops: Any, x: Any, kernel: Sequence[Any], bias: Sequence[Any], noise: Sequence[Any]) -> Any:
     """The output [B, units] of a NoisyNet layer; see ``Layers.noisy_dense``.
 
-    :param kernel: means and deviations of the kernel, [F, units] each; ``bias`` has the same for the bias, [units] each
+    :param kernel: means and deviations of the kernel, [F, units] each; ``bias`` has the means and deviations of the
+        bias, [units] each
     :param noise: [F] of the inputs and [units] of the outputs
     """
     # equation 10: the noise of the kernel is an outer product, so that no matrix of it has to be built
@@ -201,9 +202,9 @@ def with_noise(ops: Any, x: Any, kernel: Sequence[Any], bias: Sequence[Any], noi
 class LayerSettings:
     """Settings of all layers of one part of a network.
 
-    :param dense_layer: the description class that stands in for ``Dense``; None for ``Dense`` itself
+    :param dense_layer: the class that replaces ``Dense``; None for ``Dense`` itself
     :param initial_weights: initialization of the weights
-    :param replaces_kernels: also where the part names a kernel's initializer itself
+    :param replaces_kernels: ``initial_weights`` also replaces initializers that the part sets itself
     """
 
     dense_layer: Callable[[int], Any] | None
@@ -212,14 +213,14 @@ class LayerSettings:
 
 
 class Layers:
-    """Layers that one part of a network computes with; weights are made, or handed out, in the order of the calls.
+    """The layers of one part of a network. Weights are created, or supplied, in the order of the calls.
 
-    A framework's subclass maps ``plain_dense``, ``unit_dense``, ``convolution``, ``noisy_dense``, ``batchnorm``,
-    ``dense_blocks``, ``dropout``, ``lstm`` and ``trained_row``; everything else is made of them and of ``ops``.
+    A framework's subclass implements ``plain_dense``, ``unit_dense``, ``convolution``, ``noisy_dense``, ``batchnorm``,
+    ``dense_blocks``, ``dropout``, ``lstm`` and ``trained_row``; the other layers are composed of these and of ``ops``.
 
     :param ops: array operations with the names of ``keras.ops``
     :param rng: the source of initial weights
-    :param settings: the part's
+    :param settings: the settings of the part
     """
 
     def __init__(self, ops: Any, rng: np.random.Generator, settings: LayerSettings):
@@ -230,7 +231,8 @@ class Layers:
     def dense(self, x: Any, units: int, kernel: Initializer | None = None, bias: Initializer | None = None) -> Any:
         """A fully connected layer, [B, F] to [B, units].
 
-        :param kernel: initialization of its kernel, if not as the part's ``initial_weights`` say; ``bias`` likewise
+        :param kernel: initialization of the kernel; None uses the part's ``initial_weights``. ``bias`` is the
+            initialization of the bias
         """
         if self.settings.dense_layer not in (None, Dense):
             return self.apply(self.settings.dense_layer(units), x)
@@ -272,8 +274,9 @@ class Layers:
         raise NotImplementedError(f"{type(self).__name__} has no fully connected layer")
 
     def unit_dense(self, x: Any, units: int) -> Any:
-        """A linear layer without offset, [B, F] to [B, units]. The weights of each output have the Euclidean norm 1:
-        they start so, and each update ends with their division by their norm (Lee et al. 2025, section 4)."""
+        """A linear layer without offset, [B, F] to [B, units]. The weights of each output have the Euclidean norm 1 at
+        first, and each update ends with a division by their norm (Lee et al. 2025, section 4).
+        """
         raise NotImplementedError(f"{type(self).__name__} has no layer on a sphere")
 
     def convolution(self, x: Any, filters: int, size: int, strides: int) -> Any:
@@ -283,8 +286,8 @@ class Layers:
     def noisy_dense(self, x: Any, units: int) -> Any:
         """y = (w_mu + w_sigma * e_w) x + b_mu + b_sigma * e_b with factorised Gaussian noise e.
 
-        Fortunato et al. 2018, section 3, equations 9 to 11. In learning each call draws new noise and remembers it;
-        when acting the layer uses what it remembers, which ``Architecture`` renews before each prediction.
+        Fortunato et al. 2018, section 3, equations 9 to 11. In updates, each call draws new noise and stores it. In
+        predictions, the layer uses the stored noise, which ``Architecture`` draws again before each prediction.
         """
         raise NotImplementedError(f"{type(self).__name__} has no NoisyNet layer")
 
@@ -343,14 +346,14 @@ class Layers:
         return array.astype(np.float32)
 
     def module(self, module_class: Any, x: Any) -> Any:
-        """``x`` after a module of PyTorch, which is made of the shape of one row of ``x``.
+        """The result of a PyTorch module for ``x``. The module is made for the shape of one row of ``x``.
 
-        :raises CoachError: this is another framework
+        :raises CoachError: the framework is not PyTorch
         """
         raise CoachError(f"'{module_class.__name__}' is a module of PyTorch: use -f torch")
 
     def native(self, layer: Any, x: Any) -> Any:
-        """``x`` after a layer that belongs to the framework, such as a Keras layer.
+        """The result of a layer of the framework itself for ``x``, such as a Keras layer.
 
         :raises CoachError: ``layer`` is not a layer of this framework
         """

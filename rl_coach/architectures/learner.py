@@ -44,14 +44,16 @@ class PackedColumn:
 
 
 class Packing:
-    """The packing of columns of one layout into one vector, because each argument of a compiled step costs as much as a
-    small update. Measured for a 64 x 64 Q-network: six arrays as arguments 1,020 us a step, one packed array 390 us.
+    """Packs the columns of one layout into one vector, because each argument of a compiled step costs as much as a
+    small update. Measured for a 64 x 64 Q-network: a step takes 1,020 us with six arrays as arguments, and 390 us with
+    one packed array.
 
     :param columns: an example of the columns, each [N, ...]
-    :param num_scalars: number of scalars that each update gets besides its batch
+    :param num_scalars: number of scalars of each update, in addition to its batch
     :param num_updates: K, how many updates one call makes
 
-    :ivar size: the length of the packed vector: rows, scalars of each update, and the number of updates to make
+    :ivar size: the length of the packed vector, which contains the rows, the scalars of each update, and the number of
+        updates to make
     """
 
     def __init__(self, columns: dict[str, np.ndarray], num_scalars: int, num_updates: int):
@@ -104,12 +106,12 @@ class Packing:
 class UpdateLayout:
     """The settings that updates are compiled for.
 
-    :param stages: the parts of the update that are made
-    :param target_rates: after each update these networks' targets move towards them at these rates
-    :param scalar_names: the agent's numbers, in order
-    :param learning: networks that some updates may leave out
-    :param moving: networks with targets that some updates may leave unchanged
-    :param sequence_length: rows of each sequence that recurrent networks get; None if all are one
+    :param stages: the stages of the update to make
+    :param target_rates: by network, the rate of the target: its share of the online weights in each update
+    :param scalar_names: the names of the agent's scalars, in order
+    :param learning: networks that do not learn in all updates
+    :param moving: networks with targets that do not move after all updates
+    :param sequence_length: number of rows in each sequence of a recurrent network; None if all rows are one sequence
     """
 
     stages: Stages
@@ -122,12 +124,12 @@ class UpdateLayout:
 
 @dataclass(frozen=True, kw_only=True)
 class StepLayout(UpdateLayout):
-    """The batches and settings that one compiled step is made for.
+    """The shapes of batches and the settings that one compiled step is made for.
 
     :param packing: layout of packed batches
     :param batch_size: B, the rows of each update
-    :param is_indexed: rows are chosen by indices, otherwise update k takes the k-th of K equal parts
-    :param changes_weights: False for a step that only gives gradients
+    :param is_indexed: True: indices choose the rows of each update. False: update k takes the k-th of K equal parts
+    :param changes_weights: False for a step that only returns gradients
     """
 
     packing: Packing
@@ -138,9 +140,9 @@ class StepLayout(UpdateLayout):
 
 @dataclass(frozen=True)
 class OutputNames:
-    """The order of an update's outputs: scalars first, then [B] each.
+    """The order of an update's outputs: first the scalars, then the arrays [B].
 
-    :param has_errors: the rule gives each row's error
+    :param has_errors: the rule returns the error of each row
     """
 
     losses: list[str]
@@ -162,12 +164,12 @@ class _Numbers:
 class LearningResult:
     """The result of K updates of batch size B.
 
-    A framework may still compute them: the first access waits, and raises ``TrainingError`` if a loss is not finite.
-    Later accesses return the numbers without an error, so that the state of a failed run can be saved.
+    The framework may still compute the updates. The first access waits for them, and raises ``TrainingError`` if a loss
+    is not finite. Later accesses return the numbers without an error, so that the state of a failed run can be saved.
 
-    :param read: waits and returns the numbers, and a message if a loss is not finite
-    :param signal_names: the names of the rule's signals, which are known before
-    :param explain: gives the reason why a loss is not finite
+    :param read: waits, and returns the numbers and a message; the message is empty if all losses are finite
+    :param signal_names: the names of the rule's signals
+    :param explain: returns the reason why a loss is not finite
     """
 
     read: Callable[[], tuple[_Numbers, str]]
@@ -177,7 +179,7 @@ class LearningResult:
 
     @classmethod
     def joined(cls, results: Sequence[LearningResult]) -> LearningResult:
-        """The result of several calls as if one had made their updates."""
+        """The result of several calls as if one call had made all updates."""
         return cls(lambda: (_joined([result.wait() for result in results]), ""), results[0].signal_names)
 
     @classmethod
@@ -220,7 +222,7 @@ class LearningResult:
 
     @property
     def errors(self) -> np.ndarray | None:
-        """[K, B], or None if the rule gives none."""
+        """[K, B], or None if the rule returns no errors."""
         return self.wait().errors
 
     @property
@@ -280,16 +282,15 @@ def _first_call() -> Iterator[None]:
 
 
 class Learner:
-    """Packs batches, keeps one compiled step for each layout of them, and reads the results.
+    """Packs batches, keeps one compiled step for each layout of batches, and reads the results.
 
-    A framework's subclass says how to differentiate, to loop and to compile (``_gradients``, ``_loop``, ``_compile``);
-    everything else is the same for all.
+    A framework's subclass defines differentiation, loops and compilation (``_gradients``, ``_loop``, ``_compile``).
 
     :param ops: the framework's array operations, with the names of ``keras.ops``
     :param step: the pure training step
     :param networks: the framework's holders of the networks' state, by name
 
-    :ivar explain: gives the reason why a loss is not finite, from the columns that were learned from
+    :ivar explain: returns the reason why a loss is not finite, from the columns of the update
     """
 
     def __init__(self, ops: Any, step: TrainingStep, networks: dict[str, Any]):
@@ -311,22 +312,25 @@ class Learner:
     ) -> LearningResult:  # fmt: skip
         """Make ``count`` of ``num_updates`` updates in one call, which may return before they are made.
 
-        :param columns: [N, ...] each, by the names that ``LearningBatch`` has: ``states/<name>``,
-            ``next_states/<name>``, ``actions``, ``rewards``, ``discounts``, ``weights`` and ``extra/<name>``; they must
-            not be written to afterwards
-        :param scalars: the agent's numbers of these updates, handed to the rule
-        :param indices: [K, B] int32 rows of each update's batch, -1 for none; without it update k takes the k-th
-            of K equal parts
-        :param num_updates: K; the compiled step is made for it
-        :param count: number of updates to make, all if not given; does not need another compilation
-        :param target_rates: after each update these networks' targets move towards them at these rates
-        :param learning: [K] bool for each network that not all updates teach; one that is left out does not change, nor
-            do its optimizer's slots and bias corrections. The compiled step depends on the names, not on the values
-        :param moving: [K] bool for each of ``target_rates`` with a target that not all updates move
-        :param training_step: the training step, from 0 on, that all of these updates belong to. Schedules of the
+        :param columns: [N, ...] each, by the names of ``LearningBatch``: ``states/<name>``, ``next_states/<name>``,
+            ``actions``, ``rewards``, ``discounts``, ``weights`` and ``extra/<name>``; the caller must not change these
+            arrays afterwards
+        :param scalars: the agent's scalars for these updates, which the rule reads
+        :param indices: [K, B] int32, the rows of each update's batch, -1 for padding; without it, update k takes the
+            k-th of K equal parts
+        :param num_updates: K, the number of updates that the compiled step is made for
+        :param count: number of updates to make, K by default; another number needs no other compilation
+        :param target_rates: by network, the rate of the target: its share of the online weights in each update
+        :param learning: by network, [K] bool, for networks that do not learn in all updates. In an update that leaves a
+            network out, the network, its optimizer's slots and its bias corrections do not change. The compiled step
+            depends on the names, not on the values
+        :param moving: by network, [K] bool, for networks of ``target_rates`` with a target that does not move after all
+            updates
+        :param training_step: the number of the training step, from 0 on, for all these updates. Schedules of the
             learning rate depend on it. None if each update is a training step
-        :param sequence_length: rows of each sequence that recurrent networks get; None if all are one
-        :param stages: the parts of the update that are made, all if not given
+        :param sequence_length: number of rows in each sequence of a recurrent network; None if all rows are one
+            sequence
+        :param stages: the stages of the update to make, all by default
         :raises TrainingError: a loss of an earlier call is not finite
         """
         stages = self.step.stages if stages is None else stages
@@ -363,12 +367,13 @@ class Learner:
         self, stages: Stages, outputs: Any, count: int, learning: Masks | None = None,
         columns: Mapping[str, np.ndarray] | None = None,
     ) -> LearningResult:  # fmt: skip
-        """The result of updates that a compiled call has made, which are counted.
+        """The result of updates that a compiled call has made. The updates are counted.
 
-        :param outputs: [K, outputs], as ``updates_within`` gives them
+        :param outputs: [K, outputs], the outputs from ``updates_within``
         :param count: number of updates that were made
         :param learning: as for ``train``
-        :param columns: the data of the updates, to explain a loss that is not finite; None if they stay in the call
+        :param columns: the columns of the updates, to explain a loss that is not finite; None if they never leave the
+            compiled call
         """
         names, learning = self._output_names[stages], learning or {}
         for name in names.losses:
@@ -384,12 +389,12 @@ class Learner:
         sequence_length: int | None = None,
         stage: int = 0,
     ) -> tuple[dict[str, np.ndarray], LearningResult]:
-        """The gradients of one batch. The networks do not change except for their buffers: noise is drawn.
+        """The gradients of one batch. Only buffers change, because noise is drawn.
 
         :param columns: [B, ...] each, as for ``train``; ``scalars`` and ``sequence_length`` as well
         :param stage: the number of the update's stage; the gradients of earlier stages must be applied already
-        :return: for each network that learns its gradients in one vector, in the order of its weights; and the numbers
-            of the update that they would make
+        :return: for each network that learns, its gradients in one vector, in the order of its weights; and the outputs
+            of the update
         :raises TrainingError: a loss is not finite
         """
         scalars, stages = scalars or {}, self.step.stages[stage : stage + 1]
@@ -459,10 +464,10 @@ class Learner:
     def all_updates(
         self, layout: StepLayout, variables: Variables, vector: Any, large: list, indices: Any
     ) -> tuple[Variables, list]:
-        """The updates of one call as a pure function; traced by the framework.
+        """The updates of one call as a pure function, which the framework traces.
 
         :param variables: the values of each network's variables
-        :return: their new values, and [K, outputs] in a list
+        :return: the new values of the variables, and a list with [K, outputs]
         """
         packing, ops = layout.packing, self.ops
         state = {name: network.layout.unpack(ops, variables[name]) for name, network in self.networks.items()}
@@ -479,11 +484,11 @@ class Learner:
     def updates_within(
         self, layout: UpdateLayout, state: dict, columns: Callable[[Any], dict[str, Any]], scalars: Any, count: Any
     ) -> tuple[dict, Any]:
-        """Some updates one after the other as a pure function, for a compiled call that does more than these.
+        """Several updates one after the other as a pure function, for a larger compiled call.
 
         :param state: each network's groups of arrays
-        :param columns: gives the columns of update k's batch, as ``train`` takes them
-        :param scalars: [K, S], each update's numbers; see ``scalar_rows``
+        :param columns: returns the columns of update k's batch, with the names as in ``train``
+        :param scalars: [K, S], the scalars of each update; see ``scalar_rows``
         :param count: number of the K updates to make
         :return: the new state, and [K, outputs] for ``result_of``
         """
@@ -491,6 +496,7 @@ class Learner:
         def update(k: Any, state: dict) -> tuple[dict, Any]:
             return self._one_update(layout, state, columns(k), scalars[k])
 
+        # a single update needs no loop: the convolutions of XLA are slow within one
         if scalars.shape[0] > 1:
             return self._loop(update, state, scalars.shape[0], count)
         state, row = update(0, state)
@@ -514,14 +520,15 @@ class Learner:
         self, scalars: Mapping[str, Sequence[float]], count: int, updates_before: Sequence[int],
         training_steps: Sequence[int] | None = None, taught: Mapping[str, np.ndarray] | None = None,
     ) -> np.ndarray:  # fmt: skip
-        """[P, count, S] float32, the numbers of the updates of P phases for ``updates_within``, without the masks of
+        """[P, count, S] float32, the scalars of the updates of P phases for ``updates_within``, without the masks of
         networks that learn and targets that move.
 
-        :param scalars: [P] by name, the agent's numbers
+        :param scalars: [P] by name, the agent's scalars
         :param updates_before: [P] number of updates before each phase that are not counted yet
-        :param training_steps: [P] the training step, from 0 on, that a phase is; None if each update is one by itself
-        :param taught: [P, count] for each network that not all updates teach: the number of updates, not counted yet
-            and up to this one, that teach it; 1 at least
+        :param training_steps: [P] the number of the training step of each phase, from 0 on; None if each update is a
+            training step
+        :param taught: by network, [P, count], for networks that do not learn in all updates: the number of updates of
+            the network up to this one that are not counted yet; at least 1
         """
         numbers = np.asarray(updates_before)[:, None] + np.arange(1, count + 1)
         steps = None if training_steps is None else np.broadcast_to(np.asarray(training_steps)[:, None], numbers.shape)
@@ -531,19 +538,21 @@ class Learner:
             for name, one in self.step.optimizers.items()
         ]
         rows += [np.broadcast_to(np.asarray(column)[:, None, None], (*numbers.shape, 1)) for column in scalars.values()]
+        # float64 up to here: in 32 bits, 1 - 0.999 has only four digits
         return np.concatenate(rows, axis=2).astype(np.float32)
 
     def numbered_rows(self, row: Any, updates_before: Any, count: int) -> Any:
-        """[count, S], the numbers of the updates of a phase as a pure function, where only the device knows how many
-        updates came before it.
+        """[count, S], the scalars of the updates of a phase as a pure function, if only the device knows the number of
+        earlier updates.
 
-        :param row: [S], the numbers of any update of the phase; see ``scalar_rows``
+        :param row: [S], the scalars of any update of the phase; see ``scalar_rows``
         :param updates_before: [] int32, number of updates before the phase
         """
         ops = self.ops
         numbers = ops.cast(updates_before + ops.arange(1, count + 1), "float32")
         rows = ops.broadcast_to(row, (count, *row.shape))
         for i, optimizer in enumerate(self.step.optimizers.values()):
+            # column 0 of an optimizer is the learning rate, which stays the same within a phase
             own = optimizer.bias_corrections(ops, numbers)
             rows = ops.slice_update(rows, (0, i * OPTIMIZER_SCALARS + 1), own)
         return rows
@@ -551,11 +560,11 @@ class Learner:
     def gradients_of_call(
         self, layout: StepLayout, variables: Variables, vector: Any, large: list, indices: Any
     ) -> tuple[Variables, list]:
-        """The gradients of one batch as a pure function; traced by the framework.
+        """The gradients of one batch as a pure function, which the framework traces.
 
         :param variables: the values of each network's variables
-        :return: their new values, which differ in the buffers; the gradients in one vector of each network that learns,
-            in the order of its losses, then [1, outputs]
+        :return: the new values of the variables, with changed buffers; and a list with the gradients of each network
+            that learns, in one vector each and in the order of the losses, then [1, outputs]
         """
         packing, ops = layout.packing, self.ops
         state = {name: network.layout.unpack(ops, variables[name]) for name, network in self.networks.items()}
@@ -586,6 +595,7 @@ class Learner:
                 # a slice with a moving start may have no static shape, and XLA would pad it to all rows
                 return ops.reshape(x, (-1, size, *x.shape[1:]))[k]
         else:
+            # padding has the index -1: it takes row 0 here, and gets the weight 0 below
             present = ops.maximum(indices[k], 0)
 
             def part(x: Any) -> Any:
@@ -600,6 +610,8 @@ class Learner:
         self, scalars: dict[str, float], learning: Masks, moving: Masks, num_updates: int, training_step: int | None
     ) -> np.ndarray:
         """[K, S]: each update's numbers for the optimizers, for the rule, and for networks and targets left out."""
+        # an optimizer counts only updates in which its network learns. The numbers of updates that leave it out are not
+        # used, but they must be at least 1: Adam's bias corrections divide by 1 - beta^number
         counts = {name: np.maximum(np.cumsum(mask) - 1, 0) for name, mask in learning.items()}
         each, rows = range(num_updates), []
         for k in each:
@@ -682,7 +694,9 @@ class Learner:
                 )
                 assert_rank(1, **update.values)
                 losses = {
-                    name: self.ops.zeros_like(loss) if name in left_out else loss for name, loss in losses.items()
+                    # zeros, so that nothing uses these losses and the compiler leaves their computation out
+                    name: self.ops.zeros_like(loss) if name in left_out else loss
+                    for name, loss in losses.items()
                 }
                 wanted = {name: loss for name, loss in losses.items() if name not in left_out}
                 return wanted, (losses, update.errors, update.signals, update.values, buffers)
@@ -691,6 +705,7 @@ class Learner:
             if set(left_out) < set(learned):
                 found, (*told, buffers) = self._gradients(losses_of, learned)
             else:
+                # the whole stage is left out: there is no loss to differentiate, but the rule has other results
                 found, (*told, buffers) = losses_of(learned)
             found |= {name: self._no_gradients(weights[name]) for name in left_out}
             return found, buffers, tuple(told)

@@ -17,14 +17,14 @@ _CARRY = {"is": "in the other process"}
 
 
 class LoopOfSeeds:
-    """A compiled loop as its level uses it; see ``JaxCompiledLoop``. The networks, the memory and the environments that
-    train are in the other process, and the variables of the networks come back when they are asked for.
+    """The compiled loop of one seed, with the methods of ``JaxCompiledLoop``. Another process holds the networks, the
+    memory and the environments of all seeds. It sends the variables of the networks on request.
 
     :param address: the other process' socket
-    :param name: of the seed
-    :param learner: of the seed's networks
-    :param network_filters: its pre-network filters
-    :raises TrainingError: the other process has ended; so does every method
+    :param name: the name of the seed
+    :param learner: the learner of the seed's networks
+    :param network_filters: the pre-network filters of the seed
+    :raises TrainingError: the other process has ended; each method may raise this
     """
 
     num_devices = 1
@@ -42,11 +42,11 @@ class LoopOfSeeds:
         self._tell(name)
 
     def agreed_steps(self, steps: int, place: int) -> int:
-        """The number of steps that the next call makes, the same for all seeds. Waits until all have asked, and until
-        none is behind this one.
+        """The number of steps that the next call makes, the same for all seeds. Waits until all seeds have asked, and
+        until no seed is behind this one.
 
-        :param steps: the most that this seed wants
-        :param place: number of steps before them in the run
+        :param steps: the largest number that this seed wants
+        :param place: number of steps of the run before this call
         """
         return self._ask("agree", steps, place)
 
@@ -61,8 +61,10 @@ class LoopOfSeeds:
         return carry
 
     def run(self, carry: Any, plan: Plan) -> tuple[Any, int]:
-        """Ask for the planned work. The other process starts as soon as all seeds have asked. :return: what ``read``
-        gives"""
+        """Ask for the planned work. The other process starts as soon as all seeds have asked.
+
+        :return: an object for ``read``
+        """
         self._tell("run", plan, self._changed_variables())
         self._num_calls += 1
         return carry, self._num_calls
@@ -91,7 +93,7 @@ class LoopOfSeeds:
     def with_leaves(self, carry: Any, leaves: list[np.ndarray]) -> Any:
         """Continue with other arrays.
 
-        :raises ValueError: their number or a shape does not fit
+        :raises ValueError: the number of arrays or a shape does not fit
         """
         self._ask("set_leaves", leaves)
         return carry
@@ -123,6 +125,5 @@ class LoopOfSeeds:
 
 def _lost() -> TrainingError:
     return TrainingError(
-        "the process that computes all seeds in one program has ended; what it printed is in the experiment's "
-        "program.log"
+        "the process that computes all seeds in one program has ended; its output is in the experiment's program.log"
     )

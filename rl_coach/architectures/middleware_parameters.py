@@ -14,10 +14,10 @@ class MiddlewareParameters(NetworkComponentParameters):
     """Settings that all middlewares have.
 
     :param parameterized_class_name: the name of the middleware, or a subclass of ``middlewares.Middleware``
-    :param activation_function: after each layer of the scheme
+    :param activation_function: the activation after each layer of the scheme
     :param scheme: a ``MiddlewareScheme`` or a list of layers
 
-    :cvar sequence_length: see ``LSTMMiddlewareParameters``, as ``burn_in``; for any recurrent middleware
+    :cvar sequence_length: see ``LSTMMiddlewareParameters``, also for ``burn_in``; for each recurrent middleware
     """
 
     sequence_length = 16
@@ -64,10 +64,10 @@ class FCMiddlewareParameters(MiddlewareParameters):
 class LSTMMiddlewareParameters(MiddlewareParameters):
     """A stack of fully connected layers with an LSTM cell after it.
 
-    :ivar sequence_length: steps of each sequence that PPO and value agents learn from; 1 teaches nothing about what
-        to remember. Actor-critic and policy gradients learn from their own segments.
-    :ivar burn_in: steps before each sequence that value agents only bring the stored state up to date with (Kapturowski
-        et al. 2019); 0 uses the stored state unchanged
+    :ivar sequence_length: number of steps in each sequence that PPO and value agents learn from. With 1, the network
+        cannot learn to remember. Actor-critic and policy gradients ignore it: they learn from segments.
+    :ivar burn_in: number of steps before each sequence, which value agents only use to update the stored recurrent
+        state (Kapturowski et al. 2019); 0 uses the stored state unchanged
     """
 
     constraints = {"number_of_lstm_cells": whole(1), "sequence_length": whole(1), "burn_in": whole(0)}

@@ -13,11 +13,11 @@ State = dict[str, Any]
 
 
 class Middleware:
-    """Base of middlewares.
+    """Base class of middlewares. A middleware maps the joined features of all embedders to features for the heads.
 
     :param parameters: its ``MiddlewareParameters``
-    :ivar recurrent_sizes: size of each part of the state that the network carries from step to step;
-        nothing for a middleware without memory
+    :ivar recurrent_sizes: size of each part of the state that the network carries from step to step; empty for a
+        middleware without memory
     """
 
     def __init__(self, parameters: Any):

@@ -1,4 +1,4 @@
-"""Keeping what TensorFlow's native code prints off the terminal."""
+"""Hides messages of TensorFlow's native code from the terminal."""
 
 from __future__ import annotations
 
@@ -24,18 +24,20 @@ _NATIVE_LINE = re.compile(
 
 
 def silence_tensorflow() -> None:
-    """Have TensorFlow print nothing but fatal errors, if it is not loaded yet and the user has not said otherwise."""
+    """Make TensorFlow print only fatal errors. Has no effect if TensorFlow is loaded already or the user has set the
+    level.
+    """
     os.environ.setdefault(_LEVEL, _SILENT)
 
 
 @contextlib.contextmanager
 def quiet_native_code() -> Iterator[None]:
-    """Keep the native code's log off the terminal; all else that is written to the standard error follows at the end.
-    Nothing is kept back where the user has set ``TF_CPP_MIN_LOG_LEVEL`` to 0 or 2.
+    """Hide the log of native code. All other text on the standard error is written at the end of the block. If the user
+    has set ``TF_CPP_MIN_LOG_LEVEL`` to 0 or 2, nothing is hidden or delayed.
 
-    TensorFlow greets on every import before it reads that variable, and reads it only then: where a user's program has
-    imported Keras first, it continues to report each device and compilation. Therefore this function redirects the file
-    descriptor.
+    The variable is not enough. TensorFlow writes its first lines before it reads the variable, and never reads it
+    again. If a user's program has imported Keras first, TensorFlow then reports each device and compilation. Therefore
+    this function redirects the file descriptor.
     """
     silence_tensorflow()
     if os.environ[_LEVEL] not in (_SILENT, _SET_BY_TENSORFLOW):

@@ -29,25 +29,25 @@ class NetworkParts:
 
 
 class NetworkFunction:
-    """Base of networks. They hold no weights: the caller passes them to each call.
+    """Base class of networks. A network has no weights inside: the caller passes them to each call.
 
-    One network therefore serves the online weights, the target weights, and the weights of a compiled step between two
-    updates. ``weights`` are trained; ``buffers`` are not (batch normalisation's statistics, noise, the state of random
-    generators) and come back from a call with their new values.
+    The same network therefore computes with the online weights, the target weights, and the weights within a compiled
+    step. ``weights`` are trained. ``buffers`` are not trained: they are statistics of batch normalisation, noise, and
+    states of random generators. A call returns their new values.
 
     :param parameters: the network's parameters
     :param name: its name, for messages
 
     :ivar input_shapes: the shape of one row of each input, by name
     :ivar recurrent_sizes: size of each part of the state that the network carries from step to step
-    :ivar public_outputs: results of ``predict``, as numbers of heads and names of their outputs
+    :ivar public_outputs: the results of ``predict``, each as the number of a head and the name of one of its outputs
     :ivar head_outputs: the names of each head's outputs, public or not; None if only the public outputs are known
     :ivar noise_buffers: the buffers that hold NoisyNet's noise, by their position among the float buffers
     :ivar unit_columns: positions of the weights with columns that each update divides by their norms
     :ivar convolution_weights: kernels and biases of convolutions, by their position
-    :ivar kept_names: the names of buffers that an update rule may replace, which are all or none of them
-    :ivar order: for ``weights`` and ``buffers`` the place of each array in the order of the layers, the same on every
-        framework; empty if the network does not know it
+    :ivar kept_names: the names of the buffers that an update rule may replace: all buffers or none
+    :ivar order: for ``weights`` and ``buffers``, the place of each array in the order of the layers. This order is the
+        same on each framework. Empty if it is unknown
     """
 
     def __init__(self, parameters: NetworkParameters, name: str):

@@ -30,8 +30,8 @@ EMBEDDERS: dict[str, dict] = {
 class NetworkInput:
     """An input of a network.
 
-    :param shape: of one row
-    :param kind: ``'image'``, ``'vector'`` or ``'tensor'``; embedders choose scales and schemes by it
+    :param shape: the shape of one row
+    :param kind: ``'image'``, ``'vector'`` or ``'tensor'``; it determines the default scale and the layers of a scheme
     """
 
     shape: tuple[int, ...]
@@ -83,9 +83,9 @@ class NetworkInput:
 
 
 def embed_what_is_there(networks: dict[str, NetworkParameters], spaces: SpacesDefinition) -> None:
-    """Give each observation an embedder, in networks that embed no observation that there is: presets and agents are
-    written for one that is called ``'observation'``, and environments with several have other names for theirs. A line
-    says so.
+    """Give each observation an embedder, in networks without an embedder for any of the environment's observations.
+    Presets and agents expect one observation with the name ``'observation'``; environments with several observations
+    use other names. Prints a line about the change.
 
     :param networks: the agent's networks by name, changed in place
     :param spaces: the agent's spaces
@@ -104,7 +104,8 @@ def embed_what_is_there(networks: dict[str, NetworkParameters], spaces: SpacesDe
         own = {name: _adapted(pattern, given) for name, given in inputs.items()}
         parameters.input_embedders_parameters = own | others
         logger.warning(
-            "network '%s' embeds %s, which the environment does not observe: each of its observations gets an "
+            "network '%s' embeds %s, which the environment does not observe: each observation of the environment "
+            "gets an "
             "embedder: %s",
             network, _listed(absent), ", ".join(_described(name, inputs[name], own[name], pattern) for name in there),
         )  # fmt: skip

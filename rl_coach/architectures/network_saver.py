@@ -15,7 +15,7 @@ class NetworkSaver(Saver):
 
     :param path: the path relative to the checkpoint's
     :param state: the network's state
-    :param groups: the groups of it that are written, such as ``weights``
+    :param groups: the groups of arrays to write, such as ``weights``
     """
 
     is_in_state = True

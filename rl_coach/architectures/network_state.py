@@ -17,9 +17,9 @@ ACTING_GROUPS = ("weights", "buffers")
 
 
 class Kept(NamedTuple):
-    """Values that the online network predicts with while an update goes on.
+    """The values that the online network predicts with during an update.
 
-    :param version: the state's when it had these values
+    :param version: the version of the state with these values
     """
 
     version: int
@@ -27,7 +27,8 @@ class Kept(NamedTuple):
 
 
 class StateLayout:
-    """Places of a network's arrays in variables: large ones have one each, and all small float ones share one vector.
+    """The places of a network's arrays in variables. Each large array has its own variable; all small float arrays
+    share one vector.
 
     Each variable of a compiled step costs as much as a small update. Measured on JAX, an update of a 64 x 64 Q-network
     takes two thirds of the time that it takes with a variable for each array.
@@ -83,6 +84,7 @@ class StateLayout:
             if part is None:
                 changed[index] = array
             else:
+                # a copy: the present value may be memory of the framework, which must not be written to
                 changed.setdefault(index, np.array(variables[index]))[part] = np.ravel(array)
         return changed
 
@@ -92,28 +94,30 @@ class StateLayout:
 
 
 def initial_groups(function: NetworkFunction, has_target: bool) -> dict[str, list[np.ndarray]]:
-    """The state of a network at first: its groups of arrays by name.
+    """The initial state of a network: its groups of arrays by name.
 
     :param function: the network, for example a ``KerasNetwork``
-    :param has_target: keep a target network, equal to the online one at first
+    :param has_target: add a target network, equal to the online network at first
     """
     weights, buffers = function.initial_weights(), function.initial_buffers()
     slots = [np.zeros_like(w) for _ in range(Optimizer(function.parameters).num_slots) for w in weights]
     groups = {"weights": weights, "buffers": buffers, "slots": slots}
+    # the same arrays for both: each framework copies them into its own memory
     return groups | {"target_weights": weights, "target_buffers": buffers} if has_target else groups
 
 
 class NetworkState:
-    """Weights, buffers, optimizer slots and, with a target, the target's weights and buffers; groups of arrays by name.
+    """The state of a network as groups of arrays: weights, buffers, optimizer slots and, with a target network, the
+    target's weights and buffers.
 
     A framework's subclass holds the arrays, returns a group (``arrays``), replaces a group (``_replace``) and moves the
     target (``update_target``).
 
     :param function: the network, for example a ``KerasNetwork``
     :param groups: its ``initial_groups``
-    :ivar updates: number of updates of the weights so far, whichever learner made them; the optimizer's schedules and
-        bias corrections depend on it
-    :ivar version: changes whenever a value does
+    :ivar updates: number of updates of the weights so far, by all learners; the optimizer's schedules and bias
+        corrections depend on it
+    :ivar version: changes with each change of a value
     :ivar keeps_for_acting: the network predicts with a copy of its values during an update, so that acting does not
         wait
     :ivar kept: the copy from before the last update; None without a copy, or if values have been replaced since
@@ -141,16 +145,16 @@ class NetworkState:
         return any(len(shape) == CONVOLUTION_RANK for shape, _ in self._forms["weights"])
 
     def arrays(self, group: str) -> list[np.ndarray]:
-        """The values of one group, such as ``'target_weights'``, not to be written to.
+        """The values of one group, such as ``'target_weights'``. Do not change the arrays.
 
-        :raises TrainingError: the updates that led to them failed
+        :raises TrainingError: an update that computes these values failed
         """
         raise NotImplementedError(f"{type(self).__name__} does not read arrays")
 
     def set_arrays(self, group: str, values: Sequence[np.ndarray]) -> None:
         """Replace the values of one group.
 
-        :raises ValueError: their number or a shape does not fit
+        :raises ValueError: the number of arrays or a shape does not fit
         """
         self.finish()
         forms = self._forms[group]
@@ -168,8 +172,9 @@ class NetworkState:
         raise NotImplementedError(f"{type(self).__name__} moves no target")
 
     def prepare_update(self) -> None:
-        """Wait for updates in progress, and raise if they failed. Copy the values for acting during the next update, if
-        wanted."""
+        """Wait for updates in progress, and raise an error if they failed. If ``keeps_for_acting`` is True, copy the
+        values for acting during the next update.
+        """
         self.finish()
         if self.keeps_for_acting:
             self.keep({group: self.arrays(group) for group in ACTING_GROUPS})
@@ -192,14 +197,15 @@ class NetworkState:
 
 
 class CompiledNetworkState(NetworkState):
-    """State for compiled steps: few variables, and updates that are under way when the call that makes them returns.
+    """The state for compiled steps. It has few variables, and updates may still be in progress when their call returns.
 
-    A framework's subclass says how it holds variables (``_hold``, ``_read``, ``_write`` and ``_compile``).
+    A framework's subclass defines how variables are created, read, written and compiled (``_hold``, ``_read``,
+    ``_write`` and ``_compile``).
 
     :param ops: the framework's array operations, with the names of ``keras.ops``
 
-    :ivar published: values of variables that the last step returned with its results, by index, if they cost less to
-        read than the variables
+    :ivar published: by index, values of variables that the last step returned with its results, if this is faster than
+        reading the variables
     """
 
     def __init__(self, ops: Any, function: NetworkFunction, has_target: bool):

@@ -24,7 +24,7 @@ MakeLayers = Callable[[LayerSettings], Layers]
 
 
 class StructuredNetwork(NetworkFunction):
-    """Base of a framework's networks: the parts that the parameters name, and how they are joined.
+    """Base class of a framework's networks. It creates the parts from the parameters and joins them.
 
     :param parameters: the network's parameters
     :param spaces: the spaces of its agent

@@ -26,7 +26,7 @@ from rl_coach.utils import CoachError
 
 
 class NetworkWrapper:
-    """A network of an agent: ``online_network`` learns, and ``target_network`` is moved towards it.
+    """A network of an agent. ``online_network`` learns; ``target_network`` follows it.
 
     :param agent_parameters: the agent's parameters; ``network_wrappers[name]`` are this network's
     :param has_target: keep a target network
@@ -35,7 +35,7 @@ class NetworkWrapper:
     :param spaces: the agent's spaces
     :param rng: the source of initial weights
 
-    :ivar optimizer: gives the learning rate in each training step, from 0 on
+    :ivar optimizer: computes the learning rate of each training step
     """
 
     def __init__(
@@ -82,9 +82,9 @@ class NetworkWrapper:
         return self._target
 
     def exported(self) -> ExportedNetwork:
-        """The network as an ONNX graph; exported once, for online and target network alike.
+        """The network as an ONNX graph; exported once, for both the online and the target network.
 
-        :raises CoachError: it has no inputs
+        :raises CoachError: the network has no inputs
         """
         if not self.state.function.input_shapes:
             raise CoachError(f"network '{self.name}' holds values and predicts nothing: read get_weights()")
@@ -141,16 +141,16 @@ class NetworkWrapper:
     def accumulate_gradients(
         self, inputs: dict[str, np.ndarray], targets: Any, importance_weights: np.ndarray | None = None
     ) -> Fitted:
-        """Add a batch to the batches that ``apply_gradients_and_sync_networks`` will learn from together.
+        """Add a batch to the next update, which ``apply_gradients_and_sync_networks`` makes.
 
         :return: as ``train_and_sync_networks``, for this batch alone
         """
         return self._target_learning.accumulate(inputs, targets, importance_weights)
 
     def apply_gradients_and_sync_networks(self, reset_gradients: bool = True, additional_inputs: Any = None) -> None:
-        """Make an update with the sum of the gradients accumulated.
+        """Make an update with the sum of the accumulated gradients.
 
-        :param reset_gradients: forget them afterwards
+        :param reset_gradients: discard the gradients afterwards
         """
         self.apply_gradients_to_online_network()
         if reset_gradients:
@@ -174,8 +174,9 @@ class NetworkWrapper:
         return Architecture.parallel_predict(None, network_input_tuples)
 
     def set_is_training(self, state: bool) -> None:
-        """Accept the call and do nothing: updates always use the training form of batch normalisation and dropout,
-        predictions never do."""
+        """Has no effect; it exists for programs written for Coach 1.0.1. Updates always use the training form of batch
+        normalisation and dropout, and predictions never do.
+        """
 
     def collect_savers(self, parent_path_suffix: str) -> SaverCollection:
         """Savers of the online and the target weights by themselves; see ``Architecture.collect_savers``."""
@@ -278,9 +279,9 @@ _PREDICTED = {VStateValue: ("v",), QActionStateValue: ("q",), ActionProbabilitie
 def predictions_of(
     networks: dict[str, NetworkWrapper], states: dict[str, np.ndarray], prediction_type: type[PredictionType]
 ) -> Any:
-    """Prediction of the first of several networks that makes one of a kind, for states [B, ...].
+    """The prediction of the given type for states [B, ...], from the first network that makes it.
 
-    :raises CoachError: no network does
+    :raises CoachError: no network makes this prediction
     """
     for network in networks.values():
         for name in network.outputs_named(*_PREDICTED.get(prediction_type, ())):

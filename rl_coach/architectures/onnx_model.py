@@ -42,14 +42,14 @@ def with_weights(
 
 
 def hoist_transposes(model: Any, weights: Collection[str]) -> dict[str, tuple[int, ...]]:
-    """Change a graph so that weights which it reads only transposed are given transposed.
+    """Change a graph so that it takes some weights in transposed form, if it only uses them transposed.
 
-    The graph would transpose them again at each prediction. For the Nature network this takes as long as all
+    Otherwise the graph transposes these weights at each prediction. For the Nature network this takes as long as all
     convolutions.
 
     :param model: the ``ModelProto``; its nodes and inputs are changed
-    :param weights: the names of inputs that may be given otherwise
-    :return: the axes, as for ``numpy.transpose``, of each weight that is given transposed from now on
+    :param weights: the names of the inputs that may be transposed
+    :return: by name, the axes for ``numpy.transpose`` of each weight that the graph now expects in transposed form
     """
     readers: dict[str, list] = {}
     for node in model.graph.node:

@@ -1,7 +1,7 @@
 """Predictions through ONNX Runtime, with the weights bound as inputs.
 
-No training framework is on this path: one observation through a 256 x 512 network costs some 15 microseconds. The
-graph is exported once; after an update only the numbers in the weights' buffers change, in place.
+No training framework is involved: a prediction of a 256 x 512 network for one observation takes some 15 microseconds.
+The graph is exported once. After an update, only the numbers in the weights' buffers change, in place.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class ExportedNetwork:
     :param weight_names: the names of the weights' inputs, in the order of the weights
     :param input_shapes: each observation's shape without the batch
     :param output_shapes: each output's shape without the batch, by name, in order
-    :param weight_axes: the axes, as for ``numpy.transpose``, of each weight that the graph wants transposed
+    :param weight_axes: the axes for ``numpy.transpose`` of each weight that the graph expects in transposed form
     """
 
     model: bytes
@@ -67,7 +67,8 @@ class OnnxPredictor:
 
     :param exported: the graph
     :param weights: float32 arrays in the order of ``exported.weight_names``
-    :param num_threads: 1 is best for small networks: they are done before a second thread wakes up
+    :param num_threads: number of threads; 1 is best for small networks, because they finish before a second thread
+        starts
     """
 
     def __init__(self, exported: ExportedNetwork, weights: list[np.ndarray], num_threads: int = 1):

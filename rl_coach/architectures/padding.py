@@ -29,11 +29,11 @@ def padded_length(rows: int) -> int:
 
 
 def padded_sequences(sequences: list[dict[str, np.ndarray]]) -> tuple[dict[str, np.ndarray], int]:
-    """Sequences as columns of one batch, each with rows of weight 0 added up to one length, and sequences of weight 0
-    added; lengths and numbers are powers of two.
+    """Sequences as columns of one batch. Rows of weight 0 are added to each sequence up to one length, then sequences
+    of weight 0. The length and the number of sequences are powers of two.
 
     :param sequences: columns [T, ...] each
-    :return: the columns, and the rows of each sequence
+    :return: the columns, and the number of rows in each sequence
     """
     longest = max(len(columns["weights"]) for columns in sequences)
     length = 1 << (longest - 1).bit_length()

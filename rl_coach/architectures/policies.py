@@ -18,8 +18,9 @@ def mask_of(batch: LearningBatch, name: str | None) -> Any:
 
 
 def allows(ops: Any, mask: Any) -> Any:
-    """True [B, A] for each action that a mask [B, A] of 0 and 1 allows. A mask that allows nothing masks nothing: it
-    belongs to a player that waits, and its state is learned from if another player ends the episode."""
+    """True [B, A] for each action that a mask [B, A] of 0 and 1 allows. A mask that allows no action has no effect. It
+    belongs to a player that waits for its turn; the agent learns from this state if another player ends the episode.
+    """
     return ops.where(ops.max(mask, axis=-1, keepdims=True) > 0, mask, ops.ones_like(mask)) > 0
 
 
@@ -33,8 +34,9 @@ def masked(ops: Any, policy: dict[str, Any], mask: Any) -> dict[str, Any]:
 
 
 def log_probability(ops: Any, policy: dict[str, Any], actions: Any) -> Any:
-    """[B], log pi(a|s) of discrete actions [B], or [B, K] of K parts; under a diagonal Gaussian, of continuous ones
-    [B, D]."""
+    """[B], log pi(a|s) of discrete actions [B], of actions [B, K] with K parts, or of continuous actions [B, D] under a
+    diagonal Gaussian.
+    """
     if "log_probabilities" in policy:
         chosen = policy["log_probabilities"]
         assert_rank(len(chosen.shape) - 1, actions=actions)
@@ -59,7 +61,8 @@ def _standardised_log_probability(ops: Any, standardised: Any, log_deviation: An
 
 
 def log_probabilities(policy: Sequence[np.ndarray], actions: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
-    """[B] float32, log pi(a|s) under the policy that played: ``log_probability`` of arrays, from a network's outputs.
+    """[B] float32, log pi(a|s) under the policy that played, from a network's outputs. ``log_probability`` for NumPy
+    arrays.
 
     :param policy: probabilities [B, A], or [B, K, M] of K parts; or mean and standard deviation [B, D] of a Gaussian
     :param mask: [B, A] True for actions that are possible, None if all are

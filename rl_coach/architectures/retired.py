@@ -10,10 +10,10 @@ from rl_coach.utils import CoachError
 
 
 class RetiredBase:
-    """Base of the retired classes; to use one of them, or a subclass, is an error of one line.
+    """Base class of classes that were removed. Their use, also as a base class, raises an error of one line.
 
     :cvar successor: the class to derive from instead
-    :cvar method: the method that this one implements, and its arguments
+    :cvar method: the method that a subclass implements, and its arguments
     """
 
     successor = ""
@@ -76,7 +76,7 @@ class _RetiredModules(importlib.abc.MetaPathFinder):
 
 
 def retired_names(module: str, base: type[RetiredBase]) -> Callable[[str], Any]:
-    """The ``__getattr__`` of a module with removed names, and for a package with removed modules.
+    """The ``__getattr__`` of a module with removed names, or of a package with removed modules.
 
     :param module: its full name
     :param base: the base of its removed classes

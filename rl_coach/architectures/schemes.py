@@ -39,11 +39,11 @@ MIDDLEWARE = {
 
 
 def resolve_layers(parameters: Any, schemes: dict) -> list:
-    """The layers of an embedder or a middleware, activations and the like put in.
+    """The layers of an embedder or a middleware, with activations, batch normalisation and dropout.
 
-    After each layer comes what ``parameters`` say of batch normalisation, activation and dropout, unless the scheme
-    itself puts a ``BatchnormActivationDropout`` or a ``LayerNorm`` there; they come after the latter then. ``Dense``
-    gives way to ``parameters.dense_layer``.
+    The batch normalisation, activation and dropout of ``parameters`` follow each layer, except before a
+    ``BatchnormActivationDropout`` of the scheme. If a ``LayerNorm`` follows the layer, they come after the
+    ``LayerNorm``. ``parameters.dense_layer`` replaces ``Dense``.
 
     :raises CoachError: the scheme has no layers of that name for this kind of input
     """

@@ -1,9 +1,9 @@
 """Networks with weights that several processes of one machine share (Mnih et al. 2016, "Asynchronous methods for deep
 reinforcement learning", section 4).
 
-Weights, optimizer slots and buffers lie in one block of shared memory. A worker computes gradients on its own copy of
-the weights with its framework; then, under a lock, NumPy applies them to the shared ones, and the worker takes the
-result as its new copy. The lock is the kernel's on a file, so that a worker that dies never keeps it.
+Weights, optimizer slots and buffers are in one block of shared memory. A worker computes gradients on its own copy of
+the weights with its framework. Then, under a lock, NumPy applies the gradients to the shared weights, and the worker
+copies the result. The lock is a file lock of the kernel, which is released if the worker dies.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ CAN_SHARE = fcntl is not None
 
 
 class SharedFile:
-    """A file that several processes map, with the workers' attendance at its beginning.
+    """A file that several processes map into memory. It begins with the presence of the workers.
 
-    :param path: zeros at first; it may be deleted once all have opened it
+    :param path: the file, filled with zeros; it may be deleted once all processes have opened it
     :param num_workers: number of workers that train
 
     :ivar memory: its bytes
@@ -139,9 +139,10 @@ class SharedNetworks:
     """The shared networks as one worker sees them.
 
     :param block: the places of the values
-    :param file: where they lie
-    :param step: says how gradients change weights
-    :param worker: this worker's number; one that is not below the number of training workers only reads
+    :param file: the file with the values
+    :param step: defines how gradients change weights
+    :param worker: the number of this worker; a worker only reads if its number is not below the number of training
+        workers
     """
 
     def __init__(self, block: SharedBlock, file: SharedFile, step: TrainingStep, worker: int):
@@ -179,7 +180,7 @@ class SharedNetworks:
                 np.copyto(place, value)
 
     def take(self, networks: Mapping[str, NetworkState], groups: Sequence[str] = ("weights",)) -> None:
-        """Make the newest shared values a worker's own.
+        """Copy the newest shared values to a worker's networks.
 
         :param groups: the groups to read, from ``GROUPS``; acting and learning read only the weights
         """
@@ -195,11 +196,11 @@ class SharedNetworks:
             network.updates = updates[name]
 
     def apply(self, gradients: Mapping[str, np.ndarray], networks: Mapping[str, NetworkState]) -> None:
-        """Change the shared weights by a worker's gradients. Asynchronous training does so at once. Synchronous
-        training waits for the gradients of all other workers.
+        """Change the shared weights by a worker's gradients. Asynchronous training applies them immediately.
+        Synchronous training waits for the gradients of all other workers.
 
-        :param gradients: of each network that learns, in one vector
-        :param networks: the worker's networks; their buffers become the shared ones
+        :param gradients: for each network that learns, the gradients in one vector
+        :param networks: the worker's networks; their buffers are copied to the shared buffers
         """
         if self._is_asynchronous:
             with self._locked():

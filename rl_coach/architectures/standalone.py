@@ -59,9 +59,9 @@ class BuiltNetwork:
     """A network, or a part of one, with weights.
 
     :param part: a layer, or parameters
-    :param spaces: of its input and the actions
-    :param framework: a name
-    :param seed: of the initial weights
+    :param spaces: the spaces of its input and the actions
+    :param framework: the name of the framework
+    :param seed: the seed of the initial weights
     """
 
     def __init__(self, part: Any, spaces: SpacesDefinition, framework: str, seed: int):
@@ -74,9 +74,9 @@ class BuiltNetwork:
         """The part's outputs.
 
         :param observations: [B, ...], or a dict of these by input
-        :param training: batch normalisation over the batch, and dropout
-        :return: [B, ...] of a layer, an embedder or a middleware; of a head its outputs by name; of a network a list of
-            these
+        :param training: use batch normalisation over the batch, and dropout
+        :return: an array [B, ...] for a layer, an embedder or a middleware; a dict of arrays for a head; a list of
+            dicts for a network
         """
         inputs = observations if isinstance(observations, Mapping) else {"observation": observations}
         arrays = {name: np.asarray(array, np.float32) for name, array in inputs.items()}
@@ -92,7 +92,7 @@ class BuiltNetwork:
     def set_weights(self, weights: Sequence[Any]) -> None:
         """Replace the weights.
 
-        :raises ValueError: their number or a shape does not fit
+        :raises ValueError: the number of arrays or a shape does not fit
         """
         self.state.set_arrays("weights", [np.asarray(array, np.float32) for array in weights])
 

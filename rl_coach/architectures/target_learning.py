@@ -22,9 +22,10 @@ Fitted = tuple[float, list[float], float, list]
 
 
 class TargetLearning:
-    """Teaches a network the targets of its heads.
+    """Trains a network on targets of its heads that the caller computes.
 
-    It stores the batches instead of their gradients: weights do not change in between, so the sum is the same.
+    To accumulate gradients, it stores the batches. The weights do not change in between, so the sum of the gradients is
+    the same.
 
     :param name: the network's name
     :param parameters: the network's parameters
@@ -63,7 +64,7 @@ class TargetLearning:
     def accumulate(
         self, inputs: Columns, targets: Any, importance_weights: np.ndarray | None, replaces: bool = False
     ) -> Fitted:
-        """Add a batch to the batches that ``apply`` will learn from together.
+        """Add a batch to the next update, which ``apply`` makes.
 
         :param replaces: discard the earlier batches
         :return: as ``train``, for this batch alone
@@ -73,7 +74,7 @@ class TargetLearning:
         return self._examine(columns)
 
     def apply(self, gradients: Sequence[np.ndarray] | None = None, scaler: float = 1.0) -> None:
-        """Make an update with gradients that the caller computed, otherwise with the sum of those accumulated.
+        """Make an update with gradients that the caller computed, or with the sum of the accumulated gradients.
 
         :param gradients: one for each weight, in the order of ``get_weights``; they are not clipped
         :param scaler: divides the gradients

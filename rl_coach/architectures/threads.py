@@ -1,10 +1,10 @@
-"""Threads that a run's networks compute with: the one place where their number is decided.
+"""Decides the number of threads that the networks of a run compute with.
 
-Measured on two cores with TensorFlow, steps a second with one thread and with two: DQN with 256 x 512 units and a batch
-of 32 makes 660 and 570, SAC with 256 x 256 and a batch of 256 115 and 170; with 64 x 64 units it makes no difference.
-DDPG with 400 x 300 and a batch of 64, just above the limit, makes 126 and 157, on JAX 146 and 211. On JAX, PPO in eight
-environments makes 12,600 and 9,700, SAC 125 and 170; the differences of other presets are within the noise of the
-machine. MXNet, which compiles nothing, keeps its default.
+Steps a second on two cores, with one thread and with two threads. On TensorFlow: DQN with 256 x 512 units and a batch
+of 32: 660 and 570. SAC with 256 x 256 units and a batch of 256: 115 and 170. DDPG with 400 x 300 units and a batch of
+64, just above the limit: 126 and 157. On JAX: DDPG 146 and 211, PPO in eight environments 12,600 and 9,700, SAC 125 and
+170. For networks of 64 x 64 units and for other presets, the differences are within the noise of the machine. MXNet,
+which compiles nothing, keeps its default.
 """
 
 from __future__ import annotations
@@ -68,11 +68,11 @@ def _set(framework: Frameworks, number: int) -> None:
 
 
 def set_num_threads_early(framework: Frameworks, wanted: int | None, networks: Mapping[str, NetworkParameters]) -> None:
-    """Call ``set_num_threads`` for an environment that uses the framework at its import, before its spaces are known.
-    Observations and goals are assumed to be vectors of ``GUESSED_SIZE`` numbers.
+    """Set the number of threads before the environment's spaces are known, for an environment that uses the framework
+    at its import. Observations and goals are assumed to be vectors of ``GUESSED_SIZE`` numbers.
 
-    Measured on JAX, on two cores: PPO with 64 x 64 units in a compiled loop makes 99,000 steps a second with one thread
-    and 81,000 with two, which take 1.6 times as much of the processors.
+    Measured on JAX, on two cores: PPO with 64 x 64 units in a compiled loop makes 99,000 steps a second with one
+    thread. With two threads it makes 81,000, and takes 1.6 times the processor time.
     """
     names = {name for network in networks.values() for name in network.input_embedders_parameters}
     vector = VectorObservationSpace(GUESSED_SIZE)
@@ -82,11 +82,12 @@ def set_num_threads_early(framework: Frameworks, wanted: int | None, networks: M
 
 
 def largest_product(name: str, network: NetworkParameters, spaces: SpacesDefinition) -> float:
-    """The multiply-adds of the largest layer of a network's body for a batch; infinite with convolutions.
+    """The number of multiply-adds in the largest layer of a network's body, for a batch; infinite for a network with
+    convolutions.
 
     :param name: the network's name, for messages
     :param spaces: the agent's spaces
-    :raises CoachError: the network takes an input that is not there
+    :raises CoachError: an input of the network does not exist
     """
     if not network.input_embedders_parameters:
         return 0.0  # values, which no layer computes
@@ -113,7 +114,7 @@ def _through(layers: list, width: int) -> tuple[float, int]:
 
 
 def num_acting_threads(num_parameters: int, has_convolutions: bool) -> int:
-    """The number of threads that one prediction of a network takes.
+    """The number of threads to use for one prediction of a network.
 
     :param num_parameters: number of trained numbers of the network
     """

@@ -23,9 +23,10 @@ def conjugate_gradients(
 ) -> list:
     """An approximate solution x of F x = g, by the method of Hestenes and Stiefel (1952).
 
-    :param product: F v for lists of arrays v; F is symmetric and positive definite
+    :param product: computes F v for lists of arrays v; F is symmetric and positive definite
     :param gradient: g
-    :param iterations: the most products; as many as g has numbers solve the equation, but for rounding
+    :param iterations: the largest number of products; with as many as g has elements, the solution is exact except for
+        rounding
     :param smallest: the iteration stops at this squared norm of g - F x
     """
 
@@ -50,17 +51,16 @@ class TrustRegion:
     """Moves a policy along the natural gradient of its loss as far as its divergence from the policy that played allows
     (appendix C). See ``Move``.
 
-    The direction is x = F^-1 g, with the Fisher matrix F as the second derivative of the divergence. The largest step
-    is sqrt(2 limit / x F x) x. It is shortened until the divergence is at most the limit and the loss is smaller than
-    before; if no step is short enough, the policy does not change, bit for bit.
+    The direction is x = F^-1 g. The Fisher matrix F is the second derivative of the divergence. The first tried step is
+    sqrt(2 limit / x F x) x. It is shortened until the divergence is at most the limit and the loss is smaller than
+    before. If no step is short enough, the policy does not change, bit for bit.
 
-    :param divergence: a rule with the mean divergence of the policy from the one that played as its loss; it is
-        smallest at the policy that played
+    :param divergence: a rule; its loss is the mean divergence of the policy from the policy that played
     :param limit: delta, the largest divergence of an update, in nats
-    :param iterations: of conjugate gradients
-    :param damping: this many times the identity is added to F; 0 adds nothing, the larger it is the more x is g
+    :param iterations: number of iterations of conjugate gradients
+    :param damping: this multiple of the identity is added to F; a large number turns x towards g
     :param shortening: the factor from one tried step to the next
-    :param attempts: the most steps that are tried
+    :param attempts: the largest number of tried steps
     """
 
     divergence: UpdateRule
@@ -98,9 +98,9 @@ class TrustRegion:
     def largest_step(
         self, ops: Any, weights: list, gradient: list, slope_of: SlopeOf, divergence: Callable[[list], Any]
     ) -> list:
-        """sqrt(2 limit / x F x) x, which a quadratic divergence would allow.
+        """sqrt(2 limit / x F x) x, the step that reaches the limit if the divergence is quadratic.
 
-        :param divergence: the divergence of the policy with given weights from the one that played
+        :param divergence: computes the divergence of the policy with given weights from the policy that played
         """
 
         def product(vector: list) -> list:

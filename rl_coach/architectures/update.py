@@ -1,10 +1,10 @@
 """Learning, written once for all frameworks: from an algorithm's losses to new weights.
 
-An algorithm gives an *update rule*, a pure function ``rule(ops, networks, batch) -> Update``. ``ops`` has the names of
-``keras.ops``; ``networks['main'].online(states)`` and ``.target(states)`` give a list with a dict of outputs for each
-head. ``TrainingStep`` turns the rule into a pure step on the networks' state: gradients, clipping, optimizer, target
-networks. If one network learns from the new weights of another, the algorithm gives a rule for each ``Stage`` of its
-update. A framework only has to differentiate, to loop and to compile (see ``learner.py``).
+An algorithm defines an *update rule*, a pure function ``rule(ops, networks, batch) -> Update``. ``ops`` has the names
+of ``keras.ops``; ``networks['main'].online(states)`` and ``.target(states)`` return a list with a dict of outputs for
+each head. ``TrainingStep`` turns the rule into a pure step on the networks' state: gradients, clipping, optimizer,
+target networks. If one network learns from the new weights of another, the algorithm defines a rule for each ``Stage``
+of its update. A framework only supplies differentiation, loops and compilation (see ``learner.py``).
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from rl_coach.utils import CoachError
 class Update:
     """The result of an update rule.
 
-    :param losses: a scalar for each network that learns; each network descends its own loss alone
-    :param errors: [B], how surprising each transition was, for prioritized replay
+    :param losses: a scalar for each network that learns; a network is only trained on its own loss
+    :param errors: [B], the TD error of each transition or a similar measure, for prioritized replay
     :param signals: scalars to log
     :param values: [B] each, by name: further results for each row
     """
@@ -49,7 +49,7 @@ class LearningBatch:
     :param weights: [B], each transition's weight in the loss; 0 for rows that only fill up the batch
     :param extra: further columns that the agent adds, by name
     :param scalars: numbers that change from one update to the next, by name
-    :param sequence_length: rows of each of the sequences that a recurrent network gets; None if all are one sequence
+    :param sequence_length: number of rows in each sequence of a recurrent network; None if all rows are one sequence
     """
 
     states: dict[str, Any]
@@ -66,8 +66,9 @@ class LearningBatch:
 class NetworkView:
     """A network within an update rule: its online and target weights bound to the network's function.
 
-    With ``output_embedding`` the first head's outputs have the body's, ``embedding``. No gradient passes from one call
-    to the next: the buffers that a call leaves behind, such as running statistics, are constants to those after it.
+    With ``output_embedding``, the outputs of the first head contain ``embedding``, the output of the body. No gradient
+    flows from one call to the next: a later call sees the buffers of an earlier call, such as running statistics, as
+    constants.
     """
 
     def __init__(
@@ -82,10 +83,10 @@ class NetworkView:
         self.buffers = buffers
 
     def online(self, states: dict[str, Any], training: bool = True) -> list[dict[str, Any]]:
-        """The outputs of the network that learns.
+        """The outputs of the online network.
 
-        :param states: [B, ...] by name; a recurrent network's state before each sequence may be among them, in the
-            sequence's first row
+        :param states: [B, ...] by name; they may include the recurrent state before each sequence, in the first row of
+            the sequence
         """
         first = slice(0, 1) if self._sequence_length is None else slice(None, None, self._sequence_length)
         recurrent = {name: states[name][first] for name in self._function.recurrent_sizes if name in states}
@@ -99,10 +100,10 @@ class NetworkView:
     def unroll(
         self, states: dict[str, Any], recurrent: dict[str, Any], training: bool = True
     ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-        """The outputs of the network that learns for sequences of equal lengths, and its state after each.
+        """The outputs of the online network for sequences of equal lengths, and its state after each sequence.
 
         :param states: [N * T, ...] by name, the steps of a sequence next to each other
-        :param recurrent: [N, size] for each part of the state before each sequence
+        :param recurrent: [N, size] for each part of the state, the state before each sequence
         """
         inputs = {**states, **recurrent}
         outputs, after, buffers = self._function(self._weights, self.buffers, inputs, training, draws_noise=True)
@@ -110,11 +111,12 @@ class NetworkView:
         return outputs, after
 
     def step(self, states: dict[str, Any], recurrent: dict[str, Any]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-        """The outputs of the network that learns in its acting form, and its state after the step. The buffers do not
+        """The outputs of the online network in its acting form, and its state after the step. The buffers do not
         change.
 
         :param states: [B, ...] by name, a step of each of B sequences
-        :param recurrent: [B, size] for each part of the state before; empty for a network without a state
+        :param recurrent: [B, size] for each part of the state, the state before the step; empty for a network without a
+            state
         """
         inputs = {**states, **recurrent}
         outputs, after, _ = self._function(
@@ -162,7 +164,7 @@ class NetworkView:
         """Replace values that the rule sets itself, from this update on; see ``ValuesParameters``."""
         names = self._function.kept_names
         if unknown := sorted(set(values) - set(names)):
-            raise CoachError(f"no value '{unknown[0]}' is kept here: name it in ValuesParameters(kept=...)")
+            raise CoachError(f"there is no kept value '{unknown[0]}': name it in ValuesParameters(kept=...)")
         kept = [values.get(name, old) for name, old in zip(names, self.buffers)]
         self.buffers = [self._ops.stop_gradient(value) for value in kept]
 
@@ -175,7 +177,7 @@ SlopeOf = Callable[[Callable[[list], Any], list], list]
 
 
 class Move(Protocol):
-    """Moves the weights of the only network of a stage, in place of gradient clipping and the optimizer.
+    """A custom update of the only network of a stage, instead of gradient clipping and the optimizer.
 
     :ivar signal_names: the names of the scalars that it returns for each update
     """
@@ -195,15 +197,15 @@ class Move(Protocol):
 
 @dataclass(frozen=True)
 class Stage:
-    """A part of an update. Its losses are descended first, and the next part is computed from the new weights.
+    """A part of an update. The next stage is computed with the new weights of this stage.
 
-    TD3's critic is one stage and its actor, which climbs the critic that has just learned, the next.
+    For example, TD3 has a stage for the critic, and a stage for the actor, which maximizes the new critic.
 
-    :param networks: the networks that learn in it, which have a loss in the rule
-    :param rule: the losses of this part alone
-    :param gradient_sums: (signal, network) each: signals that log the sum of the absolute values of all gradients of a
-        network before clipping; 0 where an update leaves the network out
-    :param move: moves the weights of its only network, which no update may leave out; None for the optimizer's step
+    :param networks: the networks that learn in this stage; the rule must return a loss for each
+    :param rule: computes the losses of this stage
+    :param gradient_sums: pairs (signal, network); the signal logs the sum of the absolute values of all gradients of
+        the network before clipping, and 0 if an update leaves the network out
+    :param move: a custom update of the stage's only network, which must learn in each update; None for the optimizer
     :param shared_convolutions: two networks; after each update, the convolutions of the first are copied to the second
         and to the target of the first
     """
@@ -224,9 +226,10 @@ def stages_of(rule: UpdateRule | Stages, networks: Iterable[str]) -> Stages:
 
 
 def assert_rank(rank: int, **columns: Any) -> None:
-    """Check that columns have ``rank`` dimensions; shapes are known when a step is compiled, so it costs nothing then.
+    """Check that columns have ``rank`` dimensions. The check runs when a step is traced, so it costs no time in
+    training.
 
-    :param columns: by the names that a message is to have, such as ``rewards=batch.rewards``
+    :param columns: the columns by their names in the message, such as ``rewards=batch.rewards``
     :raises CoachError: a column has another rank, or the batch lacks it
     """
     for name, column in columns.items():
@@ -240,11 +243,13 @@ def assert_rank(rank: int, **columns: Any) -> None:
 
 
 def weighted_mean(ops: Any, values: Any, weights: Any) -> Any:
-    """The mean of ``values`` [B] over the rows of weight > 0, each counted by its weight: sum(w x) / number of rows.
+    """The weighted mean of ``values`` [B]: sum(w x) divided by the number of rows with a weight above 0. Importance
+    weights do not change the divisor.
 
-    Importance weights scale a row's loss and do not change the divisor; rows that fill up a batch have weight 0.
+    Padding rows have weight 0.
     """
     rows = ops.sum(ops.cast(weights > 0, "float32"))
+    # a batch that is all padding has the mean 0, not NaN
     return ops.sum(values * weights) / ops.maximum(rows, 1.0)
 
 
@@ -272,8 +277,8 @@ def weighted_sum(ops: Any, values: Any, weights: Any) -> Any:
 class Optimizer:
     """Gradient descent on a list of weights.
 
-    ``slots`` is a list of lists shaped like the weights. ``scalars`` come from the host at each update, so that
-    schedules and bias corrections cost nothing in the compiled step.
+    ``slots`` is a list of lists with the shapes of the weights. The host computes ``scalars`` for each update, so that
+    schedules and bias corrections take no time in the compiled step.
 
     :param parameters: the network's parameters
     """
@@ -290,7 +295,8 @@ class Optimizer:
     def scalars(self, update: int, training_step: int | None = None) -> list[float]:
         """Learning rate and the two bias corrections of update number ``update``, from 1 on.
 
-        :param training_step: the training step, from 0 on, that the update is part of; None if it is one by itself
+        :param training_step: the number of the training step of this update, from 0 on; None if each update is a
+            training step
         """
         p = self.parameters
         first, second = 1 - p.adam_optimizer_beta1**update, 1 - p.adam_optimizer_beta2**update
@@ -299,8 +305,8 @@ class Optimizer:
     def scalar_rows(self, updates: np.ndarray, training_steps: np.ndarray | None = None) -> np.ndarray:
         """[..., 3], the ``scalars`` of many updates.
 
-        :param updates: [...] int, their numbers, from 1 on
-        :param training_steps: [...] as for ``scalars``; None if each is one by itself
+        :param updates: [...] int, the numbers of the updates, from 1 on
+        :param training_steps: [...] as for ``scalars``; None if each update is a training step
         """
         steps = updates - 1 if training_steps is None else training_steps
         rows = np.empty((*updates.shape, 3))
@@ -309,7 +315,7 @@ class Optimizer:
         return rows
 
     def bias_corrections(self, ops: Any, updates: Any) -> Any:
-        """[..., 2], 1 / (1 - beta^n) for both betas in the updates number n, [...] from 1 on.
+        """[..., 2], 1 / (1 - beta^n) for both betas, for updates with the numbers n [...], from 1 on.
 
         :param ops: NumPy, or array operations with the names of ``keras.ops``
         """
@@ -372,9 +378,9 @@ _COLUMNS = 128  # numbers that XLA adds up side by side
 def sum_of_squares(ops: Any, array: Any) -> Any:
     """The sum of an array's squares.
 
-    XLA adds all numbers of an array one after the other (140 us for 256 x 512 on TensorFlow), but it adds 128 columns
-    in parallel (too fast to measure). The absolute value changes no number. Without it, XLA would merge the two sums
-    into one.
+    The sum is made in two steps. XLA adds all numbers of an array one after the other (140 us for 256 x 512 on
+    TensorFlow), but it adds 128 columns in parallel (too fast to measure). The absolute value changes no number;
+    without it, XLA would merge the two sums.
     """
     squares = array * array
     if len(array.shape) > 1:
@@ -417,14 +423,15 @@ def clip(ops: Any, gradients: list, weights: list, parameters: NetworkParameters
 
 
 def _shrink(ops: Any, norm: Any, limit: Any) -> Any:
+    # 1 for all norms up to the limit, so a norm of 0 is never a divisor
     return limit / ops.maximum(norm, limit)
 
 
 class TrainingStep:
     """An update of all networks of an agent as a pure function of their state.
 
-    The state of a network is a dict of lists of arrays: ``weights``, ``buffers``, ``slots`` (the optimizer's, flattened
-    to one list) and, if it has a target, ``target_weights`` and ``target_buffers``.
+    The state of a network is a dict of lists of arrays: ``weights``, ``buffers``, ``slots`` (the slots of the
+    optimizer, flattened to one list) and, if it has a target, ``target_weights`` and ``target_buffers``.
 
     :param networks: the networks' functions by name
     :param parameters: their parameters by name
@@ -442,9 +449,9 @@ class TrainingStep:
     def losses(
         self, ops: Any, rule: UpdateRule, weights: dict[str, list], state: dict[str, dict], batch: LearningBatch
     ) -> tuple[dict[str, Any], Update, dict[str, list]]:
-        """Each network's loss with l2 regularisation, the rule's update, and the networks' new buffers.
+        """The loss of each network with l2 regularisation, the rule's update, and the new buffers of the networks.
 
-        :param rule: a stage's
+        :param rule: the rule of a stage
         """
         views = self.views(ops, weights, state, batch.sequence_length)
         update = rule(ops, views, batch)
@@ -456,7 +463,7 @@ class TrainingStep:
     ) -> dict[str, NetworkView]:
         """The networks as rules see them.
 
-        :param weights: of each network; they may differ from the weights in ``state``
+        :param weights: the weights of each network; they may differ from the weights in ``state``
         """
         return {
             name: NetworkView(ops, function, weights[name], own["buffers"], _target_of(own), sequence_length)
@@ -468,7 +475,7 @@ class TrainingStep:
     ) -> tuple[dict, dict[str, Any]]:
         """The state after the gradients are clipped and applied, and each network's gradient norm before clipping.
 
-        :param gradients: of the networks that learn; of the others, only the buffers change
+        :param gradients: the gradients of the networks that learn; in other networks, only the buffers change
         """
         new_state, norms = {}, {}
         for name, old in state.items():
@@ -499,13 +506,14 @@ class TrainingStep:
         """The new state with the old values, bit for bit, of networks that an update leaves out. Random generators keep
         their new state.
 
-        :param old: the state before a stage; ``new`` after it
-        :param learning: scalars by network, above 0 where it learns
+        :param old: the state before a stage; ``new`` is the state after it
+        :param learning: a scalar for each network, above 0 if it learns
         """
         kept = dict(new)
         for name, learns in learning.items():
             before, after = old[name], new[name]
             weights, slots = (self.choose(ops, learns, after[g], before[g]) for g in ("weights", "slots"))
+            # generators move on, so that the next update does not draw the same noise again
             held = self.networks[name].with_random_state(before["buffers"], after["buffers"])
             buffers = self.choose(ops, learns, after["buffers"], held)
             kept[name] = {**after, "weights": weights, "slots": slots, "buffers": buffers}
@@ -523,13 +531,15 @@ class TrainingStep:
     @staticmethod
     def choose(ops: Any, condition: Any, these: Any, others: Any) -> Any:
         """``these`` arrays where the scalar is above 0, elsewhere the ``others``."""
+        # not a product with 0 or 1, because 0 * NaN is NaN
         return [one if one is other else ops.where(condition > 0, one, other) for one, other in zip(these, others)]
 
     @staticmethod
     def update_targets(state: dict, rates: dict[str, Any]) -> dict:
         """The state after the targets of the networks named in ``rates`` moved towards the online weights.
 
-        A rate of 1 copies, less mixes: target + rate * (online - target) (Lillicrap et al. 2016, section 3).
+        The new target is target + rate * (online - target) (Lillicrap et al. 2016, section 3). A rate of 1 copies the
+        weights.
         """
         moved = dict(state)
         for name, rate in rates.items():

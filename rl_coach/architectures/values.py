@@ -1,6 +1,5 @@
-"""Values of an algorithm outside of networks and memory. A network without inputs holds them.
-
-They are learned by the same compiled step as networks and saved with them, on every framework alike.
+"""Values of an algorithm that are not part of a network or the memory, such as SAC's temperature. A network without
+inputs holds them, so the compiled step trains them and checkpoints store them on each framework.
 """
 
 from __future__ import annotations
@@ -17,12 +16,13 @@ from rl_coach.spaces import SpacesDefinition
 class ValuesParameters(NetworkParameters):
     """Settings of values. An agent lists them in its ``network_wrappers``, together with its networks.
 
-    In the update rule ``networks[name].online({})[0]`` gives them all by name, ``Update.losses[name]`` teaches the
-    trained ones and ``networks[name].keep(mean=...)`` replaces the others.
+    In the update rule, ``networks[name].online({})[0]`` returns all values by name, ``Update.losses[name]`` trains the
+    trained values, and ``networks[name].keep(mean=...)`` replaces the others.
 
-    :param trained: initial values, such as ``{'log_temperature': 0.0}``; the optimizer descends this network's loss
+    :param trained: initial values, such as ``{'log_temperature': 0.0}``; the optimizer trains them on this network's
+        loss
     :param kept: initial values of the numbers that the rule replaces itself, such as running statistics
-    :param settings: the optimizer's, as for any network
+    :param settings: settings of the optimizer, as for each network
     """
 
     def __init__(

@@ -43,7 +43,7 @@ class RunView:
     :ivar episode_reward: the total reward of the last ended episode, in any phase; None before the first
     :ivar row: the signals of the last written row, by name; with several agents the names begin with the
         agent's name
-    :ivar stop_reason: the reason why a callback stops the run; None if none does
+    :ivar stop_reason: the reason why a callback stops the run; None if no callback stops it
     :ivar steps_before: ``steps`` at the last call of the same method
     :ivar has_reached_target: the run stops because the last evaluation was good enough
     :ivar has_asked: there may be a request; each step of training checks only this attribute
@@ -73,8 +73,8 @@ class RunView:
         """True if ``steps`` has reached a multiple of ``n`` since the last call of the same method.
 
         Use it instead of ``run.steps % n == 0``: with several copies of the environment, ``steps`` grows by more than 1
-        and steps over most multiples. In ``on_step`` it is True once for each n steps of training, if n is not smaller
-        than the number of copies.
+        and skips most multiples. In ``on_step`` it is True once for each n steps of training, if n is not smaller than
+        the number of copies.
 
         :param n: number of steps, 1 or more
         :raises ValueError: ``n`` is below 1

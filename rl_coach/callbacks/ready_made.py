@@ -92,7 +92,7 @@ class SaveEvery(Callback):
 class FilmEvaluations(Callback):
     """Writes the first episode of evaluations as a GIF, into the run's ``gifs``.
 
-    :param every: film the first of every so many evaluations; 1 films all
+    :param every: film the first of each group of this number of evaluations; 1 films all
     """
 
     def __init__(self, every: int = 1):

@@ -1,13 +1,13 @@
 """The flags of ``coach``: their names, their meaning, and their values.
 
-Imports nothing but argparse at its top, so that ``coach --help`` answers at once.
+The module imports only argparse at the top, so that ``coach --help`` answers immediately.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-from typing import Any, NoReturn, Sequence
+from typing import Any, NamedTuple, NoReturn, Sequence
 
 from rl_coach import __version__
 from rl_coach.installation import default_framework
@@ -49,6 +49,9 @@ ALGORITHMS = "algorithms"
 PUSH = "push"
 IMPORT = "import"
 INIT = "init"
+PACK = "pack"
+PORT = "port"
+REPRODUCE = "reproduce"
 
 IMPORT_EXAMPLES = """\
 examples:
@@ -155,6 +158,35 @@ examples:
 The exit code is 1 if a run has a problem.
 """
 
+PACK_EXAMPLES = """\
+examples:
+  a finished run as CartPole_DQN_01_02_2026-10_00.zip:
+    coach pack experiments/CartPole_DQN/01_02_2026-10_00
+  train again from the file, here or on another machine, and compare:
+    coach reproduce CartPole_DQN_01_02_2026-10_00.zip
+"""
+
+PORT_EXAMPLES = """\
+examples:
+  a script of Stable-Baselines3 as the preset train_preset.py:
+    coach port train.py
+  the same as a script that calls make_agent:
+    coach port train.py --library
+
+The script is read, and not run. Each part that is not converted gets a line
+with its number.
+"""
+
+REPRODUCE_EXAMPLES = """\
+examples:
+  train with the preset, the settings and the seed of a file, and compare:
+    coach reproduce CartPole_DQN_01_02_2026-10_00.zip
+
+The exit code is 1 if the signals or the policy differ. A file may contain
+programs: the preset, and the modules that it imports. They are run. Read the
+programs in a file of somebody else first.
+"""
+
 INIT_EXAMPLES = """\
 examples:
   an environment, its test, a preset and a README, which run at once:
@@ -213,20 +245,53 @@ examples:
 It needs a token of huggingface.co: hf auth login, or HF_TOKEN.
 """
 
-_COMMANDS = (
-    SWEEP, TUNE, COMPARE, DOCTOR, EVALUATE, WATCH, EXPORT, FETCH, PUSH, IMPORT, INIT, CHECK_ENVIRONMENT, ALGORITHMS,
-    DATASET, DASHBOARD,
-)  # fmt: skip
+
+class Command(NamedTuple):
+    """A command of ``coach``.
+
+    :param usage: its arguments, for the help of ``coach``; None hides it
+    :param method: the method of ``CoachLauncher`` that runs it; empty if ``coach`` runs it with its own flags
+    :param has_nothing_to_save: it ends at the first signal
+    """
+
+    usage: str | None
+    method: str
+    has_nothing_to_save: bool = True
+
+
+COMMANDS = {
+    SWEEP: Command("-p PRESET SETTINGS [flags]", "sweep_and_exit", False),
+    TUNE: Command("-p PRESET --trials N [flags]", "tune_and_exit", False),
+    COMPARE: Command("DIR ...", "compare"),
+    DOCTOR: Command("DIR", "diagnose_and_exit"),
+    EVALUATE: Command("EXPERIMENT ... [flags]", "", False),
+    WATCH: Command("DIR [--gif FILE] [--mp4 FILE]", "watch", False),
+    PACK: Command("DIR [-o FILE]", "pack"),
+    REPRODUCE: Command("FILE", "reproduce_and_exit", False),
+    EXPORT: Command("EXPERIMENT -o DIR", "export"),
+    FETCH: Command("[NAME]", "fetch"),
+    PUSH: Command("DIR REPO", "push"),
+    IMPORT: Command("sb3 FILE -p PRESET [flags]", "import_policy"),
+    PORT: Command("SCRIPT.py [--library]", "port_script"),
+    INIT: Command("FILE.py", "write_files"),
+    CHECK_ENVIRONMENT: Command("LEVEL", "check_environment_and_exit"),
+    ALGORITHMS: Command("[TEXT]", "list_algorithms"),
+    DATASET: Command("info|convert|record ...", "serve_data_set"),
+    DASHBOARD: Command("[flags]", "serve_dashboard_and_exit"),
+    SEEDS_PROGRAM: Command(None, "compute_seeds"),
+}
+"""The commands by their names, in the order of the help."""
 _WORDS_FOR_TRAINING = ("train", "run", "learn", "fit")
 INFO, CONVERT, RECORD = "info", "convert", "record"
 RANDOM, EXPLORING, DEPLOYED = POLICIES = "random", "exploring", "deployed"
 _NARROWEST = 80  # columns of the help
 NEGATABLE = ("checkpoint_memory",)
 MOST_SEEDS = 1000
+MOST_SECONDS = 30 * 24 * 3600
 DEFAULT_TRIALS = 50
 FRAMEWORKS = ("tensorflow", "jax", "mxnet", "torch")
 ORCHESTRATOR, TRAINER, ROLLOUT_WORKER = RUN_TYPES = ("orchestrator", "trainer", "rollout-worker")
-_NO_KEYWORDS = {"help", "list", "version", "seeds", "at_once", "run_directory", "seeds_program"}
+_NO_KEYWORDS = {"help", "list", "version", "seeds", "at_once", "run_directory", "seeds_program", "budget"}
 
 
 def _directory(text: str) -> str:
@@ -251,6 +316,21 @@ def _from(smallest: int, largest: int = 2**63 - 1) -> Any:
         return number
 
     return whole_number
+
+
+def seconds_of(text: str) -> int:
+    """The seconds of ``90s``, ``20min`` or ``1h30min``.
+
+    :raises ArgumentTypeError: the text has another form, or is no time
+    """
+    import re
+
+    found = re.fullmatch(r"(?:(\d+)h)?(?:(\d+)min)?(?:(\d+)s)?", text.strip().lower())
+    hours, minutes, seconds = (int(part or 0) for part in found.groups()) if found else (0, 0, 0)
+    time = hours * 3600 + minutes * 60 + seconds
+    if not 0 < time <= MOST_SECONDS:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a time of at most 30 days: write 90s, 20min or 1h30min")
+    return time
 
 
 def seeds_of(text: str) -> tuple[int, ...]:
@@ -332,6 +412,9 @@ _FLAGS = {
               "number of threads for the networks (default: one for small networks, all cores for large networks)",
               type=_from(1), metavar="N"),
         _flag("-asc --apply_stop_condition", "stop when evaluations reach the target reward", action="store_true"),
+        _flag("--budget",
+              "train for as many steps as fit into TIME, such as 90s, 20min or 1h30min, evaluations and start included",
+              type=seconds_of, metavar="TIME"),
         _flag("--evaluate",
               "evaluate only, for STEPS environment steps and until the last episode ends; without STEPS, until "
               "stopped",
@@ -509,10 +592,15 @@ class _MainParser(Parser):
         if exact or os.path.isfile(word):
             return f"'{word}' is not a command; did you mean coach -p {exact[0] if exact else word}?"
         close = [
-            *(f"coach {name}" for name in nearest(word, _COMMANDS)),
+            *(f"coach {name}" for name in nearest(word, _shown_commands())),
             *(f"coach -p {name}" for name in nearest(word, presets)),
         ]
         return f"there is no command '{word}'" + (f"; did you mean {' or '.join(close)}?" if close else "")
+
+
+def _shown_commands() -> dict[str, str]:
+    """The usage of each command that users type, by its name."""
+    return {name: one.usage for name, one in COMMANDS.items() if one.usage is not None}
 
 
 def get_argument_parser() -> Parser:
@@ -521,22 +609,9 @@ def get_argument_parser() -> Parser:
         "coach",
         "Train, evaluate and play reinforcement-learning agents from presets.",
         EXAMPLES,
-        usage="coach -p PRESET [flags]\n"
-        "       coach sweep -p PRESET SETTINGS [flags]\n"
-        "       coach tune -p PRESET --trials N [flags]\n"
-        "       coach compare DIR ...\n"
-        "       coach doctor DIR\n"
-        "       coach evaluate EXPERIMENT ... [flags]\n"
-        "       coach watch DIR [--gif FILE] [--mp4 FILE]\n"
-        "       coach export EXPERIMENT -o DIR\n"
-        "       coach fetch [NAME]\n"
-        "       coach push DIR REPO\n"
-        "       coach import sb3 FILE -p PRESET [flags]\n"
-        "       coach init FILE.py\n"
-        "       coach check-env LEVEL\n"
-        "       coach algorithms [TEXT]\n"
-        "       coach dataset info|convert|record ...\n"
-        "       coach dashboard [flags]",
+        usage="\n       ".join(
+            ["coach -p PRESET [flags]", *(f"coach {name} {use}" for name, use in _shown_commands().items())]
+        ),
     )
     parser.add_argument("--version", action="version", version=f"coach {__version__}", help="print Coach's version")
     for title, flags in _FLAGS.items():
@@ -550,6 +625,7 @@ def get_argument_parser() -> Parser:
 def _set_defaults(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(checkpoint_save_dir=None)  # for launchers; None saves below the experiment directory
     parser.set_defaults(evaluated=None)  # the run to evaluate; set by --resume
+    parser.set_defaults(imported=None)  # the policy of another library that the run begins from
 
 
 def _add_flags_of_coach(parser: argparse.ArgumentParser, shown: Sequence[str]) -> None:
@@ -586,6 +662,35 @@ def get_init_parser() -> Parser:
     return parser
 
 
+def get_port_parser() -> Parser:
+    """The parser of ``coach port``."""
+    about = "Turn a training script of Stable-Baselines3 into a preset."
+    parser = Parser(f"coach {PORT}", about, PORT_EXAMPLES)
+    parser.add_argument("script", metavar="SCRIPT.py", help="the script, which trains one model")
+    parser.add_argument("--library", action="store_true", help="write a script with make_agent instead of a preset")
+    name = "the new file (default: ./SCRIPT_preset.py)"
+    parser.add_argument("-o", "--output", metavar="FILE", help=name)
+    return parser
+
+
+def get_pack_parser() -> Parser:
+    """The parser of ``coach pack``."""
+    about = "Write a run into one zip: preset, settings, seed, versions, signals and policy."
+    parser = Parser(f"coach {PACK}", about, PACK_EXAMPLES)
+    parser.add_argument("directory", metavar="DIR", type=_directory, help="the directory of a run")
+    name = "the new file (default: ./EXPERIMENT_DATE.zip)"
+    parser.add_argument("-o", "--output", metavar="FILE", help=name)
+    return parser
+
+
+def get_reproduce_parser() -> Parser:
+    """The parser of ``coach reproduce``."""
+    about = "Train again from a file of coach pack, and compare bit for bit."
+    parser = Parser(f"coach {REPRODUCE}", about, REPRODUCE_EXAMPLES)
+    parser.add_argument("file", metavar="FILE", help="the zip that coach pack has written")
+    return parser
+
+
 def get_doctor_parser() -> Parser:
     """The parser of ``coach doctor``."""
     about = "Name the problem of each run in one sentence, with evidence from its signals and settings."
@@ -611,7 +716,9 @@ def get_tune_parser() -> Parser:
     parser.add_argument("--sampler", choices=("tpe", "random"), default="tpe", help=how)
     ends = "how unpromising trials are stopped: median (default), hyperband, or none"
     parser.add_argument("--pruner", choices=("median", "hyperband", "none"), default="median", help=ends)
-    parser.add_argument("--parallel", type=_from(1), metavar="N", help="trials at the same time (default: one a core)")
+    parser.add_argument(
+        "--parallel", type=_from(1), metavar="N", help="trials at the same time (default: one for each core)"
+    )
     _add_flags_of_coach(parser, ("--preset", "--custom_parameter", "--experiment_name", "--seed", "--resume"))
     parser.epilog = f"All other flags of coach can be given, too (coach --help).\n\n{parser.epilog}"
     return parser
@@ -626,7 +733,9 @@ def get_sweep_parser() -> Parser:
     parser.add_argument("settings", metavar="SETTINGS", nargs="?", help=what)
     drawn = "train with N of the combinations, drawn at random (default: with all)"
     parser.add_argument("--random", type=_from(1), metavar="N", help=drawn)
-    parser.add_argument("--parallel", type=_from(1), metavar="N", help="runs at the same time (default: one a core)")
+    parser.add_argument(
+        "--parallel", type=_from(1), metavar="N", help="runs at the same time (default: one for each core)"
+    )
     _add_flags_of_coach(parser, ("--preset", "--seeds", "--custom_parameter", "--experiment_name"))
     parser.epilog = f"All other flags of coach can be given, too (coach --help).\n\n{parser.epilog}"
     return parser

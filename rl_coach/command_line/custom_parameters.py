@@ -48,6 +48,7 @@ CONSTRUCTORS = {
     "InputEmbedderParameters": "rl_coach.architectures.embedder_parameters",
     "FCMiddlewareParameters": "rl_coach.architectures.middleware_parameters",
     "LSTMMiddlewareParameters": "rl_coach.architectures.middleware_parameters",
+    "RNDParameters": "rl_coach.agents.curiosity",
 }
 """Names that may be constructed, and their modules. Layers may also be written without a call, as classes."""
 

@@ -7,6 +7,7 @@ import tempfile
 from typing import TYPE_CHECKING, Any, Sequence
 
 from rl_coach.command_line import arguments as command_line
+from rl_coach.command_line import flag_checks
 from rl_coach.utils import CoachError
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ def _record(args: argparse.Namespace, flags: Sequence[str], launcher: Any) -> Da
         raise CoachError(
             f"coach {command_line.DATASET} {command_line.RECORD} plays in this process: leave out -dc, -n and --play"
         )
+    flag_checks.refuse_budget(of_run, "nothing is trained")
     is_trained = bool(of_run.resume or of_run.checkpoint_restore_dir or of_run.checkpoint_restore_file)
     policy = args.policy or (command_line.DEPLOYED if is_trained else command_line.RANDOM)
     graph_manager = launcher.get_graph_manager_from_args(of_run)

@@ -39,7 +39,12 @@ def unmet(args: argparse.Namespace) -> Iterator[str]:
             yield f"--{name}: only with -dc"
     if distributes and args.evaluation_worker:
         yield "-ew works only with -n: with -dc the trainer evaluates anyway: leave out -ew"
+    if args.budget and (distributes or wants_workers(args)):
+        yield "--budget fits a run without workers: leave it out, or leave out -dc, -n and -ew"
     for name, is_given in (("evaluate", args.evaluate is not None), ("play", args.play), ("resume", args.resume)):
+        if is_given and args.budget:
+            reason = "the run has its number of steps" if name == "resume" else "it fits a run that trains"
+            yield f"--budget and --{name}: {reason}: leave one out"
         if is_given and distributes and name != "resume":
             yield f"-dc trains: leave out --{name}"
         if is_given and wants_workers(args):
@@ -48,7 +53,7 @@ def unmet(args: argparse.Namespace) -> Iterator[str]:
         yield f"-d: {missing_package(ModuleNotFoundError(name='panel'))}"
     for name in _ABOUT_TRAINED_AGENTS:
         if args.play and getattr(args, name) not in (None, False):
-            yield f"--play leaves the acting to you, not to a trained agent: leave out --{name}"
+            yield f"--play lets you act instead of a trained agent: leave out --{name}"
     if args.checkpoint_restore_dir and args.checkpoint_restore_file:
         yield "-crd and -crf both name a checkpoint: give one of them"
     for flag, path in (("-crd", args.checkpoint_restore_dir), ("-crf", args.checkpoint_restore_file)):
@@ -56,6 +61,15 @@ def unmet(args: argparse.Namespace) -> Iterator[str]:
             yield f"{flag}: no checkpoint at '{path}'"
     if args.checkpoint_restore_file and os.path.exists(os.path.join(args.checkpoint_restore_file, ".coach_checkpoint")):
         yield "-crf names one checkpoint; for the newest of a directory use -crd"
+
+
+def refuse_budget(args: argparse.Namespace, what: str) -> None:
+    """
+    :param what: the program or the runs that cannot use ``--budget``
+    :raises CoachError: ``--budget`` is given
+    """
+    if args.budget:
+        raise CoachError(f"--budget: {what}: leave it out, and set improve_steps with -cp")
 
 
 def was_started_as_a_part(args: argparse.Namespace) -> bool:
@@ -70,8 +84,9 @@ def wants_workers(args: argparse.Namespace) -> bool:
 
 
 def wants_rollout_workers(graph_manager: GraphManager, args: argparse.Namespace) -> bool:
-    """True if the flags ask for several workers and this agent cannot train on shared weights: they act for a
-    trainer."""
+    """True if the flags ask for several workers, and the agent cannot train on shared weights, so that the workers act
+    for a trainer.
+    """
     if not wants_workers(args) or args.evaluation_worker:
         return False
     from rl_coach.orchestrators.asynchronous_workers import trains_asynchronously
@@ -90,7 +105,7 @@ def unmet_by_workers(graph_manager: GraphManager, args: argparse.Namespace) -> I
         yield f"{flag}: a script that starts workers must do so under if __name__ == '__main__':"
     if not trains_asynchronously(graph_manager):
         yield (
-            f"{flag}: workers that share weights train actor-critic and similar agents; for others "
+            f"{flag}: workers that share weights need actor-critic or a similar agent; for other agents, "
             f"act in several copies: -cp 'env_params.num_environments = {max(2, args.num_workers)}'"
         )
     if args.evaluation_worker and not graph_manager.evaluation_steps.num_steps:
@@ -103,9 +118,9 @@ def is_policy(directory: str) -> bool:
 
 
 def require_run(directory: str) -> None:
-    """Refuse a preset in the place of a run's directory.
+    """Check that a text names the directory of a run, not a preset.
 
-    :raises CoachError: this is a preset, and no directory
+    :raises CoachError: the text is the name of a preset
     """
     from rl_coach.command_line import preset_catalogue
 

@@ -90,7 +90,7 @@ def _track(graph_manager: GraphManager, text: str) -> None:
             graph_manager.visualization_parameters.tensorboard = True
         elif name not in TRACKERS:
             known = ", ".join((TENSORBOARD, *TRACKERS))
-            raise CoachError(f"--track: there is no '{name}'; there are {known}, and several are separated by commas")
+            raise CoachError(f"--track: there is no '{name}'; choose from {known}, separated by commas")
         elif not any(isinstance(one, TRACKERS[name]) for one in graph_manager.callbacks):
             graph_manager.callbacks = [*graph_manager.callbacks, TRACKERS[name]()]
 

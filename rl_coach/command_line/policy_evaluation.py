@@ -48,7 +48,7 @@ def playing(
 
     :param folder: the policy's folder
     :param level: None for the level of the policy's preset
-    :param seed: of the environment
+    :param seed: the seed of the environment
     :param videos: the directory of videos
     :return: a function that plays an episode and returns its total reward, and the environment
     :raises CoachError: the policy is damaged, or does not fit the level

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Sequence
 
 from rl_coach.command_line import arguments as command_line
+from rl_coach.command_line import flag_checks
 
 
 def run(arguments: Sequence[str], launcher: Any) -> None:
@@ -15,6 +16,8 @@ def run(arguments: Sequence[str], launcher: Any) -> None:
     """
     own, flags = command_line.get_import_parser().parse_known_args(arguments)
     args = launcher.get_config_args(launcher.get_argument_parser(), flags)
+    flag_checks.refuse_budget(args, "nothing is trained")
+    args.imported = own.file
     from rl_coach.policy import stable_baselines3  # after --help has answered
     from rl_coach.utils import CoachError
 

@@ -60,7 +60,7 @@ class Choice:
 class Range:
     """A distribution of numbers from ``low`` to ``high``, both included.
 
-    :param is_log: the logarithm is uniform; otherwise the number is
+    :param is_log: True: the logarithm has a uniform distribution. False: the number has
     :param is_whole: only whole numbers
     """
 
@@ -95,7 +95,7 @@ class Dimension:
     """A setting that varies.
 
     :param name: the setting's path, as the user wrote it
-    :param value: the setting's value; names in it stand for drawn values
+    :param value: the setting's value, with names as placeholders for drawn values
     :param distributions: the distributions by those names
     """
 
@@ -226,16 +226,20 @@ def custom_parameter(graph_manager: Any, dimensions: Iterable[Dimension], drawn:
     return "; ".join(f"{place} = {text}" for place, text in texts.items())
 
 
-def refuse_fixed(graph_manager: Any, dimensions: Iterable[Dimension], fixed: str | None) -> None:
-    """
+def refuse_fixed(
+    graph_manager: Any, dimensions: Iterable[Dimension], fixed: str | None, flags: Mapping[str, str] | None = None
+) -> None:
+    """Check that ``-cp`` sets no setting that the search varies or a flag sets.
+
     :param fixed: the settings of ``-cp``
-    :raises CoachError: a setting varies, and ``-cp`` sets it too
+    :param flags: settings that a flag sets, by path: the beginning of the error message
+    :raises CoachError: ``-cp`` sets such a setting
     """
-    paths = {path for path, _ in settings_in(fixed or "")}
-    for one in dimensions:
-        for place in custom_parameters.places(graph_manager, one.name):
-            if place in paths:
-                raise CoachError(f"'{one.name}' varies, and -cp sets {place}: leave one out")
+    places = {place: one.name for one in dimensions for place in custom_parameters.places(graph_manager, one.name)}
+    reasons = {place: f"'{name}' varies" for place, name in places.items()} | dict(flags or {})
+    for path, _ in settings_in(fixed or ""):
+        if path in reasons:
+            raise CoachError(f"{reasons[path]}, and -cp sets {path}: leave one out")
 
 
 def check(graph_manager: Any, text: str) -> None:

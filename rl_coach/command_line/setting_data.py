@@ -52,10 +52,10 @@ def setting_from_data(value: Any) -> Any:
 def setting_as_json(value: Any, what: str) -> Any:
     """A value as JSON.
 
-    :param what: its name for the message
-    :raises CoachError: it has parts that cannot be written
+    :param what: the name of the value, for the message
+    :raises CoachError: the value has parts that cannot be written
     """
     written = setting_as_data(value)
     if written is NOT_PLAIN:
-        raise CoachError(f"{what} has values that cannot be saved: they are no plain data")
+        raise CoachError(f"{what} has values that cannot be saved: they are not plain data")
     return written

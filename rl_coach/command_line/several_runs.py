@@ -16,6 +16,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Iterable, Mapping, Sequence
 
 from rl_coach.command_line import arguments as command_line
+from rl_coach.command_line import flag_checks
 from rl_coach.command_line.search_space import Setting
 from rl_coach.runs import record, run_group
 from rl_coach.runs.comparison import table_of_scores
@@ -330,6 +331,7 @@ def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     ):
         if getattr(args, name) not in (None, "", False):
             parser.error(f"--seeds and --{name}: {reason}")
+    flag_checks.refuse_budget(args, "several runs would get different numbers of steps")
     settings = cluster_settings(vars(args))
     if settings is not None:
         _check_cluster(args, parser, settings)

@@ -6,6 +6,8 @@ import os
 from typing import Any, Sequence
 
 from rl_coach.command_line import arguments as command_line
+from rl_coach.command_line.names_elsewhere import hint
+from rl_coach.runs.record import settings_in
 from rl_coach.utils import CoachError
 
 SECONDS_BETWEEN_CHECKPOINTS = 300
@@ -25,7 +27,8 @@ def run(arguments: Sequence[str], launcher: Any) -> int:
     parser = command_line.get_sweep_parser()
     args = parser.parse_args(arguments)
     if not args.preset:
-        parser.error("no preset given; name one with -p, coach --list shows all")
+        hints = (hint(path) for path, _ in settings_in(args.settings or ""))
+        parser.error(f"no preset given; name one with -p, coach --list shows all{''.join(hints)}")
     if not args.settings:
         parser.error('no settings given, such as "learning_rate=1e-4,3e-4; discount=0.9,0.99"')
     args.at_once = args.parallel or args.at_once
@@ -59,7 +62,8 @@ def _number(combinations: int | None, drawn: int | None) -> int:
 
 
 def texts_of(given: str, what: str) -> list[tuple[str, str]]:
-    """The text of the command line, or each line of the file that it names, each with a name for messages.
+    """Pairs of a text and its name in messages. The text is the argument itself or, if the argument is a file, each of
+    its lines.
 
     :param what: the beginning of messages about the command line
     :raises CoachError: the text is neither settings nor a file, or the file is empty
@@ -72,7 +76,7 @@ def texts_of(given: str, what: str) -> list[tuple[str, str]]:
     try:
         lines = list(lines_of(read_text(given)))
     except FileNotFoundError:
-        raise CoachError(f"{what}: '{given}' is neither settings (path=value,value) nor a file of them") from None
+        raise CoachError(f"{what}: '{given}' is neither settings (path=value,value) nor a file with settings") from None
     if not lines:
         raise CoachError(f"{what}: '{given}' has no settings: write path=value in each line")
     return [(line, given) for line in lines]

@@ -51,7 +51,7 @@ def push(arguments: Sequence[str]) -> None:
     """
     args = command_line.get_push_parser().parse_args(arguments)
     if not _ON_THE_HUB.fullmatch(args.repository):
-        raise CoachError(f"'{args.repository}' is no repository of the Hub: it has the form OWNER/NAME")
+        raise CoachError(f"'{args.repository}' is not a repository of the Hub: write OWNER/NAME")
     _require_package()
     with tempfile.TemporaryDirectory() as directory:
         folder = policy_export.export(args.policy, pathlib.Path(directory) / args.repository.rpartition("/")[2])

@@ -8,7 +8,7 @@ import pathlib
 from typing import Any, Mapping, Sequence
 
 from rl_coach.command_line import arguments as command_line
-from rl_coach.command_line import built_in_spaces, search_space, several_runs, study_storage
+from rl_coach.command_line import built_in_spaces, flag_checks, search_space, several_runs, study_storage
 from rl_coach.command_line.best_preset import text_of
 from rl_coach.command_line.search_space import Choice, Dimension, Distribution
 from rl_coach.command_line.sweep import SECONDS_BETWEEN_CHECKPOINTS, texts_of
@@ -48,12 +48,13 @@ def run(arguments: Sequence[str], launcher: Any) -> int:
     if args.seeds:
         parser.error("--seeds: each trial has its own seed; train the best preset with --seeds afterwards")
     several_runs.refuse_cluster(args)
+    flag_checks.refuse_budget(args, "all trials have the same number of steps (--steps)")
     graph_manager = launcher.get_graph_manager_from_args(args)
     steps = args.steps or _steps_of(graph_manager)
     space = args.space and "; ".join(text for text, _ in texts_of(args.space, "--space"))
-    _refuse_two_schedules(args)
+    schedule = dict.fromkeys(_SCHEDULE, f"--steps sets {', '.join(_SCHEDULE)}") if args.steps else {}
     # before anything is written
-    search_space.refuse_fixed(graph_manager, space_of(graph_manager, space, steps), args.custom_parameter)
+    search_space.refuse_fixed(graph_manager, space_of(graph_manager, space, steps), args.custom_parameter, schedule)
     directory = several_runs.make_directory(args)
     flags = several_runs.given(args, launcher.get_argument_parser(), several_runs.OF_THE_GROUP)
     if not any(name.startswith("checkpoint_save") for name in flags):
@@ -90,15 +91,6 @@ def _go_on(args: argparse.Namespace, launcher: Any) -> int:
     stored = vars(launcher.get_argument_parser().parse_args([])) | document["arguments"]
     graph_manager = launcher.get_graph_manager_from_args(argparse.Namespace(**stored))
     return _Tuning(directory, document, graph_manager, args).run()
-
-
-def _refuse_two_schedules(args: argparse.Namespace) -> None:
-    """
-    :raises CoachError: --steps is given, and ``-cp`` sets a part of the schedule that --steps sets
-    """
-    paths = {path for path, _ in record.settings_in(args.custom_parameter or "")} if args.steps else set()
-    if twice := sorted(paths & set(_SCHEDULE)):
-        raise CoachError(f"--steps sets {', '.join(_SCHEDULE)}, and -cp sets {twice[0]}: leave one out")
 
 
 def _steps_of(graph_manager: Any) -> int:
@@ -245,7 +237,9 @@ class _Tuning:
         try:
             trial = self._study.ask(fixed_distributions=_distributions(self._dimensions))
         except ValueError as error:  # earlier trials of the study have another search space
-            raise CoachError(f"study '{self._settings['study']}' has another space: {error}; give --study") from error
+            raise CoachError(
+                f"study '{self._settings['study']}' searches other settings: {error}; name a new study with --study"
+            ) from error
         name, seed = f"trial_{trial.number}", (self._settings["seed"] or 0) + trial.number
         run = {
             "name": name,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Mapping
+from typing import Any
 
 Manifest = dict[str, Any]
 
@@ -39,8 +39,3 @@ def claim(name: str, size: str, storage_class: str = "", volume_name: str = "") 
     if volume_name:
         spec["volumeName"] = volume_name
     return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name}, "spec": spec}
-
-
-def with_metadata(manifest: Manifest, more: Mapping[str, Any]) -> Manifest:
-    """A manifest with further metadata."""
-    return {**manifest, "metadata": {**manifest["metadata"], **more}}

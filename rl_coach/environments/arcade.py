@@ -13,9 +13,9 @@ class ArcadeRules:
     """Follows the lives of a running game.
 
     :param simulator: the ALE environment
-    :param random_initialization_steps: a game begins with 0 to this many no-ops
+    :param random_initialization_steps: largest number of no-ops at the beginning of a game; the number is random
     :param life_loss_ends_training_episode: a lost life ends an episode in training (Mnih et al. 2015, Methods)
-    :param seed: for the number of no-ops
+    :param seed: seed of the number of no-ops
     """
 
     def __init__(

@@ -24,7 +24,7 @@ from rl_coach.base_parameters import VisualizationParameters
 from rl_coach.core_types import ActionType
 from rl_coach.environments import own_session
 from rl_coach.environments.carla_routes import Command, CoRL2017, Route, distance, plan
-from rl_coach.environments.environment import Environment, EnvironmentParameters, LevelSelection
+from rl_coach.environments.environment import EnvironmentParameters, LevelSelection, SeededEnvironment
 from rl_coach.environments.keyboard import DOWN, LEFT, RIGHT, UP
 from rl_coach.filters.filter import InputFilter, NoOutputFilter
 from rl_coach.filters.observation.observation_rescale_to_size_filter import ObservationRescaleToSizeFilter
@@ -120,8 +120,8 @@ class CarlaEnvironmentParameters(EnvironmentParameters):
     :ivar experiment_suite: ``CoRL2017(town)`` of ``carla_routes``: an episode drives to a destination in that town,
         with the observation ``high_level_command``; None has no destination
     :ivar config: a file of settings of CARLA 0.8; CARLA 0.9 reads none, so it must be None
-    :ivar quality: how much is drawn
-    :ivar cameras: what to observe, ``CameraTypes`` or their values; each is an observation
+    :ivar quality: quality of the rendering
+    :ivar cameras: the cameras to observe, ``CameraTypes`` or their values; each camera is one observation
     :ivar weather_id: numbers of weathers, from 0 to 14; one is drawn for each episode. 1 is a clear noon
     :ivar verbose: print the server's output, and a line about each connection
     :ivar episode_max_time: milliseconds after which an episode is truncated
@@ -179,7 +179,7 @@ class CarlaEnvironmentParameters(EnvironmentParameters):
         self.default_output_filter = CarlaOutputFilter
 
 
-class CarlaEnvironment(Environment):
+class CarlaEnvironment(SeededEnvironment):
     """A car that drives in a town of CARLA, without other traffic.
 
     Observations are an image [camera_height, camera_width, 3] of each camera, a view from above [camera_height,
@@ -269,7 +269,8 @@ class CarlaEnvironment(Environment):
         names = ", ".join(f"{host}:{port}" for host, port in addresses)
         raise CoachError(
             f"the CARLA server at {names} waits for another environment, or for a run that was killed: start one for "
-            f"each environment and name them all in CARLA_SERVER, or set CARLA_ROOT; restart one that nobody uses"
+            f"each environment and name them all in CARLA_SERVER, or set CARLA_ROOT; restart a server that no "
+            f"process uses"
         )
 
     def _answering(self, host: str, port: int) -> Any:
@@ -323,10 +324,6 @@ class CarlaEnvironment(Environment):
         steer = _STEER * (("RIGHT" in name) - ("LEFT" in name))
         gas, brake = _GAS * ("GAS" in name), _GAS * ("BRAKE" in name)
         return np.array([steer, gas, brake] if self.separate_actions_for_throttle_and_brake else [steer, gas - brake])
-
-    def seed_episodes(self, seed: int) -> None:
-        self._rng = np.random.default_rng(seed)
-        self.action_space.seed(seed)
 
     def _restart_environment_episode(self, force_environment_reset: bool = False) -> None:
         self._remove_actors()
@@ -418,7 +415,7 @@ class CarlaEnvironment(Environment):
             try:
                 data = self._answers[name].get(timeout=_SECONDS_TO_ANSWER)
             except queue.Empty as error:
-                raise TrainingError(f"CARLA sent nothing of '{name}' for {_SECONDS_TO_ANSWER:.0f} s") from error
+                raise TrainingError(f"CARLA sent no data of '{name}' for {_SECONDS_TO_ANSWER:.0f} s") from error
             if data.frame >= frame:
                 return data
 
@@ -462,20 +459,10 @@ class CarlaEnvironment(Environment):
         blue_first = np.frombuffer(data.raw_data, np.uint8).reshape(data.height, data.width, 4)
         return blue_first[..., 2::-1].copy()
 
-    def _update_state(self) -> None:
-        """Do nothing: nothing depends on the state."""
-
     def get_rendered_image(self) -> np.ndarray:
         """[camera_height, width of all cameras, 3] uint8, the images of the cameras side by side."""
         images = [self.state[name] for name in self.cameras]
         return np.hstack([np.repeat(one, 3, axis=-1) if one.shape[-1] == 1 else one for one in images])
-
-    def get_state(self) -> dict[str, Any]:
-        return {**super().get_state(), "rng": self._rng.bit_generator.state}
-
-    def set_state(self, state: dict[str, Any]) -> None:
-        super().set_state(state)
-        self._rng.bit_generator.state = state["rng"]
 
     def _remove_actors(self) -> None:
         """Remove the sensors, then the car."""
@@ -614,7 +601,7 @@ def _free_port() -> int:
 def running_servers() -> list[tuple[str, int]]:
     """Host and port of the servers that run already.
 
-    :raises CoachError: ``CARLA_SERVER`` has something else
+    :raises CoachError: ``CARLA_SERVER`` is not a list of ``host:port``
     """
     servers = []
     for address in os.environ.get("CARLA_SERVER", f"{_HOST}:{_PORT}").split(","):

@@ -26,8 +26,8 @@ class CoRL2017:
     """Drives between points of a town in the training weathers of CARLA's first benchmark (Dosovitskiy et al. 2017,
     section 4).
 
-    The starts and destinations of the benchmark are points of CARLA 0.8, which newer towns do not have. An episode
-    draws its own.
+    An episode draws its start and destination at random. The points of the benchmark belong to CARLA 0.8; newer towns
+    do not have them.
 
     :param town: the map's name
     """

@@ -12,7 +12,7 @@ import numpy as np
 
 from rl_coach.base_parameters import VisualizationParameters
 from rl_coach.core_types import ActionType
-from rl_coach.environments.environment import Environment, EnvironmentParameters, LevelSelection
+from rl_coach.environments.environment import EnvironmentParameters, LevelSelection, SeededEnvironment
 from rl_coach.filters.filter import NoInputFilter, NoOutputFilter
 from rl_coach.installation import install_command
 from rl_coach.spaces import BoxActionSpace, ImageObservationSpace, VectorObservationSpace
@@ -70,7 +70,7 @@ class ControlSuiteEnvironmentParameters(EnvironmentParameters):
         self.default_output_filter = ControlSuiteOutputFilter
 
 
-class ControlSuiteEnvironment(Environment):
+class ControlSuiteEnvironment(SeededEnvironment):
     """A task of the DeepMind Control Suite.
 
     Each episode has its own seed from a random stream that starts with ``seed``, so an episode can be repeated.
@@ -119,10 +119,6 @@ class ControlSuiteEnvironment(Environment):
         if self.observation_type is not ObservationType.Measurements:
             self.state_space["pixels"] = ImageObservationSpace(np.array([_IMAGE_SIZE, _IMAGE_SIZE, 3]), high=255)
 
-    def seed_episodes(self, seed: int) -> None:
-        self._rng = np.random.default_rng(seed)
-        self.action_space.seed(seed)
-
     def _restart_environment_episode(self, force_environment_reset: bool = False) -> None:
         self.env.task.random.seed(int(self._rng.integers(2**31)))
         self._read(self.env.reset())
@@ -148,19 +144,9 @@ class ControlSuiteEnvironment(Environment):
         if "pixels" in self.state_space:
             self.state["pixels"] = self.env.physics.render(_IMAGE_SIZE, _IMAGE_SIZE, camera_id=0)
 
-    def _update_state(self) -> None:
-        """Do nothing: nothing depends on the state."""
-
     def get_rendered_image(self) -> np.ndarray:
         """[240, 320, 3] uint8."""
         return self.env.physics.render(camera_id=0)
-
-    def get_state(self) -> dict[str, Any]:
-        return {**super().get_state(), "rng": self._rng.bit_generator.state}
-
-    def set_state(self, state: dict[str, Any]) -> None:
-        super().set_state(state)
-        self._rng.bit_generator.state = state["rng"]
 
     def close(self) -> None:
         super().close()

@@ -19,7 +19,7 @@ import numpy as np
 from rl_coach.base_parameters import VisualizationParameters
 from rl_coach.core_types import ActionType
 from rl_coach.environments import own_session
-from rl_coach.environments.environment import Environment, EnvironmentParameters, LevelSelection
+from rl_coach.environments.environment import EnvironmentParameters, LevelSelection, SeededEnvironment
 from rl_coach.environments.keyboard import DOWN, LEFT, RIGHT, UP
 from rl_coach.filters.action.full_discrete_action_space_map import FullDiscreteActionSpaceMap
 from rl_coach.filters.filter import InputFilter, OutputFilter
@@ -97,11 +97,11 @@ class DoomEnvironmentParameters(EnvironmentParameters):
         self.max_simultaneous_buttons = 1
 
 
-class DoomEnvironment(Environment):
+class DoomEnvironment(SeededEnvironment):
     """A scenario of ViZDoom.
 
-    Observations are an image [120, 160, 3] of each camera, and ``measurements``, the game variables that the scenario
-    makes available, if it does. An action switches each button on or off.
+    Observations are an image [120, 160, 3] of each camera, and ``measurements``, the game variables of the scenario, if
+    it has any. An action switches each button on or off.
 
     Each episode has its own seed from a random stream that starts with ``seed``, so an episode can be repeated.
 
@@ -196,10 +196,6 @@ class DoomEnvironment(Environment):
         if names:
             self.state_space["measurements"] = VectorObservationSpace(len(names), measurements_names=names)
 
-    def seed_episodes(self, seed: int) -> None:
-        self._rng = np.random.default_rng(seed)
-        self.action_space.seed(seed)
-
     def _restart_environment_episode(self, force_environment_reset: bool = False) -> None:
         self.game.set_seed(int(self._rng.integers(2**31)))
         self.game.new_episode()
@@ -220,19 +216,9 @@ class DoomEnvironment(Environment):
         if "measurements" in self.state_space:
             self.state["measurements"] = np.asarray(state.game_variables, np.float32)
 
-    def _update_state(self) -> None:
-        """Do nothing: nothing depends on the state."""
-
     def get_rendered_image(self) -> np.ndarray:
         """[height, width, 3] uint8, the images of all cameras, one below the other."""
         return np.vstack([self.state[camera.value[0]] for camera in self.cameras])
-
-    def get_state(self) -> dict[str, Any]:
-        return {**super().get_state(), "rng": self._rng.bit_generator.state}
-
-    def set_state(self, state: dict[str, Any]) -> None:
-        super().set_state(state)
-        self._rng.bit_generator.state = state["rng"]
 
     def close(self) -> None:
         super().close()
@@ -254,8 +240,8 @@ def _as_image(pixels: np.ndarray) -> np.ndarray:
 
 
 def scenario_file(level: str, scenarios: pathlib.Path) -> pathlib.Path:
-    """The configuration of a level: a file of that path, or the one that ``DoomLevel`` names in the directory
-    ``$VIZDOOM_ROOT/scenarios`` or in ViZDoom's own.
+    """The configuration of a level: a file with this path, or the file of the ``DoomLevel`` in
+    ``$VIZDOOM_ROOT/scenarios`` or in ViZDoom's directory.
 
     :param scenarios: ViZDoom's directory of scenarios
     :raises CoachError: the file does not exist

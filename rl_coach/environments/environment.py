@@ -59,8 +59,8 @@ class LevelSelection:
 
 
 class SingleLevelSelection(LevelSelection):
-    """Choice of one among several levels, or of another one by its full name: an id of Gymnasium with its version or
-    its namespace (``Hopper-v5``, ``module:Level-v0``, ``module:Space/Level``), ``module:Class``,
+    """The choice of a level: one of the given levels, or another level by its full name: an id of Gymnasium with its
+    version or its namespace (``Hopper-v5``, ``module:Level-v0``, ``module:Space/Level``), ``module:Class``,
     ``path/to/file.py:Class``, the same with a function, or an environment of pure functions
     (``playground:CartpoleBalance``, ``brax:ant``).
 
@@ -168,8 +168,8 @@ class Environment(EnvironmentInterface):
 
     A subclass sets ``state_space``, ``action_space`` and, if there are goals, ``goal_space``, and defines
 
-    - ``_take_action(action)``: acts, and sets ``state``, ``reward``, ``done`` and ``info`` (and ``truncated``, if
-      a limit on the length ended the episode and not the environment itself);
+    - ``_take_action(action)``: acts, and sets ``state``, ``reward``, ``done`` and ``info``. It also sets ``truncated``
+      if a limit on the length ended the episode;
     - ``_restart_environment_episode(force_environment_reset)``: begins an episode and sets ``state``;
     - ``_update_state()``: sets everything else that depends on the new state, such as ``goal``;
     - ``get_rendered_image()``: the picture, for windows and videos.
@@ -272,8 +272,8 @@ class Environment(EnvironmentInterface):
     def step(self, action: ActionType | None) -> EnvResponse:
         """Act once, which may be several steps of the simulator.
 
-        :param action: an action of ``action_space``; one outside its bounds is brought to the nearest inside, and
-            None repeats the last one
+        :param action: an action of ``action_space``; a box action outside the bounds is clipped, and None repeats the
+            last action
         """
         if action is None:
             action = self.last_action
@@ -455,9 +455,9 @@ class Environment(EnvironmentInterface):
 
     @property
     def keyboard(self) -> Keyboard:
-        """Actions by the keys that take them.
+        """The actions by their keys.
 
-        :raises CoachError: the actions cannot be taken with keys
+        :raises CoachError: the actions have no keys
         """
         if self._keyboard is None:
             self._keyboard = Keyboard(self._action_space, self.key_to_action)
@@ -491,9 +491,9 @@ class Environment(EnvironmentInterface):
         return min(highest, self._steps_per_second)
 
     def get_available_keys(self) -> list[tuple[str, str]]:
-        """Names of the actions and the keys that take each, held together.
+        """The names of the actions, each with its keys. The keys of an action are held together.
 
-        :raises CoachError: the actions cannot be taken with keys
+        :raises CoachError: the actions have no keys
         """
         return [(name, " + ".join(Window.key_name(key) for key in keys)) for name, keys in self.keyboard.bindings()]
 
@@ -641,3 +641,24 @@ class Environment(EnvironmentInterface):
 
     def _render(self) -> None:
         """Refresh the simulator's own window. Most simulators do this in each step."""
+
+
+class SeededEnvironment(Environment):
+    """Base of simulators with the whole state in each answer. A random stream draws the episodes; a subclass creates
+    it as ``_rng`` from its seed."""
+
+    _rng: np.random.Generator
+
+    def seed_episodes(self, seed: int) -> None:
+        self._rng = np.random.default_rng(seed)
+        self.action_space.seed(seed)
+
+    def _update_state(self) -> None:
+        """Do nothing: nothing depends on the state."""
+
+    def get_state(self) -> dict[str, Any]:
+        return {**super().get_state(), "rng": self._rng.bit_generator.state}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        super().set_state(state)
+        self._rng.bit_generator.state = state["rng"]

@@ -145,7 +145,7 @@ def mask_findings(observation: Any, info: dict[str, Any]) -> Iterator[Finding]:
     """The fault of an action mask that allows no action, in a state that needs one."""
     mask = action_mask_of(observation, info)
     if mask is not None and not np.any(mask):
-        yield Finding("mask", "the action mask allows no action at all: it masks nothing")
+        yield Finding("mask", "the action mask allows no action, so it has no effect")
 
 
 def short(value: Any) -> str:
@@ -161,8 +161,8 @@ class FirstSteps:
     :param level: the environment's name
     :param step: the environment's own ``step``
     :param space: the observation space
-    :param replace: function that is called after the last checked step; it puts its argument, the environment's own
-        ``step``, in the place of this check
+    :param replace: function that is called after the last checked step with the environment's own ``step``, and removes
+        this check
     """
 
     def __init__(self, level: str, step: Callable[[Any], tuple], space: gym.Space, replace: Callable[[Any], None]):

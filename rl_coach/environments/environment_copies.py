@@ -144,7 +144,7 @@ class EnvironmentCopies(EnvironmentInterface):
 
 
 class EnvironmentProcesses(EnvironmentCopies):
-    """Copies of one environment, each in its own process, which act at the same time.
+    """Copies of one environment, each in its own process, which act in parallel.
 
     Sending the actions and observations of a step costs 150 to 200 us for each copy. With eight copies on two cores,
     processes are faster if a step of the simulator takes more than about 400 us; with two copies, 700 us.

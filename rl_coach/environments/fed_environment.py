@@ -77,7 +77,7 @@ class FedEnvironmentParameters(GymEnvironmentParameters):
         """
         if not isinstance(parameters, GymEnvironmentParameters):
             raise CoachError(
-                f"an agent in your own loop needs an environment of Gymnasium's, not {type(parameters).__name__}: give "
+                f"an agent in your own loop needs a Gymnasium environment, not {type(parameters).__name__}: give "
                 f"its observation_space and action_space instead"
             )
         fed = cls()
@@ -112,7 +112,7 @@ class FedEnvironmentParameters(GymEnvironmentParameters):
             return _of_object(env, action_mask, num_envs)
         if callable(env):
             return cls(getattr(env, "__name__", "your environment"), simulator=env)
-        raise CoachError(f"env is an id of Gymnasium, an environment or a function that makes one, not {env!r}")
+        raise CoachError(f"env must be an id of Gymnasium, an environment or a function that makes one, not {env!r}")
 
 
 @dataclass
@@ -224,7 +224,7 @@ class FedEnvironment(GymEnvironment):
         assert self._spaces is not None
         masks = mask_space_of(action_space_of(self._spaces[1], self.env_id)[0])
         if masks is None:
-            raise CoachError("an action_mask needs a Discrete action_space, or one of discrete parts")
+            raise CoachError("an action_mask needs a Discrete action_space, or an action_space with discrete parts")
         return np.ones(masks.raw_shape, np.int8)
 
     def _hold_actions(self, max_over_num_frames: int) -> None:
@@ -291,7 +291,7 @@ class FedEnvironment(GymEnvironment):
     def environment_action(self, action: Any) -> ActionType:
         """An action of the user's environment in the form of the agent's environment.
 
-        :raises CoachError: it is not in the action space
+        :raises CoachError: the action is not in the action space
         """
         found = self._action_space.from_raw(action)
         if not self._action_space.contains(found):
@@ -378,7 +378,7 @@ def _once(env: Any, name: str) -> Callable[[], Any]:
 
     def simulator() -> Any:
         if not left:
-            raise CoachError(f"another '{name}' is needed, to evaluate in: give env as an id or a function")
+            raise CoachError(f"another '{name}' is needed for evaluations: give env as an id or a function")
         return left.pop()
 
     return simulator

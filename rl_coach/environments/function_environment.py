@@ -104,8 +104,9 @@ class KeyedEnvironment(FunctionEnvironment):
 
 
 class GymnaxEnvironment(KeyedEnvironment):
-    """An environment of gymnax. Its ``step`` begins episodes itself, and each step then costs as much as a reset. This
-    class calls only the parts of ``step`` without the reset."""
+    """An environment of gymnax. The ``step`` of gymnax computes a reset in each step. This class calls only the parts
+    of ``step`` without the reset.
+    """
 
     def step(self, key: Any, state: Any, action: Any) -> Outcome:
         observation, state, reward, terminated, _ = self._environment.step_env(key, state, action, self._params)

@@ -69,11 +69,12 @@ class GymEnvironmentParameters(EnvironmentParameters):
     :ivar max_over_num_frames: number of the skipped frames that are merged by their pixelwise maximum; 1 uses the last
     :ivar additional_simulator_parameters: keyword arguments for the simulator's constructor
     :ivar observation_space_type: kind of the observations; None decides by their shape and dtype
-    :ivar observations: the names of the observations to use, of an environment that gives several; None uses all that
-        networks can read. A nested one is called ``'outer/inner'``
-    :ivar life_loss_ends_training_episode: a lost life ends an Atari episode in training, though not in evaluation
-    :ivar combines_choices: each combination of the choices of a MultiDiscrete, MultiBinary, Tuple or Dict space is an
-        action; False: an action has a choice for each part. None is False for agents that support it
+    :ivar observations: the names of the observations to use, if the environment has several; None uses all that
+        networks can read. A nested observation has the name ``'outer/inner'``
+    :ivar life_loss_ends_training_episode: a lost life ends an Atari episode in training, but not in evaluation
+    :ivar combines_choices: for MultiDiscrete, MultiBinary, Tuple and Dict spaces. True: each combination of choices is
+        one discrete action. False: an action has a choice for each part of the space. None is False for agents that
+        support actions of several parts, otherwise True
     :cvar seen_by_agents: the names of the settings that change what an agent sees and does
     """
 
@@ -111,9 +112,9 @@ class GymEnvironmentParameters(EnvironmentParameters):
         return {**found, "observation_space_type": None if kind is None else kind.name}
 
     def see_as(self, seen: Any) -> None:
-        """Set the settings from ``as_seen``.
+        """Set the settings of the result of ``as_seen``: the ones that change the agent's observations and actions.
 
-        :raises CoachError: they are damaged
+        :raises CoachError: the settings are damaged
         """
         if not isinstance(seen, dict) or set(seen) != set(self.seen_by_agents):
             raise CoachError(f"the environment's settings are damaged: {str(seen)[:80]}")
@@ -207,13 +208,13 @@ class GymEnvironment(Environment):
     :param additional_simulator_parameters: keyword arguments for the simulator's constructor
     :param seed: makes the environment repeatable; None draws one
     :param human_control: a person acts with the keyboard
-    :param custom_reward_threshold: the total reward that counts as a success; None uses the level's own
+    :param custom_reward_threshold: smallest total reward of a successful episode; None uses the level's threshold
     :param random_initialization_steps: the largest number of no-ops at the start of an Atari game
     :param no_ops_last_single_frames: each no-op lasts a single frame; otherwise ``frame_skip`` frames
     :param max_over_num_frames: number of the skipped frames that are merged by their pixelwise maximum
     :param observation_space_type: kind of the observations; None decides by their shape and dtype
     :param observations: the names of the observations to use; None uses all that networks can read
-    :param life_loss_ends_training_episode: a lost life ends an Atari episode in training, though not in evaluation
+    :param life_loss_ends_training_episode: a lost life ends an Atari episode in training, but not in evaluation
     :param combines_choices: each combination of several choices is an action; None is True
     :param kwargs: ``experiment_path``, the directory of videos
     :cvar copies_observations: True copies all observations; False copies them only if the environment reuses its arrays

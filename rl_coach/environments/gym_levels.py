@@ -1,6 +1,6 @@
 """Level names: the lists that presets choose from, and the creation of a Gymnasium environment from a name.
 
-Names that Gymnasium no longer knows lead to the current environment with the same meaning, and a line names it.
+A name that Gymnasium has removed gives the current environment with the same meaning; a line shows its name.
 """
 
 from __future__ import annotations
@@ -112,9 +112,9 @@ def say_once(message: str) -> None:
 def make_ordinary_simulator(level: str, parameters: dict[str, Any], frame_skip: int, render_mode: str | None) -> Any:
     """The Gymnasium environment of a level that is not a vector environment.
 
-    :param level: a registered id (``CartPole-v1``, or ``module:MyLevel-v0`` if importing the module registers
-        it), ``module:Class`` or ``path/to/file.py:Class``; ``gymnax:LEVEL``, and so with ``playground``, ``brax`` and
-        ``pgx``, or ``module:environment`` with gymnax' signatures, for environments that are pure functions on JAX
+    :param level: a registered id (``CartPole-v1``, or ``module:MyLevel-v0`` if importing the module registers it),
+        ``module:Class`` or ``path/to/file.py:Class``; for pure functions on JAX, ``gymnax:LEVEL`` (also ``playground``,
+        ``brax`` and ``pgx``), or ``module:environment`` with the signatures of gymnax
     :param parameters: keyword arguments for its constructor
     :param frame_skip: above 1, an Atari game steps single frames, because the caller skips frames
     :param render_mode: ``'rgb_array'``, ``'human'`` or None
@@ -341,7 +341,7 @@ def make_registered_vector(specification: Any, count: int) -> Any:
 
     :param specification: its ``kwargs`` are the constructor's arguments
     :param count: number of environments
-    :raises CoachError: it does not take these arguments
+    :raises CoachError: the vector environment does not accept these arguments
     """
     import gymnasium
 

@@ -51,8 +51,8 @@ def action_space_of(
 
     :param level: the level's name, for the error message
     :param names: a name for each discrete action
-    :param combines_choices: each combination of several choices is an action, if there are at most 4,096; False: an
-        action has a choice for each part. None is True
+    :param combines_choices: True: each combination of choices is one discrete action, if there are at most 4,096
+        combinations. False: an action has a choice for each part. None is True
     :raises CoachError: Coach has no action space for it
     """
     if isinstance(space, gym.spaces.Discrete):
@@ -69,7 +69,7 @@ def action_space_of(
                 "and Tuple and Dict of these are: wrap the environment so that it has one of these"
             )
     if not sum(math.prod(leaf.shape) for leaf in leaves):
-        raise CoachError(f"level '{level}': the action space {space} has no numbers to choose")
+        raise CoachError(f"level '{level}': the action space {space} is empty: it has no number to choose")
     are_boxes = {isinstance(leaf, gym.spaces.Box) for leaf in leaves}
     made: ActionSpace = _choices(leaves, combines_choices) if are_boxes == {False} else _box(leaves)
     made.raw_form = _form(space, as_numbers=len(are_boxes) > 1)
@@ -231,7 +231,8 @@ class StateReader:
     :param copies: copy each observation, because the environment writes the next one into the same array
     :param names: the observations to read; None reads all that networks can take
     :param player: the name of the player that gets these observations, for error messages
-    :raises CoachError: an observation does not fit the space, or Coach supports no observation or not a named one
+    :raises CoachError: an observation does not fit the space, or Coach does not support any observation, or an
+        observation of ``names``
 
     :ivar left_out: the spaces of the observations that no network can read, such as texts, by name
     """
@@ -286,7 +287,7 @@ class StateReader:
         if name != ACTION_MASK or self._mask_space is None:
             return observation_space_of(part, kind, level, name)
         if len(part.shape or ()) != 1:
-            raise CoachError(f"{self._mask_place} has the space {part}, and a mask is a vector of 0 and 1")
+            raise CoachError(f"{self._mask_place} has the space {part}, but a mask must be a vector of 0 and 1")
         return self._mask_space, self._read_masks
 
     def _finds_mask(self, info: dict[str, Any]) -> bool:
@@ -306,9 +307,7 @@ class StateReader:
 
     def _refuse_late_mask(self, info: Mapping[str, Any]) -> None:
         if self._mask_space is not None and ACTION_MASK not in self.state_space and info[ACTION_MASK] is not None:
-            raise CoachError(
-                f"{self._mask_place} comes for the first time after the first step: give one with each state"
-            )
+            raise CoachError(f"{self._mask_place} is missing in the first state: give a mask with each state")
 
     def unfit(self, observation: Any) -> Finding | None:
         """The fault of the first missing or unreadable part of an observation; None for a correct observation."""

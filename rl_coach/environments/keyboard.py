@@ -33,16 +33,16 @@ NAMES_OF_ACTIONS: dict[str, tuple[str, ...]] = {
 
 
 class Keyboard:
-    """Keyboard that maps the keys that are held down to an action.
+    """Maps the keys that are held down to an action.
 
-    It uses the environment's own keys, and arrows and the space bar for actions with matching names (``UP``,
-    ``LEFTFIRE``). If the environment has no keys, the keys are 1, 2, …, 9, 0, a, b, … in the order of the actions. For
-    several actions together, hold their keys together.
+    The keys are the environment's own keys, and the arrows and the space bar for actions with matching names (``UP``,
+    ``LEFTFIRE``). Otherwise the keys are 1, 2, …, 9, 0, a, b, … in the order of the actions. For several actions
+    together, hold their keys together.
 
     :param space: the environment's actions
     :param own_keys: the environment's keys: the codes of keys that are held together, and the action
     :param names: name of each discrete action; None for the space's own descriptions
-    :raises CoachError: the actions cannot be played with keys
+    :raises CoachError: the actions have no keys
     """
 
     def __init__(self, space: ActionSpace, own_keys: Mapping[tuple[int, ...], Any], names: Sequence[str] | None = None):
@@ -68,7 +68,7 @@ class Keyboard:
     def _count(self, space: ActionSpace) -> None:
         """Number the actions.
 
-        :raises CoachError: they cannot be counted, or there are too many
+        :raises CoachError: the actions cannot be counted, or there are too many
         """
         if not isinstance(space, (DiscreteActionSpace, MultiDiscreteActionSpace, MultiSelectActionSpace)):
             raise CoachError(
@@ -95,8 +95,9 @@ class Keyboard:
         return None
 
     def action_for(self, pressed: set[int]) -> Any:
-        """The action of the keys that are held down, or of the largest group of them with an action. Without keys, the
-        result is the action that does nothing, or None if all actions do something.
+        """The action of the keys that are held down. If these keys together have no action, the largest group of them
+        with an action counts. Without keys, the result is the action that does nothing, or None if all actions do
+        something.
         """
         held = pressed & self._known
         if not held:

@@ -6,10 +6,12 @@ import copy
 import functools
 from typing import Any, Collection, Mapping, Sequence, TypeVar, Union
 
+import numpy as np
+
 from rl_coach.base_parameters import VisualizationParameters
 from rl_coach.core_types import ActionType, EnvResponse
 from rl_coach.environments.environment import Environment, LevelSelection
-from rl_coach.spaces import ActionSpace, CompoundActionSpace, SpacesDefinition
+from rl_coach.spaces import ActionSpace, CompoundActionSpace, SpacesDefinition, VectorObservationSpace
 from rl_coach.utils import CoachError
 
 Value = TypeVar("Value")
@@ -18,16 +20,25 @@ Value = TypeVar("Value")
 class PlayersResponse(EnvResponse):
     """Answer of an environment to its players.
 
-    The whole is an ``EnvResponse`` with the sum of the rewards, and with all observations as ``player/observation``.
+    It is an ``EnvResponse`` with the sum of all rewards, and with the observations of all players as
+    ``player/observation``.
 
     :param answers: the answers by player. An answer has the state for the player's next action, or its last state. In
         games with turns, a player gets its answer when it is its turn, with all rewards since its last action.
     :param to_act: the players that act next; empty if the episode is over
-    :param returned: players that had left and are back; their answer is the first one of another episode
+    :param returned: players that had left and have come back; their answer is the first answer of another episode
+    :param state: [S], the central state; None without such a state
     """
 
-    def __init__(self, answers: Mapping[str, EnvResponse], to_act: Sequence[str], returned: Collection[str] = ()):
+    def __init__(
+        self,
+        answers: Mapping[str, EnvResponse],
+        to_act: Sequence[str],
+        returned: Collection[str] = (),
+        state: np.ndarray | None = None,
+    ):
         self.answers = dict(answers)
+        self.state = state
         self.returned = frozenset(returned)
         self.to_act = tuple(to_act)
         states = ((player, one.next_state) for player, one in answers.items())
@@ -72,9 +83,16 @@ class MultiAgentEnvironment(Environment):
     :param settings: settings of ``Environment``
     :raises CoachError: ``human_control`` is set, which is possible with one player only
 
+    :cvar takes_turns: the players act one after the other, not all at once
+    :cvar central_space: the space of ``central_state``; None without such a state
+    :ivar tells_central_state: each response contains ``central_state``
     :ivar players: the names of all players
     :ivar total_rewards: the sum of each player's rewards in the present episode
     """
+
+    takes_turns: bool = False
+    central_space: VectorObservationSpace | None = None
+    tells_central_state = False
 
     def __init__(
         self,
@@ -180,9 +198,15 @@ class MultiAgentEnvironment(Environment):
             self.total_rewards[player] += float(answer.reward)
         self.total_reward_in_current_episode = sum(self.total_rewards.values())
         self._left |= {player for player, answer in answers.items() if answer.game_over}
-        response = PlayersResponse(answers, self._players_to_act(), returned)
+        state = self.central_state() if self.tells_central_state and self.central_space is not None else None
+        response = PlayersResponse(answers, self._players_to_act(), returned, state)
         self.last_env_response = response
         return response
+
+    def central_state(self) -> np.ndarray:
+        """[S], the state of the whole environment, for critics that see more than one player does. A subclass with a
+        ``central_space`` defines it."""
+        raise NotImplementedError(f"{type(self).__name__} has no central state")
 
     def _is_back(self, player: str, answer: EnvResponse) -> bool:
         """True if a player that has left is in the environment again, and ``answer`` begins another episode of it."""
@@ -201,7 +225,7 @@ class MultiAgentEnvironment(Environment):
                 answers[player] = copy.copy(answer)
                 answers[player].game_over, answers[player].terminated = True, False
         self._left = set(self.players)
-        self.last_env_response = cut = PlayersResponse(answers, [])
+        self.last_env_response = cut = PlayersResponse(answers, [], state=response.state)
         return cut
 
     def _unanswered(self) -> dict[str, EnvResponse]:

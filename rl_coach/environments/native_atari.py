@@ -94,11 +94,11 @@ def _unmet(parameters: GymEnvironmentParameters, observations: str, frames: Any,
     """Settings that ``AtariVectorEnv`` does not have, and what to do about each."""
     version = metadata.version("ale-py")
     if tuple(map(int, version.split(".")[:2])) < _OLDEST:
-        yield f"that of ale-py {version} does not reset single games: {pip_install('ale-py>=0.12')}"
+        yield f"the vector environment of ale-py {version} does not reset single games: {pip_install('ale-py>=0.12')}"
     if observations != "rgb":
         yield f"ALE's vector environment shows screens, not '{observations}': choose another level"
     if not isinstance(frames, int):
-        yield "an action lasts a random number of frames: set env_params.frame_skip to one above 1"
+        yield "an action lasts a random number of frames: set env_params.frame_skip to a number above 1"
     if is_held and parameters.max_over_num_frames > 2:
         yield "ALE's vector environment merges two frames: set env_params.max_over_num_frames to 1 or 2"
     lasts_longer = frames != 1 and not (is_held and parameters.no_ops_last_single_frames)

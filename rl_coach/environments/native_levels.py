@@ -28,7 +28,7 @@ _TOLD_WHEN_TO_BEGIN = {
 def make_native_copies(parameters: Any, make: Callable[[], GymEnvironment], input_filter: InputFilter) -> NativeCopies:
     """Copies of an environment that are one vector environment.
 
-    :param parameters: the environment's parameters; ``num_environments`` is the number of copies
+    :param parameters: the parameters of the environment parameters; ``num_environments`` is the number of copies
     :param make: function that builds an ordinary environment with these parameters
     :param input_filter: the agent's input filter
     :raises CoachError: the level has no vector environment, or it does not support these parameters
@@ -58,7 +58,7 @@ def make_native_copies(parameters: Any, make: Callable[[], GymEnvironment], inpu
 def plays_the_same(parameters: Any) -> bool:
     """True if a level has a vector environment that plays exactly the episodes of its single environments.
 
-    :param parameters: the environment's
+    :param parameters: the parameters of the environment
     """
     if parameters.path != GymEnvironmentParameters().path or _vector_maker_of(parameters) is not None:
         return False
@@ -75,7 +75,7 @@ def plays_the_same(parameters: Any) -> bool:
 def is_vector_level(parameters: Any) -> bool:
     """True if a level has no single environment, so that its copies are always ``native``.
 
-    :param parameters: the environment's
+    :param parameters: the parameters of the environment
     :raises CoachError: ``vectorization`` asks for something else
     """
     if parameters.path != GymEnvironmentParameters().path or _vector_maker_of(parameters) is None:

@@ -5,6 +5,7 @@ PettingZoo is imported when an environment is made, not with this module.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, Iterable, Sequence, Union
 
 import numpy as np
@@ -16,7 +17,7 @@ from rl_coach.environments.gym_probe import action_mask_of
 from rl_coach.environments.multi_agent_environment import MultiAgentEnvironment
 from rl_coach.environments.observation_space_type import ObservationSpaceType
 from rl_coach.installation import install_command
-from rl_coach.spaces import RewardSpace
+from rl_coach.spaces import RewardSpace, VectorObservationSpace
 from rl_coach.utilities.dynamic_import import import_module
 from rl_coach.utilities.requirements import FLAG, TEXT, instance, list_of, member, optional
 from rl_coach.utilities.user_code import environment_error
@@ -26,15 +27,16 @@ from rl_coach.utils import CoachError, import_file, short_dynamic_import
 class PettingZooEnvironmentParameters(EnvironmentParameters):
     """Settings of an environment of PettingZoo.
 
-    :param level: its module, such as ``mpe2.simple_spread_v3`` or ``pettingzoo.classic.tictactoe_v3``; or a class or
-        function of the user that makes it, ``module:make`` or ``path/to/file.py:make``
-    :param turns: the players act in turn (the module's ``env``); False: all at once (its ``parallel_env``); None: all
-        at once where the module can
+    :param level: the module of the environment, such as ``mpe2.simple_spread_v3`` or
+        ``pettingzoo.classic.tictactoe_v3``; or a user's class or function that makes the environment, ``module:make``
+        or ``path/to/file.py:make``
+    :param turns: True: the players act in turn (``env`` of the module). False: all players act at once
+        (``parallel_env`` of the module). None acts at once if the module supports it
     :ivar additional_simulator_parameters: keyword arguments for the function or class
     :ivar observation_space_type: kind of the observations; None decides by their shape and dtype
-    :ivar observations: the names of the observations to use, where there are several; None uses all that networks can
-        read
-    :ivar combines_choices: as in ``GymEnvironmentParameters``; None is False if all agents support it
+    :ivar observations: the names of the observations to use, if there are several; None uses all that networks can read
+    :ivar combines_choices: as in ``GymEnvironmentParameters``; None is False if all agents support actions of several
+        parts
     """
 
     constraints = {
@@ -88,7 +90,10 @@ class PettingZooEnvironment(MultiAgentEnvironment):
         if level is None:
             raise CoachError("no level is selected: choose one with -lvl, or set env_params.level in the preset")
         if frame_skip != 1:
-            raise CoachError(f"frame_skip of level '{level}' is 1, not {frame_skip}: no action is repeated here")
+            raise CoachError(
+                f"frame_skip of level '{level}' must be 1, not {frame_skip}: Coach does not repeat actions in "
+                f"PettingZoo"
+            )
         super().__init__(
             level, seed, frame_skip, human_control, custom_reward_threshold,
             visualization_parameters or VisualizationParameters(), target_success_rate, **settings,
@@ -196,6 +201,15 @@ class PettingZooEnvironment(MultiAgentEnvironment):
         """Restart the random streams of the following episodes and of random actions."""
         self._rng = np.random.default_rng(seed)
         self._action_space.seed(seed)
+
+    @cached_property
+    def central_space(self) -> VectorObservationSpace | None:  # type: ignore[override]
+        """The space of PettingZoo's ``state()`` if it is a vector; None without ``state_space``."""
+        shape: Sequence[int] = getattr(getattr(self.env, "state_space", None), "shape", None) or ()
+        return VectorObservationSpace(shape[0]) if len(shape) == 1 else None
+
+    def central_state(self) -> np.ndarray:
+        return np.asarray(self.env.state(), np.float32)
 
     # an episode
 
@@ -319,7 +333,7 @@ def _make(level: str, turns: bool | None, settings: dict[str, Any]) -> tuple[Any
         raise CoachError(f"level '{level}' cannot be made: {environment_error(error)}") from error
     takes_turns = hasattr(made, "agent_iter")
     if not takes_turns and not hasattr(made, "possible_agents"):
-        raise CoachError(f"level '{level}' makes a {type(made).__name__}, which is no environment of PettingZoo")
+        raise CoachError(f"level '{level}' makes a {type(made).__name__}, which is not an environment of PettingZoo")
     if turns is None or turns == takes_turns:
         return made, takes_turns
     return _converted(made, level, turns), turns

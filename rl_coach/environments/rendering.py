@@ -167,7 +167,7 @@ class EpisodeVideo:
     def keep(self, name: str) -> list[pathlib.Path]:
         """Finish the files under a name without suffix, and return their paths; none if no picture was added.
 
-        :raises OSError: they cannot be written
+        :raises OSError: the files cannot be written
         """
         if not self._has_pictures:
             self.discard()

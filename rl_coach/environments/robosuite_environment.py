@@ -17,7 +17,7 @@ import numpy as np
 
 from rl_coach.base_parameters import Parameters, VisualizationParameters
 from rl_coach.core_types import ActionType
-from rl_coach.environments.environment import Environment, EnvironmentParameters, LevelSelection
+from rl_coach.environments.environment import EnvironmentParameters, LevelSelection, SeededEnvironment
 from rl_coach.installation import install_command
 from rl_coach.spaces import BoxActionSpace, PlanarMapsObservationSpace, VectorObservationSpace
 from rl_coach.utilities.requirements import FLAG, TEXT, flags, instance, optional, whole
@@ -55,7 +55,7 @@ class OptionalObservations(Flag):
 class RobosuiteBaseParameters(Parameters):
     """Settings that all tasks of robosuite have, by robosuite's names.
 
-    :param optional_observations: observations beyond the robot's own joints
+    :param optional_observations: observations in addition to the robot's joints
     :ivar horizon: steps after which an episode is truncated
     :ivar ignore_done: the task does not end episodes
     :ivar reward_shaping: True gives a reward at each step, False only for success
@@ -66,13 +66,13 @@ class RobosuiteBaseParameters(Parameters):
     :ivar render_camera: the camera of windows and videos
     :ivar has_offscreen_renderer: make images without a window, which cameras need
     :ivar render_collision_mesh: draw the shapes that collisions are computed with
-    :ivar render_visual_mesh: draw the shapes that are meant to be seen
+    :ivar render_visual_mesh: draw the visible shapes
     :ivar camera_names: the camera to observe
     :ivar camera_heights: height of its image in pixels
     :ivar camera_widths: width of its image in pixels
     :ivar camera_depths: observe the depth of each pixel as a fourth channel
-    :ivar penalize_reward_on_collision: of ``CubeExp``
-    :ivar end_episode_on_collision: of ``CubeExp``
+    :ivar penalize_reward_on_collision: see ``CubeExp``
+    :ivar end_episode_on_collision: see ``CubeExp``
     """
 
     constraints = {
@@ -131,7 +131,7 @@ class RobosuiteEnvironmentParameters(EnvironmentParameters):
 
     :param level: the task, one of ``robosuite_environments``
     :param robot: the robot, by robosuite's name, or a list of two for tasks with two arms
-    :param controller: one of ``robosuite_controllers``; None for the robot's own
+    :param controller: one of ``robosuite_controllers``; None for the robot's default controller
     :param apply_dr: change cameras, lights and dynamics at random
     :param dr_every_n_steps_min: smallest number of steps between two random changes; it is drawn for each episode
     :param dr_every_n_steps_max: largest number of steps between two random changes
@@ -182,7 +182,7 @@ class RobosuiteGoalBasedExpEnvironmentParameters(RobosuiteEnvironmentParameters)
     path = "rl_coach.environments.robosuite_environment:RobosuiteGoalBasedExpEnvironment"
 
 
-class RobosuiteEnvironment(Environment):
+class RobosuiteEnvironment(SeededEnvironment):
     """A task of robosuite.
 
     The observation ``measurements`` is a vector of the robots' sensors and, with ``use_object_obs``, of the objects'
@@ -270,10 +270,6 @@ class RobosuiteEnvironment(Environment):
         if "camera" in observed:
             self.state_space["camera"] = PlanarMapsObservationSpace(observed["camera"].shape, 0, 255)
 
-    def seed_episodes(self, seed: int) -> None:
-        self._rng = np.random.default_rng(seed)
-        self.action_space.seed(seed)
-
     def _restart_environment_episode(self, force_environment_reset: bool = False) -> None:
         # in place, since what places objects holds the same generator
         self._task.rng.bit_generator.state = np.random.default_rng(self._draw_seed()).bit_generator.state
@@ -312,9 +308,6 @@ class RobosuiteEnvironment(Environment):
         is_joined = name.endswith(("-state", "_image", "_depth"))
         return name.startswith("robot") and not is_joined and (self.use_joint_vel_obs or not is_velocity)
 
-    def _update_state(self) -> None:
-        """Do nothing: nothing depends on the state."""
-
     def get_rendered_image(self) -> np.ndarray:
         """The image of ``render_camera``, [240, 320, 3] uint8."""
         image = self._task.sim.render(width=320, height=240, camera_name=self.base_parameters.render_camera)
@@ -322,13 +315,6 @@ class RobosuiteEnvironment(Environment):
 
     def _render(self) -> None:
         self._task.render()
-
-    def get_state(self) -> dict[str, Any]:
-        return {**super().get_state(), "rng": self._rng.bit_generator.state}
-
-    def set_state(self, state: dict[str, Any]) -> None:
-        super().set_state(state)
-        self._rng.bit_generator.state = state["rng"]
 
     def close(self) -> None:
         super().close()

@@ -19,7 +19,7 @@ def space_as_data(space: Any) -> dict[str, Any]:
     if isinstance(space, spaces.Dict):
         keys = list(space.spaces)
         if not all(isinstance(key, (str, int)) for key in keys):
-            raise CoachError(f"the space {space} cannot be saved: its keys are no texts or whole numbers")
+            raise CoachError(f"the space {space} cannot be saved: its keys are not texts or whole numbers")
         return {"kind": "Dict", "keys": keys, "parts": [space_as_data(part) for part in space.spaces.values()]}
     if isinstance(space, spaces.Tuple):
         return {"kind": "Tuple", "parts": [space_as_data(part) for part in space.spaces]}

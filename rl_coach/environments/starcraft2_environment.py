@@ -65,10 +65,10 @@ class StarCraft2EnvironmentParameters(EnvironmentParameters):
     :ivar feature_screen_maps_to_use: indices of the screen's feature maps to observe, in this order
     :ivar feature_minimap_maps_to_use: the same for the minimap
     :ivar observation_type: feature maps or colours
-    :ivar disable_fog: show what no unit of the player sees
+    :ivar disable_fog: show the whole map, not only the parts that the player's units see
     :ivar auto_select_all_army: an episode begins with the whole army selected
-    :ivar use_full_action_space: an action is any function of the game with its arguments; otherwise the point of the
-        screen that the selected units move to
+    :ivar use_full_action_space: True: an action is any function of the game with its arguments. False: an action is the
+        point of the screen that the selected units move to
     """
 
     constraints = {
@@ -277,7 +277,7 @@ class StarCraft2Environment(Environment):
 def _import_pysc2() -> SimpleNamespace:
     """The parts of pysc2 that are used.
 
-    :raises CoachError: it is not installed, or the installed protobuf refuses its messages
+    :raises CoachError: pysc2 is not installed, or the installed protobuf refuses its messages
     """
     try:
         with _shuffle_of_python_3_10():

@@ -34,7 +34,7 @@ class StepColumns:
     def of(cls, responses: Sequence[EnvResponse], states: dict[str, np.ndarray] | None = None) -> StepColumns:
         """The columns of single answers.
 
-        :param states: the answers' states as columns; None stacks them
+        :param states: the states of the answers as columns; None stacks the states
         """
         has_goals = responses[0].goal is not None
         terminated = np.array([response.terminated for response in responses], np.bool_)

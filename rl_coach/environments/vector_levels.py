@@ -49,7 +49,7 @@ def vector_maker(level: str, parameters: dict[str, Any]) -> MakeVector | None:
     """The function that makes the vector environment of a level; None if the level is an ordinary environment.
 
     :param level: ``envpool:ID``; ``module:function`` or ``path/to/file.py:function`` with an argument ``num_envs``; or
-        the id of a registration that has a ``vector_entry_point`` alone
+        an id that is registered with a ``vector_entry_point`` only
     :param parameters: keyword arguments for the constructor
     """
     module, _, name = level.rpartition(":")

@@ -20,7 +20,7 @@ class AdditiveNoiseParameters(ExplorationParameters):
     :ivar noise_schedule: the standard deviation in training
     :ivar evaluation_noise: the standard deviation in evaluation; 0 gives the mean
     :ivar noise_as_percentage_from_action_space: the deviations are shares of the action space's range (0.1 is a tenth
-        of it), not absolute. The range of an element without two finite bounds counts as 1
+        of it), not absolute. An element without two finite bounds has the range 1 here
     """
 
     constraints = {
@@ -38,7 +38,7 @@ class AdditiveNoiseParameters(ExplorationParameters):
 
 
 class NoiseLevel(ContinuousActionExplorationPolicy):
-    """Base of the policies that draw an action around the mean; it computes the width of the draw.
+    """Base class of policies that draw an action around the mean. It computes the standard deviation.
 
     If the agent predicts a standard deviation as well as the mean, this deviation is used, except in evaluation.
     """
@@ -73,12 +73,9 @@ class NoiseLevel(ContinuousActionExplorationPolicy):
     def _levels(self, count: int) -> np.ndarray:
         """[N], the scheduled noise of the next ``count`` actions. In TRAIN, the schedule advances by ``count``
         steps."""
-        schedule = self.noise_schedule
         if self.phase != RunPhase.TRAIN:
             return np.full(count, self._current_noise())
-        levels = schedule.values_at(schedule.num_steps, count)
-        schedule.advance(count)
-        return levels
+        return self.noise_schedule.next_values(count)
 
     @property
     def evaluation_deviation(self) -> Any:

@@ -24,7 +24,7 @@ COLDEST = 1e-30
 class BoltzmannParameters(ExplorationParameters):
     """A softmax over the actions' values.
 
-    :ivar temperature_schedule: towards 0 the policy becomes greedy, towards infinity uniform; must be set
+    :ivar temperature_schedule: near 0 the policy is greedy, a large temperature makes it uniform; must be set
     """
 
     constraints = {"temperature_schedule": schedule(number(above=0))}
@@ -39,7 +39,7 @@ class Boltzmann(DiscreteActionExplorationPolicy):
     """Draws an action with probabilities proportional to exp(Q(s, a) / temperature), in every phase.
 
     :param action_space: discrete
-    :param temperature_schedule: towards 0 the policy becomes greedy, towards infinity uniform
+    :param temperature_schedule: near 0 the policy is greedy, a large temperature makes it uniform
     """
 
     episode_attributes = ()

@@ -16,7 +16,7 @@ from rl_coach.utilities.requirements import FRACTION, whole
 
 
 class BootstrappedParameters(EGreedyParameters):
-    """Parameters of bootstrapped exploration: one Q head chooses the actions of an episode, epsilon-greedily.
+    """Parameters of bootstrapped exploration: one Q head chooses all actions of an episode, by epsilon-greedy.
 
     :ivar architecture_num_q_heads: number of Q heads of the network
     :ivar bootstrapped_data_sharing_probability: the probability that a head learns from a transition; 1 shares all
@@ -39,7 +39,7 @@ class Bootstrapped(EGreedy):
     :param action_space: discrete
     :param architecture_num_q_heads: number of Q heads of the network
     :ivar selected_head: the head of this episode
-    :ivar last_action_values: [A], the values behind the last action; None if it was random
+    :ivar last_action_values: [A], the values that the last action was chosen by; None if it was random
     """
 
     episode_attributes = ("selected_head", "current_random_value")

@@ -26,7 +26,7 @@ class CategoricalParameters(ExplorationParameters):
 
 
 def categorical_or(continuous: ExplorationParameters) -> dict[type[ActionSpace], ExplorationParameters]:
-    """Exploration for each kind of actions. Discrete actions are drawn by the agent's own probabilities.
+    """Exploration parameters by kind of action space. Discrete actions are drawn with the agent's probabilities.
 
     :param continuous: the exploration for continuous actions
     """
@@ -44,9 +44,6 @@ class Categorical(DiscreteActionExplorationPolicy):
 
     draws_by_probabilities = True
     acts_in_columns = True
-
-    def __init__(self, action_space: ActionSpace):
-        super().__init__(action_space)
 
     def get_action(self, action_values: Any, action_mask: np.ndarray | None = None) -> ActionAndProbabilities:
         """:param action_values: [A] probabilities; or [K, M] for an action of K parts, then the action is [K]"""

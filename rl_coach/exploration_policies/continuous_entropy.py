@@ -12,5 +12,6 @@ class ContinuousEntropyParameters(AdditiveNoiseParameters):
 
 
 class ContinuousEntropy(AdditiveNoise):
-    """``AdditiveNoise`` for agents that predict a standard deviation with the mean. Their loss rewards entropy.
-    Training uses the predicted deviation."""
+    """``AdditiveNoise`` for agents that predict a mean and a standard deviation, and have an entropy bonus in their
+    loss. Training uses the predicted deviation.
+    """

@@ -49,14 +49,15 @@ class EGreedy(ExplorationPolicy):
     """A random action with probability epsilon, otherwise the best action: the discrete action with the highest value,
     or the action that a continuous policy draws.
 
-    Continuous actions are random in training only (Peng et al. 2017, "DeepLoco", section 6). The policy
-    decides in advance whether the next action is random, so that the network does not have to run for it.
+    Continuous actions are random in training only (Peng et al. 2017, "DeepLoco", section 6). The policy decides in
+    advance if the next action is random, because a random action needs no prediction.
 
-    :param action_space: discrete, a box, or several discrete parts: the best action has the best choice of each part
+    :param action_space: discrete, a box, or several discrete parts. With parts, the best action has the best choice of
+        each part
     :param epsilon_schedule: the probability in training; 0 is greedy, 1 is random
     :param evaluation_epsilon: the probability in evaluation
-    :param continuous_exploration_policy_parameters: the policy for the actions of a box that are not random;
-        ``AdditiveNoiseParameters()`` if not given
+    :param continuous_exploration_policy_parameters: parameters of the policy for actions of a box that are not random;
+        the default is ``AdditiveNoiseParameters()``
     """
 
     episode_attributes: tuple[str, ...] | None = ()
@@ -106,8 +107,8 @@ class EGreedy(ExplorationPolicy):
     def get_action(self, action_values: Any, action_mask: np.ndarray | None = None) -> Any:
         """:param action_values: [A] values, [K, M] of K parts, or the continuous policy's input; None if the action is
             random
-        :return: discrete: the action and the probabilities [A] that it was drawn with: the random choice's, or one-hot
-            for the best action, or a mixture of both if it ``tells_all_probabilities``; continuous: the action
+        :return: for discrete actions, the action and probabilities [A]: of the random choice, or one-hot for the best
+            action; with ``tells_all_probabilities``, of the whole policy. For continuous actions, the action
         """
         action: Any
         if not self.requires_action_values():
@@ -132,20 +133,28 @@ class EGreedy(ExplorationPolicy):
         self, action_values: Callable[[], Any], count: int, action_masks: np.ndarray | None = None
     ) -> np.ndarray:
         """Draws the same random numbers as ``count`` calls of ``get_action``."""
-        actions, values = np.zeros(count, np.int64), None
-        best, is_tied = actions, actions
-        for row in range(count):
+        drawn, draw = self.current_random_value, self.rng.random
+        actions: list[int] = []
+        values, best, is_tied = None, actions, actions
+        for row, epsilon in enumerate(self._epsilons(count).tolist()):
             mask = None if action_masks is None else action_masks[row]
-            if self.current_random_value < self._epsilon():
-                actions[row] = self._random_discrete_action(mask)[0]
+            if drawn < epsilon:
+                actions.append(self._random_discrete_action(mask)[0])
             else:
                 if values is None:
                     values = np.asarray(action_values())
-                    best, is_tied = best_and_tied(values, action_masks)
+                    best, is_tied = (column.tolist() for column in best_and_tied(values, action_masks))
                 # only a tie needs a random number
-                actions[row] = best_action(values[row], self.rng, mask)[0] if is_tied[row] else best[row]
-            self.step_epsilon()
-        return actions
+                actions.append(best_action(values[row], self.rng, mask)[0] if is_tied[row] else best[row])
+            drawn = draw()
+        self.current_random_value = drawn
+        return np.asarray(actions, np.int64)
+
+    def _epsilons(self, count: int) -> np.ndarray:
+        """[count] float64, the epsilons of the next actions. In TRAIN, the schedule advances by ``count`` steps."""
+        if self.phase != RunPhase.TRAIN:
+            return np.full(count, self._epsilon())
+        return self.epsilon_schedule.next_values(count)
 
     def _mixed_choice(self, values: np.ndarray, action_mask: np.ndarray | None) -> ActionAndProbabilities:
         epsilon = self._epsilon()
@@ -259,3 +268,23 @@ class EGreedy(ExplorationPolicy):
         self.current_random_value = state["current_random_value"]
         if self.continuous_exploration_policy is not None:
             self.continuous_exploration_policy.set_state(state["continuous_exploration_policy"])
+
+
+class EGreedyOfPartsParameters(EGreedyParameters):
+    """Each part of an action, such as the action of a player of a team, is random with probability epsilon."""
+
+    path = "rl_coach.exploration_policies.e_greedy:EGreedyOfParts"
+
+
+class EGreedyOfParts(EGreedy):
+    """As ``EGreedy``, for actions of several parts. Each part is random or the best, whatever the others are."""
+
+    supported_actions = (MultiDiscreteActionSpace,)
+
+    def requires_action_values(self) -> bool:
+        return True
+
+    def _best_of_each_part(self, values: np.ndarray, action_mask: np.ndarray | None) -> Any:
+        best, one_hot = super()._best_of_each_part(values, action_mask)
+        is_random, drawn = self.rng.random(len(values)) < self._epsilon(), self._explore(action_mask)
+        return np.where(is_random, drawn[0], best), np.where(is_random[:, None], drawn[1], one_hot)

@@ -37,8 +37,9 @@ _ALLOWED = frozenset({
 
 
 def choice_override(policy: Any) -> str | None:
-    """The user's override, ``Class.method``, that may make a policy choose otherwise than its ``action_choice``; None
-    without such an override."""
+    """The user's override, as ``Class.method``, that may make a policy choose differently from its ``action_choice``;
+    None without an override.
+    """
     return why_not_on_fast_path(policy, _ALLOWED, "action_choice")
 
 
@@ -73,8 +74,8 @@ def make_exploration_policy(parameters: Any, action_space: ActionSpace, agent: s
     """The exploration policy of an agent.
 
     :param parameters: ``ExplorationParameters``, or a dict of them by the class of the action space
-    :param agent: its name, for messages
-    :raises CoachError: none of them is for this action space
+    :param agent: the name of the agent, for messages
+    :raises CoachError: no parameters fit this action space
     """
     given, parameters = parameters, fitting_exploration(parameters, action_space)
     if parameters is None:
@@ -102,22 +103,23 @@ class ExplorationParameters(Parameters):
 
 
 class ExplorationPolicy(KeepsEpisodeState):
-    """Base of all exploration policies, which choose an action from the agent's predictions for the current state.
+    """Base class of exploration policies. A policy chooses an action from the agent's predictions for the current
+    state.
 
     :param action_space: the agent's action space
     :cvar own_state: the entries of ``get_state`` that belong to this process: random draws, and the episode in progress
     :ivar phase: phase of the run; many policies explore in TRAIN and choose the best action in TEST
-    :ivar rng: generator of all its random draws
-    :ivar tells_all_probabilities: ``get_action`` returns the probabilities of the whole policy. If False, a policy that
-        chooses in two ways, such as ``EGreedy``, gives the probabilities of the way that it took
-    :cvar draws_by_probabilities: it treats the agent's predictions as probabilities, not as values of actions
-    :cvar draws_from_features: it also needs the features of the policy's last layer; they follow the mean in the
-        predictions
+    :ivar rng: the generator of all its random numbers
+    :ivar tells_all_probabilities: True: ``get_action`` returns the probabilities of the whole policy. False: a policy
+        with two ways to choose, such as ``EGreedy``, returns the probabilities of the way that it used
+    :cvar draws_by_probabilities: the agent's predictions are probabilities, not values of actions
+    :cvar draws_from_features: the policy also needs the features of the network's last layer; they follow the mean in
+        the predictions
     :cvar acts_in_columns: ``get_actions`` chooses for many actors in one pass
-    :cvar num_heads: number of Q heads that give it values
+    :cvar num_heads: number of Q heads that predict its values
     :cvar supported_actions: the classes of action spaces that it explores
     :cvar advice_on_actions: advice in the error for an action space of another class
-    :raises CoachError: the action space is of another class
+    :raises CoachError: the class of the action space is not supported
     """
 
     supported_actions: tuple[type, ...] = (Space,)
@@ -143,11 +145,12 @@ class ExplorationPolicy(KeepsEpisodeState):
     def get_action(self, action_values: Any, action_mask: np.ndarray | None = None) -> Any:
         """Choose an action.
 
-        :param action_values: the agent's predictions: a value or a probability for each discrete action, or the mean
-            of continuous ones; None where ``requires_action_values`` said so
-        :param action_mask: [A] of 0 and 1, the discrete actions that may be chosen; None allows all. Given only where
-            the environment has masks, so that a policy without the argument works elsewhere
-        :return: discrete: the action and the probabilities [A] that it was chosen by; continuous: the action
+        :param action_values: the agent's predictions: a value or a probability for each discrete action, or the mean of
+            continuous actions; None if ``requires_action_values`` returned False
+        :param action_mask: [A] of 0 and 1, the allowed discrete actions; None allows all. The argument is only passed
+            if the environment has masks, so a policy without this argument works with other environments
+        :return: for discrete actions, the action and the probabilities [A] of the choice; for continuous actions, the
+            action
         """
         raise NotImplementedError(
             f"{type(self).__name__} does not choose actions; set the exploration to a policy such as EGreedyParameters"
@@ -156,13 +159,13 @@ class ExplorationPolicy(KeepsEpisodeState):
     def get_actions(
         self, action_values: Callable[[], Any], count: int, action_masks: np.ndarray | None = None
     ) -> np.ndarray:
-        """Choose the actions of several actors in one pass, as ``get_action`` chooses each. Only a policy that declares
-        ``acts_in_columns`` has this form.
+        """Choose the actions of several actors in one pass, with the same rule as ``get_action``. Only policies with
+        ``acts_in_columns`` implement it.
 
         :param action_values: returns the agent's predictions [N, ...]; not called if no action depends on them
         :param count: N, the number of actors
         :param action_masks: [N, A] of 0 and 1, as in ``get_action``
-        :return: [N] discrete actions, or [N, D] continuous ones
+        :return: [N] discrete actions, or [N, D] continuous actions
         """
         raise NotImplementedError(f"{type(self).__name__} chooses one action at a time")
 
@@ -170,15 +173,16 @@ class ExplorationPolicy(KeepsEpisodeState):
         """Move schedules forward by steps that another process played. For its own steps, ``get_action`` does so."""
 
     def set_worker(self, index: int, num_workers: int) -> None:
-        """Explore as one of several workers, for policies that explore differently in each. The index is not part of
-        the state: a policy that arrives from the trainer does not change it.
+        """Set the number of this worker, for policies that explore differently in each worker. The index is not part of
+        the state, so a policy from the trainer does not change it.
 
         :param index: from 0 to ``num_workers`` - 1
         """
 
     def action_choice(self) -> ActionChoice | None:
-        """The rule by which a deployed policy chooses without exploration; None if it cannot choose without this
-        policy. Call ``deployed_choice`` instead, which checks that no subclass overrides the choice."""
+        """The rule of a deployed policy, which does not explore; None without such a rule. Call ``deployed_choice``
+        instead: it also checks that no subclass overrides the choice.
+        """
         return None
 
     def change_phase(self, phase: RunPhase) -> None:
@@ -200,7 +204,7 @@ class ExplorationPolicy(KeepsEpisodeState):
     def set_state(self, state: dict[str, Any]) -> None:
         """Restore the state that ``get_state`` returned.
 
-        :raises CoachError: it is the state of another kind of policy
+        :raises CoachError: the state belongs to another kind of policy
         """
         try:
             self._restore(state)
@@ -247,7 +251,7 @@ class ContinuousActionExplorationPolicy(ExplorationPolicy):
     def get_action(self, action_values: Any, action_mask: np.ndarray | None = None) -> np.ndarray:
         """:param action_values: the mean [D], or a list of the mean and, if the agent learns it, the standard
             deviation
-        :param action_mask: not used, continuous actions have none
+        :param action_mask: not used; continuous actions have no masks
         :return: [D], not clipped to the space
         """
         return super().get_action(action_values, action_mask)
@@ -264,7 +268,7 @@ class ContinuousActionExplorationPolicy(ExplorationPolicy):
 def best_action(
     values: np.ndarray, rng: np.random.Generator, action_mask: np.ndarray | None = None
 ) -> ActionAndProbabilities:
-    """The allowed action of the highest value, and the probabilities [A] of always choosing it; ties break at random.
+    """The allowed action with the highest value, and its one-hot probabilities [A]. Ties are broken at random.
 
     :param values: [A]
     :param action_mask: [A] of 0 and 1, None allows all
@@ -284,7 +288,7 @@ def best_action(
 
 
 def best_actions(values: np.ndarray, rng: np.random.Generator, action_masks: np.ndarray | None = None) -> np.ndarray:
-    """[N], the allowed action of the highest value in each row; ties break at random.
+    """[N], the allowed action with the highest value in each row. Ties are broken at random.
 
     :param values: [N, A]
     :param action_masks: [N, A] of 0 and 1, None allows all
@@ -299,7 +303,8 @@ def best_actions(values: np.ndarray, rng: np.random.Generator, action_masks: np.
 
 
 def best_and_tied(values: np.ndarray, action_masks: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """[N], the first of the best allowed actions of each row, and [N], True if another one is as good.
+    """[N], the first of the best allowed actions in each row; and [N], True if another allowed action has the same
+    value.
 
     :param values: [N, A]
     :param action_masks: [N, A] of 0 and 1, None allows all

@@ -32,8 +32,8 @@ class Greedy(ExplorationPolicy):
 
     def get_action(self, action_values: Any, action_mask: np.ndarray | None = None) -> Any:
         if not isinstance(self.action_space, DiscreteActionSpace):
-            mean = action_values[0] if isinstance(action_values, (list, tuple)) else action_values
-            return np.reshape(mean, tuple(self.action_space.shape))
+            mean = np.asarray(action_values[0] if isinstance(action_values, (list, tuple)) else action_values)
+            return mean[0] if mean.ndim > len(self.action_space.shape) else mean
         return best_action(np.ravel(action_values), self.rng, action_mask)
 
     acts_in_columns = True

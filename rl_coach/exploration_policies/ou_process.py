@@ -16,8 +16,8 @@ class OUProcessParameters(ExplorationParameters):
     """Noise of an Ornstein-Uhlenbeck process.
 
     :ivar mu: the value that the noise drifts to
-    :ivar theta: rate of the drift; 0 is a random walk
-    :ivar sigma: scale of the random part; 0 only drifts
+    :ivar theta: rate of the drift; 0 gives a random walk
+    :ivar sigma: scale of the random part; 0 gives only the drift
     :ivar dt: the time of one step
     """
 
@@ -33,14 +33,14 @@ class OUProcessParameters(ExplorationParameters):
 
 
 class OUProcess(ContinuousActionExplorationPolicy):
-    """In training, the mean plus x, where dx = theta (mu - x) dt + sigma dW and x starts each episode at 0 (Uhlenbeck
-    & Ornstein 1930; Lillicrap et al. 2016, "Continuous control with deep reinforcement learning", section 3). In
-    other phases, the mean.
+    """In training, the mean plus x, with dx = theta (mu - x) dt + sigma dW. x is 0 at the start of each episode
+    (Uhlenbeck & Ornstein 1930; Lillicrap et al. 2016, "Continuous control with deep reinforcement learning", section
+    3). In other phases, the mean.
 
     :param action_space: a box or goals
     :param mu: the value that the noise drifts to
-    :param theta: rate of the drift; 0 is a random walk
-    :param sigma: scale of the random part; 0 only drifts
+    :param theta: rate of the drift; 0 gives a random walk
+    :param sigma: scale of the random part; 0 gives only the drift
     :param dt: the time of one step
     """
 

@@ -12,11 +12,11 @@ from rl_coach.utils import CoachError, short_dynamic_import
 
 
 class ParameterNoiseParameters(ExplorationParameters):
-    """Noisy networks. The noise is drawn again for an update, so the agent's update rule must not need the policy that
+    """Noisy networks. Each update draws new noise, so the agent's update rule must not depend on the policy that
     played.
 
-    :param agent_params: the agent's parameters, its networks already set
-    :raises CoachError: its algorithm has ``supports_parameter_noise = False``
+    :param agent_params: the agent's parameters; the networks must be set already
+    :raises CoachError: the algorithm has ``supports_parameter_noise = False``
     :ivar network_params: the networks that get noisy dense layers, by name
     """
 
@@ -36,7 +36,7 @@ class ParameterNoise(Greedy):
     """Takes the best action of networks with learned noise in their dense layers (Fortunato et al. 2018, "Noisy
     Networks for Exploration").
 
-    Building the policy sets the dense layers in the networks' parameters, so it is built before the networks.
+    The constructor sets the dense layers in the networks' parameters, so the policy must be built before the networks.
 
     :param network_params: the networks by name
     :param action_space: discrete or a box

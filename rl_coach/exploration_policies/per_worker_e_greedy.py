@@ -15,7 +15,7 @@ class PerWorkerEGreedyParameters(EGreedyParameters):
     """A random action with probability epsilon^(1 + alpha i / (N - 1)) in worker i of N.
 
     :ivar epsilon_schedule: epsilon, the probability of worker 0 in training; 0 is greedy, 1 is random in all workers
-    :ivar epsilon_alpha: alpha; 0 gives all workers the same probability, a large one lets few of them explore
+    :ivar epsilon_alpha: alpha; 0 gives all workers the same probability, with a large alpha only few workers explore
     """
 
     constraints = {"epsilon_alpha": number(0)}
@@ -28,13 +28,13 @@ class PerWorkerEGreedyParameters(EGreedyParameters):
 
 
 class PerWorkerEGreedy(EGreedy):
-    """``EGreedy`` that uses epsilon^(1 + alpha i / (N - 1)) in worker i = 0 … N - 1. A single process counts as worker
-    0 and uses epsilon itself. Evaluation has the same epsilon everywhere.
+    """``EGreedy`` that uses epsilon^(1 + alpha i / (N - 1)) in worker i = 0 … N - 1. A single process is worker 0 and
+    uses epsilon itself. In evaluation, all workers use the same epsilon.
 
     :param action_space: discrete or a box
     :param epsilon_schedule: the probability of worker 0 in training; 0 is greedy, 1 is random
     :param evaluation_epsilon: the probability in evaluation
-    :param continuous_exploration_policy_parameters: as ``EGreedy``'s
+    :param continuous_exploration_policy_parameters: as in ``EGreedy``
     :param epsilon_alpha: alpha; 0 gives all workers the same probability
     """
 

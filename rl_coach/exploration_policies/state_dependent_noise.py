@@ -18,12 +18,12 @@ from rl_coach.utils import CoachError
 class StateDependentNoiseParameters(ExplorationParameters):
     """Generalised state-dependent exploration (gSDE), for PPO, actor-critic, soft actor-critic, TD3 and DDPG.
 
-    :param agent_params: the agent's parameters, its networks already set
-    :ivar steps_between_draws: steps until a new function of the state is drawn; 1 is independent noise; None draws one
-        for each episode
+    :param agent_params: the agent's parameters; the networks must be set already
+    :ivar steps_between_draws: number of steps between two draws of the noise function; 1 gives independent noise, None
+        draws once for each episode
     :ivar scale: standard deviation of the function's weights if the agent does not learn it (TD3, DDPG), in units of
-        the action; 0 does not explore
-    :ivar network_params: the networks; their policy computes the features that the noise depends on
+        the action; 0 for no exploration
+    :ivar network_params: the networks; the noise depends on the features of the policy network
     """
 
     constraints = {"steps_between_draws": optional(whole(1)), "scale": number(0)}
@@ -37,14 +37,15 @@ class StateDependentNoiseParameters(ExplorationParameters):
 
 
 class StateDependentNoise(ContinuousActionExplorationPolicy):
-    """In training the mean plus z(s) E, where z are the features of the policy's last layer and E [F, A] is drawn from
-    N(0, scales^2) (Raffin et al. 2022, "Smooth exploration for robotic reinforcement learning", equation 5).
+    """In training, the mean plus z(s) E. z are the features of the policy's last layer, and E [F, A] is drawn from N(0,
+    scales^2) (Raffin et al. 2022, "Smooth exploration for robotic reinforcement learning", equation 5).
 
-    Building the policy sets ``state_dependent_noise`` in the parameters of the heads, so it comes before the networks.
+    The constructor sets ``state_dependent_noise`` in the parameters of the heads, so the policy must be built before
+    the networks.
 
     :param action_space: a box
     :param steps_between_draws: steps until E is drawn again; None draws it for each episode
-    :param scale: deviation of E's elements if the head learns none
+    :param scale: standard deviation of E's elements if the head does not learn it
     :param network_params: the networks by name
     """
 

@@ -20,8 +20,8 @@ class TruncatedNormalParameters(ExplorationParameters):
 
     :ivar noise_schedule: the standard deviation in training
     :ivar evaluation_noise: the standard deviation in evaluation; 0 gives the mean
-    :ivar clip_low: the lowest action that is drawn
-    :ivar clip_high: the highest action that is drawn
+    :ivar clip_low: the lowest possible action
+    :ivar clip_high: the highest possible action
     :ivar noise_as_percentage_from_action_space: the deviations are shares of the action space's range
     """
 
@@ -42,14 +42,14 @@ class TruncatedNormalParameters(ExplorationParameters):
 
 
 class TruncatedNormal(NoiseLevel):
-    """A normal distribution around the mean, cut off at bounds. (Adding noise and clipping would pile the actions up
-    at the bounds instead.)
+    """A normal distribution around the mean, truncated at bounds. Noise with clipping would instead choose the bounds
+    themselves too often.
 
-    :param action_space: a box; bounded, if the noise is a share of its range
-    :param noise_schedule: the standard deviation in training, before the cut
+    :param action_space: a box; it must be bounded if the noise is a share of its range
+    :param noise_schedule: the standard deviation in training, before the truncation
     :param evaluation_noise: the standard deviation in evaluation; 0 gives the mean
-    :param clip_low: the lowest action that is drawn, a number or one for each element
-    :param clip_high: the highest action that is drawn
+    :param clip_low: the lowest possible action, a number or one for each element
+    :param clip_high: the highest possible action
     :param noise_as_percentage_from_action_space: the deviations are shares of the action space's range
     """
 
@@ -87,8 +87,8 @@ class TruncatedNormal(NoiseLevel):
 def truncated_standard_normal(low: float, high: float, rng: np.random.Generator) -> float:
     """A draw from the standard normal distribution between two bounds, exact even for bounds far in the tail.
 
-    Rejection sampling from the proposal that fits: the normal itself, a uniform, or the tail's exponential
-    (Robert 1995, "Simulation of truncated normal variables").
+    It uses rejection sampling with a normal, uniform or exponential proposal, whichever fits the bounds (Robert 1995,
+    "Simulation of truncated normal variables").
     """
     if high < 0:
         return -truncated_standard_normal(-high, -low, rng)

@@ -7,33 +7,26 @@ from typing import Any
 import numpy as np
 
 from rl_coach.core_types import EnvironmentSteps, RunPhase
-from rl_coach.exploration_policies.e_greedy import EGreedy, EGreedyParameters
+from rl_coach.exploration_policies.bootstrapped import BootstrappedParameters
+from rl_coach.exploration_policies.e_greedy import EGreedy
 from rl_coach.exploration_policies.exploration_policy import ExplorationParameters
 from rl_coach.policy.action_choice import EnsembleMeanChoice
 from rl_coach.schedules import LinearSchedule, PieceWiseSchedule, Schedule
 from rl_coach.spaces import ActionSpace, DiscreteActionSpace
-from rl_coach.utilities.requirements import FRACTION, number, whole
+from rl_coach.utilities.requirements import number
 
 
-class UCBParameters(EGreedyParameters):
+class UCBParameters(BootstrappedParameters):
     """Prefers actions that the Q heads disagree about; a random action with probability epsilon.
 
-    :ivar architecture_num_q_heads: number of Q heads of the network
-    :ivar bootstrapped_data_sharing_probability: the probability that a head learns from a transition; 1 shares all
     :ivar lamb: weight of the standard deviation over the heads; 0 uses the mean alone
     """
 
-    constraints = {
-        "architecture_num_q_heads": whole(1),
-        "bootstrapped_data_sharing_probability": FRACTION,
-        "lamb": number(),
-    }
+    constraints = {"lamb": number()}
     path = "rl_coach.exploration_policies.ucb:UCB"
 
     def __init__(self) -> None:
         super().__init__()
-        self.architecture_num_q_heads = 10
-        self.bootstrapped_data_sharing_probability = 1.0
         self.epsilon_schedule = PieceWiseSchedule(
             [
                 (LinearSchedule(1, 0.1, 1000000), EnvironmentSteps(1000000)),
@@ -50,8 +43,8 @@ class UCB(EGreedy):
     :param action_space: discrete
     :param architecture_num_q_heads: number of Q heads of the network
     :param lamb: weight of the standard deviation over the heads; 0 uses the mean alone
-    :ivar std: [A], the heads' standard deviation at the last action that was not random
-    :ivar last_action_values: [A], the values behind this action
+    :ivar std: [A], the standard deviation over the heads at the last action that was not random
+    :ivar last_action_values: [A], the values that this action was chosen by
     """
 
     supported_actions: tuple[type, ...] = (DiscreteActionSpace,)

@@ -32,8 +32,8 @@ class Filter(KeepsEpisodeState):
     def filter(self, *args: Any, **kwargs: Any) -> Any:
         """The filtered value. Each kind of filter defines its arguments and its result.
 
-        Filters of observations and rewards have the argument ``update_internal_state``: whether a filter with
-        statistics or a history updates them.
+        Filters of observations and rewards have the argument ``update_internal_state``. If it is True, a filter updates
+        its statistics or its history.
         """
         raise NotImplementedError(f"{type(self).__name__} does not filter")
 
@@ -53,10 +53,10 @@ class Filter(KeepsEpisodeState):
     def merge_gathered(self, gathered: State) -> None:
         """Add the statistics that the same filter has gathered in another process.
 
-        :raises CoachError: it is not of this filter
+        :raises CoachError: the statistics belong to another filter
         """
         if gathered:
-            raise CoachError(f"the {type(self).__name__} has no statistics that others could be added to")
+            raise CoachError(f"the {type(self).__name__} has no statistics that could be added up")
 
     def get_state(self) -> State:
         """State that must be kept to continue exactly; empty for a filter without one."""
@@ -65,7 +65,7 @@ class Filter(KeepsEpisodeState):
     def set_state(self, state: State) -> None:
         """Restore the state that ``get_state`` returned.
 
-        :raises CoachError: the state is not one of this filter's
+        :raises CoachError: the state belongs to another filter
         """
         if state:
             raise CoachError(f"the checkpoint has a state for the {type(self).__name__}, which has no state")

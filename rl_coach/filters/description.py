@@ -50,7 +50,7 @@ def describe_output_filter(chain: OutputFilter) -> list[Description]:
 def describe_space(space: spaces.Space) -> Description:
     """A space without its random generator.
 
-    :raises CoachError: it contains something that is not a number, a text, an array or another space
+    :raises CoachError: the space contains a value that is not a number, a text, an array or another space
     """
     if type(space).__module__ != spaces.__name__:
         raise CoachError(f"the space {space!r} is not a class of {spaces.__name__}: it cannot be described as data")
@@ -162,7 +162,7 @@ def encode(value: Any, what: str) -> Any:
     """A setting as plain data.
 
     :param what: the owner's name, for errors
-    :raises CoachError: it contains something other than numbers, texts, arrays, enums and spaces
+    :raises CoachError: the setting contains a value that is not a number, a text, an array, an enum or a space
     """
     if value is None or isinstance(value, (bool, int, str)):
         return value

@@ -157,7 +157,7 @@ class OutputFilter(_FilterChain):
     last one has the agent's choice as input.
 
     :param action_filters: the filters by name
-    :param is_a_reference_filter: a template, to be called for a copy
+    :param is_a_reference_filter: True for a template: call it to get a copy
     """
 
     def __init__(
@@ -243,7 +243,7 @@ class InputFilter(_FilterChain):
 
     :param observation_filters: for each observation its filters by name, in the order that they are applied
     :param reward_filters: the reward's filters by name, in order
-    :param is_a_reference_filter: a template, to be called for a copy
+    :param is_a_reference_filter: True for a template: call it to get a copy
     """
 
     def __init__(
@@ -281,8 +281,8 @@ class InputFilter(_FilterChain):
     ) -> list[Data]:
         """Filter one response or transition, or a list of them; both state and next state of a transition.
 
-        Without filters, the same objects are returned. With filters, they are shallow copies: they share everything
-        that the filters do not change with the originals, which are never changed.
+        Without filters, the same objects are returned. With filters, the result has shallow copies, which share all
+        unchanged values with the originals. The originals never change.
 
         :param deep_copy: not used, nothing is ever changed in place
         """
@@ -339,8 +339,9 @@ class InputFilter(_FilterChain):
         return filtered
 
     def filter_evaluated(self, response: EnvResponse) -> EnvResponse:
-        """Filter a response of an evaluation: as ``filter``, but statistics do not learn from it; see
-        ``filter_trained``."""
+        """Filter a response of an evaluation, as ``filter`` does, but without an update of statistics; see
+        ``filter_trained``.
+        """
         if self.i_am_a_reference_filter:
             self._refuse()
         if not (self.observation_filters or self.reward_filters):
@@ -385,9 +386,9 @@ class InputFilter(_FilterChain):
         return space
 
     def copy_filters_from_one_observation_to_another(self, from_observation: str, to_observation: str) -> None:
-        """Give an observation copies of another one's filters.
+        """Copy the filters of one observation to another observation.
 
-        :raises CoachError: the other one has no filters
+        :raises CoachError: the first observation has no filters
         """
         filters = _named(self.observation_filters, from_observation, "filtered observation")
         self.observation_filters[to_observation] = copy.deepcopy(filters)

@@ -1,6 +1,7 @@
-"""Recorded episodes through an agent's filters: first the statistics of the whole data, then all rows with these.
+"""Filters recorded episodes: first it computes the statistics of the whole data, then it filters all rows with these
+statistics.
 
-A filter that learns its statistics while it filters would give the first rows of the data another scale than the last.
+If the statistics changed during the filtering, the first rows would have another scale than the last rows.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ Rows = tuple[dict[str, Any], Any]
 def filter_recorded(episodes: Sequence[Sequence[Transition]], filters: InputFilter) -> list[list[Transition]]:
     """Filter the transitions of raw episodes as if the agent had played them.
 
-    :param episodes: each one in order: the state of a step is the next state of the step before (see ``in_order``)
+    :param episodes: the episodes; the state of a step must be the next state of the step before (see ``in_order``)
     :raises CoachError: a filter refuses the data
     """
     if isinstance(filters, InputFilter) and changes_nothing(filters):
@@ -68,8 +69,8 @@ def in_order(
 
 
 def learn_statistics(filters: InputFilter, read: Callable[[], Iterable[Rows]]) -> None:
-    """Compute the statistics of filters from all the data, one filter after the other. A filter gets the output that
-    the filters before it give with their complete statistics.
+    """Compute the statistics of filters from all the data, one filter after the other. The input of a filter is the
+    output of the filters before it, with their final statistics.
 
     :param read: reads the data from the beginning
     """

@@ -84,7 +84,7 @@ def _scale(inverse: bool, *names: str) -> Callable[[Fields, Shape], Made]:
     def made(step: Fields, shape: Shape) -> Made:
         value = step.number(names[0], -1e9, 1e9, *names[1:])
         if not value:
-            raise CoachError(f"the spec's '{step.path(names[0])}' is a number other than 0")
+            raise CoachError(f"the spec's '{step.path(names[0])}' must be a number other than 0")
         return [ScalingFilter(1 / value if inverse else value)], shape
 
     return made
@@ -156,7 +156,7 @@ def _list_of(given: Any, where: str) -> list[Fields]:
     """Steps: a list of dicts, or one of them."""
     given = [given] if isinstance(given, (str, Mapping)) else given
     if not isinstance(given, (list, tuple)) or len(given) > 100:
-        raise CoachError(f"the spec's '{where}' is a list of at most 100 steps, not {shown(given)}")
+        raise CoachError(f"the spec's '{where}' must be a list of at most 100 steps, not {shown(given)}")
     return [
         Fields({"type": one} if isinstance(one, str) else one, f"{where}[{number}]") for number, one in enumerate(given)
     ]
@@ -166,8 +166,8 @@ def add_state_filters(filters: InputFilter, given: Any, where: str, shapes: dict
     """Add the filters of a preprocessing specification.
 
     :param filters: the chain to add to
-    :param given: a list of steps; or a dict of such lists by the states' names
-    :param where: its key
+    :param given: a list of steps, or a dict of lists by the names of the states
+    :param where: the key of the specification
     :param shapes: shape of each state by the observation's name; it is replaced by the shape after the filters
     :raises CoachError: a step is wrong, or does not fit the state
     """
@@ -200,7 +200,7 @@ def _add_steps(filters: InputFilter, steps: list[Fields], name: str, shapes: dic
 def add_reward_filters(filters: InputFilter, given: Any, where: str) -> None:
     """Add the filters of a specification for rewards.
 
-    :raises CoachError: a step is wrong, or is for states alone
+    :raises CoachError: a step is wrong, or is only for states
     """
     for number, step in enumerate(_list_of(given, where)):
         kind = step.choice("type", ("clip", "divide", "multiply", "running_standardize")) or step.missing("type")

@@ -32,8 +32,8 @@ class Exchange:
     """Sizes and times of the exchange between a trainer and its workers.
 
     :param num_workers: number of workers that are started
-    :param window: chunks that a worker may send before it waits for a receipt; None chooses
-    :param chunk_rows: transitions in a chunk; None chooses
+    :param window: chunks that a worker may send before it waits for a receipt; None uses a default
+    :param chunk_rows: transitions in a chunk; None uses a default
     :param publish_seconds: the shortest time between two policies
     :param silence_seconds: the trainer gives up after this time without Redis, without the data store or without
         workers

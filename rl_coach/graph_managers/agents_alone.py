@@ -27,7 +27,7 @@ def save_agent(directory: str, name: str, agent: Any, state: dict[str, Any], fra
     :param framework: the graph's framework
     :param keep: number of the newest checkpoints that are kept; 0 keeps all
     :return: the checkpoint's path
-    :raises OSError: it cannot be written
+    :raises OSError: the checkpoint cannot be written
     """
     place = os.path.join(directory, agent.name)
     fits = {"framework": framework, **agent.fits()}
@@ -40,14 +40,14 @@ def save_agent(directory: str, name: str, agent: Any, state: dict[str, Any], fra
 def restore_agent(path: str, agent: Any, framework: str) -> str:
     """Restore one agent. Its memory does not change.
 
-    :param path: a checkpoint of an agent, or a directory of checkpoints (the newest is taken)
+    :param path: a checkpoint of an agent, or a directory of checkpoints (the newest is used)
     :return: the checkpoint's path
     :raises CoachError: there is no checkpoint, it is damaged, or it does not fit
     """
     path = find_checkpoint(path)
     state, manifest = load_checkpoint(path)
     if "agent" not in manifest:
-        raise CoachError(f"the checkpoint '{path}' is of a whole graph, not of one agent")
+        raise CoachError(f"the checkpoint '{path}' belongs to a whole graph, not to one agent")
     unmet = unmet_by(manifest, None, {"framework": framework, **agent.fits()})
     refuse(f"the checkpoint '{path}' {line}" for line in unmet)
     before = agent.get_state()

@@ -41,7 +41,7 @@ class BasicRLGraphManager(GraphManager):
     nothing, and a preset may still change its parameters after it has made the graph manager.
 
     :param agent_params: the agent; if it has no filters, it uses the environment's default filters
-    :param env_params: the environment; with ``num_environments`` above 1 the agent acts in so many copies at once
+    :param env_params: the environment; ``num_environments`` is the number of copies that the agent acts in at once
     :param schedule_params: the length of each part of the run
     :param vis_params: settings of rendering, videos and log files
     :param preset_validation_params: the reward that tests of the preset require

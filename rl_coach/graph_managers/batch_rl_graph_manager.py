@@ -53,12 +53,12 @@ _FITTED_Q_NETWORK = "fitted_q"
 class BatchRLGraphManager(BasicRLGraphManager):
     """Graph of one agent that learns from a data set. It does not act in the environment to get more data.
 
-    The data come from the first of these sources that is given: the file ``load_memory_from_file_path`` of the agent's
-    memory; another agent, which learns in the environment; random actions in heatup. Training steps of the schedule are
-    epochs: ``TrainingSteps(10)`` are ten passes over the training part of the data. The newest episodes are kept back
-    for off-policy evaluation after each period of training, if the agent has a network ``reward_model``. If the data
-    have no probabilities of actions, the probabilities are estimated. A network ``fitted_q`` adds fitted Q evaluation.
-    If there is an environment, the agent is evaluated in it as well.
+    The data come from one of these sources, the first that is set: the file ``load_memory_from_file_path`` of the
+    agent's memory; another agent, which learns in the environment; random actions in heatup. Training steps of the
+    schedule are epochs: ``TrainingSteps(10)`` are ten passes over the training part of the data. If the agent has a
+    network ``reward_model``, the newest episodes are not trained on, and serve off-policy evaluation after each period
+    of training. If the data have no probabilities of actions, the probabilities are estimated. A network ``fitted_q``
+    adds fitted Q evaluation. If there is an environment, the agent is evaluated in it as well.
 
     :param agent_params: the agent, with a memory of episodes
     :param env_params: the environment; None if there are only data
@@ -68,10 +68,10 @@ class BatchRLGraphManager(BasicRLGraphManager):
     :param name: the graph's name, part of the names of its files
     :param spaces_definition: the spaces, if there is no environment
     :param reward_model_num_epochs: number of passes over the training data to train the reward model
-    :param train_to_eval_ratio: the share of the steps that are trained on, in (0, 1]
+    :param train_to_eval_ratio: the share of the steps to train on, in (0, 1]
     :param experience_generating_agent_params: the agent that generates the data; None if no agent does
     :param experience_generating_schedule_params: the lengths of that agent's heatup and training
-    :param fitted_q_num_epochs: number of passes over the kept-back episodes at each evaluation, to train the network
+    :param fitted_q_num_epochs: number of passes over the evaluation episodes at each evaluation, to train the network
         ``fitted_q``
     """
 
@@ -260,8 +260,8 @@ class BatchRLGraphManager(BasicRLGraphManager):
         if is_changed and not changes_nothing(graph.get_agent().input_filter):
             graph.close()
             raise CoachError(
-                "the input_filter of the agent that generates experience would change the data before the agent's own "
-                "does: give neither one, and the environment a default_input_filter with what both need"
+                "the input_filter of the agent that generates experience would change the data before the filter of "
+                "the learning agent: set both to None, and give the environment a default_input_filter with all filters"
             )
         graph.get_agent().remember_probabilities()
         return graph
@@ -273,9 +273,9 @@ class BatchRLGraphManager(BasicRLGraphManager):
         return self.get_agent().batches.epoch
 
     def train_and_act(self, steps: StepMethod) -> None:
-        """Learn for that many epochs.
+        """Learn for a number of epochs.
 
-        :param steps: ``TrainingSteps``
+        :param steps: the number of epochs, as ``TrainingSteps``
         :raises CoachError: steps are not ``TrainingSteps``
         """
         if not isinstance(steps, TrainingSteps):
@@ -300,23 +300,24 @@ class BatchRLGraphManager(BasicRLGraphManager):
     # evaluation
 
     def evaluate(self, steps: StepMethod) -> bool:
-        """Estimate the policy from the evaluation episodes while training is going on, and evaluate it in the
-        simulator, if there is one."""
+        """Estimate the policy from the evaluation episodes (during training only), and evaluate it in the simulator, if
+        there is one.
+        """
         is_training = self.improvement.end is not None
         if is_training:
             self.run_off_policy_evaluation()
         if self.env_params is not None:
             return super().evaluate(steps)
         if not is_training:
-            raise CoachError(f"graph '{self.name}' learns from data alone: it has no environment to evaluate in")
+            raise CoachError(f"graph '{self.name}' learns only from data: it has no environment to evaluate in")
         return False
 
     def initialize_ope_models_and_stats(self) -> None:
-        """Keep the evaluation episodes, and predict their rewards with the reward model.
+        """Select the evaluation episodes, and predict their rewards with the reward model.
 
         If the data have no probabilities of actions, they are estimated from the training episodes.
 
-        :raises CoachError: no episode was kept back
+        :raises CoachError: there are no evaluation episodes
         """
         agent = self.get_agent()
         network, memory = agent.networks["reward_model"], agent.memory
@@ -355,8 +356,8 @@ class BatchRLGraphManager(BasicRLGraphManager):
         for step, probabilities in zip(kept_back, rows):
             step.info[BEHAVIOUR] = probabilities
         screen.warning(
-            f"{self.name}: the data do not say how probable their actions were; off-policy evaluation uses how often "
-            f"each action was taken in the nearest states"
+            f"{self.name}: the data have no probabilities of actions; off-policy evaluation estimates them from "
+            f"the frequencies of actions in the nearest states"
         )
 
     def run_off_policy_evaluation(self) -> None:

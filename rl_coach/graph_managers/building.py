@@ -26,8 +26,8 @@ def environment_of_graph(
     """A graph's own copy of environment parameters, with the directory for videos and a seed.
 
     :param seed: used if the parameters have no seed
-    :param agents: the agents that act in the environment. If all can choose each part of an action by itself, and the
-        parameters do not say otherwise, they do so
+    :param agents: the agents that act in the environment. If all agents support actions of several parts, and the
+        parameters do not set ``combines_choices``, actions have parts
     """
     parameters = copy.deepcopy(parameters)
     parameters.experiment_path = task.experiment_path
@@ -48,7 +48,7 @@ def make_environment(parameters: Any, seed: int, visualization: VisualizationPar
     """Make one environment.
 
     :param seed: the environment's seed; the seed in the parameters is ignored
-    :raises CoachError: it cannot be made
+    :raises CoachError: the environment cannot be made
     """
     return _environment_maker(parameters, seed, visualization)()
 
@@ -128,8 +128,8 @@ def agent_of_graph(
 ) -> AgentParameters:
     """A graph's own copy of agent parameters.
 
-    :param environment: the environment's parameters; the agent uses their default filters if it has no own; None if
-        there is no environment
+    :param environment: the environment's parameters, with the default filters for agents without filters; None if there
+        is no environment
     """
     parameters = copy.deepcopy(parameters)
     parameters.task_parameters = task

@@ -1,5 +1,4 @@
-"""The checkpoints of a graph: the state that they hold, when they are written, their names, which are kept, and which
-can be restored."""
+"""The checkpoints of a graph: their content and names, when they are written and removed, and which can be restored."""
 
 from __future__ import annotations
 
@@ -66,7 +65,7 @@ class GraphState:
         """The state of all parts, as nested dicts of arrays and plain values.
 
         :param reset_required: the next step begins an episode
-        :param force_next_reset: it also resets a simulator that could continue its episode
+        :param force_next_reset: the reset also resets a simulator that could continue its episode
         """
         return {
             "counters": {
@@ -123,13 +122,12 @@ def fits_of(levels: Iterable[LevelManager], task: TaskParameters) -> dict[str, s
 
 
 def unmet_by(manifest: dict[str, Any], preset: str | None, fits: dict[str, str]) -> Iterator[str]:
-    """Lines that say why a graph cannot be restored. The subject of each line is the checkpoint, and the line begins
-    with the predicate.
+    """The reasons why a checkpoint does not fit the graph. Each line continues a sentence with the checkpoint as its
+    subject.
 
     :param manifest: the checkpoint's manifest
-    :param preset: the graph's, as ``preset_catalogue.name_of`` gives it; None if a program has built the graph without
-        a preset
-    :param fits: the graph's ``fits_of``
+    :param preset: the name of the graph's preset, from ``preset_catalogue.name_of``; None for a graph without a preset
+    :param fits: the result of ``fits_of`` for the graph
     """
     other, there = manifest.get("preset"), manifest.get("fits", {})
     if not isinstance(there, dict):
@@ -137,7 +135,7 @@ def unmet_by(manifest: dict[str, Any], preset: str | None, fits: dict[str, str])
         return
     has_moved = bool(manifest.get("moves")) and there.get(FRAMEWORK) != fits.get(FRAMEWORK)
     if preset and other and preset != other:
-        yield f"is of the preset {other}, not of {preset}: use -p {other}, with -cp and -lvl for other settings"
+        yield f"belongs to the preset {other}, not to {preset}: use -p {other}, with -cp and -lvl for other settings"
     for name in sorted({*fits, *there}, key=_importance):
         if has_moved and (name == FRAMEWORK or _has_equal_words(fits.get(name), there.get(name))):
             continue  # frameworks list the same layers in different orders
@@ -165,7 +163,7 @@ class GraphCheckpoints:
     :param advanced: returns the unit and the count of the run's progress for checkpoint names; see ``checkpoint_name``
 
     :ivar schedule: knows when the next checkpoint is due
-    :ivar last_path: path of the newest checkpoint; None before the first
+    :ivar last_path: path of the newest checkpoint; None before the first checkpoint
     """
 
     def __init__(
@@ -218,7 +216,9 @@ class GraphCheckpoints:
                     mark_best(self.directory, name)
                 keep_checkpoints(self.directory, keep)
         except OSError as error:
-            screen.warning(f"no checkpoint was saved in '{self.directory}': {error.strerror}; the last one stands")
+            screen.warning(
+                f"no checkpoint was saved in '{self.directory}': {error.strerror}; the last checkpoint remains"
+            )
             return None
         self.last_path = path
         if lost_episode(state):
@@ -226,11 +226,12 @@ class GraphCheckpoints:
         return path
 
     def save_elsewhere(self, state: dict[str, Any], reward: float | None) -> NoReturn:
-        """Write a checkpoint to the temporary directory, because it cannot be written where it belongs.
+        """Write a checkpoint to the temporary directory, because the checkpoint directory cannot be written.
 
         :param state: the graph's ``get_state``
         :param reward: reward of the last evaluation; None before the first
-        :raises CheckpointError: always; it says where the checkpoint is, or that it could not be written there either
+        :raises CheckpointError: always; the message has the path of the checkpoint, or says that the temporary
+            directory cannot be written either
         """
         trouble = f"no checkpoint could be written to '{self.directory}'"
         try:
@@ -258,7 +259,7 @@ class GraphCheckpoints:
         :param state: the graph's ``get_state``
         :param reward: reward of the last evaluation; None before the first
         :return: the checkpoint's path
-        :raises OSError: it cannot be written
+        :raises OSError: the checkpoint cannot be written
         """
         path, _ = self._write(directory, state, reward)
         keep_checkpoints(directory, 1)
@@ -270,7 +271,7 @@ class GraphCheckpoints:
         :param path: a checkpoint, one of its files, or a directory of checkpoints (the newest is loaded); None uses
             the task's ``checkpoint_restore_path``
         :return: the checkpoint's path, and the state that was saved
-        :raises CoachError: the checkpoint is missing or damaged, is of another preset, or does not fit the graph
+        :raises CoachError: the checkpoint is missing or damaged, belongs to another preset, or does not fit the graph
         """
         path = path or self._task.checkpoint_restore_path
         if path is None:

@@ -10,7 +10,7 @@ from typing import Callable, Iterator, NoReturn
 from rl_coach.logger import screen
 from rl_coach.runs.progress import Progress
 from rl_coach.runs.status import FINISHED, RUNNING, RunStatus
-from rl_coach.utilities.stop_signals import StopSignals
+from rl_coach.utilities.stop_signals import BudgetOver, StopSignals
 from rl_coach.utils import CallbackError, CheckpointError, LostPartError, TrainingError
 
 _PAUSES_BETWEEN_TRIES = (0.5, 2.0)  # seconds, before the last checkpoint of a run is written elsewhere
@@ -18,7 +18,7 @@ _PAUSES_BETWEEN_TRIES = (0.5, 2.0)  # seconds, before the last checkpoint of a r
 
 @dataclass(frozen=True)
 class LastCheckpoint:
-    """The checkpoint that a run leaves when it ends.
+    """Writes the last checkpoint of a run.
 
     :param write: writes a checkpoint, and returns its path, or None if it could not be written; called with
         ``failed=True`` if training has failed
@@ -36,7 +36,7 @@ class LastCheckpoint:
         """Save the last checkpoint of a run: if it cannot be written, try again twice, then write it elsewhere.
 
         :return: the checkpoint's path
-        :raises CheckpointError: it was written elsewhere, or nowhere
+        :raises CheckpointError: the checkpoint was written elsewhere, or could not be written
         """
         for pause in (0.0, *_PAUSES_BETWEEN_TRIES):
             time.sleep(pause)
@@ -45,14 +45,14 @@ class LastCheckpoint:
                 return path
         self.write_elsewhere()
 
-    def save_after_interrupt(self) -> None:
-        """Save the checkpoint, and print its path and the command that continues the run."""
+    def save_after_interrupt(self, why: str = "interrupted") -> None:
+        """Save the checkpoint, and print its path and the command that continues the run. :param why: the reason"""
         try:
             path = self.save()
         except CheckpointError as error:
-            screen.warning(f"interrupted; {error}")
+            screen.warning(f"{why}; {error}")
             return
-        screen.warning(f"interrupted; saved {path}")
+        screen.warning(f"{why}; saved {path}")
         self.print_summary()
         if self.resume_hint:
             screen.print(f"continue with: {self.resume_hint}")
@@ -76,8 +76,8 @@ def ending_cleanly(
     checkpoint: LastCheckpoint | None = None,
     is_played: bool = False,
 ) -> Iterator[None]:
-    """Run with a display, and end cleanly: close the display, write the signals, save a checkpoint if the run was
-    interrupted or has failed, and write the end to ``status.json``.
+    """A context for a run with a display. At its end, it closes the display, writes the signals, saves a checkpoint if
+    the run was interrupted or has failed, and writes the end to ``status.json``.
 
     :param progress: the display
     :param status: writes ``status.json``
@@ -96,7 +96,8 @@ def ending_cleanly(
             progress.stop()
             # A second signal interrupts in the middle of a step. The state in memory is inconsistent then.
             if checkpoint is not None and signals.stopped_between_steps:
-                checkpoint.save_after_interrupt()
+                why = "the time budget is over" if isinstance(stop, BudgetOver) else "interrupted"
+                checkpoint.save_after_interrupt(why)
             if not (is_played and isinstance(stop, KeyboardInterrupt)):
                 raise
         except (LostPartError, CallbackError):

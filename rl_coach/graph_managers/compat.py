@@ -1,5 +1,6 @@
-"""Methods of Coach's graph manager that this one does in other ways. Only programs written for Coach call them.
-TensorFlow 1's sessions and graph files do not exist here: the errors name the replacement."""
+"""Methods of the graph manager of Intel's Coach, for programs that were written for it. Sessions and graph files of
+TensorFlow 1 are not supported; the errors name the replacement.
+"""
 
 from __future__ import annotations
 
@@ -37,18 +38,20 @@ class CoachNames:
             self.create_graph(task_parameters)
 
     def create_worker_or_parameters_server(self: Any, task_parameters: TaskParameters) -> NoReturn:
-        """Refuse: parameter servers do not exist here.
+        """Always raises an error: parameter servers are not supported.
 
         :raises CoachError: always
         """
-        raise CoachError("TensorFlow 1's parameter servers are gone: create_graph(task_parameters) builds a worker")
+        raise CoachError(
+            "TensorFlow 1's parameter servers are not supported: create_graph(task_parameters) builds a worker"
+        )
 
     def save_graph(self: Any) -> NoReturn:
-        """Refuse: files of TensorFlow 1 graphs do not exist here.
+        """Always raises an error: files of TensorFlow 1 graphs are not supported.
 
         :raises CoachError: always
         """
-        raise CoachError("TensorFlow 1's graph files are gone: save_onnx_graph() writes the network as ONNX")
+        raise CoachError("TensorFlow 1's graph files are not supported: save_onnx_graph() writes the network as ONNX")
 
     def save_onnx_graph(self: Any) -> None:
         """Write the first agent's first network with its present weights to ``checkpoint/model.onnx``."""
@@ -65,8 +68,8 @@ class CoachNames:
             self.memory_backend = get_memory_backend(parameters)
 
     def fetch_from_worker(self: Any, num_consecutive_playing_steps: Any = None) -> None:
-        """Wait until the memory backend holds so many transitions of rollout workers, and store them. Do nothing
-        without a backend.
+        """Wait until the memory backend has the wanted number of transitions from rollout workers, and store them.
+        Without a backend, this method has no effect.
 
         :param num_consecutive_playing_steps: steps or episodes; None for one step
         """
@@ -77,7 +80,7 @@ class CoachNames:
     def emulate_act_on_trainer(
         self: Any, steps: StepMethod, transition: Union[Transition, Mapping[str, Transition]]
     ) -> None:
-        """Count and remember a transition, as if it had been played here.
+        """Count and store a transition, as if this process had played it.
 
         :param steps: number of times that the transition is counted and stored
         :param transition: with several agents, a transition of each agent by its name

@@ -400,8 +400,8 @@ class GraphManager(CoachNames, Constrained):
         """Act in the environment.
 
         :param steps: the number of steps or episodes
-        :param wait_for_full_episodes: act on until the last episode ends, if there is one episode at a time; an episode
-            of ``ENDLESS_EPISODE`` steps or more is not waited for
+        :param wait_for_full_episodes: continue until the last episode ends, if there is one episode at a time. The
+            method does not wait for episodes of ``ENDLESS_EPISODE`` steps or more
         """
         if steps is _ONE_STEP:
             self._step()
@@ -449,7 +449,7 @@ class GraphManager(CoachNames, Constrained):
     def begin_step(self) -> None:
         """Begin an episode, in the environment and for the agents, if the last one has ended.
 
-        :raises CoachError: this process only trains
+        :raises CoachError: this process does not act
         """
         self.verify_graph_was_created()
         if self.reset_required:
@@ -461,7 +461,7 @@ class GraphManager(CoachNames, Constrained):
     def end_step(self, response: EnvResponse, steps: int) -> None:
         """Count a step that the levels have processed, and close the episodes that ended with it.
 
-        :param response: the environment's answer; any of them if several copies have answered
+        :param response: the environment's answer; with several copies, any of their answers
         :param steps: number of environment steps
         """
         top = self.top_level_manager
@@ -510,8 +510,9 @@ class GraphManager(CoachNames, Constrained):
         )
 
     def train(self) -> None:
-        """Let the agents learn if they are due. Updates of the networks count as training steps. If there is nothing
-        to train, or another process trains, each call counts as one."""
+        """Let the agents learn if they are due. Updates of the networks count as training steps. If there are no
+        networks to train, or another process trains, each call counts as one training step.
+        """
         if self._phase is not RunPhase.TRAIN:
             with self.phase_context(RunPhase.TRAIN):
                 self.train()
@@ -577,7 +578,8 @@ class GraphManager(CoachNames, Constrained):
             level.sync()
 
     def evaluate(self, steps: StepMethod) -> bool:
-        """Evaluate for exactly that many episodes, or for at least that many steps in whole episodes.
+        """Evaluate for exactly the given number of episodes, or for whole episodes with at least the given number of
+        steps.
 
         :return: True if the run should stop because the success rate is reached"""
         self.verify_graph_was_created()
@@ -644,8 +646,9 @@ class GraphManager(CoachNames, Constrained):
             level.undo_evaluation(state)
 
     def should_stop(self) -> bool:
-        """True if a callback has asked for it, or if the stop condition applies and every agent's success rate has
-        reached its target."""
+        """True if a callback has asked to stop, or if the stop condition applies and each agent's success rate has
+        reached its target.
+        """
         return self.reason_to_stop() is not None
 
     def reason_to_stop(self) -> str | None:
@@ -682,10 +685,10 @@ class GraphManager(CoachNames, Constrained):
 
     def improve(self) -> None:
         """Run heatup, then training and evaluation in turn, for exactly ``improve_steps`` of training or until the stop
-        condition holds. The end is an evaluation, a checkpoint and a summary. If a person acts, the run ends when the
-        person leaves, with the summary alone.
+        condition holds. At the end, the run evaluates, writes a checkpoint and prints a summary. If a person acts, the
+        run ends when the person leaves, and only prints the summary.
 
-        :raises TrainingError: a loss is not finite; the run's state is saved to the checkpoint directory, apart from
+        :raises TrainingError: a loss is not finite; the run's state is saved in the checkpoint directory, separate from
             the good checkpoints
         """
         self.verify_graph_was_created()
@@ -921,7 +924,7 @@ class GraphManager(CoachNames, Constrained):
             try:
                 self.data_store.save_to_store()
             except (OSError, CoachError) as error:  # missing access rights may be temporary, too
-                screen.warning(f"{error}; the next checkpoint brings it there")
+                screen.warning(f"{error}; the next checkpoint tries again")
         if self._run_callbacks.exist and path is not None and not failed:
             self._run_callbacks.call("on_checkpoint")
             self._run_callbacks.raise_failure_of_state()
@@ -961,9 +964,9 @@ class GraphManager(CoachNames, Constrained):
 
         :param path: a checkpoint, one of its files, or the directory of checkpoints or of an experiment (the newest
             checkpoint is restored); None uses the task's ``checkpoint_restore_path``
-        :param continue_run: continue the same run: no heatup, and ``improve_steps`` include the training before; False
-            trains ``improve_steps`` from here
-        :raises CoachError: the checkpoint is missing or damaged, is of another preset, or does not fit this graph
+        :param continue_run: True: continue the same run, without heatup; ``improve_steps`` include the training so far.
+            False: train ``improve_steps`` from here
+        :raises CoachError: the checkpoint is missing or damaged, belongs to another preset, or does not fit this graph
         """
         self.verify_graph_was_created()
         path, state = self.checkpoints.load(path)

@@ -14,11 +14,11 @@ from rl_coach.utils import CoachError
 
 
 class HACGraphManager(HRLGraphManager):
-    """A hierarchy of agents that set goals to the level below and test whether it reaches them.
+    """A hierarchy of agents. Each agent sets goals for the level below, and tests if the level below reaches them.
 
-    :param agents_params: ``HACDDPGAgentParameters``, the top level's first; all others need a ``GoalsSpace`` as their
-        ``algorithm.in_action_space``
-    :param env_params: the environment, which has the observation ``desired_goal``
+    :param agents_params: ``HACDDPGAgentParameters`` of the levels, the top level first. All other levels need a
+        ``GoalsSpace`` as ``algorithm.in_action_space``
+    :param env_params: the environment; it must have the observation ``desired_goal``
     :param schedule_params: the length of each part of the run
     :param vis_params: settings of rendering, videos and log files
     :param consecutive_steps_to_run_non_top_levels: the largest number of actions for a subgoal, on each level below the

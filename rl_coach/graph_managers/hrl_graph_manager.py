@@ -25,12 +25,14 @@ class HRLGraphManager(GraphManager):
     The levels are called ``level_0`` (the top), ``level_1`` and so on, their agents ``agent_0``, ``agent_1`` and so on.
     The graph counts steps and episodes of the environment; each agent counts its own.
 
-    :param agents_params: the agents, the top level's first; all others need an ``algorithm.in_action_space``
+    :param agents_params: the agents of the levels, the top level first. All other levels need an
+        ``algorithm.in_action_space``
     :param env_params: the environment
     :param schedule_params: the length of each part of the run
     :param vis_params: settings of rendering, videos and log files
     :param consecutive_steps_to_run_each_level: the largest number of actions of a level within one step of the level
-        above, for all levels or for each; for the top level, within one step of the graph
+        above, as one number or a list with a number for each level. For the top level, it counts within one step of the
+        graph
     :param preset_validation_params: the reward that tests of the preset require
     :param name: the graph's name, part of the names of its files
     :raises CoachError: there is no agent, or the numbers of steps and agents differ

@@ -86,7 +86,7 @@ class Improvement:
         self._next_evaluation = None
 
     def goal(self, may_end_before: bool) -> Goal | None:
-        """Part of ``improve_steps`` that is done; None while ``improve`` does not run.
+        """The progress within ``improve_steps``; None while ``improve`` does not run.
 
         :param may_end_before: training also ends when the stop condition is met
         """

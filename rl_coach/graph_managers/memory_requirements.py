@@ -50,8 +50,8 @@ def unmet_by(available: int, uses: Iterable[MemoryUse]) -> Iterator[str]:
     if sum(use.num_bytes for use in uses) > available:
         worst = max(uses, key=lambda use: use.num_bytes)
         yield (
-            f"{worst.path} is {shown(worst.value)}, which asks for {_gigabytes(worst.num_bytes)} of memory or more; "
-            f"here are {_gigabytes(available)}"
+            f"{worst.path} is {shown(worst.value)}, which needs at least {_gigabytes(worst.num_bytes)} of memory; "
+            f"this machine has {_gigabytes(available)}"
         )
 
 
@@ -99,7 +99,7 @@ def _fully_connected(network: NetworkParameters, path: str) -> Iterator[tuple[st
 def replay_requirement(agent: Any, durations: Iterable[StepMethod], path: str) -> Iterator[MemoryUse]:
     """A lower bound of the memory for an agent's full replay memory.
 
-    :param agent: the agent, built
+    :param agent: the agent, with its networks
     :param durations: the lengths of the parts of the run that store transitions
     :param path: the path of the agent's parameters, as ``-cp`` names it
     """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any, Callable, Mapping, Union
 
+from rl_coach.agents.core.requirements import requirements_of
 from rl_coach.agents.players import Players
 from rl_coach.agents.self_play import SelfPlay, SelfPlayParameters
 from rl_coach.base_parameters import (
@@ -24,7 +25,7 @@ from rl_coach.multi_agent_level_manager import DoneCondition, MultiAgentLevelMan
 from rl_coach.remote_level_manager import RemoteMultiAgentLevelManager
 from rl_coach.runs.live_region import Fields
 from rl_coach.saver import SaverCollection
-from rl_coach.utils import CoachError, did_you_mean
+from rl_coach.utils import CoachError, did_you_mean, short_dynamic_import
 
 
 def fields_of(players: Players) -> Fields:
@@ -37,7 +38,7 @@ class MultiAgentGraphManager(GraphManager):
     """Graph of several agents in one environment.
 
     The graph counts steps of the environment; each agent counts the steps of its players. The run's reward is the sum
-    over all players, in self-play the learner's reward, unless ``reward_of`` names another.
+    over all players, or in self-play the learner's reward; ``reward_of`` selects another.
 
     :param agents_params: the agents by name, or a list; a list gets the names ``agent_0``, ``agent_1`` and so on, or
         ``agent`` if it has one entry (``agent_0`` in self-play)
@@ -90,10 +91,10 @@ class MultiAgentGraphManager(GraphManager):
         start_physics: Callable[[Any], Any] | None = None,
         empty_service_call: Callable[[], Any] | None = None,
     ) -> MultiAgentGraphManager:
-        """Build the levels, as ``GraphManager`` does. If a simulator must run during the construction, it is started
-        before and stopped after.
+        """Build the levels, as ``GraphManager`` does. If the construction needs a running simulator, the functions
+        start it before and stop it afterwards.
 
-        :param stop_physics: stops the simulator; is called with the value of ``empty_service_call()``
+        :param stop_physics: stops the simulator; called with the result of ``empty_service_call()``
         :param start_physics: starts the simulator
         :param empty_service_call: makes the argument of the other two functions
         """
@@ -138,7 +139,10 @@ class MultiAgentGraphManager(GraphManager):
         return [level], [environment]
 
     def _create_environment(self, seed: int) -> Any:
-        return make_environment(self.env_params, seed, self.visualization_parameters)
+        environment = make_environment(self.env_params, seed, self.visualization_parameters)
+        kinds = (short_dynamic_import(agent.path) for agent in self.agents_params.values())
+        environment.tells_central_state = any(requirements_of(kind).plays_team for kind in kinds)
+        return environment
 
     def _make_self_play(self) -> SelfPlay | None:
         if self.self_play is None:
@@ -167,7 +171,7 @@ class MultiAgentGraphManager(GraphManager):
     # one agent of several
 
     def collect_savers(self, agent: str) -> SaverCollection:
-        """The savers of one agent's networks. :param agent: its name"""
+        """The savers of one agent's networks. :param agent: the name of the agent"""
         self.verify_graph_was_created()
         savers = SaverCollection()
         for level in self.level_managers:
@@ -194,8 +198,8 @@ class MultiAgentGraphManager(GraphManager):
     def restore_agent(self, agent: str, path: str) -> None:
         """Restore one agent. The others do not change.
 
-        :param agent: its name
-        :param path: one of its checkpoints, or a directory of checkpoints, ``checkpoint/hunters``
+        :param agent: the name of the agent
+        :param path: one of its checkpoints, or a directory of checkpoints such as ``checkpoint/hunters``
         :raises CoachError: there is no agent of this name or no checkpoint, or the checkpoint does not fit
         """
         agents = self.get_agents()

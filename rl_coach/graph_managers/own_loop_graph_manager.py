@@ -8,7 +8,7 @@ from rl_coach.logger import screen
 
 
 class OwnLoopGraphManager(BasicRLGraphManager):
-    """Graph of an agent in an environment that a loop of the user's own steps.
+    """The graph of an agent in an environment that the user's own loop steps.
 
     :ivar writes_files: write signals and checkpoints, in the experiment's directory
     """
@@ -27,8 +27,9 @@ class OwnLoopGraphManager(BasicRLGraphManager):
         return super().save_checkpoint(failed)
 
     def count_from_here(self) -> None:
-        """Let the next ``improve`` train for its steps beside all that was trained before, also before the agent was
-        saved. There is one heatup."""
+        """Let the next ``improve`` train for its steps in addition to all earlier training, also to training before a
+        save. The heatup is not repeated.
+        """
         if self.improvement.has_begun:
             self.heatup_steps = type(self.heatup_steps)(0)
             self._continues = False

@@ -26,7 +26,7 @@ class Reports:
     :param improvement: counts the training that is done and left
     :param more_updates: returns the number of updates that training steps do not count, such as updates of minibatches
 
-    :ivar shown: phases that are counted; an evaluation of a checkpoint counts only its own steps
+    :ivar shown: the phases to show; for an evaluation of a checkpoint, only the evaluation
     :ivar stops_early: training also ends when the stop condition holds
     :ivar reward: the reward of an evaluation at which training stops; None if it is not known
     :ivar is_endless: evaluation continues until it is interrupted

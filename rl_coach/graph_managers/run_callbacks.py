@@ -58,7 +58,7 @@ class RunCallbacks:
                 raise CoachError(_failure(callback, "on_creation", error)) from error
 
     def call(self, hook: str) -> None:
-        """Call one method of each callback that has not failed before.
+        """Call one method of each callback, except callbacks that have failed before.
 
         :raises CallbackError: the method of a callback has failed
         """
@@ -87,8 +87,10 @@ class RunCallbacks:
         self.call("on_episode_end")
 
     def row_written(self, prefix: str, row: dict[str, Any]) -> None:
-        """Call ``on_row`` after a row of signals was written. :param prefix: of their names if there are several
-        agents"""
+        """Call ``on_row`` after a row of signals was written.
+
+        :param prefix: prefix of the signals' names if there are several agents
+        """
         self.view.row = {f"{prefix}{name}": value for name, value in row.items()} if prefix else row
         if self.view.phase is RunPhase.UNDEFINED:  # the last rows are written after the run's end
             self._call_at_end("on_row")
@@ -160,7 +162,8 @@ class RunCallbacks:
             raise failure
 
     def set_state(self, states: dict[str, Any]) -> None:
-        """Restore the states that ``get_state`` returned. Callbacks that the run did not have then start without one.
+        """Restore the states that ``get_state`` returned. A callback without a saved state starts from its initial
+        state.
 
         :raises CoachError: a callback cannot restore its state
         """

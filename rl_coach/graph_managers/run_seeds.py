@@ -12,7 +12,8 @@ _EVALUATION = 0x6576616C  # a key that the seed's own children, counted from 0, 
 
 
 def evaluation_seed(seed: int, training_steps: int, before: int = 0) -> np.random.SeedSequence:
-    """The seed of an evaluation. It depends only on the arguments, so one evaluation more or fewer changes no other.
+    """The seed of an evaluation. It depends only on the arguments, so an additional evaluation does not change the
+    other evaluations.
 
     :param seed: the run's seed
     :param training_steps: environment steps of training so far
@@ -50,8 +51,8 @@ class RunSeeds:
         return self._sequence.spawn(1)[0]
 
     def seed_global_generators(self, number: int) -> None:
-        """Seed the global generators before the levels are built and again after. Libraries draw from them while
-        loading.
+        """Seed the global generators. Called before the levels are built and again afterwards, because libraries draw
+        random numbers while they load.
 
         :param number: 0 before, 1 after
         """

@@ -236,8 +236,9 @@ class Workers:
     # the end
 
     def end(self, directory: str | os.PathLike[str]) -> None:
-        """Tell the workers that the run is over, and write the totals to a file. A failure here is only a warning: it
-        does not change how the run has ended."""
+        """Tell the workers that the run is over, and write the totals to a file. A failure here only prints a warning,
+        because the run has already ended.
+        """
         if not self._link.is_superseded:
             self._dismiss_workers()
         self._warn_of_refused(time.monotonic())

@@ -1,6 +1,6 @@
 """Columns of a ``TransitionStore``. A column holds one quantity of all transitions in one array.
 
-The store decides which rows to write and read. A column does not know the order of the transitions.
+The store decides which rows to write and read. A column does not store the order of the transitions.
 """
 
 from __future__ import annotations
@@ -385,8 +385,9 @@ def one_hot_rows(places: np.ndarray, length: int) -> np.ndarray:
 
 
 class OneHotObservations(VectorObservations):
-    """Columns of a large ``Discrete`` or ``MultiDiscrete`` observation, which networks see as a vector: a memory holds
-    its numbers instead. Other vectors with few ones are stored in the same way."""
+    """Columns of a large ``Discrete`` or ``MultiDiscrete`` observation. Networks see it as a vector of zeros and ones;
+    the memory stores the places of the ones. Other vectors with few ones are stored in the same way.
+    """
 
     column_class = OneHotColumn
     states: OneHotColumn
@@ -422,10 +423,10 @@ class FrameObservations:
     """Columns of one image observation, each frame stored once.
 
     A transition holds the positions of its frames in a ring of frames: K for the state, K for the next state. A frame
-    is stored again only if it is another Python object. This finds the common frames of ``LazyStack`` observations
-    (any object with an ``axis`` and a ``history`` of frames, oldest first). For plain images, it finds a state that was
-    the next state of an earlier step. The ring has space for one frame per transition and 2 % more. Short episodes
-    need more frames; the oldest transitions are then removed early.
+    is stored again only if it is another Python object. ``LazyStack`` observations therefore share their frames (each
+    object with an ``axis`` and a ``history`` of frames, oldest first, works as one). A plain image is shared if it was
+    the next state of an earlier step. The ring has space for one frame per transition and 2 % more. Short episodes need
+    more frames; the oldest transitions are then removed early.
 
     :param example: the first observation
     """
@@ -627,8 +628,8 @@ class FrameObservations:
     def take(self, rows: np.ndarray, contiguous: bool = True) -> tuple[np.ndarray, np.ndarray]:
         """Copies of the observations before and after the step, each [B, ...].
 
-        :param contiguous: return contiguous arrays; False returns quicker views of [B, K, ...] arrays with the axes in
-            the right order
+        :param contiguous: True returns contiguous arrays. False returns views of [B, K, ...] arrays with the axes in
+            the right order, which is faster
         """
         indices = self.indices.take(rows, 0)
         if self.axis is None:
@@ -738,8 +739,9 @@ class FrameObservations:
 
 
 def observations_for(name: str, capacity: int, example: Any, owner: RowOwner) -> VectorObservations | FrameObservations:
-    """The kind of column that fits an observation: the places of few ones, frames for stacks and other large arrays,
-    plain arrays for the rest."""
+    """The columns that fit an observation: ``OneHotObservations`` for vectors with few ones, ``FrameObservations`` for
+    stacks and other large arrays, plain arrays for all others.
+    """
     if isinstance(example, FrameStacks):
         example = _example_of(example)
     elif hasattr(example, "history") and not _is_plain_stack(example):

@@ -51,14 +51,14 @@ def read_csv(dataset: CsvDataset) -> tuple[Batch, np.ndarray, bool]:
     ``reward`` and the elements of the state: ``state_feature_0``, ``state_feature_1``, … The elements of a further
     observation are ``state_NAME_0``, …
 
-    The state of an episode's last row is the next state of the last transition, so n rows give n - 1 transitions.
-    If only the last row is ``terminated``, it is a transition too, because nothing depends on its next state. If the
-    file has columns of the next state (``next_state_feature_0``, …), each row is a transition.
+    The state of an episode's last row is the next state of the last transition, so n rows give n - 1 transitions. If
+    the last row, and no other row, is ``terminated``, it is a transition too, because nothing depends on its next
+    state. If the file has columns of the next state (``next_state_feature_0``, …), each row is a transition.
 
     Optional columns:
 
     - ``terminated`` and ``truncated`` (0 or 1, False or True) show how an episode ended. If ``terminated`` is missing,
-      all episodes count as terminated that are not ``truncated``.
+      episodes that are not ``truncated`` count as terminated.
     - ``all_action_probabilities`` is a list such as ``[0.5, 0.5]``.
     - ``is_raw`` is 0 if the values have passed an agent's filters.
     - ``transition_number`` must increase within an episode.
@@ -165,15 +165,19 @@ class _Layout:
             raise CoachError(f"'{self._path}' has no column {', '.join(map(repr, missing))}{hint}")
         for name in self.next_states:
             if (found := len(self.next_states[name])) != (right := len(self.states[name])):
-                raise CoachError(f"'{self._path}' has {right} columns of the state '{name}' and {found} of the next")
+                raise CoachError(
+                    f"'{self._path}' has {right} columns of the state '{name}' and {found} of its next state"
+                )
 
     def _require_numbers(self, name: str, numbered: list[tuple[str, int]]) -> None:
         for expected, (column, number) in enumerate(numbered):
             if number < expected:
-                raise CoachError(f"'{self._path}': the columns '{numbered[expected - 1][0]}' and '{column}' are one")
+                raise CoachError(
+                    f"'{self._path}': the columns '{numbered[expected - 1][0]}' and '{column}' have the same number"
+                )
             if number > expected:
                 lost = f"{column.rpartition('_')[0]}_{expected}"
-                raise CoachError(f"'{self._path}' has the column '{column}' and no column '{lost}'")
+                raise CoachError(f"'{self._path}' has the column '{column}' but no column '{lost}'")
 
     def _say_what_is_not_read(self, header: list[str]) -> None:
         known = {*self.number_columns, *_SINGLE, *_NOT_READ}
@@ -230,7 +234,7 @@ class _Table:
             column = np.asarray([_number(cell) for cell in cells])
         wrong = np.flatnonzero(~np.isfinite(column))
         if len(wrong):
-            raise self.refuse(int(wrong[0]), name, f"{cells[wrong[0]]!r:.40} is no finite number")
+            raise self.refuse(int(wrong[0]), name, f"{cells[wrong[0]]!r:.40} is not a finite number")
         return column
 
     def truths(self, name: str) -> np.ndarray | None:
@@ -259,7 +263,7 @@ class _Table:
             numbers = [_number(one) for one in re.split(r"[,\s]+", inner[1].strip(" ,"))] if inner else [np.nan]
             if not np.all(np.isfinite(numbers)) or len(numbers) != len(found[0] if found else numbers):
                 size = f"{len(found[0])} numbers" if found else "numbers"
-                raise self.refuse(row, _PROBABILITIES, f"{cell!r:.60} is no list of {size}, as [0.5, 0.5]")
+                raise self.refuse(row, _PROBABILITIES, f"{cell!r:.60} is not a list of {size}, such as [0.5, 0.5]")
             found.append(numbers)
         return np.asarray(found, np.float64)
 
@@ -282,7 +286,7 @@ def _is_raw(table: _Table) -> bool:
     if marks is None:
         return True
     if marks.any() != marks.all():
-        raise CoachError(f"'{table.path}': is_raw is 0 in all rows or 1 in all rows, not both")
+        raise CoachError(f"'{table.path}': is_raw must be 0 in all rows or 1 in all rows, not both")
     return bool(marks[0])
 
 

@@ -49,7 +49,7 @@ def read(place: str | os.PathLike) -> DataSet:
         ".csv": _read_csv, ".npz": _read_memory, **dict.fromkeys(_PICKLES, _read_pickle)
     }  # fmt: skip
     if suffix not in readers:
-        raise CoachError(f"'{text}' is none of the data sets that can be read: {_FORMS}")
+        raise CoachError(f"'{text}' is not a data set that can be read: {_FORMS}")
     return _checked(readers[suffix](text), text)
 
 
@@ -97,7 +97,7 @@ def require_new(place: str | os.PathLike) -> None:
     if text.startswith(MINARI):
         _minari_files().require_new(text.removeprefix(MINARI))
     elif not text.lower().endswith(".csv"):
-        raise CoachError(f"'{text}' is none of the data sets that can be written: FILE.csv or {MINARI}ID")
+        raise CoachError(f"'{text}' is not a data set that can be written: FILE.csv or {MINARI}ID")
     elif os.path.exists(text):
         raise CoachError(f"'{text}' exists already")
 
@@ -139,12 +139,12 @@ def _read_memory(path: str) -> DataSet:
     store, lengths = read_saved(path)
     columns: Any = store.batch_at(np.arange(store.length))
     if not store.length:
-        raise CoachError(f"'{path}' holds no step")
+        raise CoachError(f"'{path}' has no steps")
     if columns.n_step_column is not None:
-        raise CoachError(f"'{path}' holds sums of several steps' rewards: record with n_step = 1")
+        raise CoachError(f"'{path}' has rewards that are sums over several steps: record with n_step = 1")
     if lengths is None:
         ends = np.flatnonzero(np.append(columns.game_over_column[:-1], True)) + 1
         lengths = np.diff(ends, prepend=0)
     if not len(lengths):
-        raise CoachError(f"'{path}' holds no complete episode")
+        raise CoachError(f"'{path}' has no complete episode")
     return DataSet(columns[: int(np.sum(lengths))], np.asarray(lengths), is_raw=False)

@@ -39,9 +39,10 @@ class MemoryGranularity(Enum):
 class MemoryParameters(Parameters):
     """Settings of an agent's memory.
 
-    :ivar max_size: ``(MemoryGranularity, number)``, largest size; beyond it the oldest transitions are removed
+    :ivar max_size: ``(MemoryGranularity, number)``, the largest size; a full memory removes its oldest transitions
     :ivar shared_memory: the workers of one machine store into one memory
-    :ivar load_memory_from_file_path: a file that fills the memory before training, as in ``AlgorithmParameters``
+    :ivar load_memory_from_file_path: a file, or a list of them, that fills the memory before training, as in
+        ``AlgorithmParameters``
     """
 
     constraints = {"shared_memory": FLAG}

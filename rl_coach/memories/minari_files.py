@@ -63,7 +63,7 @@ def _read(stored: minari.MinariDataset, dataset_id: str) -> DataSet:
         parts.append(_columns(episode, states, _own_actions(actions, episode.actions, len(episode), place)))
         lengths.append(len(episode))
     if reader is None:
-        raise CoachError(f"{place} holds no step")
+        raise CoachError(f"{place} has no steps")
     spaces = SpacesDefinition(reader.state_space, None, actions, RewardSpace(1))
     is_raw = bool(stored.storage.metadata.get(_IS_RAW, True))
     return DataSet(_joined(parts), np.asarray(lengths), is_raw, spaces)
@@ -132,7 +132,7 @@ def require_new(dataset_id: str) -> None:
     try:
         minari.dataset.minari_dataset.parse_dataset_id(dataset_id)
     except ValueError as error:
-        raise CoachError(f"'{dataset_id}' is no name of a Minari data set: {error}") from None
+        raise CoachError(f"'{dataset_id}' is not a name for a Minari data set: {error}") from None
     if dataset_id in minari.list_local_datasets():
         raise CoachError(f"there is a Minari data set '{dataset_id}' already: 'minari delete {dataset_id}' removes it")
 
@@ -169,8 +169,8 @@ def _buffer(steps: Batch, number: int) -> EpisodeBuffer:
     for name, column in steps.state_columns.items():
         if not np.array_equal(column[1:], steps.next_state_columns[name][:-1]):
             raise CoachError(
-                f"episode {number}: the next '{name}' of a step is not that of the step after it, as Minari's data "
-                f"sets have it"
+                f"episode {number}: the next '{name}' of a step differs from '{name}' of the following step; Minari's "
+                f"format needs equal values"
             )
     # Minari stores one observation more than steps.
     observations: Any = {

@@ -20,15 +20,16 @@ class OutgoingMemoryParameters(MemoryParameters):
     """Memory of a worker, which replaces the agent's own memory there.
 
     :param memory: the parameters of the agent's own memory; the trainer has that memory
+    :param sends_segments: the trainer learns from segments of episodes, whatever its memory stores
     """
 
     path = "rl_coach.memories.outgoing:OutgoingMemory"
 
-    def __init__(self, memory: Any):
+    def __init__(self, memory: Any, sends_segments: bool = False):
         super().__init__()
         self.max_size = (MemoryGranularity.Episodes, 0)
         own = short_dynamic_import(memory.path)
-        self.stores_episodes = receives_episodes(own)
+        self.stores_episodes = sends_segments or receives_episodes(own)
         self.knows_episodes = returns_complete_episodes(own)
         self.samples_sequences = bool(own.samples_sequences)
         self.takes_first_priorities = bool(own.takes_first_priorities)
@@ -39,7 +40,7 @@ class OutgoingMemory(Memory):
     """Transitions that have not been sent. The trainer's memory will store them in the same order and form.
 
     :param max_size: not used: transitions are removed when they are sent
-    :param stores_episodes: the trainer's memory stores whole episodes
+    :param stores_episodes: the trainer's memory stores whole episodes, or the trainer learns from segments of them
     :param knows_episodes: the trainer's memory returns complete episodes
     :param samples_sequences: the trainer's memory samples sequences, for recurrent networks
     :param takes_first_priorities: the trainer's memory uses the priorities that are sent with a chunk

@@ -48,7 +48,7 @@ def _faults(content: Any) -> Iterator[str]:
     counts = {name: store.get(name) for name in ("capacity", "first_serial", "length")}
     for name, count in counts.items():
         if not is_count(count):
-            yield f"'{name}' is no count"
+            yield f"'{name}' is not a count"
     length = store["length"]
     if length > store["capacity"]:
         yield "'length' is larger than 'capacity'"
@@ -64,7 +64,7 @@ def _faults_of_lengths(lengths: Any, count: int) -> Iterator[str]:
         isinstance(lengths, np.ndarray) and lengths.ndim == 1 and (lengths.dtype.kind in "iu" or not lengths.size)
     )
     if not is_column or np.any(lengths < 1) or np.any(lengths > count) or int(np.sum(lengths)) > count:
-        yield f"'episode_lengths' are not of {count} transitions"
+        yield f"'episode_lengths' does not fit {count} transitions"
 
 
 def _faults_of_columns(store: dict[str, Any], count: int) -> Iterator[str]:
@@ -79,28 +79,28 @@ def _faults_of_columns(store: dict[str, Any], count: int) -> Iterator[str]:
         elif is_dict and "ones" in one:
             yield from _faults_of_ones(name, one, count)
         elif not is_dict or not all(_is_stored(one.get(part), count) for part in ("states", "next_states")):
-            yield f"the observation '{name}' has not {count} rows of numbers"
+            yield f"the observation '{name}' does not have {count} rows of numbers"
         elif np.shape(one["states"]) != np.shape(one["next_states"]):
             yield f"the observation '{name}' has states and next states of different shapes"
     if "returns" not in store:
         yield "it has no 'returns'"
     if not _is_stored(store.get("action"), count):
-        yield f"'action' has not {count} values"
+        yield f"'action' does not have {count} values"
     for name, kinds in (("reward", "iuf"), ("game_over", "b"), ("terminated", "b")):
         column: Any = store.get(name)
         if not _is_column(column, count) or column.dtype.kind not in kinds or (column.ndim != 1 and name != "reward"):
-            yield f"'{name}' has not {count} numbers"
+            yield f"'{name}' does not have {count} numbers"
     for name, kinds in (("returns", "f"), ("has_return", "b"), ("n_steps", "iu")):
         column = store.get(name)
         if column is not None and not (_is_column(column, count) and column.ndim == 1 and column.dtype.kind in kinds):
-            yield f"'{name}' has not {count} numbers"
+            yield f"'{name}' does not have {count} numbers"
     for name, one in info.items():
         is_known = isinstance(one, dict) and "values" in one and "present" in one
         present = one["present"] if is_known else None
         if not is_known or not (present is None or (_is_column(present, count) and present.dtype.kind == "b")):
-            yield f"the info '{name}' is not of {count} transitions"
+            yield f"the info '{name}' does not have {count} transitions"
         elif isinstance(one["values"], np.ndarray) and not _is_column(one["values"], count):
-            yield f"the info '{name}' has not {count} values"
+            yield f"the info '{name}' does not have {count} values"
 
 
 def _faults_of_frames(name: str, one: dict[str, Any], count: int) -> Iterator[str]:
@@ -112,18 +112,18 @@ def _faults_of_frames(name: str, one: dict[str, Any], count: int) -> Iterator[st
     if not is_ring or not is_table or indices.dtype.kind not in "iu":
         yield f"the observation '{name}' has no frames"
     elif indices.min() < 0 or indices.max() >= len(frames):
-        yield f"the observation '{name}' has frames that are not there"
+        yield f"the observation '{name}' refers to missing frames"
     elif not (axis is None or (type(axis) is int and -frames.ndim <= axis < frames.ndim)):
-        yield f"the observation '{name}' is stacked along an axis that it has not"
+        yield f"the observation '{name}' is stacked along an axis that does not exist"
     elif axis is None and indices.shape[1] != 2:
-        yield f"the observation '{name}' has frames of no axis"
+        yield f"the observation '{name}' has several frames, but no axis for them"
 
 
 def _faults_of_ones(name: str, one: dict[str, Any], count: int) -> Iterator[str]:
     places: tuple[Any, Any] = (one["ones"], one.get("next_ones"))
     length: Any = one.get("length")
     if not all(_is_column(part, count) and part.ndim == 2 and part.dtype.kind in "iu" for part in places):
-        yield f"the observation '{name}' has not {count} rows of places"
+        yield f"the observation '{name}' does not have {count} rows of places"
     elif places[0].shape != places[1].shape or not is_count(length):
         yield f"the observation '{name}' has states and next states of different shapes"
     elif any(part.min() < 0 or part.max() >= length for part in places):

@@ -631,7 +631,9 @@ def _with_default(name: str, values: np.ndarray, default: Any) -> tuple[np.ndarr
     if values.dtype.kind not in "biufc":
         return values, default.item() if not default.ndim else default
     if default.dtype.kind not in "biufc" or default.shape != values.shape[1:]:
-        raise CoachError(f"the default of annotation '{name}' is {default.tolist()}, unlike its values")
+        raise CoachError(
+            f"the default of annotation '{name}' is {default.tolist()}: it must have the form of its values"
+        )
     dtype = np.result_type(values.dtype, default.dtype)
     return values.astype(dtype), default.astype(dtype)
 

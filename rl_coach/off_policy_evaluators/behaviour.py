@@ -16,12 +16,12 @@ def estimated_behaviour(
     Distances are Euclidean, after a division of each element by its standard deviation. Each action's count starts at
     1, so that no probability is 0.
 
-    :param states: [N, D] states of the data to estimate from. Leave out the data to be evaluated: their own actions
-        would count
+    :param states: [N, D] states of the data to estimate from. Do not include the data to be evaluated, because their
+        own actions would count
     :param actions: [N] integers, the actions taken in ``states``
-    :param queries: [M, D], the states to give probabilities for
+    :param queries: [M, D], the states to estimate probabilities for
     :param num_actions: A
-    :param num_neighbours: number of nearest states; with fewer data, all states count
+    :param num_neighbours: number of nearest states; all states if there are fewer
     :return: [M, A] float64
     """
     deviations = np.asarray(states, np.float64).std(axis=0)

@@ -1,7 +1,7 @@
 """Estimates of a policy's value from the episodes of another policy, as pure functions of arrays.
 
-The *target* policy is estimated, the *behaviour* policy has played. Functions of single steps take [N] rows. Functions
-of episodes take [E, T]: E episodes, padded to T steps, with a mask that is True for the real steps.
+The *target* policy is evaluated. The *behaviour* policy has played the episodes. Functions of single steps take [N]
+rows. Functions of episodes take [E, T]: E episodes, padded to T steps, with a mask that is True for the real steps.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def log_ratios(target: np.ndarray, behaviour: np.ndarray) -> np.ndarray:
     """
     if not np.all(behaviour > 0):
         raise CoachError(
-            "the recorded probability of an action that was taken is 0, so the policy that took it differs"
+            "the recorded probability of an action that was taken is 0, so the probabilities belong to another policy"
         )
     with np.errstate(divide="ignore"):
         return np.log(np.asarray(target, np.float64)) - np.log(np.asarray(behaviour, np.float64))
@@ -55,9 +55,9 @@ def doubly_robust(
 ) -> float:
     """The direct method plus the ratio times the model's error (Dudik et al. 2011, equation 1).
 
-    It is unbiased if either the model or the behaviour's probabilities are right.
+    It is unbiased if the model is right, or if the probabilities of the behaviour policy are right.
 
-    :param log_ratios: [N]; so are ``rewards`` and ``actions``
+    :param log_ratios: [N], as ``rewards`` and ``actions``
     :param probabilities: [N, A] of the target policy
     :param modelled_rewards: [N, A]
     """
@@ -100,7 +100,7 @@ def weighted_importance_sampling(
 ) -> float:
     """Mean return with weights divided by their sum: biased, with lower variance (Precup et al. 2000, equation 4).
 
-    :return: NaN if the target policy could have played none of the episodes
+    :return: NaN if the target policy has probability 0 for each episode
     """
     return float(np.sum(_shares(log_weights(log_ratios, mask)[:, -1]) * _returns(rewards, mask, discount)))
 
@@ -110,7 +110,7 @@ def per_decision_weighted_importance_sampling(
 ) -> float:
     """The sum over steps of weighted means of their rewards (Thomas 2015, section 3.9).
 
-    :return: NaN if there is a step that the target policy could have reached in none of the episodes
+    :return: NaN if, for some step, the target policy has probability 0 for each episode up to this step
     """
     discounted = np.where(mask, rewards, 0.0) * _discounts(mask, discount)
     return float(np.sum(_shares(log_weights(log_ratios, mask)) * discounted))
@@ -124,8 +124,8 @@ def sequential_doubly_robust(
     action_values: np.ndarray,
     discount: float,
 ) -> float:
-    """V_t = v(s_t) + ratio_t (r_t + discount V_{t+1} - q(s_t, a_t)), its mean at the first step (Jiang and Li 2016,
-    equation 10). It is unbiased if v is the mean of q under the target policy.
+    """The mean of V_0 over the episodes, with V_t = v(s_t) + ratio_t (r_t + discount V_{t+1} - q(s_t, a_t)) (Jiang and
+    Li 2016, equation 10). It is unbiased if v is the mean of q under the target policy.
 
     :param values: [E, T] v(s_t)
     :param action_values: [E, T] q(s_t, a_t)
@@ -139,11 +139,11 @@ def sequential_doubly_robust(
 
 
 def effective_sample_size(log_weights: np.ndarray) -> float:
-    """(sum of weights)^2 / sum of squared weights: as many episodes of the target policy would give the same precision
-    (Kong 1992).
+    """(sum of weights)^2 / sum of squared weights. It is the number of episodes of the target policy that would give
+    the same precision (Kong 1992).
 
     :param log_weights: [E]
-    :return: from 1 (one weight decides) to E (all are equal); 0 if all weights are 0
+    :return: from 1 (only one weight is not 0) to E (all weights are equal); 0 if all weights are 0
     """
     shares = _shares(np.asarray(log_weights, np.float64))
     return 0.0 if np.isnan(shares).any() else float(1.0 / np.sum(shares**2))
@@ -156,9 +156,10 @@ def bootstrap_interval(
     level: float = 0.95,
     num_resamples: int = 1000,
 ) -> tuple[float, float]:
-    """Confidence interval of an estimate: episodes are drawn again with replacement (Efron 1979; percentiles).
+    """The confidence interval of an estimate, from percentiles over episodes drawn with replacement (Efron 1979).
 
-    :param estimate: takes [num_episodes] indices of episodes, some more than once
+    :param estimate: takes computes the estimate from [num_episodes] indices of episodes; an index may occur more than
+        once
     :param level: the share of resampled estimates within it
     """
     found = [estimate(rng.integers(num_episodes, size=num_episodes)) for _ in range(num_resamples)]

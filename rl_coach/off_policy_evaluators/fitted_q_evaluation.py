@@ -24,20 +24,20 @@ def fitted_q_evaluation(
     fit: Fit,
     predict: Predict,
 ) -> Predict:
-    """Learn the action values of a policy from the steps of any policy, by ``iterations`` regressions: each learns
-    r + discount * sum_a pi(a|s') Q(s', a) with the Q of the regression before.
+    """Learn the action values of a policy from the steps of any policy, by ``iterations`` regressions. Each regression
+    learns the targets r + discount * sum_a pi(a|s') Q(s', a), with the Q of the previous regression.
 
-    It needs neither a model of rewards nor the probabilities of the recorded actions. It is only as accurate
-    as the regressions.
+    It does not need a model of rewards or the probabilities of the recorded actions. Its accuracy depends on the
+    regressions.
 
     :param states: states in the form that ``fit`` and the function it returns expect
     :param actions: [N] integers
     :param rewards: [N]
-    :param next_states: as ``states``
-    :param terminated: [N], True where the episode has terminated
+    :param next_states: in the same form as ``states``
+    :param terminated: [N], True if the episode has terminated
     :param next_policy: [N, A] probabilities of the policy in the next states
     :param fit: learns values; see ``Fit``
-    :param predict: the Q to begin with
+    :param predict: the initial Q
     :return: the last Q
     """
     for _ in range(iterations):

@@ -31,15 +31,15 @@ OpeEstimation = namedtuple("OpeEstimation", ["ips", "dm", "dr", "seq_dr", "wis"]
 
 
 class OpeManager:
-    """Estimates how good the policy of a network of action values is, from episodes of another policy.
+    """Estimates the value of the policy of a Q network, from episodes of another policy.
 
-    :param temperature: the target policy is softmax(Q / temperature). Coach uses 0.2. 0 is the greedy policy, as a
-        trained agent is deployed
+    :param temperature: the target policy is softmax(Q / temperature). Intel's Coach uses 0.2. 0 gives the greedy
+        policy, like a deployed agent
     """
 
     def __init__(self, temperature: float = 0.2):
         if not temperature >= 0:
-            raise CoachError(f"the temperature of a softmax policy is a number from 0 on, not {temperature}")
+            raise CoachError(f"the temperature of a softmax policy must be a number of at least 0, not {temperature}")
         self.temperature = temperature
         self.all_reward_model_rewards: np.ndarray | None = None
 
@@ -54,7 +54,7 @@ class OpeManager:
 
         :param batch_size: number of rows in one prediction
         :param reward_model: a network with the reward of each action
-        :param network_keys: names of the observations that it takes
+        :param network_keys: names of the network's observations
         :raises CoachError: the data set is empty, or has steps without the probabilities of their actions
         """
         if not evaluation_dataset_as_transitions:
@@ -83,7 +83,7 @@ class OpeManager:
 
         :param q_network: a network with the value of each action
         :return: per step ``ips``, ``dm``, ``dr``; per episode, discounted, ``seq_dr`` and ``wis`` (NaN if the policy
-            could have played no recorded episode)
+            has probability 0 for each recorded episode)
         :raises CoachError: ``gather_static_shared_stats`` was not called before with these transitions
         """
         model, transitions = self.all_reward_model_rewards, evaluation_dataset_as_transitions

@@ -23,7 +23,7 @@ class RecordedEpisodes:
     """Episodes as arrays [E, T], padded after their ends.
 
     :param log_ratios: log(target / behaviour probability) of the actions taken
-    :param rewards: rewards; if an episode was cut off, its last one includes the discounted value of the last state
+    :param rewards: rewards; if an episode was cut off, its last reward includes the discounted value of the last state
     :param mask: True for real steps
     """
 

@@ -21,6 +21,7 @@ _LOG_SLACK = 5.0  # seconds of a log that are read again after a break
 _LOG_END = 10.0  # seconds, for the rest of a log after the end of its pod
 _PASSING = (GONE, TOO_MANY_REQUESTS)
 _STOP = 1.0  # seconds, for requests in progress
+_REMOVAL_SLACK = 30  # seconds, in addition to the time that pods have to end
 _SILENCE = 60.0  # seconds without an answer until a line says so
 
 
@@ -288,8 +289,7 @@ class Follower:
 
     def _failure(self, component: str, failed: Manifest) -> Outcome:
         """The outcome of a failed Job, with the end of its last pod."""
-        found, _ = self.cluster.find("Pod", label_selector=f"{selector(self.name)},{COMPONENT_LABEL}={component}")
-        found.sort(key=lambda pod: pod["metadata"].get("creationTimestamp") or "")
+        found = pods_of(self.cluster, self.name, component)
         ends = [ended for pod in found if (ended := pods.end(pod)) is not None]
         last = f"; its last pod: {ends[-1]}" if ends else ""
         reason = ": ".join(part for part in (failed.get("reason"), failed.get("message")) if part)
@@ -350,15 +350,27 @@ def _stop_threads(threads: Sequence[Watcher | LogFollower]) -> None:
         thread.join(max(0.0, deadline - time.monotonic()))
 
 
-def wait_until_gone(cluster: Cluster, kind: str, name: str, uid: str, seconds: float) -> bool:
-    """Wait until an object is deleted, with all objects that it owns.
+def pods_of(cluster: Cluster, name: str, component: str) -> list[Manifest]:
+    """The pods of a part of a run, the oldest first."""
+    found, _ = cluster.find("Pod", label_selector=f"{selector(name)},{COMPONENT_LABEL}={component}")
+    return sorted(found, key=lambda pod: pod["metadata"].get("creationTimestamp") or "")
 
-    :return: False if it still exists after this time
+
+def remove_job(cluster: Cluster, name: str, stop_seconds: float) -> bool:
+    """Delete a Job, and wait until it is gone, with all objects that it owns.
+
+    :param stop_seconds: the time that its pods have to end
+    :return: False if it still exists some time later
     """
-    deadline = time.monotonic() + seconds
+    job = cluster.read("Job", name)
+    if job is None:
+        return True
+    cluster.delete("Job", name)
+    deadline = time.monotonic() + stop_seconds + _REMOVAL_SLACK
     while time.monotonic() < deadline:
-        found = cluster.read(kind, name)
-        if found is None or found["metadata"]["uid"] != uid:
+        found = cluster.read("Job", name)
+        # A later run may create a Job with the same name while this one is being removed.
+        if found is None or found["metadata"]["uid"] != job["metadata"]["uid"]:
             return True
         time.sleep(_PAUSE / 2)
     return False

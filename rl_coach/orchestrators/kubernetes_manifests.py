@@ -1,4 +1,4 @@
-"""Kubernetes manifests of a distributed run: pure functions from its description to plain dicts.
+"""Kubernetes manifests of a distributed run: the templates of ``kubernetes_manifests.yaml`` with the run's values.
 
 The trainer's Job owns all other objects: its deletion removes them, and the cluster deletes the Job itself
 ``keep_seconds`` after it has ended, also if the machine that started the run no longer exists. All pods satisfy the
@@ -8,11 +8,13 @@ restricted pod security standard. Secrets reach containers as files.
 from __future__ import annotations
 
 import base64
+import functools
+import pathlib
+import re
 from dataclasses import dataclass, field
 from typing import Any, Mapping, Sequence
 
 from rl_coach.data_stores import nfs_volume
-from rl_coach.runs.status import STATUS_COPY
 
 Manifest = dict[str, Any]
 
@@ -25,9 +27,6 @@ S3_CREDENTIALS_FILE = f"{S3_DIRECTORY}/credentials"
 DATA_DIRECTORY = "/coach"
 """The directory of experiments in trainer and workers: the shared volume with ``nfs``, otherwise the pod's own disk."""
 
-TERMINATION_MESSAGE = "/dev/termination-log"
-"""A file of the container; the cluster stores its content with the pod's status."""
-
 REDIS_PORT = 6379
 RUN_ANNOTATION = "coach-rl/run"
 INSTANCE_LABEL = "app.kubernetes.io/instance"
@@ -39,9 +38,6 @@ BAD_INPUT, TRAINING_FAILED = 2, 1
 
 MAX_NAME = 40
 """The most letters of a run's name: StatefulSets and pods append to it, and labels have at most 63."""
-
-_USER = 10001  # the user of the images; a Redis image works with any user
-_REDIS_CONFIGURATION = "redis.conf"
 
 
 @dataclass(frozen=True)
@@ -129,8 +125,50 @@ class KubernetesRun:
 
 
 def manifests(run: KubernetesRun) -> list[Manifest]:
-    """All objects of a run, the owner first."""
-    return [trainer_job(run), *dependents(run), worker_job(run)]
+    """All objects of a run: the owner first, the workers' Job last."""
+    templates = _templates()
+    values = {
+        **vars(run),
+        "data_directory": DATA_DIRECTORY,
+        "order_directory": ORDER_DIRECTORY,
+        "redis_directory": REDIS_DIRECTORY,
+        "s3_directory": S3_DIRECTORY,
+        "redis_port": REDIS_PORT,
+        "namespace": run.namespace or None,
+        "order": run.order or None,
+        "worker_restarts": run.restarts * run.num_workers,
+        "image_pull_secrets": [{"name": run.image_pull_secret}] if run.image_pull_secret else None,
+        "encoded_password": _encoded(run.redis_password),
+        "encoded_credentials": _encoded(run.s3_credentials),
+        **_volume_values(run, run.volume),
+    }
+    has_own_redis = run.redis is not None and run.redis_password is not None
+    configuration = _filled(templates[".redis_configuration"], values) if has_own_redis else None
+    values["encoded_configuration"] = _encoded(configuration)
+    containers = {TRAINER: run.trainer, WORKER: run.worker, REDIS: run.redis}
+    objects = []
+    for name, template in templates.items():
+        if not name.startswith("."):
+            values["component"] = component = template["$component"]
+            labels = _filled(templates[".metadata"]["labels"], values)
+            own = _container_values(run, component, containers.get(component), templates[".environment"], labels)
+            objects.append(_filled(template, {**values, **own}))
+    return [one for one in objects if one is not None]
+
+
+def trainer_job(run: KubernetesRun) -> Manifest:
+    """The trainer; it is restarted after failures that another attempt may solve."""
+    return manifests(run)[0]
+
+
+def worker_job(run: KubernetesRun) -> Manifest:
+    """The rollout workers, each with its own index. A failed worker is replaced."""
+    return manifests(run)[-1]
+
+
+def dependents(run: KubernetesRun) -> list[Manifest]:
+    """The objects that trainer and workers need, before either starts."""
+    return manifests(run)[1:-1]
 
 
 def as_yaml(objects: Sequence[Manifest]) -> str:
@@ -145,20 +183,6 @@ def as_yaml(objects: Sequence[Manifest]) -> str:
 
     Dumper.add_representer(str, represent_text)
     return yaml.dump_all(objects, Dumper=Dumper, sort_keys=False, width=120, explicit_start=True)
-
-
-def dependents(run: KubernetesRun) -> list[Manifest]:
-    """The objects that trainer and workers need, before either starts."""
-    objects = [order_config(run)] if run.order else []
-    if run.redis_password is not None:
-        objects.append(redis_secret(run, run.redis_password))
-    if run.s3_credentials is not None:
-        objects.append(s3_secret(run, run.s3_credentials))
-    if run.volume is not None and not run.volume.claim:
-        objects += [*persistent_volumes(run, run.volume), volume_claim(run, run.volume)]
-    if run.redis is not None:
-        objects += [redis_service(run), redis_policy(run), redis_set(run, run.redis)]
-    return [*objects, closed_policy(run)]
 
 
 def owned(manifest: Manifest, owner: Manifest) -> Manifest:
@@ -190,215 +214,9 @@ def owner_name(name: str) -> str:
     return f"{name}-trainer"
 
 
-def redis_host(run: KubernetesRun) -> str:
-    """The host name of the run's Redis for pods of the namespace."""
-    return f"{run.name}-redis"
-
-
 def selector(name: str) -> str:
     """The label selector of all objects of a run."""
     return f"{MANAGED_LABEL}=coach,{INSTANCE_LABEL}={name}"
-
-
-# Jobs
-
-
-def trainer_job(run: KubernetesRun) -> Manifest:
-    """The trainer; it is restarted after failures that another attempt may solve."""
-    spec = {
-        "backoffLimit": run.restarts,
-        "ttlSecondsAfterFinished": run.keep_seconds,
-        "podFailurePolicy": _failure_policy(TRAINER, (TRAINING_FAILED, BAD_INPUT)),
-        "template": _pod_template(run, TRAINER, run.trainer),
-    }
-    return _manifest(run, "batch/v1", "Job", "trainer", TRAINER, spec=spec)
-
-
-def worker_job(run: KubernetesRun) -> Manifest:
-    """The rollout workers, each with its own index. A failed worker is replaced."""
-    spec = {
-        "completions": run.num_workers,
-        "parallelism": run.num_workers,
-        "completionMode": "Indexed",
-        "backoffLimit": run.restarts * run.num_workers,
-        "backoffLimitPerIndex": run.restarts,
-        "ttlSecondsAfterFinished": run.keep_seconds,
-        "podFailurePolicy": _failure_policy(WORKER, (BAD_INPUT,)),
-        "template": _pod_template(run, WORKER, run.worker),
-    }
-    return _manifest(run, "batch/v1", "Job", "worker", WORKER, spec=spec)
-
-
-def _failure_policy(container: str, hopeless: tuple[int, ...]) -> Manifest:
-    """The policy of failures: evictions do not count, and exit codes that another attempt would not change end the
-    Job."""
-    return {
-        "rules": [
-            {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
-            {
-                "action": "FailJob",
-                "onExitCodes": {"containerName": container, "operator": "In", "values": list(hopeless)},
-            },
-        ]
-    }
-
-
-def _pod_template(run: KubernetesRun, component: str, container: Container) -> Manifest:
-    volumes = _volumes(run)
-    # The root file system is read-only. HOME, TMPDIR and the cache of compiled steps are on the pod's own volume.
-    environment = {
-        "HOME": "/tmp",
-        "TMPDIR": "/tmp",
-        "PYTHONUNBUFFERED": "1",
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "COACH_COMPILATION_CACHE": "/tmp/compiled",
-        STATUS_COPY: TERMINATION_MESSAGE,
-        **container.env,
-    }
-    body = {
-        **_container(component, container),
-        "workingDir": DATA_DIRECTORY,
-        "env": [{"name": name, "value": value} for name, value in environment.items()],
-        "volumeMounts": [mount for _, mount in volumes],
-    }
-    body["env"] += [
-        {"name": variable, "valueFrom": {"secretKeyRef": {"name": secret, "key": key}}}
-        for variable, secret, key in container.secrets
-        if variable
-    ]
-    if whole := [secret for variable, secret, _ in container.secrets if not variable]:
-        body["envFrom"] = [{"secretRef": {"name": secret}} for secret in whole]
-    # A Job accepts a failure policy only for pods that are never restarted. It makes a new pod instead.
-    return _pod(run, component, container, body, [volume for volume, _ in volumes], restart_policy="Never")
-
-
-def _volumes(run: KubernetesRun) -> list[tuple[Manifest, Manifest]]:
-    """(volume, mount) of trainer and workers."""
-    pairs = [_writable("tmp", "/tmp"), _data_volume(run)]
-    if run.order:
-        source = {"name": "order", "configMap": {"name": f"{run.name}-order"}}
-        pairs.append((source, {"name": "order", "mountPath": ORDER_DIRECTORY, "readOnly": True}))
-    if run.redis_password is not None:
-        pairs.append(_secret_volume(f"{run.name}-redis", "redis", REDIS_DIRECTORY, "password"))
-    if run.s3_credentials is not None:
-        pairs.append(_secret_volume(f"{run.name}-s3", "s3", S3_DIRECTORY, "credentials"))
-    return pairs
-
-
-def _data_volume(run: KubernetesRun) -> tuple[Manifest, Manifest]:
-    if run.volume is None:
-        return _writable("data", DATA_DIRECTORY)
-    source = {"name": "data", "persistentVolumeClaim": {"claimName": claim_name(run, run.volume)}}
-    return source, {"name": "data", "mountPath": DATA_DIRECTORY}
-
-
-def _writable(name: str, path: str) -> tuple[Manifest, Manifest]:
-    return {"name": name, "emptyDir": {}}, {"name": name, "mountPath": path}
-
-
-def _secret_volume(secret: str, name: str, path: str, key: str) -> tuple[Manifest, Manifest]:
-    """A key of a Secret as a file that only the pod's group can read."""
-    source = {"secretName": secret, "defaultMode": 0o440, "items": [{"key": key, "path": key}]}
-    return {"name": name, "secret": source}, {"name": name, "mountPath": path, "readOnly": True}
-
-
-# Redis
-
-
-def redis_set(run: KubernetesRun, redis: Container) -> Manifest:
-    """Redis without persistence: trainer and workers send lost data again."""
-    body = {
-        **_container(REDIS, redis),
-        "command": ["redis-server", f"{REDIS_DIRECTORY}/{_REDIS_CONFIGURATION}"],
-        "ports": [{"name": REDIS, "containerPort": REDIS_PORT}],
-        # A TCP probe needs no password. A command would show it in the pod's description.
-        "readinessProbe": {"tcpSocket": {"port": REDIS}, "periodSeconds": 2},
-        "livenessProbe": {"tcpSocket": {"port": REDIS}, "periodSeconds": 10, "failureThreshold": 6},
-    }
-    secret, mount = _secret_volume(f"{run.name}-redis", "configuration", REDIS_DIRECTORY, _REDIS_CONFIGURATION)
-    data, data_mount = _writable("data", "/data")
-    body["volumeMounts"] = [mount, data_mount]
-    template = _pod(run, REDIS, redis, body, [secret, data])
-    spec = {
-        "serviceName": redis_host(run),
-        "replicas": 1,
-        "selector": {"matchLabels": _selecting(run, REDIS)},
-        "template": template,
-    }
-    return _manifest(run, "apps/v1", "StatefulSet", "redis", REDIS, spec=spec)
-
-
-def redis_service(run: KubernetesRun) -> Manifest:
-    """The name of Redis in the namespace."""
-    spec = {
-        "selector": _selecting(run, REDIS),
-        "ports": [{"name": REDIS, "port": REDIS_PORT, "targetPort": REDIS}],
-        # the name must resolve while Redis restarts: workers judge Redis by its answers, not by its name
-        "publishNotReadyAddresses": True,
-    }
-    return _manifest(run, "v1", "Service", "redis", REDIS, spec=spec)
-
-
-def redis_secret(run: KubernetesRun, password: str) -> Manifest:
-    """The password of Redis; for the run's own Redis also its configuration, which contains the password."""
-    files = {"password": password.encode()}
-    if run.redis is not None:
-        # "-::*" adds IPv6 only if the pod has an IPv6 address. Without eviction, a full Redis refuses new chunks and
-        # loses none that the trainer has not read.
-        lines = [
-            f"requirepass {password}", f"port {REDIS_PORT}", "bind * -::*", "dir /data", 'save ""', "appendonly no",
-            "maxmemory-policy noeviction",
-        ]  # fmt: skip
-        files[_REDIS_CONFIGURATION] = ("\n".join(lines) + "\n").encode()
-    return _secret(run, "redis", REDIS, files)
-
-
-def redis_policy(run: KubernetesRun) -> Manifest:
-    """A policy: only the run's trainer and workers can connect to its Redis, and Redis connects to nothing."""
-    peers = [{"podSelector": {"matchLabels": _selecting(run, component)}} for component in (TRAINER, WORKER)]
-    spec = {
-        "podSelector": {"matchLabels": _selecting(run, REDIS)},
-        "policyTypes": ["Ingress", "Egress"],
-        "ingress": [{"from": peers, "ports": [{"protocol": "TCP", "port": REDIS_PORT}]}],
-        "egress": [],
-    }
-    return _manifest(run, "networking.k8s.io/v1", "NetworkPolicy", "redis", REDIS, spec=spec)
-
-
-def closed_policy(run: KubernetesRun) -> Manifest:
-    """A policy: nothing can connect to trainer and workers, because they open all connections themselves."""
-    names = {"key": COMPONENT_LABEL, "operator": "In", "values": [TRAINER, WORKER]}
-    chosen = {"matchLabels": {INSTANCE_LABEL: run.name}, "matchExpressions": [names]}
-    spec = {"podSelector": chosen, "policyTypes": ["Ingress"], "ingress": []}
-    return _manifest(run, "networking.k8s.io/v1", "NetworkPolicy", "closed", "network", spec=spec)
-
-
-# Data
-
-
-def order_config(run: KubernetesRun) -> Manifest:
-    """The order of the run for trainer and workers. It contains no secrets."""
-    return _manifest(run, "v1", "ConfigMap", "order", "order", data={"order.json": run.order})
-
-
-def s3_secret(run: KubernetesRun, credentials: bytes) -> Manifest:
-    """The credentials file of S3."""
-    return _secret(run, "s3", "data-store", {"credentials": credentials})
-
-
-def claim_name(run: KubernetesRun, volume: Volume) -> str:
-    """The name of the claim that trainer and workers mount."""
-    return volume.claim or f"{run.name}-data"
-
-
-def persistent_volumes(run: KubernetesRun, volume: Volume) -> list[Manifest]:
-    """The volume of an NFS export, which restricted pods may not mount themselves; its data remains after the run."""
-    if not volume.server:
-        return []
-    name, claim = volume_name(run.namespace, run.name), claim_name(run, volume)
-    bare = nfs_volume.volume(name, volume.server, volume.path, volume.size, claim, run.namespace or "default")
-    about = {"labels": _labels(run, "data-store"), "annotations": {RUN_ANNOTATION: run.run}}
-    return [nfs_volume.with_metadata(bare, about)]
 
 
 def volume_name(namespace: str, name: str) -> str:
@@ -407,96 +225,86 @@ def volume_name(namespace: str, name: str) -> str:
     return f"{namespace or 'default'}-{name}-data"
 
 
-def volume_claim(run: KubernetesRun, volume: Volume) -> Manifest:
-    """The claim on the volume that trainer and workers share."""
-    bound = volume_name(run.namespace, run.name) if volume.server else ""
-    bare = nfs_volume.claim(claim_name(run, volume), volume.size, volume.storage_class, bound)
-    return nfs_volume.with_metadata(bare, _metadata(run, "data", "data-store"))
+# Values of the templates
 
 
-# Parts of manifests
+@functools.cache
+def _templates() -> Manifest:
+    import yaml  # installed with the Kubernetes client
+
+    return yaml.safe_load(pathlib.Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
 
 
-def _labels(run: KubernetesRun, component: str) -> dict[str, str]:
-    return {
-        "app.kubernetes.io/name": "coach",
-        "app.kubernetes.io/part-of": "coach",
-        MANAGED_LABEL: "coach",
-        **_selecting(run, component),
+def _filled(template: Any, values: Mapping[str, Any]) -> Any:
+    """A template with its values, which themselves are not filled; None for a part that is left out."""
+    if isinstance(template, str):
+        if re.fullmatch(r"\$\w+", template):
+            return values[template[1:]]
+        return re.sub(r"\$(\w+)", lambda match: str(values[match[1]]), template)
+    if isinstance(template, list):
+        return [filled for one in template if (filled := _filled(one, values)) is not None]
+    if not isinstance(template, dict):
+        return template
+    if "$if" in template and values[template["$if"]] is None:
+        return None
+    filled = {key: _filled(one, values) for key, one in template.items() if not key.startswith("$")}
+    return {key: one for key, one in filled.items() if one is not None}
+
+
+def _volume_values(run: KubernetesRun, volume: Volume | None) -> Manifest:
+    claim = (volume.claim or f"{run.name}-data") if volume is not None else None
+    values: Manifest = {
+        "own_disk": True if volume is None else None,
+        "claim": claim,
+        "volume_name": None,
+        "claim_spec": None,
     }
+    if volume is None or claim is None or volume.claim:
+        return values
+    name = volume_name(run.namespace, run.name) if volume.server else ""
+    if name:
+        namespace = run.namespace or "default"
+        bare = nfs_volume.volume(name, volume.server, volume.path, volume.size, claim, namespace)
+        values |= {"volume_name": name, "volume_spec": bare["spec"]}
+    return values | {"claim_spec": nfs_volume.claim(claim, volume.size, volume.storage_class, name)["spec"]}
 
 
-def _selecting(run: KubernetesRun, component: str) -> dict[str, str]:
-    return {INSTANCE_LABEL: run.name, COMPONENT_LABEL: component}
-
-
-def _manifest(run: KubernetesRun, version: str, kind: str, suffix: str, component: str, **parts: Any) -> Manifest:
-    return {"apiVersion": version, "kind": kind, "metadata": _metadata(run, suffix, component), **parts}
-
-
-def _metadata(run: KubernetesRun, suffix: str, component: str) -> Manifest:
-    metadata: Manifest = {"name": f"{run.name}-{suffix}"}
-    if run.namespace:
-        metadata["namespace"] = run.namespace
-    return metadata | {"labels": _labels(run, component), "annotations": {RUN_ANNOTATION: run.run}}
-
-
-def _secret(run: KubernetesRun, suffix: str, component: str, files: Mapping[str, bytes]) -> Manifest:
-    data = {name: base64.b64encode(content).decode() for name, content in files.items()}
-    return _manifest(run, "v1", "Secret", suffix, component, type="Opaque", data=data)
-
-
-def _container(name: str, container: Container) -> Manifest:
-    body: Manifest = {"name": name, "image": container.image}
-    if container.command:
-        body["command"] = list(container.command)
-    resources = {"requests": dict(container.requests), "limits": dict(container.limits)}
-    body["resources"] = {kind: values for kind, values in resources.items() if values}
-    body["securityContext"] = {
-        "allowPrivilegeEscalation": False,
-        "capabilities": {"drop": ["ALL"]},
-        "readOnlyRootFilesystem": True,
-    }
-    return body
-
-
-def _pod(
+def _container_values(
     run: KubernetesRun,
     component: str,
-    container: Container,
-    body: Manifest,
-    volumes: list[Manifest],
-    restart_policy: str = "Always",
+    container: Container | None,
+    environment: Mapping[str, str],
+    labels: Mapping[str, str],
 ) -> Manifest:
-    """The template of a pod. :param body: the manifest of its container"""
-    spec: Manifest = {
-        # No process of a run calls the cluster's API.
-        "automountServiceAccountToken": False,
-        # Otherwise the cluster adds variables for each Service of the namespace.
-        "enableServiceLinks": False,
-        "restartPolicy": restart_policy,
-        "terminationGracePeriodSeconds": run.stop_seconds,
-        "securityContext": {
-            "runAsNonRoot": True,
-            "runAsUser": _USER,
-            "runAsGroup": _USER,
-            "fsGroup": _USER,
-            # Otherwise each start of a pod changes the owner of every file on the shared volume.
-            "fsGroupChangePolicy": "OnRootMismatch",
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
-        "containers": [body],
-        "volumes": volumes,
+    """The values of a pod with one container; empty without a container."""
+    if container is None:
+        return {}
+    variables: list[Manifest] = [
+        {"name": name, "value": value} for name, value in {**environment, **container.env}.items()
+    ]
+    variables += [
+        {"name": variable, "valueFrom": {"secretKeyRef": {"name": secret, "key": key}}}
+        for variable, secret, key in container.secrets
+        if variable
+    ]
+    whole = [{"secretRef": {"name": secret}} for variable, secret, _ in container.secrets if not variable]
+    return {
+        "image": container.image,
+        "command": list(container.command) or None,
+        "requests": dict(container.requests) or None,
+        "limits": dict(container.limits) or None,
+        "env": variables,
+        "env_from": whole or None,
+        # The account gives access to S3, which Redis does not need.
+        "service_account": run.service_account if run.service_account and component != REDIS else None,
+        "node_selector": dict(container.node_selector) or None,
+        "tolerations": [dict(one) for one in container.tolerations] or None,
+        # Coach's labels win: policies, Services and the search for pods depend on them.
+        "pod_labels": {**container.labels, **labels},
     }
-    # The account gives access to S3, which Redis does not need.
-    if run.service_account and component != REDIS:
-        spec["serviceAccountName"] = run.service_account
-    if run.image_pull_secret:
-        spec["imagePullSecrets"] = [{"name": run.image_pull_secret}]
-    if container.node_selector:
-        spec["nodeSelector"] = dict(container.node_selector)
-    if container.tolerations:
-        spec["tolerations"] = [dict(one) for one in container.tolerations]
-    # Coach's labels win: policies, Services and the search for pods depend on them.
-    labels = {**container.labels, **_labels(run, component)}
-    return {"metadata": {"labels": labels, "annotations": {RUN_ANNOTATION: run.run}}, "spec": spec}
+
+
+def _encoded(content: str | bytes | None) -> str | None:
+    if content is None:
+        return None
+    return base64.b64encode(content.encode() if isinstance(content, str) else content).decode()

@@ -14,7 +14,7 @@ from rl_coach.data_stores.data_store import DataStoreParameters
 from rl_coach.orchestrators import kubernetes_manifests as manifests
 from rl_coach.orchestrators.deploy import Deploy, DeployParameters
 from rl_coach.orchestrators.distributed_settings import DistributedSettings, PodSettings
-from rl_coach.orchestrators.kubernetes_following import Follower, Outcome, wait_until_gone
+from rl_coach.orchestrators.kubernetes_following import Follower, Outcome, pods_of, remove_job
 from rl_coach.orchestrators.kubernetes_manifests import Container, KubernetesRun, Manifest, Volume
 from rl_coach.orchestrators.run_order import ROLLOUT_PROGRAM, TRAINING_PROGRAM, DataStoreOrder, RunOrder, new_run_id
 from rl_coach.utilities.kubernetes_cluster import CONFLICT, Cluster, ClusterError
@@ -26,8 +26,6 @@ TRAINER_COMMAND = ("python", "-m", TRAINING_PROGRAM, "--order", manifests.ORDER_
 WORKER_COMMAND = ("python", "-m", ROLLOUT_PROGRAM, "--order", manifests.ORDER_FILE)
 WORKER_LOGS = "workers"
 """The directory of the workers' logs, in the experiment directory."""
-
-_REMOVAL_SLACK = 30  # seconds, in addition to the time that pods have to end
 
 
 class RunTypeParameters:
@@ -206,8 +204,7 @@ class Kubernetes(Deploy):
         :param path: the directory of the files, ``<pod>.log``
         :return: the files
         """
-        chosen = f"{manifests.selector(self.name)},{manifests.COMPONENT_LABEL}={manifests.WORKER}"
-        found, _ = self.cluster.find("Pod", label_selector=chosen)
+        found = pods_of(self.cluster, self.name, manifests.WORKER)
         directory = pathlib.Path(path)
         directory.mkdir(parents=True, exist_ok=True)
         return [self._write_log(pod["metadata"]["name"], directory) for pod in found]
@@ -245,14 +242,7 @@ class Kubernetes(Deploy):
         :return: False if objects still exist after the time that pods have to end
         :raises CoachError: the cluster refuses
         """
-        owner = self.cluster.read("Job", manifests.owner_name(self.name))
-        is_gone = True
-        if owner is not None:
-            self.cluster.delete("Job", manifests.owner_name(self.name))
-            seconds = self.params.settings.stop_seconds + _REMOVAL_SLACK
-            # A later run may create a Job with the same name while this one is being removed.
-            uid = owner["metadata"]["uid"]
-            is_gone = wait_until_gone(self.cluster, "Job", manifests.owner_name(self.name), uid, seconds)
+        is_gone = remove_job(self.cluster, manifests.owner_name(self.name), self.params.settings.stop_seconds)
         volume = self.description.volume
         # An object in a namespace cannot own a PersistentVolume, so the cluster does not remove it with the Job.
         if volume is not None and volume.server:

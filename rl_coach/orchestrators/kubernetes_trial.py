@@ -23,7 +23,7 @@ from rl_coach.orchestrators import distributed_settings
 from rl_coach.orchestrators import kubernetes_manifests as manifests
 from rl_coach.orchestrators import kubernetes_pods as pods
 from rl_coach.orchestrators.distributed_settings import DistributedSettings
-from rl_coach.orchestrators.kubernetes_following import Follower, Outcome, wait_until_gone
+from rl_coach.orchestrators.kubernetes_following import Follower, Outcome, pods_of, remove_job
 from rl_coach.orchestrators.kubernetes_manifests import KubernetesRun, Manifest
 from rl_coach.orchestrators.kubernetes_orchestrator import container_of, raise_failure, say, show, terminate
 from rl_coach.runs.status import FAILED, FINISHED, RUNNING, STATUS_FILE, STOPPED
@@ -34,7 +34,6 @@ from rl_coach.utilities.system import handling
 from rl_coach.utils import CoachError, TrainingError
 
 PROGRAM = __name__
-_REMOVAL_SLACK = 30  # seconds, in addition to the time that pods have to end
 _DIGITS = 8
 
 
@@ -161,10 +160,8 @@ class Trial:
 
     def _last_status(self) -> dict[str, Any]:
         """The last status that a pod of the trial wrote; empty without a status."""
-        chosen = f"{manifests.selector(self.description.name)},{manifests.COMPONENT_LABEL}={manifests.TRAINER}"
-        found, _ = self.cluster.find("Pod", label_selector=chosen)
         # A restarted trial has several pods. The newest one that wrote a status has the last word.
-        found.sort(key=lambda pod: pod["metadata"].get("creationTimestamp") or "")
+        found = pods_of(self.cluster, self.description.name, manifests.TRAINER)
         messages = [message for pod in found if (message := pods.termination_message(pod))]
         try:
             status = json.loads(messages[-1]) if messages else {}
@@ -173,12 +170,7 @@ class Trial:
         return status if isinstance(status, dict) else {}
 
     def _remove(self) -> None:
-        owner = self.cluster.read("Job", self._job)
-        if owner is None:
-            return
-        self.cluster.delete("Job", self._job)
-        seconds = self._settings.stop_seconds + _REMOVAL_SLACK
-        wait_until_gone(self.cluster, "Job", self._job, owner["metadata"]["uid"], seconds)
+        remove_job(self.cluster, self._job, self._settings.stop_seconds)
 
     def _write(self, status: dict[str, Any]) -> None:
         self._directory.mkdir(parents=True, exist_ok=True)

@@ -39,10 +39,10 @@ _SPECS = "rl_coach.own_loop.specs"  # which makes subclasses of Agent
 
 
 class Agent:
-    """An agent that acts, remembers and learns when a loop of yours tells it to.
+    """An agent for your own loop. It acts, stores experience and learns when you call its methods.
 
-    It holds the graph that a preset makes, so that counters, signals, checkpoints, filters, masks, n-step returns and
-    priorities are the same. ``make_agent`` makes one::
+    It has the same graph as a run of a preset, so counters, signals, checkpoints, filters, masks, n-step returns and
+    priorities work in the same way. ``make_agent`` creates an agent::
 
         agent = make_agent("DQN", observation_space=env.observation_space, action_space=env.action_space)
         state, _ = env.reset(seed=agent.environment_seed)
@@ -53,13 +53,13 @@ class Agent:
             if terminated or truncated:
                 state, _ = env.reset()
 
-    :param graph: made over an environment that is fed, and created
+    :param graph: the created graph, with a ``FedEnvironment``
     :param env_ids: the names of the environments
-    :param updates_itself: learn in ``observe``
+    :param updates_itself: ``observe`` makes the updates that are due
     :param definition: the arguments of ``make_agent``, for ``save``
 
     :ivar graph_manager: the graph
-    :ivar updates_itself: learn in ``observe``
+    :ivar updates_itself: ``observe`` makes the updates that are due
     """
 
     def __init__(
@@ -82,19 +82,19 @@ class Agent:
 
     @classmethod
     def from_spec(cls, spec: Any = None, kwargs: Mapping[str, Any] | None = None, **additions: Any) -> Agent:
-        """The agent of a specification as TensorForce (0.3, 0.4) or RLgraph writes them.
+        """The agent for a specification of TensorForce (0.3, 0.4) or RLgraph.
 
         ``Agent.from_spec("dqn.json", states=dict(type="float", shape=4), actions=dict(type="int", num_actions=2))``
 
         Settings that the specification leaves out have Coach's defaults. The agent has the methods of that system:
         see ``rl_coach.own_loop.tensorforce`` and ``rl_coach.own_loop.rlgraph``.
 
-        :param spec: a dict, its JSON or YAML text, or the path of a file with one of these; its ``type`` says which
-            algorithm of which system it is of
-        :param kwargs: keys that count instead of those of ``spec``
-        :param additions: likewise, as ``states`` and ``actions`` of TensorForce and ``state_space`` and
+        :param spec: a dict, its JSON or YAML text, or the path of a file with one of these. Its ``type`` selects the
+            algorithm
+        :param kwargs: keys that replace keys of ``spec``
+        :param additions: further keys, such as ``states`` and ``actions`` of TensorForce or ``state_space`` and
             ``action_space`` of RLgraph; and the arguments of ``make_agent`` from ``num_envs`` on
-        :raises CoachError: it is wrong, or says what has no meaning here; in one line
+        :raises CoachError: the specification is wrong, or has a key that Coach does not support
         """
         agent: Agent = short_dynamic_import(f"{_SPECS}:agent_from_spec")(spec, {**(kwargs or {}), **additions})
         return agent
@@ -112,8 +112,9 @@ class Agent:
 
     @property
     def environment_seed(self) -> int:
-        """The seed for the first ``reset`` of your environment; with it, a loop of yours is equal to a preset's run.
-        With several environments, number i uses this seed plus i."""
+        """The seed for the first ``reset`` of your environment. With this seed, your loop gives the same results as a
+        run of a preset. With several environments, environment i uses this seed plus i.
+        """
         return int(self.graph_manager.env_params.seed)
 
     @property
@@ -163,12 +164,14 @@ class Agent:
         """Choose an action for the present state of your environment, or of several of them.
 
         :param states: the state of one environment; with several environments [N, ...], a dict of arrays, or a list
-        :param env_ids: the environments that the states are of; None for all; a single one has a single state
-        :param deterministic: the policy's best action, without exploration
-        :param infos: your environment's info, a dict; with several a list of them, or the dict of a vector environment
-        :return: the action as your environment takes it; with several a list
-        :raises CoachError: a state of another form, an action before it that has no answer, or a state that is not the
-            one that ``observe`` was given
+        :param env_ids: the names of the environments of the states; None for all environments. A single name has a
+            single state
+        :param deterministic: choose the policy's best action, without exploration
+        :param infos: the info of your environment, a dict; with several environments a list of dicts, or the dict of a
+            vector environment
+        :return: the action in the form of your environment; with several environments a list
+        :raises CoachError: a state has a wrong form, the last action has no answer yet, or the state differs from the
+            state that ``observe`` received
         """
         indices, given, about = self._given(states, env_ids, infos)
         if self._evaluation_rewards is None:
@@ -204,9 +207,9 @@ class Agent:
         waiting = {i for i in indices if environments[i].has_ended and environments[i].shows(given[i], about[i])}
         if waiting and self._autoreset_mode is None:
             raise CoachError(
-                f"the episode of {self._places.name(min(waiting))} has ended, and act was given the state that observe "
-                "was given: if your vector environment resets itself, set agent.autoreset_mode to 'next_step' or "
-                "'same_step', as its metadata says; otherwise call its reset, and set it to 'disabled'"
+                f"the episode of {self._places.name(min(waiting))} has ended, and act received the same state as "
+                f"observe: if your vector environment resets itself, set agent.autoreset_mode to 'next_step' or "
+                f"'same_step', as its metadata says; otherwise call its reset, and set it to 'disabled'"
             )
         self._waiting = (self._waiting - set(indices)) | waiting
         return [index for index in indices if index not in waiting]
@@ -247,8 +250,8 @@ class Agent:
             environment.begin_with(observation, info)
         elif not environment.shows(observation, info):
             raise CoachError(
-                f"the state of {self._places.name(index)} is not the one that observe was given: call reset if its "
-                f"episode was left"
+                f"the state of {self._places.name(index)} differs from the state that observe received: call reset if "
+                f"you left its episode"
             )
 
     def _choose(self, indices: list[int], deterministic: bool) -> dict[int, ActionInfo]:
@@ -272,12 +275,11 @@ class Agent:
         core = self._core
         if (override := core.acts_otherwise) is not None:
             raise CoachError(
-                f"agent '{core.name}' does not say what its best action is: policy_description knows nothing of "
-                f"{override}"
+                f"agent '{core.name}' does not define its best action: policy_description does not contain {override}"
             )
         description = core.policy_description()
         if description is None:
-            raise CoachError(f"agent '{core.name}' does not say what its best action is (policy_description)")
+            raise CoachError(f"agent '{core.name}' does not define its best action (policy_description)")
         network, state = core.networks[description.network].online_network, core.episode.curr_state
         filtered = core.run_pre_network_filter_for_inference(state)
         before = network.recurrent_state
@@ -303,17 +305,17 @@ class Agent:
         """Observe your environment's answer to the last action, and learn if an update is due.
 
         Without ``next_states``, the step waits for the states of the next ``act``. A step that terminates its episode
-        does not wait. Its own state then stands for the next state, because no value depends on it.
+        does not wait: its own state is stored as the next state, because no value depends on the next state.
 
-        :param reward: a number; with several environments [N], as all others
-        :param terminated: the episode has come to its end
+        :param reward: a number; with several environments [N], like all arguments
+        :param terminated: the episode has reached a terminal state
         :param truncated: a limit on its length ended the episode
-        :param next_states: the states after the action, the last one of an episode included
+        :param next_states: the states after the action, also the last state of an episode
         :param env_ids: as for ``act``
-        :param infos: as for ``act``. A vector environment of the autoreset mode ``same_step`` has the last states of
-            episodes there, as ``final_obs``
-        :raises CoachError: there was no action, a state or reward has another form, or a truncated episode's last state
-            is missing, which its value depends on
+        :param infos: as for ``act``. In a vector environment with the autoreset mode ``same_step``, they contain the
+            last states of episodes as ``final_obs``
+        :raises CoachError: there was no action, a state or reward has a wrong form, or the last state of a truncated
+            episode is missing, so that its value cannot be computed
         """
         if self._evaluation_rewards is None:
             self.graph_manager.enter_phase()  # of an agent that was loaded between action and answer
@@ -412,15 +414,16 @@ class Agent:
             graph.occasionally_save_checkpoint()
 
     def update(self, batch: Mapping[str, Any] | None = None) -> float:
-        """Learn now: a phase of updates from the memory, or one update on a batch. The algorithm's schedule counts on
-        from here.
+        """Learn now: make a phase of updates from the memory, or one update on a batch. The next phase of the
+        algorithm's schedule is counted from here.
 
-        :param batch: ``states``, ``actions``, ``rewards``, ``terminals`` and ``next_states``, [B, ...] each, as your
-            environment gives them; with ``importance_weights`` [B], each row's loss is weighed; None for the memory
-        :return: the loss; 0 if there is nothing to learn from yet. A batch gives a ``Loss``, which also has the loss of
-            each row
-        :raises CoachError: the agent learns from its newest episodes alone, and a batch was given; a column is missing
-            or not known; a value is not one of the spaces
+        :param batch: ``states``, ``actions``, ``rewards``, ``terminals`` and ``next_states``, [B, ...] each, in the
+            form of your environment. Optional ``importance_weights`` [B] weight the losses of the rows. None learns
+            from the memory
+        :return: the loss; 0 if there is no experience to learn from yet. With a batch, the result is a ``Loss``, which
+            also has the loss of each row
+        :raises CoachError: a batch was given, but the agent only learns from its newest episodes; a column is missing
+            or unknown; or a value does not belong to its space
         """
         graph, core = self.graph_manager, self._core
         counts = graph.total_steps_counters[RunPhase.TRAIN]
@@ -458,10 +461,10 @@ class Agent:
 
         :param total_steps: steps of training, without the steps of the heatup
         :param evaluate_every: steps between evaluations of five episodes; None for no evaluation
-        :param callback: a ``Callback``; or a function that is called with the agent after each evaluation, and that
-            ends the training if it returns False; or a list of these
+        :param callback: a ``Callback``; a function that is called with the agent after each evaluation, and ends the
+            training by returning False; or a list of these
         :return: this agent
-        :raises CoachError: it was made of spaces, without an environment
+        :raises CoachError: the agent was made from spaces, without an environment
         """
         graph = self.graph_manager
         if not self._environments[0].has_simulator:
@@ -480,32 +483,33 @@ class Agent:
         return callback if isinstance(callback, Callback) else _AfterEvaluations(self, callback)
 
     def import_observations(self, data: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> int:
-        """Store recorded steps, in order, as if the agent had played them; neither steps nor updates are counted.
+        """Store recorded steps, in order, as if the agent had played them. Steps and updates are not counted.
 
-        If a step does not begin in the next state of the last step, a new episode begins. A warning has the number of
-        these cases. An unfinished last episode counts as truncated. Filters with statistics see all steps before the
-        first of them is stored.
+        If a step does not begin in the next state of the last step, a new episode begins. A warning reports the number
+        of these cases. An unfinished last episode counts as truncated. Filters compute their statistics from all steps
+        before the first step is stored.
 
         :param data: columns ``states``, ``actions``, ``rewards``, ``terminals`` and, if they are known, ``truncated``
             and ``next_states``, [N, ...] each; or a dict of these names for each step
         :return: number of steps stored
-        :raises CoachError: the agent learns from what it plays alone; a column is missing, not known or of another
-            form; a value is not one of the spaces; or the steps are not in order, and a filter needs them so
+        :raises CoachError: the agent only learns from its own steps; a column is missing, unknown or has a wrong form;
+            a value does not belong to its space; or a filter needs the steps in order, and they are not
         """
         return recorded_steps.store(self._core, self._environments[0], data)
 
     # using what was learned
 
     def predict(self, states: Any, deterministic: bool = True, infos: Any = None) -> Any:
-        """The policy's action, without acting: nothing is stored or counted, no random stream of the agent's moves.
+        """The policy's action for a state. Nothing is stored or counted, and the random streams of the agent do not
+        change.
 
         A policy that remembers its episode (stacked frames, a recurrent network) continues the episode of earlier
         calls, until ``reset`` or the next update.
 
         :param states: one state, or a batch [B, ...] of them
         :param deterministic: the best action; otherwise a draw from a separate random stream
-        :param infos: your environment's info, a dict, or a list of them; needed where they have an ``action_mask``
-        :return: an action as your environment takes it, or [B, ...]
+        :param infos: the info of your environment, a dict or a list of dicts; required if infos have an ``action_mask``
+        :return: an action in the form of your environment, or [B, ...]
         """
         policy = self._acting_policy()
         if infos:
@@ -531,8 +535,9 @@ class Agent:
 
     @contextlib.contextmanager
     def evaluation(self) -> Iterator[list[float]]:
-        """Evaluate: inside, ``act`` and ``observe`` play episodes of one environment without learning. Training then
-        continues in the middle of its episodes, bit for bit as without the evaluation.
+        """A context for evaluation: within it, ``act`` and ``observe`` play episodes of one environment without
+        learning. Training then continues in the middle of its episodes, with the same results as without the
+        evaluation, bit for bit.
 
         :return: the list of the total rewards of the episodes that ended
         """
@@ -546,7 +551,7 @@ class Agent:
                 self._evaluation_rewards = None
 
     def reset(self, env_ids: Any = None) -> None:
-        """Leave episodes in progress, which count as truncated, and begin new ones with the next states.
+        """End the episodes in progress, which count as truncated. The next states begin new episodes.
 
         :param env_ids: the environments; None for all
         """
@@ -572,9 +577,9 @@ class Agent:
         return {name: network.online_network.get_weights() for name, network in self._core.networks.items()}
 
     def set_weights(self, weights: Mapping[str, Sequence[np.ndarray]]) -> None:
-        """Set what ``get_weights`` returned; target networks take them over.
+        """Set the weights from ``get_weights``, also in target networks.
 
-        :raises CoachError: a network or a shape does not fit; nothing has been changed then
+        :raises CoachError: a network or a shape does not fit; the agent is unchanged then
         """
         networks = self._core.networks
         present = self.get_weights()
@@ -591,10 +596,10 @@ class Agent:
     # files
 
     def save(self, path: str | pathlib.Path) -> str:
-        """Write a checkpoint to continue exactly, with the memory and the episodes in progress.
+        """Write a checkpoint with the memory and the episodes in progress, so that ``load`` continues exactly.
 
-        :param path: a directory; a checkpoint that was saved there before is replaced
-        :return: the path of the checkpoint in it
+        :param path: a directory; an earlier checkpoint there is replaced
+        :return: the path of the checkpoint in this directory
         """
         graph, directory = self.graph_manager, pathlib.Path(path)
         definition = self._definition_to_save()
@@ -607,7 +612,7 @@ class Agent:
 
     @classmethod
     def load(cls, path: str | pathlib.Path, **arguments: Any) -> Agent:
-        """An agent that ``save`` wrote, which goes on exactly.
+        """The agent that ``save`` wrote. It continues exactly.
 
         :param path: the directory
         :param arguments: saved arguments of ``make_agent`` to change; arguments that cannot be saved, such as an
@@ -627,7 +632,7 @@ class Agent:
         """Write the policy, which acts without a training framework: ``Policy.load(path).act(state)``.
 
         :param path: a directory that is empty or does not exist
-        :return: it
+        :return: the directory
         """
         return export_acting(self._core, self._about(), path)
 
@@ -664,33 +669,34 @@ def make_agent(
     agent_class: Callable[..., Agent] | None = None,
     **settings: Any,
 ) -> Agent:
-    """An agent that a loop of yours drives.
+    """Create an agent for your own loop.
 
     ``agent = make_agent("DQN", "CartPole-v1", seed=0, learning_rate=1e-3, discount=0.98)``
 
-    :param algorithm: a name, as ``"DQN"`` (``coach algorithms`` lists all names); ``"module:ParametersClass"``; or the
-        parameters
-    :param env: what ``learn`` acts in, and whose spaces the agent has: an id of Gymnasium, a Gymnasium environment, a
-        function that makes one, or parameters such as ``Atari("ALE/Pong-v5")``
+    :param algorithm: a name such as ``"DQN"`` (``coach algorithms`` lists all names); ``"module:ParametersClass"``; or
+        the parameters
+    :param env: the environment of ``learn``, which also defines the spaces: an id of Gymnasium, a Gymnasium
+        environment, a function that makes one, or parameters such as ``Atari("ALE/Pong-v5")``
     :param observation_space: without ``env``, Gymnasium's space of the observations
     :param action_space: without ``env``, Gymnasium's space of the actions
     :param action_mask: each info of your environment has an ``action_mask``, [A] of 0 and 1
     :param num_envs: number of environments that your loop steps
-    :param env_ids: names of these, for ``act`` and ``observe``; None counts them from 0
-    :param heatup_steps: steps of random actions before training; it ends with an episode, as in a preset
-    :param updates_itself: learn in ``observe``, as often as the algorithm's settings say; otherwise in ``update`` alone
+    :param env_ids: names of the environments, for ``act`` and ``observe``; None numbers them from 0
+    :param heatup_steps: steps of random actions before training; the last episode is completed, as in a preset
+    :param updates_itself: True: ``observe`` learns as often as the algorithm's settings say. False: only ``update``
+        learns
     :param seed: makes the agent repeatable; None draws one
-    :param framework: ``tensorflow``, ``jax``, ``mxnet`` or ``torch``; None takes the first that is installed of
-        TensorFlow, JAX and PyTorch
+    :param framework: ``tensorflow``, ``jax``, ``mxnet`` or ``torch``; None uses the first installed one of TensorFlow,
+        JAX and PyTorch
     :param experiment_path: directory for signals and checkpoints; None writes none
-    :param reward_threshold: total reward with which an episode is a success; None takes the environment's own
-    :param agent_class: a subclass of ``Agent``, or what makes one of the same arguments
+    :param reward_threshold: smallest total reward of a successful episode; None uses the environment's threshold
+    :param agent_class: a subclass of ``Agent``, or a function with the same arguments
     :param settings: any setting of the algorithm: by its short name (``learning_rate``), by its path from the agent's
         parameters (``**{"algorithm.discount": 0.98}``), or nested (``algorithm={"discount": 0.98}``)
     :raises CoachError: for bad input
     """
     if isinstance(num_envs, bool) or not isinstance(num_envs, int) or num_envs < 1:
-        raise CoachError(f"num_envs is the number of your environments, 1 or more, not {num_envs!r}")
+        raise CoachError(f"num_envs must be the number of your environments, 1 or more, not {num_envs!r}")
     ids = list(range(num_envs)) if env_ids is None else list(env_ids)
     if len(set(ids)) != num_envs:
         raise CoachError(f"env_ids names each of the {num_envs} environments once, not {env_ids!r}")

@@ -19,12 +19,12 @@ Bound = Union[float, tuple[float, ...]]
 
 @dataclass(frozen=True)
 class Part:
-    """A state or an action of one name.
+    """A named state or action.
 
     :param kind: ``float``, ``int`` or ``bool``
-    :param shape: of its numbers
-    :param low: the smallest number, or the smallest of each of its numbers in a row
-    :param high: the largest number, likewise
+    :param shape: the shape of its numbers
+    :param low: the smallest number, or a flat list with the smallest value of each number
+    :param high: the largest number, or a flat list with the largest value of each number
     """
 
     kind: str
@@ -34,40 +34,40 @@ class Part:
 
     @property
     def is_choice(self) -> bool:
-        """True for a number of a few."""
+        """True for a discrete choice."""
         return self.kind != "float"
 
     @property
     def size(self) -> int:
-        """Number of its numbers."""
+        """The number of its numbers."""
         return math.prod(self.shape)
 
     @property
     def lows(self) -> np.ndarray:
-        """The smallest of each of its numbers, [size]."""
+        """The smallest values of its numbers, [size]."""
         return np.broadcast_to(np.asarray(self.low, np.float64), self.size)
 
     @property
     def highs(self) -> np.ndarray:
-        """The largest of each of its numbers, [size]."""
+        """The largest values of its numbers, [size]."""
         return np.broadcast_to(np.asarray(self.high, np.float64), self.size)
 
     @property
     def counts(self) -> list[int]:
-        """Number of choices of each of its numbers."""
+        """The number of choices of each of its numbers."""
         return (self.highs - self.lows + 1).astype(int).tolist()
 
 
 Parts = Mapping[Any, Part]
-"""Parts by their names; those of a tuple by their numbers."""
+"""Parts by name; the parts of a tuple by number."""
 SINGLE = ""
-"""The name of the only part, where the user's value is no dict."""
+"""The name of the only part if the user's value is not a dict."""
 
 
 def part_of_space(space: Any) -> Part:
-    """The part that a space of Gymnasium's stands for.
+    """The part for a Gymnasium space.
 
-    :raises CoachError: it is of another kind
+    :raises CoachError: the kind of space is not supported
     """
     import gymnasium
 
@@ -80,7 +80,7 @@ def part_of_space(space: Any) -> Part:
         return Part("int", tuple(space.shape), _row(space.start), _row(space.start + space.nvec - 1))
     if isinstance(space, spaces.Box):
         return Part("float", tuple(space.shape), _row(space.low), _row(space.high))
-    raise CoachError(f"an agent of a spec can have no space {shown(space)}")
+    raise CoachError(f"an agent of a spec does not support the space {shown(space)}")
 
 
 def _row(numbers: np.ndarray) -> Bound:
@@ -89,11 +89,11 @@ def _row(numbers: np.ndarray) -> Bound:
 
 
 def observation_space(given: Any, parts_of: Callable[[Any], Parts]) -> Any:
-    """Gymnasium's space of states.
+    """The Gymnasium space of states.
 
-    :param given: it, or a description
-    :param parts_of: the parts that a description is of
-    :raises CoachError: there are none
+    :param given: the space, or a description of states
+    :param parts_of: reads the parts of a description
+    :raises CoachError: there are no states
     """
     import gymnasium
 
@@ -126,19 +126,19 @@ def with_bounds(parts: Parts) -> Parts:
         low, high = (np.where(np.isfinite(one), one, end) for one, end in ((part.lows, -1.0), (part.highs, 1.0)))
         found[name] = replace(part, low=_row(low), high=_row(high))
         if not np.array_equal([low, high], [part.lows, part.highs]):
-            logger.warning("an action has no bounds, which this algorithm needs: it is from -1 to 1 here")
+            logger.warning("this algorithm needs bounds of actions: an action without bounds is from -1 to 1")
     return found
 
 
 class Actions:
-    """Actions of one name or of several: as an agent chooses them, which is a point of one space, and as the user's
-    environment takes them.
+    """Converts actions between two forms: the agent's form, a point of one space, and the form of the user's
+    environment, which may have several named actions.
 
-    :param parts: the actions by name; a single one under ``SINGLE`` is no dict
-    :param as_numbers: the agent chooses a number for each choice, too, and it is rounded down
-    :raises CoachError: there are none
+    :param parts: the actions by name; the name ``SINGLE`` means one action that is not in a dict
+    :param as_numbers: choices are continuous numbers for the agent, which are rounded down
+    :raises CoachError: there are no actions
 
-    :ivar space: Gymnasium's space of what the agent chooses
+    :ivar space: the Gymnasium space of the agent's actions
     """
 
     def __init__(self, parts: Parts, as_numbers: bool = False):
@@ -148,7 +148,10 @@ class Actions:
         kinds = {part.is_choice for part in parts.values()}
         self.as_numbers = (as_numbers and True in kinds) or len(kinds) > 1
         if self.as_numbers:
-            logger.warning("the agent chooses numbers: a choice (int, bool) is such a number, rounded down")
+            logger.warning(
+                "the agent has continuous actions: for each choice (int, bool), Coach rounds the number of the "
+                "agent down"
+            )
         self.space = self._space(list(parts.values()))
 
     @property
@@ -178,7 +181,7 @@ class Actions:
     def from_user(self, action: Any) -> Any:
         """The point of the agent's space for an action of the user's environment.
 
-        :raises CoachError: one is missing, has another shape, or is no number or choice
+        :raises CoachError: an action is missing, has a wrong shape, or is not a number or choice
         """
         columns, is_tuple = [], isinstance(action, (tuple, list))
         names = range(len(action)) if is_tuple else action if isinstance(action, Mapping) else ()
@@ -190,7 +193,9 @@ class Actions:
                 raise CoachError(f"an action has the shape {np.shape(given)}, not {part.shape}")
             values = np.ravel(np.asarray(given))
             if values.dtype.kind not in "biuf" or (part.is_choice and np.any(values != np.floor(values))):
-                raise CoachError(f"the action {shown(given)} is {'no choice' if part.is_choice else 'not of numbers'}")
+                raise CoachError(
+                    f"the action {shown(given)} is not {'a whole number' if part.is_choice else 'numeric'}"
+                )
             if part.is_choice and not self.as_numbers:
                 columns.append(values.astype(int) - part.lows.astype(int))
             else:  # the middle of the numbers that are rounded to the choice
@@ -199,9 +204,10 @@ class Actions:
         return int(flat[0]) if self.space.shape == () else flat
 
     def constant(self, given: Any, where: str) -> Any:
-        """The action of given values: by name, or one for the only action; 0, or the nearest to it, without a value.
+        """The action with given values: a dict by name, or one value for the only action. An action without a value
+        gets the allowed number nearest to 0.
 
-        :raises CoachError: there is no action of a name, or a value is not one of it
+        :raises CoachError: an action does not exist, or a value is not allowed for it
         """
         named = given if isinstance(given, Mapping) else {} if given is None else dict.fromkeys(self.parts, given)
         if SINGLE in self.parts and len(named) == 1:
@@ -214,7 +220,9 @@ class Actions:
             try:
                 values = np.broadcast_to(np.asarray(named.get(name, np.clip(0.0, low, high)), np.float64), part.shape)
             except (TypeError, ValueError):
-                raise CoachError(f"the spec's '{where}' {shown(named[name])} has not the shape {part.shape}") from None
+                raise CoachError(
+                    f"the spec's '{where}' {shown(named[name])} does not have the shape {part.shape}"
+                ) from None
             if not np.all((values >= low) & (values <= high)):
                 raise CoachError(f"the spec's '{where}' {shown(named[name])} is not an action of the space")
             kind = {"float": float, "int": int, "bool": bool}[part.kind]
@@ -236,9 +244,9 @@ class Actions:
 
     @classmethod
     def from_data(cls, data: Any, as_numbers: bool = False) -> Actions:
-        """The actions that ``as_data`` described.
+        """The actions from the result of ``as_data``.
 
-        :raises CoachError: it is damaged
+        :raises CoachError: the data are damaged
         """
         try:
             parts = {

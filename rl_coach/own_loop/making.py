@@ -27,10 +27,10 @@ def make_graph(
     task: TaskParameters,
     writes_files: bool,
 ) -> OwnLoopGraphManager:
-    """The graph of an agent, created.
+    """The created graph of an agent.
 
-    :param parameters: of the agent
-    :param settings: of the algorithm, by name
+    :param parameters: the parameters of the agent
+    :param settings: settings of the algorithm, by name
     :param writes_files: write signals and checkpoints, in the task's directory
     :raises CoachError: for bad input
     """
@@ -59,7 +59,7 @@ def algorithm_parameters(algorithm: Any) -> AgentParameters:
         raise CoachError(f"make_agent cannot make an agent of {name}: {reason}")
     made = algorithm() if isinstance(algorithm, type) else algorithm
     if not isinstance(made, AgentParameters):
-        raise CoachError(f"an algorithm is a name, or AgentParameters, not {algorithm!r}")
+        raise CoachError(f"an algorithm must be a name or AgentParameters, not {algorithm!r}")
     return made
 
 

@@ -10,9 +10,9 @@ from rl_coach.utils import CoachError, did_you_mean
 
 
 class Places:
-    """Environments by their names.
+    """The numbers of environments by their names.
 
-    :param names: one for each, in order
+    :param names: the names of the environments, in order
     """
 
     def __init__(self, names: Sequence[Any]):
@@ -30,7 +30,7 @@ class Places:
     def indices(self, env_ids: Any) -> list[int]:
         """The numbers of environments.
 
-        :param env_ids: their names, or one; None for all
+        :param env_ids: a list of names, or one name; None for all
         :raises CoachError: an environment does not exist, or is named twice
         """
         if env_ids is None:

@@ -14,7 +14,7 @@ TRUNCATED = "TimeLimit.truncated"
 
 
 def gymnasium_environment(level: str, visualize: bool) -> Any:
-    """A level of Gymnasium, as presets make it. Old names stand for today's levels with the same meaning.
+    """The environment of a Gymnasium level, made as for presets. Old names of levels are accepted.
 
     :param visualize: show it in a window
     :raises CoachError: the level does not exist, or a package is missing
@@ -27,11 +27,11 @@ def gymnasium_environment(level: str, visualize: bool) -> Any:
 class PlayedEnvironment:
     """An environment of Gymnasium, TensorForce or RLgraph.
 
-    :param environment: of Gymnasium; or an object with ``reset() -> state`` and
-        ``execute(action) -> (state, terminal, reward)``; or an object with ``state_space``, ``reset() -> state`` and
-        ``step(action) -> (state, reward, terminal, info)``
-    :param seed: for its first episode, if it can be seeded
-    :raises CoachError: it has neither ``step`` nor ``execute``
+    :param environment: a Gymnasium environment; or an object with ``reset() -> state`` and ``execute(action) -> (state,
+        terminal, reward)``; or an object with ``state_space``, ``reset() -> state`` and ``step(action) -> (state,
+        reward, terminal, info)``
+    :param seed: the seed of its first episode, if the environment can be seeded
+    :raises CoachError: the environment has neither ``step`` nor ``execute``
 
     :ivar frames: number of actions that it has executed, repetitions included
     """
@@ -83,12 +83,12 @@ class PlayedEnvironment:
 class Episode:
     """An episode in an environment.
 
-    :param state: the present one
-    :param reward: of the last action
-    :param total: sum of the rewards
+    :param state: the present state
+    :param reward: the reward of the last action
+    :param total: the sum of the rewards
     :param timesteps: number of actions
-    :param is_over: it has ended
-    :param duration: in seconds, up to the last action
+    :param is_over: True if the episode has ended
+    :param duration: seconds from its beginning to the last action
     """
 
     state: Any
@@ -108,12 +108,12 @@ class Episode:
 
 
 class Loop:
-    """The loop of an agent over environments, which are stepped one after the other.
+    """The loop of an agent in several environments, which are stepped one after the other.
 
-    :param agent: with as many environments
+    :param agent: an agent with the same number of environments
     :param environments: see ``PlayedEnvironment``
 
-    :ivar episodes: the episode in each environment; the next step begins a new one where it is over
+    :ivar episodes: the episode of each environment; if it is over, the next step begins a new one
     """
 
     def __init__(self, agent: Agent, environments: Sequence[Any]):
@@ -163,5 +163,5 @@ def positive(name: str, value: int) -> int:
     :raises CoachError: a number is below 1
     """
     if value < 1:
-        raise CoachError(f"{name} is 1 or more, not {value}")
+        raise CoachError(f"{name} must be 1 or more, not {value}")
     return value

@@ -1,4 +1,4 @@
-"""RLgraph's agents: what their specifications mean here, and their methods.
+"""Agents with RLgraph's specifications and methods.
 
 A loop that was written for RLgraph runs with its imports changed::
 
@@ -145,7 +145,7 @@ def _network(definition: Definition, fields: Fields, network: str = "main") -> S
     policy = fields.fields("policy_spec")
     own, inner = fields.get("network_spec"), None if policy is None else policy.get("network_spec")
     if own is not None and inner is not None:
-        raise CoachError("the spec's 'network_spec' and 'policy_spec.network_spec' say the same: give one of them")
+        raise CoachError("the spec's 'network_spec' and 'policy_spec.network_spec' set the same: give one of them")
     given, where = (own, "network_spec") if inner is None else (inner, "policy_spec.network_spec")
     stack = None if given is None else stack_of(given, where, LAYERS)
     put_stack(definition, network, stack, where)
@@ -623,8 +623,8 @@ __getattr__ = without_meaning(
 class RLgraphAgent(SpecAgent):
     """An agent with RLgraph's methods. It has the methods of ``Agent``, too; ``observe`` is RLgraph's.
 
-    Your loop calls ``update``, unless the agent was made with ``updates_itself=True``. Names of environments need not
-    be known beforehand: each new one is the next environment of ``num_envs``.
+    Your loop calls ``update``, unless the agent was made with ``updates_itself=True``. You need not declare names of
+    environments: each new name becomes the next environment of ``num_envs``.
     """
 
     family = FAMILY
@@ -650,17 +650,18 @@ class RLgraphAgent(SpecAgent):
         apply_preprocessing: bool = True,
         extra_returns: Any = None,
     ) -> Any:
-        """Choose an action, or one for each of several states. Nothing is stored or counted before ``observe``.
+        """Choose an action for one state or for each of several states. Nothing is stored or counted before
+        ``observe``.
 
         :param states: one state, or [N, ...]; with several environments these are their states, in order
-        :param internals: none: the agent keeps the state of a recurrent network
+        :param internals: not supported; the agent itself keeps the state of a recurrent network
         :param use_exploration: False for the policy's best action
         :param apply_preprocessing: False if the states have been preprocessed already
-        :param extra_returns: one or several of ``"preprocessed_states"`` (for ``observe``),
-            ``"internal_states"`` (none) and ``"used_exploration"``
-        :return: the action as your environment takes it; of several states [N, ...], or a list of dicts; with
-            ``extra_returns`` a tuple that continues with these
-        :raises CoachError: what cannot be given is asked for
+        :param extra_returns: one or several of ``"preprocessed_states"`` (for ``observe``), ``"internal_states"``
+            (always None) and ``"used_exploration"``
+        :return: the action in the form of your environment; for several states [N, ...] or a list of dicts. With
+            ``extra_returns``, a tuple of the action and these values
+        :raises CoachError: an argument asks for a value that is not supported
         """
         refuse_internals(internals)
         wanted = [extra_returns] if isinstance(extra_returns, str) else list(extra_returns or ())
@@ -771,19 +772,19 @@ class RLgraphAgent(SpecAgent):
         terminals: Any = False,
         env_id: Any = None,
     ) -> None:
-        """Store steps of an environment. Anybody may have chosen the actions.
+        """Store steps of an environment. The actions need not be the agent's.
 
         A step begins an episode if its state is not the last state of the environment's last step.
 
-        :param preprocessed_states: the state, or [N, ...] of steps that follow each other
+        :param preprocessed_states: the state, or [N, ...] for N consecutive steps
         :param actions: the action, or [N, ...]
-        :param internals: none
+        :param internals: not supported
         :param rewards: a number, or [N]
-        :param next_states: the state after the action, the last one of an episode included, or [N, ...]
-        :param terminals: the episode has come to its end, or [N]
-        :param env_id: name of the environment; None if there is one. With N environments None also stands for all of
-            them, with one step of each
-        :raises CoachError: a state or an action has another form
+        :param next_states: the state after the action, also the last state of an episode, or [N, ...]
+        :param terminals: True if the episode has ended, or [N]
+        :param env_id: name of the environment; None if there is one environment. With N environments, None also means
+            one step of each environment
+        :raises CoachError: a state or an action has a wrong form
         """
         refuse_internals(internals)
         rows = self.rows_of(preprocessed_states)
@@ -805,13 +806,13 @@ class RLgraphAgent(SpecAgent):
         if env_id is None:
             return 0
         if not isinstance(env_id, Hashable):
-            raise CoachError(f"env_id is the name of one environment, not {shown(env_id)}")
+            raise CoachError(f"env_id must be the name of one environment, not {shown(env_id)}")
         if env_id not in self._names:
             taken = {self._names[name] for name in self._names if name not in self.env_names}
             free = [index for index in range(len(self.env_names)) if index not in taken]
             if not free:
                 raise CoachError(
-                    f"there are {len(self.env_names)} environments, and no place for {env_id!r}: give num_envs"
+                    f"there are {len(self.env_names)} environments, and {env_id!r} is one more: set a larger num_envs"
                 )
             self._names[env_id] = free[0]
         return self._names[env_id]
@@ -823,7 +824,7 @@ class RLgraphAgent(SpecAgent):
             drawn = self._drawn.pop(index, [])
             if not drawn or not _equal(drawn[0][0], action):
                 raise CoachError(
-                    f"environment {name!r}: an agent with an LSTM observes what its get_action chose alone"
+                    f"environment {name!r}: an agent with an LSTM can only observe actions of its get_action"
                 )
         else:
             self._play(index, _raw(state), action)
@@ -869,8 +870,8 @@ class RLgraphAgent(SpecAgent):
     def call_api_method(self, op: str, inputs: Any = None, return_ops: Any = None) -> Any:
         """Call a method of the agent by its name.
 
-        :param op: the name
-        :param inputs: a dict of its arguments, a list of them, or a single one
+        :param op: the name of the method
+        :param inputs: a dict or a list of its arguments, or a single argument
         :param return_ops: not supported: methods return all their outputs
         :raises CoachError: the agent has no method of this name
         """
@@ -893,10 +894,10 @@ class RLgraphAgent(SpecAgent):
     set_policy_weights = OwnLoopAgent.set_weights
 
     def store_model(self, path: Any = None, add_timestep: bool = True) -> str:
-        """Write all that is needed to go on exactly.
+        """Write all data that are needed to continue exactly.
 
-        :param path: a directory; None for ``rlgraph-model`` in the present one
-        :param add_timestep: append the number of steps to its name
+        :param path: a directory; None for ``rlgraph-model`` in the current directory
+        :param add_timestep: append the number of steps to the name of the directory
         :return: the directory, for ``load_model``
         """
         path = _MODEL if path is None else path
@@ -907,7 +908,7 @@ class RLgraphAgent(SpecAgent):
     def load_model(self, path: Any = None, checkpoint_directory: Any = None) -> None:
         """Continue from a model that ``store_model`` wrote.
 
-        :param path: what it returned; None for the newest of its default directory
+        :param path: the result of ``store_model``; None for the newest model in the default directory
         :param checkpoint_directory: older name of ``path``
         """
         path = path or checkpoint_directory
@@ -929,9 +930,9 @@ _MODEL = "rlgraph-model"
 
 
 class Preprocessed(np.ndarray):
-    """A state after preprocessing, which knows what it was before.
+    """A state after preprocessing, together with the state before.
 
-    :ivar raw: the state before
+    :ivar raw: the state before preprocessing
     """
 
     raw: Any
@@ -940,7 +941,7 @@ class Preprocessed(np.ndarray):
     def of(cls, values: np.ndarray, raw: Any) -> Preprocessed:
         """
         :param values: the state after preprocessing
-        :param raw: the state before
+        :param raw: the state before preprocessing
         """
         made = np.asarray(values).view(cls)
         made.raw = raw
@@ -1021,8 +1022,8 @@ class SingleIMPALAAgent(RLgraphAgent):
     def update(self, batch: Mapping[str, Any] | None = None) -> Any:
         """Learn. See ``Agent.update``.
 
-        :return: if it plays itself: the number of updates, the loss, the loss of each row (none), and the ``rewards``
-            and ``terminals`` of the steps that were played
+        :return: for an agent that plays itself: the number of updates, the loss, None for the losses of rows, and the
+            ``rewards`` and ``terminals`` of the played steps
         """
         given = self.spec.document.get("environment_spec")
         if given is None or batch is not None or (self._loop is None and self.total_steps):
@@ -1043,9 +1044,9 @@ RandomAgent = RLgraphAgent.thin("RandomAgent", "random", "Random actions.")
 
 
 class OpenAIGymEnv:
-    """A Gymnasium environment by RLgraph's methods.
+    """A Gymnasium environment with RLgraph's methods.
 
-    :param gym_env: its id
+    :param gym_env: the id of the environment
     :param visualize: show it in a window
     """
 
@@ -1056,15 +1057,15 @@ class OpenAIGymEnv:
     def from_spec(cls, spec: Any = None, **additions: Any) -> OpenAIGymEnv:
         """The environment of ``{"type": "openai", "gym_env": "CartPole-v1"}``.
 
-        :param spec: such a dict; or the id; or the type alone, where ``additions`` say the rest
+        :param spec: this dict, the id, or only the type if ``additions`` contain the other entries
         :param additions: entries that replace entries of ``spec``
-        :raises CoachError: it is wrong, or says what has no meaning here; in one line
+        :raises CoachError: the specification is wrong, or has an entry that Coach does not support
         """
         if isinstance(spec, str):
             spec = {"type": spec} if plain(spec) in map(plain, ENVIRONMENTS) or additions else {"gym_env": spec}
         given = spec or {}
         if not isinstance(given, Mapping):
-            raise CoachError(f"an environment's spec is a dict with 'type' and 'gym_env', not {shown(spec)}")
+            raise CoachError(f"an environment's spec must be a dict with 'type' and 'gym_env', not {shown(spec)}")
         return cls(*gymnasium_arguments({**given, **additions}))
 
     @property

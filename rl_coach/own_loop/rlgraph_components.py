@@ -1,7 +1,7 @@
-"""RLgraph's components: parts of an agent that are described, built, called and read alone.
+"""RLgraph's components: parts of an agent that you can build and call separately.
 
-``rl_coach.testing.ComponentTest(component=..., input_spaces=...)`` builds them. They are made of Coach's networks,
-filters, memories and agents.
+``rl_coach.testing.ComponentTest(component=..., input_spaces=...)`` builds them. They use Coach's networks, filters,
+memories and agents.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ REPLAY: dict[str, bool | None] = {
 
 
 class Component:
-    """A part. :param spec: its settings
+    """A component.
+
+    :param spec: its settings
 
     :ivar scope: the first part of its variables' names
     """
@@ -50,30 +52,30 @@ class Component:
 
     @classmethod
     def from_spec(cls, spec: Any = None, **settings: Any) -> Any:
-        """The part of a specification.
+        """The component for a specification.
 
-        :param spec: the part itself, a dict of its settings, or its type
+        :param spec: the component itself, a dict of its settings, or its type
         :param settings: settings that replace those of ``spec``
-        :raises CoachError: it is of another form
+        :raises CoachError: the specification has a wrong form
         """
         if isinstance(spec, cls):
             return spec
         given = {"type": spec} if isinstance(spec, str) else {} if spec is None else spec
         if not isinstance(given, Mapping):
-            raise CoachError(f"the spec of a {cls.__name__} is a dict, not {shown(spec)}")
+            raise CoachError(f"the spec of a {cls.__name__} must be a dict, not {shown(spec)}")
         return cls(**{**given, **settings})
 
     def build(self, input_spaces: Mapping[str, Any], action_space: Any, framework: str, seed: int) -> None:
         """Make the part. :param input_spaces: of the arguments of its methods, by name"""
 
     def add_components(self, *components: Any, expose_apis: Any = ()) -> None:
-        """Accept ``Synchronizable``, which all parts with variables are here.
+        """Accept ``Synchronizable``, which has no effect: all components with variables are synchronizable here.
 
-        :raises CoachError: it is another component
+        :raises CoachError: another component is added
         """
         for one in components:
             if not isinstance(one, Synchronizable):
-                raise CoachError(f"add_components takes Synchronizable alone here, not {shown(one)}")
+                raise CoachError(f"add_components supports only Synchronizable, not {shown(one)}")
 
 
 class Synchronizable(Component):
@@ -97,8 +99,8 @@ class Exploration(Component):
 class SyncSpecification(Component):
     """The period and the rate of updates of a target network.
 
-    :param sync_interval: updates between two of the target
-    :param sync_tau: the newest weights' share
+    :param sync_interval: number of updates between two updates of the target
+    :param sync_tau: the target moves towards the newest weights by this share
     """
 
     def __init__(self, sync_interval: int = 1, sync_tau: float = 1.0):
@@ -193,9 +195,9 @@ class PreprocessorStack(Component):
 
 
 class NeuralNetwork(Component):
-    """Layers by their specification: a list of dicts, or a dict with ``layers``.
+    """A network from a specification of its layers: a list of dicts, or a dict with ``layers``.
 
-    :ivar network: the network, once it is built
+    :ivar network: the network; None before it is built
     """
 
     scope = "neural-network"
@@ -271,11 +273,11 @@ class NeuralNetwork(Component):
 
 
 class Policy(NeuralNetwork):
-    """A policy over a choice, or over numbers (a Gaussian).
+    """A policy for a discrete action, or a Gaussian policy for a continuous action.
 
     :param network_spec: the layers
-    :param action_space: the actions; None for those of the test
-    :param deterministic: ``get_action`` gives the best action
+    :param action_space: the space of actions; None uses the action space of the test
+    :param deterministic: ``get_action`` returns the best action
     """
 
     scope = "policy"
@@ -308,8 +310,9 @@ class Policy(NeuralNetwork):
         return {"output": self._parts(nn_input)["logits"], "last_internal_states": None}
 
     def get_logits_parameters_log_probs(self, nn_input: Any) -> dict[str, Any]:
-        """``logits``; ``parameters``, which are probabilities [B, A], or means and deviations; and ``log_probs``, the
-        logarithms of the probabilities, None of numbers."""
+        """``logits``; ``parameters``, the probabilities [B, A], or means and deviations; and ``log_probs``, the
+        logarithms of the probabilities, or None for continuous actions.
+        """
         return {**self._parts(nn_input), "last_internal_states": None}
 
     def _parts(self, nn_input: Any) -> dict[str, Any]:
@@ -361,14 +364,14 @@ class ValueFunction(NeuralNetwork):
 class SACAgentComponent(Component):
     """Soft actor-critic with batches from the caller.
 
-    :param agent: none
-    :param policy: the policy, which is a squashed Gaussian
+    :param agent: not supported
+    :param policy: the policy, a squashed Gaussian
     :param q_function: the layers of each critic
-    :param preprocessor: none: states are preprocessed before
+    :param preprocessor: not supported; states must be preprocessed already
     :param memory: the memory
-    :param optimizer: of the policy
-    :param vf_optimizer: of the critics
-    :param alpha_optimizer: of the temperature; None keeps ``initial_alpha``
+    :param optimizer: the optimizer of the policy
+    :param vf_optimizer: the optimizer of the critics
+    :param alpha_optimizer: the optimizer of the temperature; None keeps ``initial_alpha``
     :param q_sync_spec: the updates of the critics' targets
     :param num_q_functions: 1 or 2
     :raises CoachError: for bad input
@@ -384,7 +387,7 @@ class SACAgentComponent(Component):
         if agent is not None or PreprocessorStack.from_spec(preprocessor).spec["steps"]:
             raise CoachError("SACAgentComponent: give agent=None and a preprocessor without steps")
         if num_q_functions not in (1, 2):
-            raise CoachError(f"SACAgentComponent: num_q_functions is 1 or 2, not {shown(num_q_functions)}")
+            raise CoachError(f"SACAgentComponent: num_q_functions must be 1 or 2, not {shown(num_q_functions)}")
         self._policy, self._optimizer, self.vf_optimizer = policy, optimizer, vf_optimizer
         self._q_functions = [q_function] * num_q_functions
         sync = dict((SyncSpecification() if q_sync_spec is None else q_sync_spec).spec)

@@ -31,9 +31,10 @@ class Space:
     def from_spec(spec: Any, **settings: Any) -> Space:
         """The space of a specification.
 
-        :param spec: a space, of Gymnasium too; ``"float"``, ``float``, a number of choices, a dict or a list of spaces
+        :param spec: a space of RLgraph or Gymnasium; ``"float"``, ``float``, a number of choices, a dict or a list of
+            spaces
         :param settings: entries that replace entries of a dict
-        :raises CoachError: this is not a space
+        :raises CoachError: the specification does not describe a space
         """
         given = {**spec, **settings} if isinstance(spec, Mapping) else spec
         return _made(given, "space", 0)
@@ -120,7 +121,7 @@ class BoxSpace(Space):
     def sample(self, size: Any = None, rng: np.random.Generator | None = None) -> Any:
         """A random value.
 
-        :param size: values of a batch, or (batch, time); None for one
+        :param size: number of values in a batch, or (batch, time); None for one value
         :param rng: source of random numbers; None for NumPy's global one
         """
         shape, draw = (*self._leading(size), *self.shape), (rng or np.random)
@@ -186,10 +187,10 @@ class BoxSpace(Space):
 class FloatBox(BoxSpace):
     """Numbers.
 
-    :param low: the smallest; None for no limit. A single ``low`` is the high end of 0 to ``low``
-    :param high: the largest; None for no limit
-    :param shape: of a value
-    :param add_batch_rank: see ``Space``, as ``add_time_rank``
+    :param low: the smallest number; None for no limit. If only ``low`` is given, the numbers are from 0 to ``low``
+    :param high: the largest number; None for no limit
+    :param shape: the shape of a value
+    :param add_batch_rank: see ``Space``, also for ``add_time_rank``
     """
 
     def __init__(self, low: Any = None, high: Any = None, shape: Any = (), add_batch_rank: bool = False,
@@ -217,7 +218,7 @@ class BoolBox(BoxSpace):
 class ContainerSpace(Space):
     """Several spaces together.
 
-    :ivar spaces: by their names or numbers
+    :ivar spaces: the spaces by name or number
     """
 
     spaces: dict[Any, Space]
@@ -406,7 +407,7 @@ def _part(fields: Fields) -> Part:
     named, shape = fields.get("type"), fields.get("shape")
     name = plain(named.__name__ if isinstance(named, type) else str(named))
     if name not in _BOXES:
-        raise CoachError(f"the spec's '{fields.path('type')}' is float, int or bool, not {shown(named)}")
+        raise CoachError(f"the spec's '{fields.path('type')}' must be float, int or bool, not {shown(named)}")
     kind = "float" if name.startswith("float") else "int" if name.startswith("int") else "bool"
     shape = shape_of(shape, fields.path("shape"))
     low, high = fields.number("low"), fields.number("high")
@@ -432,9 +433,9 @@ def _choices(fields: Fields, shape: tuple[int, ...], low: float | None, high: fl
 
 
 def parts_of(given: Any, where: str) -> dict[Any, Part]:
-    """The states or actions of a space: by name, by number for a ``Tuple``, or one of the name ``SINGLE``.
+    """The states or actions of a space: by name, by number for a ``Tuple``, or one with the name ``SINGLE``.
 
-    :raises CoachError: it is no space, or it is nested
+    :raises CoachError: the argument is not a space, or the space is nested
     """
     space = _made(given, where, 0)
     if isinstance(space, BoxSpace):
@@ -442,6 +443,8 @@ def parts_of(given: Any, where: str) -> dict[Any, Part]:
     found: dict[Any, Part] = {}
     for name, one in space.spaces.items():  # type: ignore[attr-defined]
         if not isinstance(one, BoxSpace):
-            raise CoachError(f"the spec's '{where}.{name}' is float, int or bool, not {shown(one)}: do not nest spaces")
+            raise CoachError(
+                f"the spec's '{where}.{name}' must be float, int or bool, not {shown(one)}: do not nest spaces"
+            )
         found[name] = one.part
     return found

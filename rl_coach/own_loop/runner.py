@@ -12,7 +12,7 @@ from rl_coach.utils import CoachError
 
 
 class Runner:
-    """An agent's loop over an environment.
+    """The loop of an agent in an environment.
 
     :param agent: the agent
     :param environment: see ``PlayedEnvironment``
@@ -21,11 +21,11 @@ class Runner:
 
     :ivar episode: number of episodes that have ended
     :ivar timestep: number of actions
-    :ivar episode_timestep: number of actions of the present episode
+    :ivar episode_timestep: number of actions in the present episode
     :ivar episode_rewards: the sum of the rewards of each episode
     :ivar episode_timesteps: number of actions of each episode
     :ivar episode_times: duration of each episode in seconds
-    :ivar start_time: time of day at which ``run`` was called last, in seconds; None before
+    :ivar start_time: Unix time in seconds of the last call of ``run``; None before the first call
     """
 
     def __init__(self, agent: Agent, environment: Any, repeat_actions: int = 1):
@@ -68,13 +68,13 @@ class Runner:
         """Play episodes.
 
         :param num_episodes: number of episodes; None for no limit
-        :param num_timesteps: no further episode after so many actions; None for no limit
+        :param num_timesteps: number of actions after which no further episode begins; None for no limit
         :param max_episode_timesteps: actions after which an episode is truncated; None for no limit
         :param deterministic: act without exploration
-        :param episode_finished: called after each episode with this Runner and, as in TensorForce 0.4, the number of
-            the worker, which is 0, if it takes two arguments; one that returns False ends the run
-        :param episodes: older name of ``num_episodes``, as ``timesteps`` of ``num_timesteps``
-        :raises CoachError: nothing would end the run
+        :param episode_finished: called after each episode with this Runner. A function of two arguments also receives
+            the number of the worker, always 0, as in TensorForce 0.4. The run ends if it returns False
+        :param episodes: older name of ``num_episodes``; ``timesteps`` is the older name of ``num_timesteps``
+        :raises CoachError: no argument limits the length of the run
         """
         num_episodes = episodes if num_episodes is None else num_episodes
         num_timesteps = timesteps if num_timesteps is None else num_timesteps

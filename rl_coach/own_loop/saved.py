@@ -18,8 +18,9 @@ _SPACES = ("observation_space", "action_space")
 
 
 def plain_definition(definition: Mapping[str, Any], graph: Any) -> dict[str, Any]:
-    """The arguments of ``make_agent`` as JSON; settings as texts that ``-cp`` would take. A value that cannot be
-    written is listed, and has to be given again."""
+    """The arguments of ``make_agent`` as JSON, with settings as texts in the form of ``-cp``. Values that cannot be
+    written are listed; the user must give them again.
+    """
     written = {
         name: space_as_data(one) if name in _SPACES and one is not None else setting_as_data(one)
         for name, one in definition.items()
@@ -90,19 +91,19 @@ def arguments(definition: Mapping[str, Any], given: Mapping[str, Any], known: It
     """The keywords of ``make_agent`` for an agent that was saved.
 
     :param given: keywords that replace saved keywords
-    :param known: the keywords that it has
-    :raises CoachError: one that was not saved is not given; or a class of the user's would be imported by its name
+    :param known: the keywords of ``make_agent``
+    :raises CoachError: a keyword that was not saved is missing; or a user's class would have to be imported by its name
     """
     saved = {name: setting_from_data(value) for name, value in definition["arguments"].items() if name in set(known)}
     saved |= {name: setting_from_data(value) for name, value in definition["settings"].items()}
     saved |= {name: space_from_data(saved[name]) for name in _SPACES if saved.get(name) is not None}
     if missing := [name for name in definition["give_again"] if name not in given]:
-        raise CoachError(f"the agent was saved without {', '.join(missing)}: give Agent.load what make_agent was given")
+        raise CoachError(f"the agent was saved without {', '.join(missing)}: pass it to Agent.load, as to make_agent")
     algorithm = str(saved.get("algorithm", ""))
     if plain_name(algorithm) == "ppo":  # a name is only in what older versions saved, and theirs had the penalty
         saved["algorithm"] = "AdaptivePPO"
     if ":" in algorithm and "algorithm" not in given and not algorithm.startswith("rl_coach."):
         raise CoachError(
-            f"the agent is of '{algorithm}': give Agent.load algorithm, so that nothing of yours is imported"
+            f"the agent uses '{algorithm}': pass algorithm to Agent.load, because it does not import your code"
         )
     return {**saved, **given}

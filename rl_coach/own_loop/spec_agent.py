@@ -38,16 +38,16 @@ class NoMeaning(CoachError, AttributeError):
 
 
 def without_meaning(system: str, names: Mapping[str, str], defined: str) -> Callable[[str], Any]:
-    """A module's ``__getattr__``.
+    """The ``__getattr__`` of a module, for names of the system that Coach does not support.
 
     :param system: the name of the system
-    :param names: what does the same as each name that has no meaning here
-    :param defined: the module's name
+    :param names: by name, the replacement that the error recommends
+    :param defined: the name of the module
     """
 
     def get(name: str) -> Any:
         if name in names:
-            raise NoMeaning(f"{system}'s {name} is not here: {names[name]}")
+            raise NoMeaning(f"Coach does not support {system}'s {name}: {names[name]}")
         raise AttributeError(f"module '{defined}' has no attribute '{name}'")
 
     return get
@@ -59,9 +59,9 @@ class Algorithm:
 
     :param parameters: makes Coach's parameters from the specification
     :param rows: the settings
-    :param complete: called after the rows with the definition and the specification
-    :param needs_numbers: its actions are numbers; choices are numbers that are rounded
-    :param needs_bounds: its actions have bounds; a number without bounds is from -1 to 1
+    :param complete: called with the definition and the specification, after the rows
+    :param needs_numbers: the algorithm needs continuous actions; discrete choices become numbers that are rounded
+    :param needs_bounds: the algorithm needs bounded actions; an action without bounds gets the bounds -1 and 1
     """
 
     parameters: Callable[[Fields], AgentParameters]
@@ -88,11 +88,11 @@ def act_at_random(put_network: Callable[[Definition, Fields], Any]) -> Callable[
 
 @dataclass(frozen=True)
 class General:
-    """The settings that a system has for all algorithms; Coach's other algorithms read only these.
+    """The settings of a system for all algorithms. Algorithms that the system does not have use only these settings.
 
-    :param rows: the settings
-    :param optimizer: the key of the optimizer
-    :param put_network: puts the layers of the specification in the network of this name
+    :param rows: the settings, one ``Row`` for each key of the system's specification
+    :param optimizer: the key of the specification that describes the optimizer
+    :param put_network: sets the layers of the network with this name
     """
 
     rows: Sequence[Row]
@@ -114,17 +114,17 @@ class General:
 
 @dataclass(frozen=True)
 class Family:
-    """A system, and how its specifications are read.
+    """A system, and the reader of its specifications.
 
-    :param name: of the system
-    :param algorithms: by the ``type`` of a specification
-    :param states: keys that states are given under; the first is the present one
+    :param name: the name of the system
+    :param algorithms: the algorithms by the ``type`` of a specification
+    :param states: keys of the states; the first key is the current one
     :param actions: keys of the actions
     :param positional: names of the arguments that an agent's class takes by position
     :param parts_of_states: reads the states
     :param parts_of_actions: reads the actions
     :param updates_itself: agents learn in ``observe``
-    :param general: the settings that all algorithms have
+    :param general: settings for all algorithms
     """
 
     name: str
@@ -138,7 +138,7 @@ class Family:
     general: General
 
     def algorithm(self, document: Mapping[str, Any]) -> Algorithm:
-        """The algorithm of a specification: one of the system's, or any other one of Coach's.
+        """The algorithm of a specification: an algorithm of the system, or another one of Coach.
 
         :raises CoachError: Coach does not have the algorithm; the error names the nearest
         """
@@ -152,7 +152,7 @@ class Family:
             return self.general.algorithm(algorithm_parameters(re.sub("(?i)[-_]?agent$", "", given)))
         except CoachError as error:
             suggestion = did_you_mean(given, self.algorithms)
-            reason = f"{shown(given)} is not here{suggestion}" if suggestion else error
+            reason = f"{shown(given)} is not supported{suggestion}" if suggestion else error
             raise CoachError(f"the spec's 'type': {reason}") from None
 
     def kind(self, document: Mapping[str, Any]) -> str | None:
@@ -167,13 +167,13 @@ class Family:
 
 @dataclass(frozen=True)
 class Spec:
-    """All that an agent was made of.
+    """All data that an agent was made from.
 
     :param family: the system's name
     :param document: the specification without states and actions
-    :param space: Gymnasium's of the states
+    :param space: the Gymnasium space of the states
     :param actions: the actions
-    :param buffer_size: steps after which an episode is cut; None for no limit
+    :param buffer_size: number of steps after which an episode is cut; None for no limit
     :param arguments: further arguments of ``make_agent``
     """
 
@@ -186,18 +186,18 @@ class Spec:
 
 
 class SpecAgent(Agent):
-    """An agent of a specification. Its actions have the form that the specification gives them.
+    """An agent for a specification. Its actions have the form of the specification.
 
-    :param positional: values in the order of the system's own classes: the states, the actions, and so on; or one dict,
-        a whole specification
+    :param positional: arguments in the order of the system's classes (the states, the actions, and so on), or one dict
+        with the whole specification
     :param settings: keys of the specification, and arguments of ``make_agent`` from ``num_envs`` on
     :raises CoachError: for bad input
 
-    :cvar family: the system that its specifications are of
+    :cvar family: the system of its specifications
     :cvar kind: the ``type`` of its specifications; None for any
-    :cvar attributes: what is computed for each attribute of the system
-    :cvar without_meaning: what does the same as the system's attributes that are not here
-    :ivar env_names: names of its environments
+    :cvar attributes: functions that compute attributes of the system, by name
+    :cvar without_meaning: by name, the replacement for attributes of the system that Coach does not support
+    :ivar env_names: the names of its environments
     """
 
     family: ClassVar[Family]
@@ -209,7 +209,7 @@ class SpecAgent(Agent):
         if name in self.attributes:
             return self.attributes[name](self)
         if name in self.without_meaning:
-            raise NoMeaning(f"{self.family.name}'s {name} is not here: {self.without_meaning[name]}")
+            raise NoMeaning(f"Coach does not support {self.family.name}'s {name}: {self.without_meaning[name]}")
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __init__(self, *positional: Any, **settings: Any):
@@ -396,14 +396,15 @@ _COLUMNS = {
 
 
 def renamed(data: Any) -> Any:
-    """Recorded steps with Coach's names of columns. The given names may be TensorForce's or RLgraph's.
+    """Recorded steps with Coach's names of columns. The given names may be from TensorForce or RLgraph.
 
     :param data: columns, or a dict for each step
-    :raises CoachError: it is neither, a column stands there twice, or the state of a recurrent network is given
+    :raises CoachError: the data have another form, a column occurs twice, or the data contain the state of a recurrent
+        network
     """
     if not isinstance(data, Mapping):
         if isinstance(data, (str, bytes)) or not hasattr(data, "__iter__"):
-            raise CoachError(f"recorded steps are dicts, not {shown(data)}")
+            raise CoachError(f"recorded steps must be dicts, not {shown(data)}")
         return [renamed(one if isinstance(one, Mapping) else _no_step(one)) for one in data]
     found: dict[str, Any] = {}
     for name, value in data.items():
@@ -418,7 +419,7 @@ def renamed(data: Any) -> Any:
 
 
 def _no_step(one: Any) -> Any:
-    raise CoachError(f"a recorded step is a dict, not {shown(one)}")
+    raise CoachError(f"a recorded step must be a dict, not {shown(one)}")
 
 
 def refuse_internals(internals: Any) -> None:
@@ -426,16 +427,16 @@ def refuse_internals(internals: Any) -> None:
     :raises CoachError: the state of a recurrent network is given
     """
     if internals is not None and np.size(internals):
-        raise CoachError("internals are kept by the agent: give none")
+        raise CoachError("the agent itself keeps internals: do not give them")
 
 
 def agent_of_saved(agent_class: type[SpecAgent], written: Mapping[str, Any], given: Mapping[str, Any]) -> SpecAgent:
-    """The agent of what ``SpecAgent.save`` wrote.
+    """The agent that ``SpecAgent.save`` wrote.
 
-    :param agent_class: the class of agents of its system
+    :param agent_class: the class of the system's agents
     :param written: the specification
     :param given: arguments that replace saved arguments
-    :raises CoachError: it is damaged
+    :raises CoachError: the specification is damaged
     """
     try:
         parts = (dict(written["document"]), written["space"], written["actions"], dict(written["arguments"]))

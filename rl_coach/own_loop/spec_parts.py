@@ -59,14 +59,14 @@ SEPARATE = "use_separate_networks_per_head"
 
 @dataclass
 class Definition:
-    """A specification as arguments of ``make_agent``.
+    """The arguments of ``make_agent`` for a specification.
 
-    :param parameters: the algorithm's, with the parts that the specification names
+    :param parameters: the parameters of the algorithm, with the parts from the specification
     :param settings: values by path, for ``apply_settings``
     :param arguments: further arguments of ``make_agent``
-    :param buffer_size: steps after which an episode is cut; None for no limit
-    :param space: Gymnasium's of the states
-    :param shapes: shape of each state by its observation's name, after preprocessing
+    :param buffer_size: number of steps after which an episode is cut; None for no limit
+    :param space: the Gymnasium space of the states
+    :param shapes: the shape of each state after preprocessing, by the name of its observation
     """
 
     parameters: AgentParameters
@@ -110,9 +110,10 @@ class Definition:
             self.settings["algorithm.heatup_using_network_decisions"] = True
 
     def set_memory_of_phases(self, capacity: int | None) -> None:
-        """Limit the memory of an agent that learns from what it has just played: room for a phase and its last episode.
+        """Set the size of the memory of an agent that learns from the steps of a phase. It has at least room for a
+        phase and its last episode.
 
-        :param capacity: transitions, as the specification has it; None for the algorithm's own
+        :param capacity: number of transitions in the specification; None for the default of the algorithm
         """
         if capacity is not None and isinstance(self.parameters.memory, EpisodicExperienceReplayParameters):
             self.set("memory.max_size", (MemoryGranularity.Transitions, max(capacity, _SMALLEST_PHASES)))
@@ -122,12 +123,12 @@ class Definition:
 class Stack:
     """Layers of a network.
 
-    :param convolutions: those for images
-    :param dense: those behind them
+    :param convolutions: the convolutions for images
+    :param dense: the layers after the convolutions
     :param cells: number of LSTM cells at the end; None for none
-    :param by_name: layers for single states by name, in front of the others
+    :param by_name: layers for single states by name, before all other layers
     :param scope: the network's name
-    :param scopes: the names of the layers that have kernels
+    :param scopes: the names of the layers with kernels
     """
 
     convolutions: list[Layer] = field(default_factory=list)
@@ -145,11 +146,11 @@ class Stack:
 
 @dataclass(frozen=True)
 class LayerDefaults:
-    """Settings of a system's layers that a specification leaves out.
+    """Default settings of a system's layers.
 
-    :param activation: of a fully connected layer
-    :param convolution_activation: of a convolution
-    :param padding: of a convolution
+    :param activation: activation of a fully connected layer
+    :param convolution_activation: activation of a convolution
+    :param padding: padding of a convolution
     """
 
     activation: str
@@ -158,14 +159,15 @@ class LayerDefaults:
 
 
 def stack_of(value: Any, where: str, defaults: LayerDefaults) -> Stack:
-    """The layers of a list of dicts, as ``{"type": "dense", "size": 64}``.
+    """The layers from a list of dicts such as ``{"type": "dense", "size": 64}``.
 
-    :raises CoachError: this is not a list of layers, a layer is unknown, or networks here lack the order
+    :raises CoachError: the argument is not a list of layers, a layer is unknown, or Coach does not support this order
+        of layers
     """
     if isinstance(value, Mapping):
         return _stack_of_dict(Fields(value, where), defaults)
     if not isinstance(value, (list, tuple)):
-        raise CoachError(f"the spec's '{where}' is a list of layers, not {shown(value)}")
+        raise CoachError(f"the spec's '{where}' must be a list of layers, not {shown(value)}")
     if len(value) > _MOST_LAYERS:
         raise CoachError(f"the spec's '{where}' has {len(value):,} layers; at most {_MOST_LAYERS} are possible")
     found = Stack()
@@ -189,7 +191,7 @@ def _stack_of_paths(paths: Sequence[Any], where: str, defaults: LayerDefaults) -
             first = Fields(layers.pop(0), here)
             names, kind = first.get("names", "name"), first.get("aggregation_type")
             if kind not in (None, "concat"):
-                logger.warning("the spec's '%s' joins its inputs side by side here, not by %s", here, shown(kind))
+                logger.warning("the spec's '%s' concatenates its inputs here, instead of %s", here, shown(kind))
         name = names[0] if isinstance(names, (list, tuple)) and len(names) == 1 else names
         stack = stack_of(layers, here, defaults)
         if index == len(paths) - 1:
@@ -229,7 +231,10 @@ def _add_layer(found: Stack, layer: Fields, defaults: LayerDefaults) -> None:
     for name in ("weights_spec", "biases_spec", "l1_regularization", "l2_regularization", "trainable"):
         value = layer.get(name)
         if value not in (None, 0.0, 0, True):
-            logger.warning("the spec's '%s' is left out: layers here begin and learn alike", layer.path(name))
+            logger.warning(
+                "the spec's '%s' is left out: all layers of a network have the same initial weights and optimizer",
+                layer.path(name),
+            )
     if kind in _LAYERS:
         _LAYERS[kind](found, layer, defaults)
     else:
@@ -292,9 +297,9 @@ def _activation(layer: Fields, default: str) -> list[Layer]:
 
 
 def put_stack(definition: Definition, name: str, stack: Stack | None, where: str = "network") -> None:
-    """Give a network these layers; without any it keeps its own.
+    """Set the layers of a network. An empty stack leaves its default layers.
 
-    :raises CoachError: a convolution has no image, or layers are for a state that is not there
+    :raises CoachError: a convolution has no image, or a state with layers does not exist
     """
     if stack is None:
         _rename_embedders(definition, name)
@@ -348,7 +353,7 @@ def schedule_of(value: Any, where: str, low: float = -math.inf, high: float = ma
 
     :param value: a number; ``[from, to]``; ``["linear", from, to]``; or a dict such as
         ``{"type": "linear-decay", "from": 1.0, "to": 0.1, "num_timesteps": 10000}``
-    :raises CoachError: it has another form
+    :raises CoachError: the value has another form
     """
     if isinstance(value, Schedule):
         return value
@@ -383,16 +388,16 @@ def schedule_of(value: Any, where: str, low: float = -math.inf, high: float = ma
 
 
 def set_optimizer(definition: Definition, fields: Fields | None, networks: Sequence[str]) -> int | None:
-    """An optimizer such as ``{"type": "adam", "learning_rate": 1e-3}`` for these networks.
+    """Set the optimizer of networks, from a specification such as ``{"type": "adam", "learning_rate": 1e-3}``.
 
-    :return: number of its steps in one update; None if it does not say
+    :return: number of the optimizer's steps in one update; None if the specification does not set it
     """
     if fields is None:
         return None
     if fields.is_type("multi_step"):
         steps, inner = fields.whole("num_steps", high=10**6), fields.fields("optimizer")
         if inner is not None and inner.is_type("multi_step"):
-            raise CoachError(f"the spec's '{inner.path('type')}': one multi_step is possible")
+            raise CoachError(f"the spec's '{inner.path('type')}': a multi_step cannot contain another one")
         set_optimizer(definition, inner, networks)
         return steps
     if fields.is_type("clipped_step"):
@@ -406,7 +411,7 @@ def set_optimizer(definition: Definition, fields: Fields | None, networks: Seque
     for name in _OF_STEPS:
         left_out(fields, name, "optimizers here make plain steps")
     if any(fields.is_type(name) for name in _WRAPPERS):
-        logger.warning("the spec's '%s' makes the steps of its 'optimizer' here", fields.path("type"))
+        logger.warning("the spec's '%s' only makes the steps of its 'optimizer' here", fields.path("type"))
         inner = fields.fields("optimizer")
         return fields.missing("optimizer") if inner is None else set_optimizer(definition, inner, networks)
     kind, rate = fields.choice("type", OPTIMIZERS), fields.get("learning_rate")
@@ -439,10 +444,11 @@ def keep_episodes_for(definition: Definition, stack: Stack | None) -> None:
 def set_replay(
     definition: Definition, fields: Fields | None, kinds: Mapping[str, bool | None], keys: Mapping[str, str]
 ) -> None:
-    """A replay memory such as ``{"type": "replay", "capacity": 10000}``.
+    """Set the replay memory, from a specification such as ``{"type": "replay", "capacity": 10000}``.
 
-    :param kinds: names of memories, and whether each has priorities; None keeps the algorithm's own memory
-    :param keys: further keys of one with priorities, and the settings that they are
+    :param kinds: by the type in the specification: True for a memory with priorities, False for one without, None for
+        the default memory of the algorithm
+    :param keys: by name, further keys of a memory with priorities, each with its setting in Coach
     """
     if fields is None:
         return

@@ -21,8 +21,9 @@ Put = Union[str, Sequence[str], Callable[[Definition, Any], None]]
 class Row:
     """A key of a specification.
 
-    :param keys: the key with those above it, ``"update_spec.batch_size"``; after ``|`` older names of the last one
-    :param put: where the setting goes
+    :param keys: the path of the key, such as ``"update_spec.batch_size"``; older names of its last part follow after
+        ``|``
+    :param put: stores the value in the definition
     :param read: checks and converts the value; None for no change
     """
 
@@ -32,7 +33,7 @@ class Row:
 
 
 def apply_rows(rows: Iterable[Row], definition: Definition, fields: Fields) -> None:
-    """Put the values of a specification where the rows say.
+    """Apply the rows to a specification.
 
     :raises CoachError: a value is wrong
     """
@@ -57,12 +58,12 @@ def steps(unit: type[StepMethod]) -> Read:
 
 
 def anything(value: Any, where: str) -> Any:
-    """The value itself, which its ``put`` checks."""
+    """The value itself; ``put`` checks it."""
     return value
 
 
 def first_value(value: Any, where: str) -> float:
-    """A number; a schedule stands for its first value, and a line says so."""
+    """A number. For a schedule, it is the first value, and a warning says so."""
     schedule = schedule_of(value, where)
     if not hasattr(schedule, "value_at"):
         return float(schedule)
@@ -72,10 +73,10 @@ def first_value(value: Any, where: str) -> float:
 
 
 def unused(reason: str, *defaults: Any) -> Callable[..., list[Row]]:
-    """Rows of keys that change nothing here. A line says so, unless the value is a default.
+    """Rows for keys without effect. A line reports each key, unless its value is a default.
 
-    :param reason: for the line
-    :param defaults: values without a line, besides None, False and empty ones
+    :param reason: the reason in the line
+    :param defaults: values that need no line, in addition to None, False and empty values
     """
 
     def read(value: Any, where: str) -> None:

@@ -1,4 +1,4 @@
-"""TensorForce's agents (0.3 and 0.4): what their specifications mean here, and their methods.
+"""Agents with the specifications and methods of TensorForce (0.3 and 0.4).
 
 A loop that was written for TensorForce runs with its imports changed::
 
@@ -90,7 +90,7 @@ def _part(fields: Fields, is_action: bool) -> Part:
     if kind is None:
         kind = "int" if is_action else "float"
     if not isinstance(kind, str) or kind not in _KINDS:
-        raise CoachError(f"the spec's '{fields.path('type')}' is float, int or bool, not {shown(given)}")
+        raise CoachError(f"the spec's '{fields.path('type')}' must be float, int or bool, not {shown(given)}")
     shape = shape_of(shape, fields.path("shape"))
     low, high = fields.number("min_value"), fields.number("max_value")
     count = fields.whole("num_actions", "num_values", "num_states", high=_MOST_ACTIONS)
@@ -162,12 +162,14 @@ def _update_mode(fields: Fields, default_unit: str) -> tuple[str, int | None, in
     if mode is None:
         return default_unit, size, every
     if size is not None or every is not None:
-        raise CoachError("the spec's 'update_mode' says what 'batch_size' and 'update_frequency' say: give one of them")
+        raise CoachError(
+            "the spec's 'update_mode' sets the same as 'batch_size' and 'update_frequency': give one of them"
+        )
     unit = mode.choice("unit", ("timesteps", "episodes", "sequences")) or default_unit
     size, every, length = mode.whole("batch_size", high=10**7), mode.whole("frequency"), mode.whole("length", high=1000)
     if unit != "sequences":
         return unit, size, every
-    logger.warning("the spec's 'update_mode' counts the timesteps of its sequences here")
+    logger.warning("the spec's 'update_mode' is converted from sequences to timesteps")
     length = length or 8  # TensorForce's own
     return "timesteps", size and size * length, every and every * length
 
@@ -176,7 +178,7 @@ def _phases(fields: Fields, default_unit: str = "timesteps") -> tuple[str, int |
     """The unit and the size of the batches of an agent that learns from what it has just played."""
     unit, size, every = _update_mode(fields, default_unit)
     if every not in (None, size):
-        logger.warning("the spec's 'update_mode': each batch is learned from once, so its frequency is batch_size here")
+        logger.warning("the spec's 'update_mode': the frequency is set to batch_size, because each batch is used once")
     return unit, size
 
 
@@ -195,7 +197,7 @@ def _play_phases(definition: Definition, fields: Fields) -> tuple[str, int | Non
 def _huber(value: Any, where: str) -> bool:
     huber = number(0)(value, where)
     if huber not in (0.0, 1.0):
-        raise CoachError(f"the spec's '{where}' is 1, 0 or none here, not {huber:g}")
+        raise CoachError(f"the spec's '{where}' must be 1, 0 or none, not {huber:g}")
     return huber == 1.0
 
 
@@ -231,7 +233,7 @@ def _replay(definition: Definition, fields: Fields, stack: Stack | None, network
     """Updates from a replay memory."""
     unit, batch, every = _update_mode(fields, "timesteps")
     if batch is not None and batch > 10**5:
-        raise CoachError(f"the spec's 'batch_size' is a whole number from 1 to 100,000, not {batch}")
+        raise CoachError(f"the spec's 'batch_size' must be a whole number from 1 to 100,000, not {batch}")
     for network in networks:
         definition.set(f"network_wrappers['{network}'].batch_size", batch)
     if every is not None:
@@ -268,7 +270,7 @@ def _explore(definition: Definition, given: Any) -> None:
                 setattr(exploration, name, value)
     elif kind == "gaussian_noise":
         exploration, sigma = AdditiveNoiseParameters(), fields.number("sigma", 0)
-        fields.refuse("noise has the mean 0 here", "mu")
+        fields.refuse("the mean of the noise must be 0", "mu")
         exploration.noise_as_percentage_from_action_space = False
         exploration.noise_schedule = ConstantSchedule(0.3 if sigma is None else sigma)
     else:
@@ -579,9 +581,9 @@ class TensorForceAgent(SpecAgent):
         """Choose an action.
 
         :param states: as for ``Agent.act``
-        :param deterministic: the policy's best action, without exploration
-        :param independent: no ``observe`` follows: nothing is stored or counted
-        :param env_ids: as for ``Agent.act``, as ``infos``
+        :param deterministic: choose the policy's best action, without exploration
+        :param independent: the action is not followed by ``observe``, so nothing is stored or counted
+        :param env_ids: as for ``Agent.act``, also ``infos``
         """
         if independent:
             return self.predict(states, deterministic)
@@ -592,9 +594,9 @@ class TensorForceAgent(SpecAgent):
     ) -> None:
         """Store the reward and the end of the last action. The next state comes with the next ``act``.
 
-        :param terminal: the episode has come to its end
+        :param terminal: the episode has ended
         :param reward: a number
-        :param env_ids: as for ``Agent.observe``, as ``infos``
+        :param env_ids: as for ``Agent.observe``, also ``infos``
         """
         super().observe(reward, terminal, env_ids=env_ids, infos=infos)
 
@@ -603,10 +605,10 @@ class TensorForceAgent(SpecAgent):
         return False
 
     def save_model(self, directory: Any = None, append_timestep: bool = True) -> str:
-        """Write all that is needed to go on exactly.
+        """Write all data that are needed to continue exactly.
 
-        :param directory: where to; None for ``tensorforce-model``
-        :param append_timestep: write into a new directory there. Its name has the number of steps
+        :param directory: the directory to write to; None for ``tensorforce-model``
+        :param append_timestep: write into a new sub-directory that is named after the number of steps
         :return: the path, for ``restore_model``
         """
         path = pathlib.Path(directory or _MODEL) / (f"timestep-{self.total_steps}" if append_timestep else "")
@@ -616,10 +618,11 @@ class TensorForceAgent(SpecAgent):
     def restore_model(self, directory: Any = None, file: Any = None) -> None:
         """Continue from a model that ``save_model`` wrote.
 
-        :param directory: where it was written to; the newest there. For ``save_model("models/mine")`` it may be
-            ``"models"``, because TensorForce began the names of its files with the last part
+        :param directory: the directory of ``save_model``; its newest model is restored. After
+            ``save_model("models/mine")``, ``"models"`` works too, because ``mine`` was the beginning of TensorForce's
+            file names
         :param file: a file in ``directory``, or a path without it
-        :raises CoachError: nothing was saved there
+        :raises CoachError: the directory contains no model
         """
         path = pathlib.Path(directory or ("" if file else _MODEL)) / (file or "")
         found = list(path.glob("timestep-*")) or ([] if file else list(path.glob("*/timestep-*")))
@@ -627,7 +630,7 @@ class TensorForceAgent(SpecAgent):
         self._restore(steps[max(steps)] if steps else path)
 
     def import_demonstrations(self, demonstrations: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> int:
-        """Store what somebody else has played, for ``pretrain``.
+        """Store demonstrations for ``pretrain``.
 
         :param demonstrations: columns ``states``, ``actions``, ``reward``, ``terminal``; or a dict of these names for
             each step
@@ -649,7 +652,7 @@ class TensorForceAgent(SpecAgent):
         """Learn from the memory without acting.
 
         :param steps: number of updates
-        :return: the loss of each
+        :return: the loss of each update
         """
         return [self.update() for _ in range(steps)]
 
@@ -725,9 +728,9 @@ class ConstantAgent(TensorForceAgent):
 
 
 class OpenAIGym:
-    """A Gymnasium environment by TensorForce's methods.
+    """A Gymnasium environment with TensorForce's methods.
 
-    :param gym_id: its id
+    :param gym_id: the id of the environment
     :param visualize: show it in a window
     """
 

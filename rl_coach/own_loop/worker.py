@@ -26,18 +26,18 @@ _OF_THE_AGENT = (
 
 
 class SingleThreadedWorker:
-    """An agent's loop over one environment or several, which are stepped one after the other.
+    """The loop of an agent in one environment or several. The environments are stepped one after the other.
 
-    :param env_spec: an environment (see ``PlayedEnvironment``); or a function that returns one; or a dict with
-        ``gym_env``, the id of one of Gymnasium's
-    :param agent: an agent of a specification, with as many environments (``num_envs``)
-    :param num_environments: number of environments; for several, ``env_spec`` is a function or a dict
+    :param env_spec: an environment (see ``PlayedEnvironment``); a function that returns one; or a dict with
+        ``gym_env``, an id of Gymnasium
+    :param agent: an agent for a specification, with the same number of environments (``num_envs``)
+    :param num_environments: number of environments; if it is above 1, ``env_spec`` must be a function or a dict
     :param frameskip: number of times that each action is executed; the rewards are summed
     :param episode_finish_callback: called after each episode with its return, its duration in seconds, its number of
-        actions and, if it takes this, ``env_num``
-    :param preprocessing_spec: none: the agent's filters do it
-    :param worker_executes_preprocessing: without effect
-    :param render: without effect: an environment shows itself if it is made so
+        actions and, if it has this argument, ``env_num``
+    :param preprocessing_spec: not supported; the agent's filters preprocess the states
+    :param worker_executes_preprocessing: has no effect
+    :param render: has no effect; make the environment with a window instead
     :param environment: older name of ``env_spec``
     :raises CoachError: for bad input
     """
@@ -59,13 +59,13 @@ class SingleThreadedWorker:
         if agent is None or env_spec is None:
             raise CoachError("a SingleThreadedWorker needs an env_spec and an agent")
         if preprocessing_spec:
-            raise CoachError("a preprocessing_spec is a filter of the agent's parameters here: give none")
+            raise CoachError("preprocessing_spec is not supported: add a filter to the agent's parameters")
         if render:
-            logger.warning("render is left out: make the environment with visualize=True, or render_mode='human'")
+            logger.warning("render has no effect: make the environment with visualize=True, or render_mode='human'")
         if len(agent.env_names) != num_environments:
             raise CoachError(
-                f"the agent has {len(agent.env_names)} environments, the worker {num_environments}: give both as many "
-                f"(num_envs and num_environments)"
+                f"the agent has {len(agent.env_names)} environments, the worker {num_environments}: give both the same "
+                f"number (num_envs and num_environments)"
             )
         self.agent = agent
         self.num_environments = num_environments
@@ -84,16 +84,16 @@ class SingleThreadedWorker:
     ) -> dict[str, float]:
         """Play a number of actions, counted over all environments.
 
-        :param num_timesteps: the number
+        :param num_timesteps: the number of actions
         :param max_timesteps_per_episode: actions after which an episode is truncated; None or 0 for no limit
         :param update_spec: ``{"do_updates": False}`` to play without learning; None for the agent's ``update_spec``
         :param use_exploration: False for the policy's best actions
-        :param frameskip: None for the worker's
-        :param reset: begin new episodes; False continues the running ones
+        :param frameskip: number of times that each action is executed; None for the worker's setting
+        :param reset: True begins new episodes; False continues the episodes in progress
         :return: ``timesteps_executed``, ``episodes_executed``, ``env_frames`` (with repetitions), ``runtime`` in
             seconds, ``ops_per_second``, ``env_frames_per_second``, ``episodes_per_minute``, ``mean_episode_runtime``,
-            and ``mean_episode_reward``, ``max_episode_reward`` and ``final_episode_reward`` of the episodes that ended,
-            or of the running ones if none did
+            and ``mean_episode_reward``, ``max_episode_reward`` and ``final_episode_reward`` of the episodes that ended.
+            If no episode ended, they are of the episodes in progress
         :raises CoachError: for bad input
         """
         limit = positive("num_timesteps", num_timesteps)
@@ -111,8 +111,8 @@ class SingleThreadedWorker:
     ) -> dict[str, float]:
         """Play until a number of episodes has ended, counted over all environments.
 
-        :param num_episodes: the number
-        :param max_timesteps_per_episode: as for ``execute_timesteps``, as all others
+        :param num_episodes: the number of episodes
+        :param max_timesteps_per_episode: this and all other arguments are as for ``execute_timesteps``
         """
         limit = positive("num_episodes", num_episodes)
         settings = (max_timesteps_per_episode, update_spec, use_exploration, frameskip, reset)
@@ -188,9 +188,9 @@ def _statistics(
 
 
 def gymnasium_arguments(spec: Mapping[str, Any]) -> tuple[str, bool]:
-    """The id of the environment of Gymnasium's that a specification names, and whether it is shown in a window.
+    """The id of Gymnasium in a specification, and True if the environment is shown in a window.
 
-    :raises CoachError: it names none, or says what has no meaning here
+    :raises CoachError: the specification has no id, or an entry that Coach does not support
     """
     fields = Fields(spec, "env_spec")
     fields.choice("type", ENVIRONMENTS)

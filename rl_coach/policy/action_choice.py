@@ -56,7 +56,8 @@ class GreedyChoice(ActionChoice):
             return best
         rows = np.flatnonzero(rng.random(len(best)) < self.epsilon)
         if rows.size and in_parts:
-            possible = (values[rows] > 0).astype(np.float64)  # beyond the choices of a part, probabilities are 0
+            # beyond the choices of a part, probabilities are 0 and masks forbid the actions
+            possible = np.ones(values[rows].shape) if masks is not None else (values[rows] > 0).astype(np.float64)
             best[rows] = of_each_part(lambda one, mask: sampled_actions(one, mask, rng), possible, _rows(masks, rows))
         elif rows.size:
             best[rows] = sampled_actions(np.ones((rows.size, values.shape[1])), _rows(masks, rows), rng)
@@ -84,7 +85,7 @@ class SoftmaxChoice(ActionChoice):
     """A discrete action drawn with probabilities proportional to exp(value / temperature); the best one if the
     choice is deterministic.
 
-    :param temperature: towards 0 the draw becomes greedy, towards infinity uniform
+    :param temperature: near 0 the draw is greedy, a large temperature makes it uniform
     """
 
     temperature: float
@@ -129,8 +130,8 @@ class DeterministicChoice(ActionChoice):
 
 @dataclass(frozen=True)
 class SquashedGaussianChoice(ActionChoice):
-    """centre + radius tanh(u): u is the network's mean [B, D], or a draw around it with its log deviation [B, D] if the
-    choice is not deterministic (Haarnoja et al. 2018, "Soft Actor-Critic", appendix C).
+    """centre + radius tanh(u). If the choice is deterministic, u is the network's mean [B, D]; otherwise u is drawn
+    around the mean with the network's log deviation [B, D] (Haarnoja et al. 2018, "Soft Actor-Critic", appendix C).
 
     :param centre: [D], the middle of the action space
     :param radius: [D], half its width

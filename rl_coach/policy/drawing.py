@@ -13,7 +13,7 @@ from rl_coach.utils import TrainingError
 def allowed_actions(action_mask: np.ndarray) -> np.ndarray:
     """The numbers of the actions that a mask allows.
 
-    :raises ValueError: it allows none
+    :raises ValueError: the mask allows no action
     """
     allowed = np.flatnonzero(action_mask)
     if not allowed.size:
@@ -26,7 +26,7 @@ def sample_action(
     rng: np.random.Generator,
     action_mask: np.ndarray | None = None,
 ) -> tuple[int, np.ndarray]:
-    """Draw an action. Returns it with the probabilities of the draw, which are 0 for forbidden actions and sum to 1.
+    """Draw an action. Return the action and the probabilities of the draw, which are 0 for forbidden actions.
 
     If all allowed actions have a probability of 0, each of them is equally likely.
 

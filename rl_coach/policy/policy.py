@@ -97,8 +97,8 @@ class Policy:
     ) -> Policy:
         """The policy of an exported folder, a checkpoint, or an experiment.
 
-        :param path: a folder that ``coach export`` wrote, a checkpoint, or a directory of checkpoints or an
-            experiment: the newest checkpoint is used, or the best one with ``DIR/best``
+        :param path: a folder that ``coach export`` wrote, a checkpoint, a directory of checkpoints, or an experiment.
+            Of several checkpoints, the newest one is used; ``DIR/best`` uses the best one
         :param agent: name of the agent, ``level.agent``, if there are several
         :param allow_filters_from: names of your own modules that define the policy's filters; loading imports them
         :param num_threads: threads for one prediction; 1 is best for small networks

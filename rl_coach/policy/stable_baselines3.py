@@ -32,7 +32,7 @@ def read(path: str | Path) -> dict[str, np.ndarray]:
         return {str(name): tensor.detach().numpy() for name, tensor in loaded.items()}
     except Exception as error:  # PyTorch's reader lets ValueError, AttributeError and many more through
         raise CoachError(
-            f"'{path}' is no policy of Stable-Baselines3, as model.save writes it: {_cause(error)}"
+            f"'{path}' is not a policy that model.save of Stable-Baselines3 writes: {_cause(error)}"
         ) from error
 
 

@@ -39,7 +39,7 @@ from rl_coach.runs.statistics import (
 from rl_coach.runs.status import FINISHED, read_status
 from rl_coach.utils import CoachError
 
-LAST, BEST = SCORES = "last", "best"
+LAST, BEST = "last", "best"
 """The evaluation that gives a run's score."""
 _EPISODES_IN_SCORE = 100
 _PROFILE_POINTS = 101

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import datetime
 import json
 import os
 import pathlib
@@ -24,8 +25,9 @@ _FIXED = ("preset", "level", "seed", "environment_type")
 _NEW_EACH_TIME = (
     "resume", "trust", "evaluated", "list", "open_dashboard", "evaluate", "play", "checkpoint_restore_dir",
     "checkpoint_restore_file", "experiment_name", "experiment_path", "checkpoint_save_dir", "run_directory", "seeds",
-    "at_once", "seeds_program",
+    "at_once", "seeds_program", "imported", "budget",
 )  # fmt: skip
+_CHECKPOINTS = ("checkpoint_restore_dir", "checkpoint_restore_file")
 _TEXTS = ("preset", "custom_parameter", "level", "framework", "environment_type", "exploration_policy_type")
 PATHS = ("preset", "level", "environment_type", "exploration_policy_type")
 _FIXED_IN_EVALUATIONS = ("preset", "exploration_policy_type")
@@ -60,16 +62,23 @@ def write(
         record["resumed"].append(run)
     else:
         record = {"resumed": [], "evaluate_only": args.evaluate is not None}
+        if origin := args.imported or args.checkpoint_restore_dir or args.checkpoint_restore_file:
+            record["begins_from"] = os.path.abspath(origin)
         if args.evaluated:
             record["evaluated"] = os.path.abspath(args.evaluated)
-        record["run"] = {**run, "seed": seed, "working_directory": os.getcwd()}
+        now = datetime.datetime.now().astimezone().isoformat()  # a process that started long ago may begin a run
+        record["run"] = {**run, "seed": seed, "working_directory": os.getcwd(), "began": now}
         _write_git_diff(directory)
     # the framework always, because the default depends on what is installed
     given = {name: value for name, value in vars(args).items() if value != defaults.get(name) or name == "framework"}
     given = {name: value for name, value in given.items() if name not in _NEW_EACH_TIME}
     if "distributed_coach_config_path" in given:
         given["distributed_coach_config_path"] = os.path.abspath(given["distributed_coach_config_path"])
-    record["arguments"] = {**given, **{name: lasting_path(given[name]) for name in PATHS if name in given}}
+    arguments = {**given, **{name: lasting_path(given[name]) for name in PATHS if name in given}}
+    before = record.get("arguments", arguments)
+    changed = [name for name in {**before, **arguments} if before.get(name) != arguments.get(name)]
+    run["changed"] = [*changed, *(name for name in _CHECKPOINTS if getattr(args, name))]
+    record["arguments"] = arguments
     files.write_json(path, record)
 
 

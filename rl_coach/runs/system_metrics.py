@@ -20,6 +20,7 @@ METRICS = ("Processor (%)", "Memory (MB)", "GPU (%)", "GPU memory (MB)")
 """The busy share of all cores, the resident memory of the run's process, and the load and memory of the first GPU."""
 _TIME = "Wall-Clock Time"
 _NVML = "libnvidia-ml.so.1"
+_LONGEST_NAME = 96
 
 
 class SystemMetrics:
@@ -101,3 +102,19 @@ def _gpu() -> tuple[float | None, float | None]:
     knows_load = library.nvmlDeviceGetUtilizationRates(device, ctypes.byref(load)) == 0
     knows_memory = library.nvmlDeviceGetMemoryInfo(device, ctypes.byref(memory)) == 0
     return float(load.gpu) if knows_load else None, memory.used / 1e6 if knows_memory else None
+
+
+def gpu_name() -> str | None:
+    """The name of the first GPU; None without one, or if this process hides it."""
+    found = None if os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1") else _first_gpu()
+    name = ctypes.create_string_buffer(_LONGEST_NAME)
+    if found is None or found[0].nvmlDeviceGetName(found[1], name, _LONGEST_NAME):
+        return None
+    return name.value.decode(errors="replace")
+
+
+def processor_name() -> str:
+    """The model of the processor; empty if it is unknown."""
+    with contextlib.suppress(OSError), open("/proc/cpuinfo", encoding="utf-8") as file:
+        return next((line.partition(":")[2].strip() for line in file if line.startswith("model name")), "")
+    return ""

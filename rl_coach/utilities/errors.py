@@ -59,7 +59,7 @@ def did_you_mean(name: str, candidates: Iterable[str]) -> str:
 def refuse(unmet: Iterable[str]) -> None:
     """
     :param unmet: lines about requirements that are not met
-    :raises CoachError: there is a line; the first line is the message
+    :raises CoachError: a requirement is not met; the first line is the message
     """
     for line in unmet:
         raise CoachError(line)

@@ -166,7 +166,7 @@ def check_file(path: Path, expected: dict[str, Any], owner: str, manifest: str) 
     :param expected: its size and SHA-256
     :param owner: the owner of the file, for the errors
     :param manifest: the name of the file with these values, for the errors
-    :raises CoachError: it is missing, truncated or changed
+    :raises CoachError: the file is missing, truncated or changed
     """
     if not os.path.isfile(path):
         raise CoachError(f"the {owner}'s file '{path}' is missing")

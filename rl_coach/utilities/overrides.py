@@ -1,8 +1,8 @@
 """Overrides in a user's class: they can invalidate declarations and exclude fast paths.
 
-Two definitions of a class can exclude each other. For example, an exploration policy with its own ``get_action`` cannot
-be deployed by the ``action_choice`` that it inherits. The later definition counts, in Python's order of name look-up:
-first the instance, then its class, mixins and bases.
+Two definitions in a class can contradict each other. For example, an exploration policy with its own ``get_action``
+must not be deployed with the ``action_choice`` that it inherits. The later definition counts, in Python's order of name
+look-up: first the instance, then its class, mixins and bases.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def coachs_class(kind: type) -> type:
 
 
 def why_not_on_fast_path(part: Any, allowed: Collection[str], declaration: str | None = None) -> str | None:
-    """The override that keeps a part off a fast path, ``Class.method``; None if the part may take the path.
+    """The override that prevents a fast path, as ``Class.method``; None if the part may use the path.
 
     A fast path does not call all methods that the ordinary path calls. So it lists the methods that a user may
     override. Any other override of a method that comes with Coach excludes the part, in a class or on the instance.
@@ -70,8 +70,8 @@ def why_not_on_fast_path(part: Any, allowed: Collection[str], declaration: str |
 
     :param part: an agent, a filter, a memory or an exploration policy
     :param allowed: the methods that the fast path calls as often as the ordinary path does
-    :param declaration: the method that describes the part to the fast path. A user's class that has it speaks for
-        itself and its bases, so only later overrides count
+    :param declaration: the method that describes the part to the fast path. If a user's class defines it, only
+        overrides in later classes count
     """
     kind, own = type(part), getattr(part, "__dict__", {})
     classes = [(one, _comes_with_coach(one)) for one in kind.__mro__ if one is not object]
@@ -95,8 +95,9 @@ def why_not_on_fast_path(part: Any, allowed: Collection[str], declaration: str |
 
 
 def overrides_after(kind: type, declaration: str, allowed: Collection[str]) -> bool:
-    """True if classes before the one that has the declaration, in the order of lookup, override other methods than the
-    allowed ones."""
+    """True if a class before the class with the declaration, in the order of lookup, overrides a method that is not
+    allowed.
+    """
     classes = [vars(one) for one in kind.__mro__ if one is not object]
     declared = next((place for place, names in enumerate(classes) if declaration in names), len(classes))
     return any(

@@ -227,7 +227,7 @@ def read_safetensors(file: BinaryIO) -> dict[str, np.ndarray]:
     (length,) = struct.unpack("<Q", file.read(8))
     start = 8 + length
     if start > size:
-        raise ValueError(f"a header of {length} bytes in a file of {size}")
+        raise ValueError(f"the header needs {length} bytes, but the file has only {size} bytes")
     header = json.loads(file.read(length))
     arrays = {}
     for name, entry in header.items():

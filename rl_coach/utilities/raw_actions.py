@@ -1,9 +1,9 @@
 """Conversion between rows of numbers and actions in an environment's own form: arrays, tuples and dicts.
 
-A form is plain data, so that exported policies can contain it. A leaf has the keys ``shape``, ``dtype`` and ``start``
-(a number, or one for each element, which is added). With ``choices`` it has the number of choices of each element, and
-continuous numbers are rounded down to a choice. A leaf with ``is_number`` is a number of NumPy. Several forms
-are ``{"parts": [...]}`` for a tuple, with ``"names"`` for a dict.
+A form is plain data, so that exported policies can contain it. A leaf has the keys ``shape``, ``dtype`` and ``start``,
+a number (or one for each element) that is added. With ``choices`` it has the number of choices of each element, and
+continuous numbers are rounded down to a choice. A leaf with ``is_number`` is a number of NumPy. Several forms are
+``{"parts": [...]}`` for a tuple, with ``"names"`` for a dict.
 """
 
 from __future__ import annotations

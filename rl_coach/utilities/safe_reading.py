@@ -26,7 +26,7 @@ def require_regular(path: Path) -> None:
 def read_bytes(path: Path) -> bytes:
     """The content of a regular file of any size.
 
-    :raises CoachError: it is not a regular file, or cannot be read
+    :raises CoachError: the path is not a regular file, or cannot be read
     """
     require_regular(path)
     try:
@@ -39,7 +39,7 @@ def read_text(path: Path, most_bytes: int = MOST_BYTES) -> str:
     """A regular file's text.
 
     :raises FileNotFoundError: the file does not exist
-    :raises CoachError: it is not a regular file, larger than ``most_bytes``, not UTF-8, or cannot be read
+    :raises CoachError: the path is not a regular file, is larger than ``most_bytes``, is not UTF-8, or cannot be read
     """
     try:
         file_state = os.stat(path)

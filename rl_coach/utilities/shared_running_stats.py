@@ -146,7 +146,7 @@ class SharedRunningStats:
             if not isinstance(array, np.ndarray) or array.shape != self.shape or not np.all(np.isfinite(array)):
                 raise CoachError(f"the statistics '{self.name}' need finite numbers of shape {self.shape}")
         if np.any(deviations < 0) or not is_finite(mean):
-            raise CoachError(f"the statistics '{self.name}' are of no samples")
+            raise CoachError(f"the statistics '{self.name}' have no samples")
         with _WRITING:
             self._moments = self._moments.merged(count, mean, deviations)
 
@@ -238,7 +238,7 @@ class SharedRunningStatsSubscribe(threading.Thread):
     raises an error.
 
     :param shared_running_stats: the statistics, with ``pubsub_params``
-    :raises CoachError: they already have a subscription, or Redis cannot be reached
+    :raises CoachError: the statistics already have a subscription, or Redis cannot be reached
 
     :ivar failure: the error that ended the thread; None without an error
     :ivar num_refused: number of messages that were not samples; the first one is printed

@@ -25,18 +25,18 @@ def read_spec(source: Any) -> dict[str, Any]:
     """A specification.
 
     :param source: a dict, its JSON or YAML text, or the path of a file with one of these
-    :raises CoachError: it has another form
+    :raises CoachError: the source has another form
     """
     content = read_data(source)
     if not isinstance(content, dict):
-        raise CoachError(f"a spec is a dict with a 'type', not {shown(content)}")
+        raise CoachError(f"a spec must be a dict with a 'type', not {shown(content)}")
     return underscored(content)
 
 
 def read_data(source: Any) -> Any:
     """The dict or list of a dict, a JSON or YAML text, or the path of a file with one of these.
 
-    :raises CoachError: it has another form
+    :raises CoachError: the source has another form
     """
     if isinstance(source, Mapping):
         return dict(source)
@@ -46,7 +46,7 @@ def read_data(source: Any) -> Any:
         except FileNotFoundError as error:
             raise CoachError(f"a spec is a dict, JSON, YAML, or a file of these: {error}") from None
     if not isinstance(source, str):
-        raise CoachError(f"a spec is a dict, JSON, YAML, or a file of these, not {shown(source)}")
+        raise CoachError(f"a spec must be a dict, JSON, YAML, or a file of these, not {shown(source)}")
     return _parsed(source)
 
 
@@ -98,7 +98,7 @@ def whole(low: int = 1, high: int = 10**9) -> Read:
 
     def read(value: Any, where: str) -> int:
         if not _is_number(value) or value != int(value) or not low <= value <= high:
-            raise CoachError(f"the spec's '{where}' is a whole number from {low} to {high:,}, not {shown(value)}")
+            raise CoachError(f"the spec's '{where}' must be a whole number from {low} to {high:,}, not {shown(value)}")
         return int(value)
 
     return read
@@ -110,7 +110,7 @@ def number(low: float = -math.inf, high: float = math.inf) -> Read:
     def read(value: Any, where: str) -> float:
         if not _is_number(value) or not low <= value <= high:
             limits = "" if (low, high) == (-math.inf, math.inf) else f" from {low:g} to {high:g}"
-            raise CoachError(f"the spec's '{where}' is a number{limits}, not {shown(value)}")
+            raise CoachError(f"the spec's '{where}' must be a number{limits}, not {shown(value)}")
         return float(value)
 
     return read
@@ -119,19 +119,19 @@ def number(low: float = -math.inf, high: float = math.inf) -> Read:
 def flag(value: Any, where: str) -> bool:
     """True or False."""
     if not isinstance(value, (bool, np.bool_)):
-        raise CoachError(f"the spec's '{where}' is true or false, not {shown(value)}")
+        raise CoachError(f"the spec's '{where}' must be true or false, not {shown(value)}")
     return bool(value)
 
 
 def underscored(given: Mapping[Any, Any]) -> dict[Any, Any]:
     """A dictionary with underscores instead of the hyphens of its keys.
 
-    :raises CoachError: it has a key in both forms
+    :raises CoachError: a key occurs in both forms
     """
     found = {name.replace("-", "_") if isinstance(name, str) else name: value for name, value in given.items()}
     if len(found) < len(given):
         twice = next(name for name in found if name in given and str(name).replace("_", "-") in given and "_" in name)
-        raise CoachError(f"the spec has '{twice}' twice: hyphens are underscores")
+        raise CoachError(f"the spec has '{twice}' twice: a hyphen counts as an underscore")
     return found
 
 
@@ -149,7 +149,8 @@ def choice(choices: Iterable[str]) -> Read:
             return known[plain(value)]
         suggestion = did_you_mean(value, known.values()) if isinstance(value, str) else ""
         raise CoachError(
-            f"the spec's '{where}' {shown(value)} is not here{suggestion or ': there is ' + ', '.join(known.values())}"
+            f"the spec's '{where}' {shown(value)} is not "
+            f"supported{suggestion or '; there are ' + ', '.join(known.values())}"
         )
 
     return read
@@ -158,7 +159,7 @@ def choice(choices: Iterable[str]) -> Read:
 def shape_of(value: Any, where: str) -> tuple[int, ...]:
     """A shape: whole numbers, or a single one; None for a single number.
 
-    :raises CoachError: this is not a shape, or an observation cannot have so many numbers
+    :raises CoachError: the value is not a shape, or the shape has too many numbers for an observation
     """
     sizes = [] if value is None else value if isinstance(value, (list, tuple)) else [value]
     shape = tuple(map(whole(), sizes, [where] * len(sizes)))
@@ -168,20 +169,20 @@ def shape_of(value: Any, where: str) -> tuple[int, ...]:
 
 
 class Fields:
-    """A dictionary of a specification. Each reading names a key that has a meaning; None stands for a key that is not
-    given. ``finish`` refuses the keys that were not read.
+    """A dictionary of a specification. Each method reads a known key, and returns None for a missing key. ``finish``
+    refuses keys that no method has read.
 
     :param given: the dictionary
-    :param where: its own key, for messages
-    :raises CoachError: it is no dictionary of texts
+    :param where: the key of the dictionary itself, for messages
+    :raises CoachError: the value is not a dictionary with texts as keys
     """
 
     def __init__(self, given: Any, where: str = ""):
         if not isinstance(given, Mapping):
-            raise CoachError(f"the spec's '{where}' is a dict, not {shown(given)}")
+            raise CoachError(f"the spec's '{where}' must be a dict, not {shown(given)}")
         for name in given:
             if not isinstance(name, str):
-                raise CoachError(f"a key of a spec is a text, not {shown(name)}")
+                raise CoachError(f"a key of a spec must be a text, not {shown(name)}")
         self._given = underscored(given)
         self._where = where
         self._known: set[str] = set()
@@ -196,7 +197,7 @@ class Fields:
         self._known |= {name, *older}
         present = [one for one in (name, *older) if self._given.get(one) is not None]
         if len(present) > 1:
-            raise CoachError(f"the spec's '{self.path(present[0])}' and '{present[1]}' say the same: give one of them")
+            raise CoachError(f"the spec's '{self.path(present[0])}' and '{present[1]}' set the same: give one of them")
         return self._given[present[0]] if present else None
 
     def read(self, read: Read, name: str, *older: str) -> Any:
@@ -251,7 +252,7 @@ class Fields:
 
     def refuse(self, reason: str, *names: str) -> None:
         """
-        :raises CoachError: a key has a value, though its meaning is not to be had here
+        :raises CoachError: a key has a value, but Coach does not support the key
         """
         for name in names:
             value = self.get(name)
@@ -260,11 +261,11 @@ class Fields:
 
     def finish(self) -> None:
         """
-        :raises CoachError: there is a key that has no meaning here; names the nearest
+        :raises CoachError: a key is not supported; the message names the nearest one
         """
         for name in self._given:
             if name not in self._known:
                 suggestion = did_you_mean(name, self._known) or f"; there are {', '.join(sorted(self._known))}"
-                raise CoachError(f"the spec's '{self.path(name)}' has no meaning here{suggestion}")
+                raise CoachError(f"the spec's '{self.path(name)}' is not supported{suggestion}")
         for fields in self._below.values():
             fields.finish()

@@ -17,6 +17,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 SECONDS_OF_ONE_REQUEST = 0.1
 """Signals closer together are one request: ``timeout`` sends its signal to the process and then to its group."""
 _STANDARD_STREAMS = 3
+_SHORTEST_TIMER = 0.001
 
 
 class Terminated(SystemExit):
@@ -30,6 +31,10 @@ class Terminated(SystemExit):
     def __init__(self, number: int):
         super().__init__(128 + number)
         self.name = signal.Signals(number).name
+
+
+class BudgetOver(Terminated):
+    """Raised after the time of ``ending_after``."""
 
 
 class StopSignals:
@@ -83,11 +88,26 @@ class StopSignals:
         finally:
             self._ends_at_once = before
 
+    @contextlib.contextmanager
+    def ending_after(self, seconds: float) -> Iterator[None]:
+        """Ask the program to end after some time, for code in the main thread. The end raises ``BudgetOver``."""
+        with handling([signal.SIGALRM], self._note_alarm):
+            signal.setitimer(signal.ITIMER_REAL, max(seconds, _SHORTEST_TIMER))
+            try:
+                yield
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+                self.asked = None if self.asked == signal.SIGALRM else self.asked
+
+    def _note_alarm(self, number: int, frame: FrameType | None) -> None:
+        """Note the end of the time, unless the program ends already."""
+        self.asked = number if self.asked is None else self.asked
+
     def ask(self, number: int, frame: FrameType | None = None) -> None:
         """Handle a signal.
 
-        :raises KeyboardInterrupt: it is the second signal, and it is Ctrl-C
-        :raises Terminated: it is the second signal, and it is SIGTERM
+        :raises KeyboardInterrupt: the second signal is Ctrl-C
+        :raises Terminated: the second signal is SIGTERM
         """
         now = time.monotonic()
         if self.asked is None:
@@ -103,7 +123,7 @@ class StopSignals:
         parts of a start, and while waiting for a person.
 
         :raises KeyboardInterrupt: Ctrl-C was pressed
-        :raises Terminated: SIGTERM or SIGHUP was received
+        :raises Terminated: SIGTERM or SIGHUP was received, or the time of ``ending_after`` is over
         """
         if self.asked is not None:
             self.stopped_between_steps = True
@@ -122,7 +142,9 @@ stop_signals = StopSignals()
 
 
 def _exception_of(number: int) -> BaseException:
-    return KeyboardInterrupt() if number == signal.SIGINT else Terminated(number)
+    if number == signal.SIGINT:
+        return KeyboardInterrupt()
+    return BudgetOver(number) if number == signal.SIGALRM else Terminated(number)
 
 
 def _not_ignored() -> list[int]:
@@ -131,8 +153,9 @@ def _not_ignored() -> list[int]:
 
 @contextlib.contextmanager
 def held_back() -> Iterator[None]:
-    """Block the signals for processes started inside, until they handle or ignore signals themselves. A process
-    that is still importing would otherwise end with a traceback."""
+    """A context that blocks the signals of processes started in it, until they handle or ignore signals themselves.
+    Otherwise a signal during their imports would end them with a traceback.
+    """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     try:
         yield

@@ -30,6 +30,7 @@ DRAWS_NOISE = ("rainbow", "droq")
 """Agents with networks that draw random numbers. These differ between frameworks."""
 IN_RUNS = (
     "acer", "ppo", "ppo with an LSTM", "dqfd", "gail", "categorical with an LSTM", "drq",
+    "curious DQN in several environments", "curious ClippedPPO in several environments",
 )  # fmt: skip
 """Agents of ``tests.zoo.runs`` with rules that ``PROBLEMS`` lacks."""
 

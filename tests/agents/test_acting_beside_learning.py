@@ -78,6 +78,6 @@ def test_how_long_an_update_takes_changes_nothing(agent, environment, tmp_path):
 
 def test_agents_that_need_the_newest_policy_refuse(tmp_path):
     with pytest.raises(
-        CoachError, match=r"cannot act beside its learning: algorithm.act_beside_learning is for agents"
+        CoachError, match=r"cannot act during its updates: algorithm.act_beside_learning needs an agent"
     ):
         graph(beside(clipped_ppo()), Bandit, tmp_path)

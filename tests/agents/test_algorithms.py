@@ -31,6 +31,7 @@ SMALL = {"network_wrappers['main'].batch_size": 8}
 SETTINGS = {
     "A2C": {"apply_gradients_every_x_episodes": 1},
     "AdaptivePPO": ROLLOUT,
+    "ARS": {"num_directions": 1},
     "ApexDQN": SMALL,
     "DFP": {
         "use_accumulated_reward_as_measurement": True,
@@ -38,6 +39,7 @@ SETTINGS = {
         "input_embedders_parameters": {"observation": {"scheme": []}},
     },
     "DreamerV3": {"size": ModelSize(16, 8, 2, 8, 1)},
+    "FastTD3": {**ROLLOUT, "network_wrappers['actor'].batch_size": 8, "network_wrappers['critic'].batch_size": 8},
     "NEC": {"number_of_knn": 2},
     "PG": {"apply_gradients_every_x_episodes": 1},
     "PPO": ROLLOUT,
@@ -59,7 +61,10 @@ WITHOUT_WAY = {
     "HAC": "HACGraphManager, such as Pendulum_HAC",
     "Human": "coach -p PRESET --play",
     "IQL": "learns from a fixed data set",
+    "MAPPO": "MultiAgentGraphManager, as the preset Spread_MAPPO",
+    "QMIX": "MultiAgentGraphManager, as the preset Spread_QMIX",
     "TD3GoalBased": "env_obs_key",
+    "VDN": "MultiAgentGraphManager, as the preset Spread_VDN",
 }
 """Algorithms that need more than an environment and small settings, and a part of the line that says so."""
 if FRAMEWORK is not Frameworks.jax:

@@ -232,7 +232,7 @@ def test_probabilities_for_agents_of_values(make, tmp_path):
     agent = make()
     agent.exploration = CategoricalParameters()
     message = message_of(agent, Bandit, tmp_path)
-    assert "exploration of agent 'agent' draws by probabilities" in message
+    assert "exploration of agent 'agent' needs probabilities" in message
 
 
 class Softmax(Categorical):

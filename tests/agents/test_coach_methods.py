@@ -143,7 +143,7 @@ def test_sessions_and_graph_files(tmp_path):
     assert os.path.getsize(os.path.join(manager.checkpoint_dir, "model.onnx")) > 100
     with pytest.raises(CoachError, match=r"save_onnx_graph\(\)"):
         manager.save_graph()
-    with pytest.raises(CoachError, match="parameter servers are gone"):
+    with pytest.raises(CoachError, match="parameter servers are not supported"):
         manager.create_worker_or_parameters_server(manager.task_parameters)
 
 

@@ -222,7 +222,9 @@ def test_bad_settings_are_refused_by_name(name, value, message, tmp_path):
 def test_streams_need_a_head_that_takes_them(tmp_path):
     parameters = ddpg()
     parameters.network_wrappers["critic"].middleware_parameters.num_streams = 2
-    with pytest.raises(CoachError, match=r"'critic' has several streams, .* DDPGVHead cannot take: set num_streams"):
+    with pytest.raises(
+        CoachError, match=r"'critic' has several streams, .* DDPGVHead does not support: set num_streams"
+    ):
         graph(parameters, Target, tmp_path)
 
 

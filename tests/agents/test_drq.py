@@ -197,8 +197,14 @@ def test_each_row_of_a_batch_has_shifts_of_its_own_within_the_limit(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda agent: setattr(agent.algorithm, "use_target_network_for_evaluation", True), "no target of its actor"),
-        (lambda agent: setattr(agent, "exploration", OUProcessParameters()), "learns with its noise"),
+        (
+            lambda agent: setattr(agent.algorithm, "use_target_network_for_evaluation", True),
+            "no target network of its actor",
+        ),
+        (
+            lambda agent: setattr(agent, "exploration", OUProcessParameters()),
+            "uses the exploration noise in its updates",
+        ),
         (lambda agent: setattr(agent.algorithm, "image_shift", -1), "image_shift is -1"),
     ],
 )

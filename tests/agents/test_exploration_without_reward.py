@@ -56,9 +56,9 @@ def test_novelty_is_the_reward(tmp_path):
     agent = manager.get_agent()
     batch = agent.memory.newest_transitions(16)
     stored = batch.reward_column.copy()
-    inputs = {"observation": agent.rnd_obs_stats.normalize(batch.next_state_columns["observation"])}
+    inputs = {"observation": agent.rnd.observations["observation"].normalize(batch.next_state_columns["observation"])}
     known, guessed = (agent.networks[name].online_network.predict(inputs) for name in ("constant", "predictor"))
-    expected = ((known - guessed) ** 2).mean(axis=1) / agent.rnd_stats.std[0]
+    expected = ((known - guessed) ** 2).mean(axis=1) / agent.rnd.returns.std[0]
     np.testing.assert_allclose(agent.learning_columns(batch)["rewards"], expected, rtol=1e-5)
     np.testing.assert_array_equal(batch.reward_column, stored)
 
@@ -100,7 +100,7 @@ def test_returns_of_novelty_are_discounted_over_time(tmp_path):
     agent = graph(exploring(TD3IntrinsicRewardAgentParameters), Target, tmp_path).get_agent()
     agent.ap.algorithm.discount = 0.5
     agent.update_intrinsic_returns_estimate(np.array([1.0, 2.0, 4.0]))
-    assert agent.rnd_stats.mean[0] == pytest.approx(np.mean([1.0, 2.5, 5.25]))
+    assert agent.rnd.returns.mean[0] == pytest.approx(np.mean([1.0, 2.5, 5.25]))
 
 
 def test_goals_are_later_steps_of_the_episode(tmp_path):

@@ -218,7 +218,7 @@ def test_defaults_are_coachs():
         (
             "Pendulum_HAC",
             "Pendulum-v1",
-            "pursues goals of 'achieved_goal', and the environment observes ['observation']",
+            "pursues goals of 'achieved_goal', but the observations of the environment are ['observation']",
         ),
         ("BitFlip_DQN_HER", "CartPole-v1", "the states of agent 'agent' have only 'observation': use another memory"),
     ],

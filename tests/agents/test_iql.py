@@ -132,5 +132,5 @@ def test_it_needs_data_and_a_mean_action(tmp_path):
         graph(IQLAgentParameters(), Target, tmp_path)
     sampling = IQLAgentParameters()
     sampling.algorithm.use_deterministic_for_evaluation = False
-    with pytest.raises(CoachError, match="deploys its mean action"):
+    with pytest.raises(CoachError, match="learns only its mean action"):
         built(sampling, tmp_path)

@@ -188,7 +188,7 @@ def test_a_critic_that_is_never_asked_when_acting_cannot_remember(tmp_path):
     parameters.network_wrappers["critic"].middleware_parameters = parameters.network_wrappers[
         "actor"
     ].middleware_parameters
-    with pytest.raises(CoachError, match="network 'critic' of agent 'agent' is never asked when acting"):
+    with pytest.raises(CoachError, match="network 'critic' of agent 'agent' does not act"):
         graph(parameters, Bandit, tmp_path)
 
 

@@ -73,9 +73,13 @@ def single_head() -> AgentParameters:
         (
             bootstrapped,
             setting("", "exploration", EGreedyParameters()),
-            "is EGreedyParameters, which knows of no heads",
+            "is EGreedyParameters, which does not choose among Q heads",
         ),
-        (single_head, setting("", "exploration", EGreedyParameters()), "is EGreedyParameters, which knows of no heads"),
+        (
+            single_head,
+            setting("", "exploration", EGreedyParameters()),
+            "is EGreedyParameters, which does not choose among Q heads",
+        ),
         (dqn, setting("", "exploration", BootstrappedParameters()), "among 10 Q heads .* has 1"),
         (categorical, setting("", "exploration", BootstrappedParameters()), "among 10 Q heads .* has 1"),
         (neural_episodic_control, setting("", "exploration", UCBParameters()), "among 10 Q heads .* has 1"),

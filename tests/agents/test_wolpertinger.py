@@ -11,12 +11,13 @@ from rl_coach.agents.rules.action_embedding import ActionEmbedding, embedding_of
 from rl_coach.agents.rules.deterministic_policy import best_of_next_actions
 from rl_coach.architectures.update import LearningBatch
 from rl_coach.core_types import EnvironmentSteps, RunPhase
+from rl_coach.filters.filter import NoOutputFilter
 from rl_coach.spaces import DiscreteActionSpace
 from rl_coach.utils import CoachError
 from tests.agents.numpy_gradients import recorded_columns
 from tests.zoo.continuous import wolpertinger
-from tests.zoo.environments import Bandit, Target
-from tests.zoo.graphs import graph
+from tests.zoo.environments import Bandit, MaskedChain, Target
+from tests.zoo.graphs import graph, schedule
 
 
 @pytest.mark.parametrize("width", [1, 3])
@@ -34,6 +35,26 @@ def test_nearest_actions_are_those_of_a_full_search(width):
 def test_all_actions_are_near_enough_if_all_are_asked_for():
     embedding = ActionEmbedding(np.array([[0.5], [-1.0], [1.0]]))
     assert embedding.nearest(np.array([0.9]), 3).tolist() == [2, 0, 1]
+
+
+def test_only_allowed_actions_are_near():
+    embedding = ActionEmbedding(np.array([[-1.0], [0.0], [0.5], [1.0]]))
+    mask = np.array([1, 0, 0, 1])
+    assert embedding.nearest(np.array([0.4]), 1, mask).tolist() == [3]
+    assert embedding.nearest(np.array([0.4]), 3, mask).tolist() == [3, 0]
+    assert embedding.nearest(np.array([0.4]), 1, 0 * mask).tolist() == [2], "a mask that allows nothing masks nothing"
+    near = embedding.nearest_to_each(np.array([[0.4], [-0.9]]), 3, np.array([mask, [0, 0, 1, 0]]))
+    assert near[..., 0].tolist() == [[1, -1, 1], [0.5, 0.5, 0.5]]
+
+
+def test_a_masked_action_is_neither_taken_nor_bootstrapped_from(tmp_path):
+    parameters = wolpertinger(k=3)
+    parameters.algorithm.use_full_policy_in_target, parameters.output_filter = True, NoOutputFilter()
+    manager = graph(parameters, MaskedChain, tmp_path, schedule(60, heatup=20))
+    manager.improve()  # the environment refuses the last action
+    agent = manager.get_agent()
+    near = agent.columns_of_networks(agent.memory.sample(32))["extra/next_actions"]
+    assert agent.training_iteration > 0 and agent.embedding.points[2] == 1 and near.max() < 1
 
 
 def test_embeddings_span_the_square():

@@ -129,7 +129,7 @@ def test_an_own_recurrent_middleware_remembers_until_it_is_reset():
     ("wanted", "message"),
     [
         ("QHaed", "no Head 'QHaed'; did you mean 'QHead'"),
-        ("json:JSONDecoder", "is no network part: it must be a subclass of rl_coach.architectures.heads.Head"),
+        ("json:JSONDecoder", "is not a part of a network: it must be a subclass of rl_coach.architectures.heads.Head"),
     ],
 )
 def test_a_head_that_is_none_is_named(wanted, message):
@@ -169,9 +169,9 @@ def test_a_part_overrides_the_networks_initial_weights():
 
 
 def test_initial_weights_that_are_none_are_named():
-    with pytest.raises(CoachError, match=r"initial_weights: .* named 'orthogonl'; did you mean 'orthogonal'"):
+    with pytest.raises(CoachError, match=r"initial_weights: there is no scheme 'orthogonl'; did you mean 'orthogonal'"):
         kernels_and_biases(initial_weights="orthogonl")
-    with pytest.raises(CoachError, match=r"initial_weights: there are none named '\[1\]': use 'xavier', "):
+    with pytest.raises(CoachError, match=r"initial_weights: there is no scheme '\[1\]': use 'xavier', "):
         kernels_and_biases(initial_weights=[1])
 
 

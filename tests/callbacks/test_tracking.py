@@ -201,7 +201,7 @@ def test_a_tracker_of_the_preset_is_not_doubled():
 
 def test_bad_input_is_one_line(capsys, monkeypatch):
     assert main(["-p", "CartPole_DQN", "--track", "wandb,comet"]) == 2
-    assert "--track: there is no 'comet'; there are tensorboard, wandb, mlflow" in capsys.readouterr().err
+    assert "--track: there is no 'comet'; choose from tensorboard, wandb, mlflow" in capsys.readouterr().err
     monkeypatch.setattr(TrackWandb, "package", "not_there")
     with pytest.raises(CoachError, match="the package 'not_there' is not installed: "):
         graph_manager = preset_catalogue.load("CartPole_DQN")

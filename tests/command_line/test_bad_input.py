@@ -53,6 +53,11 @@ def refusal(capsys, *arguments: str) -> str:
         (["mine.py"], "did you mean coach -p mine.py?"),
         (["train", "-p", "CartPole_DQN"], "no command 'train': coach -p PRESET trains a preset"),
         (["evalute", "here"], "no command 'evalute'; did you mean coach evaluate?"),
+        (
+            ["sweep", "lr=1e-3,1e-4"],
+            "no preset given; name one with -p, coach --list shows all; 'lr' of other libraries",
+        ),
+        (["repoduce", "run.zip"], "no command 'repoduce'; did you mean coach reproduce?"),
         (["docter", "here"], "no command 'docter'; did you mean coach doctor?"),
         (["inti", "my_env.py"], "no command 'inti'; did you mean coach init?"),
         (["evaluate", "CartPole_PG"], "is a preset, not a run: train it first with coach -p CartPole_PG"),

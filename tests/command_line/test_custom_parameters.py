@@ -318,7 +318,7 @@ SHORT = "heatup_steps=EnvironmentSteps(0); improve_steps=EnvironmentSteps(1)"
         ("agent_params.output_filter='x'", "output_filter is 'x'; it must be an OutputFilter or None"),
         ("agent_params.pre_network_filter=3", "'agent_params.pre_network_filter' must be InputFilter"),
         ("agent_params.pre_network_filter=None", "pre_network_filter is None; it must be an InputFilter"),
-        ("agent_params.network_wrappers={}", "needs a network 'main', and the names in network_wrappers are []"),
+        ("agent_params.network_wrappers={}", "needs a network 'main', but the names in network_wrappers are []"),
         ("agent_params.network_wrappers['main']='x'", "must be NetworkParameters"),
         (f"{MIDDLEWARE}.dense_layer=3", f"{MIDDLEWARE}.dense_layer is 3; it must be a layer class"),
         (f"{MIDDLEWARE}.dense_layer=Dense(3)", "dense_layer is Dense(units=3); it must be a layer class"),

@@ -21,7 +21,7 @@ def main() -> int:
     parser.add_argument("cells", nargs="*")
     parser.add_argument("--framework", default="jax", choices=("jax", "tensorflow", "mxnet", "torch"))
     parser.add_argument("--workers", type=int, default=2)
-    arguments = parser.parse_args()
+    arguments = parser.parse_intermixed_args()
     named = {text.split("/")[2] for text in arguments.cells}
     framework = named.pop() if named else arguments.framework
     os.environ["KERAS_BACKEND"] = os.environ["COACH_TEST_FRAMEWORK"] = framework

@@ -10,8 +10,11 @@ from allpairspy import AllPairs
 
 from rl_coach.agents.algorithms import known_algorithms
 
+ALONE = ("Composite", "DreamerV3", "HAC", "Human", "MAPPO", "QMIX", "VDN")
+"""A group of agents, a world model whose cells were not tried, a hierarchy, a person at the keyboard, and the agents of a
+team. They are in no cell."""
 AXES: dict[str, tuple[str, ...]] = {
-    "agent": tuple(algorithm.names[0] for algorithm in known_algorithms()),
+    "agent": tuple(one.names[0] for one in known_algorithms() if one.names[0] not in ALONE),
     "memory": (
         "own", "ExperienceReplay", "PrioritizedExperienceReplay", "DemonstrationReplay", "BalancedExperienceReplay",
         "EpisodicExperienceReplay", "EpisodicHindsightExperienceReplay", "EpisodicHRLHindsightExperienceReplay",
@@ -34,12 +37,13 @@ AXES: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 _CONTINUOUS = (
-    "CQL", "DDPG", "DrQv2", "HAC", "IQL", "NAF", "SAC", "TD3", "TD3+BC", "TD3Exploration", "TD3GoalBased",
-    "TD3IntrinsicReward", "Random", "AWAC", "CIL",
+    "CQL", "DDPG", "DrQv2", "IQL", "NAF", "SAC", "TD3", "TD3+BC", "TD3Exploration", "TD3GoalBased",
+    "TD3IntrinsicReward", "Random", "AWAC", "CIL", "FastTD3",
 )  # fmt: skip
-_FROM_DATA = ("AWAC", "BCQ", "CQL", "IQL", "DiscreteCQL", "TD3+BC", "BC", "CIL")
-_OBSERVATIONS = {"DrQv2": "image, channels last", "TD3GoalBased": "Dict", "HAC": "Dict", "CIL": "Dict"}
+_FROM_DATA = ("AWAC", "BCQ", "CQL", "IQL", "DiscreteCQL", "TD3+BC", "BC", "CIL", "MARWIL")
+_OBSERVATIONS = {"DrQv2": "image, channels last", "TD3GoalBased": "Dict", "CIL": "Dict"}
 _REFUSED = pathlib.Path(__file__).with_name("refused.json")
+_CELLS = pathlib.Path(__file__).with_name("cells.json")
 
 
 class Cell(NamedTuple):
@@ -113,13 +117,30 @@ def _agent_for(values: Mapping[str, str]) -> str:
     return "DDPG" if "Box" in values.get("actions", "") else "DQN"
 
 
-def running_cells(refusals: list[Refusal]) -> list[Cell]:
-    """Cells that contain every pair of values at least once, unless it is refused."""
+def known_cells() -> list[Cell]:
+    """The cells that ran when the refusals were found last."""
+    return list(map(Cell.of, json.loads(_CELLS.read_text())))
+
+
+def write_cells(cells: list[Cell]) -> None:
+    """Keep them for ``known_cells``."""
+    _CELLS.write_text(json.dumps(list(map(str, cells)), indent=0) + "\n")
+
+
+def running_cells(refusals: list[Refusal], kept: list[Cell]) -> list[Cell]:
+    """Cells that contain every pair of values at least once, unless it is refused.
+
+    :param kept: cells that stay unless they are refused. Without them, one more refusal would change all cells.
+    """
 
     def may_run(values: list[Any]) -> bool:
         return not _is_refused(dict(zip(AXES, values)), refusals)
 
-    cells = [Cell(*values) for values in AllPairs(list(AXES.values()), filter_func=may_run)]
+    cells = [cell for cell in kept if not _is_refused(cell._asdict(), refusals)]
+    cells += [
+        Cell(*values)
+        for values in AllPairs(list(AXES.values()), filter_func=may_run, previously_tested=list(map(list, cells)))
+    ]
     # with many refusals the generator leaves pairs out
     left = list(uncovered(cells, refusals))
     while left:
@@ -155,7 +176,7 @@ def _filled(values: dict[str, str], refusals: list[Refusal]) -> Cell | None:
 def cells_of(framework: str) -> list[Cell]:
     """All cells of a framework: the cells that run, then one for each refusal."""
     refusals = known_refusals()
-    cells = [*running_cells(refusals), *map(refused_cell, refusals)]
+    cells = [*running_cells(refusals, known_cells()), *map(refused_cell, refusals)]
     return list(dict.fromkeys(cell for cell in cells if cell.framework == framework))
 
 

@@ -18,7 +18,7 @@ from tests.conformance.seen import filtered, is_same_action, named
 _OWN_OBSERVATIONS = {"measurements", "goal", "accumulated_reward"}
 _TOLERANCE = 2e-4
 _CUT = ("PPO", "AdaptivePPO", "TRPO", "GAIL", "PQN")
-_CUT_BY_WORKERS = ("A2C", "ACER", "NStepQ", "PG", *_CUT)
+_CUT_BY_WORKERS = {"-n 2": ("IMPALA", *_CUT), "-dc -n 2": ("A2C", "ACER", "IMPALA", "NStepQ", "PG", *_CUT)}
 _WHOLE = ("one environment", "own loop", "recorded data")
 _PLAYS_MORE = ("kill and resume", "export and act", "evaluation")
 _UNKNOWN_ORDER = (*COMMANDS, "compiled")
@@ -309,7 +309,7 @@ class _Table:
     def _is_cut(self, terminated: bool, over: bool) -> bool:
         """True if an episode in progress may have been cut here, as docs/several_environments.md and distributed.md
         say."""
-        agents = _CUT_BY_WORKERS if self.cell.way == "-dc -n 2" else _CUT
+        agents = _CUT_BY_WORKERS.get(self.cell.way, _CUT)
         return over and not terminated and self.cell.agent in agents and self.cell.way not in _WHOLE
 
 

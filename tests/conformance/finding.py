@@ -9,10 +9,12 @@ from tests.conformance.axes import (
     AXES,
     Cell,
     Refusal,
+    known_cells,
     known_refusals,
     refused_cell,
     running_cells,
     usual,
+    write_cells,
     write_refusals,
 )
 from tests.conformance.forks import results
@@ -51,6 +53,7 @@ def find(framework: str, workers: int) -> None:
             write_refusals(refusals)
         print(f"{len(cells)} cells, {len(refusals) - before} new refusals", flush=True)
         if len(refusals) == before:
+            write_cells(running_cells(refusals, known_cells()))
             return
 
 
@@ -66,7 +69,7 @@ def _again(refusal: Refusal) -> list[Refusal]:
 
 def _cells(framework: str, refusals: list[Refusal]) -> list[Cell]:
     """The cells of the framework. JAX gets the cells of all frameworks, because most refusals depend on none."""
-    cells = running_cells(refusals)
+    cells = running_cells(refusals, known_cells())
     if framework == "jax":
         return list(dict.fromkeys(cell._replace(framework="jax") for cell in cells))
     return [cell for cell in cells if cell.framework == framework]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
 import pickle
@@ -18,7 +19,8 @@ def entries(directory: pathlib.Path) -> Iterator[list[dict[str, Any]]]:
     """The entries of each process."""
     for path in sorted(directory.glob("*.log")):
         found = []
-        with open(path, "rb") as file:
-            while file.peek():
+        # a process that was ended may have written a part of its last entry
+        with open(path, "rb") as file, contextlib.suppress(EOFError, pickle.UnpicklingError):
+            while True:
                 found.append(pickle.load(file))
         yield found

@@ -6,7 +6,7 @@ import pathlib
 import re
 from typing import Any
 
-from tests.conformance.axes import AXES, Refusal, cells_of, known_refusals
+from tests.conformance.axes import ALONE, AXES, Refusal, cells_of, known_refusals
 
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "what_goes_together.md"
 _NAME = re.compile(r"\b\w+(?:Agent|Buffer|Head|Memory|Replay|Space)\b|^[\w+-]+(?= is for )")
@@ -24,6 +24,8 @@ the agent learns from exactly the values that the environment has logged.
 |---|---|
 {axes}
 
+No run has the agents {alone}. They have other tests.
+
 "Own" is the default memory of the agent. "list" is the memory of a user on the page [Memories](memories.md). "with
 state" is a filter of a user that remembers the last observation.
 
@@ -40,7 +42,8 @@ def text() -> str:
     """The page."""
     refusals = known_refusals()
     axes = "\n".join(f"| {axis} | {_listed(values)} |" for axis, values in AXES.items())
-    parts = [_BEGINNING.format(cells=sum(len(cells_of(framework)) for framework in AXES["framework"]), axes=axes)]
+    cells = sum(len(cells_of(framework)) for framework in AXES["framework"])
+    parts = [_BEGINNING.format(cells=cells, axes=axes, alone=" and ".join((", ".join(ALONE[:-1]), ALONE[-1])))]
     for title, heads, chosen in (
         ("For every agent", "", [one for one in refusals if "agent" not in one.values]),
         ("For some agents", "| agents ", [one for one in refusals if "agent" in one.values]),

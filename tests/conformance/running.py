@@ -42,6 +42,7 @@ _COPIES = {"3 copies sync": "sync", "3 copies native": "native", "3 copies async
 FROM_FILES = ("AWAC", "BCQ", "IQL", "TD3+BC")
 RECORDED = ("recorded", 0)
 DEMONSTRATED = ("DQfD", "GAIL")
+_ACT_IN_PARTS = ("BC", "GAIL")
 COMMANDS = {"-n 2": ["-n", "2"], "-dc -n 2": ["-dc", "-n", "2"]}
 
 
@@ -101,7 +102,7 @@ def _demonstrations(cell: Cell) -> str:
         history = history or [named(cell, step["before"])]
         state = _in_file(cell, history)
         history.append(named(cell, step["after"]))
-        action = agents_action(environment.action_space, step["action"])
+        action = agents_action(environment.action_space, step["action"], cell.agent in _ACT_IN_PARTS)
         episode.insert(Transition(
             state=state, action=action, reward=step["reward"], next_state=_in_file(cell, history), game_over=ends,
             terminated=step["terminated"],
@@ -185,10 +186,8 @@ def run(cell: Cell, directory: pathlib.Path, seed: int = 1, is_played: bool = Tr
         return Outcome(str(error))
     finally:
         logger.setLevel(level)
-        if cell.way == "compiled":
-            import jax  # which the environment of MXNet does not have
-
-            jax.effects_barrier()  # the log is written when the loop has time
+        if cell.way == "compiled" and "jax" in sys.modules:
+            sys.modules["jax"].effects_barrier()  # the log is written when the loop has time
         del os.environ[DIRECTORY]
 
 

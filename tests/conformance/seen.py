@@ -18,7 +18,10 @@ def named(cell: Cell, entry: dict[str, Any]) -> dict[str, np.ndarray]:
     if isinstance(space, gym.spaces.Dict):
         found = {name: np.asarray(value) for name, value in observation.items()}
     elif isinstance(space, gym.spaces.Tuple):
-        found = {str(number): _plain(part, value) for number, (part, value) in enumerate(zip(space, observation))}
+        # pure functions give their mask in a Dict
+        prefix = "observation/" if cell.way == "compiled" and entry["mask"] is not None else ""
+        parts = enumerate(zip(space, observation))
+        found = {f"{prefix}{number}": _plain(part, value) for number, (part, value) in parts}
     else:
         found = {"observation": _plain(space, observation)}
     if entry["mask"] is not None:
@@ -62,11 +65,16 @@ def is_same_action(cell: Cell, given: Any, learned: Any) -> bool:
     return np.array_equal(np.asarray(given), np.asarray(learned))
 
 
-def agents_action(space: gym.Space, given: Any) -> Any:
-    """The action in a data file for the action of the environment: a number, or the values of a Box in a row."""
+def agents_action(space: gym.Space, given: Any, acts_in_parts: bool = False) -> Any:
+    """The action in a data file for the action of the environment: a number, or the values of a Box in a row.
+
+    :param acts_in_parts: the agent chooses each part of the action; otherwise, a number for each combination
+    """
     if isinstance(space, gym.spaces.Discrete):
         return int(given) - int(space.start)
     if isinstance(space, gym.spaces.Box):
         return np.ravel(given)
+    if acts_in_parts:
+        return np.asarray(given, int)
     sizes = np.full(space.n, 2) if isinstance(space, gym.spaces.MultiBinary) else space.nvec
-    return int(np.ravel_multi_index(tuple(np.asarray(given, int)), tuple(sizes)))  # a number for each combination
+    return int(np.ravel_multi_index(tuple(np.asarray(given, int)), tuple(sizes)))

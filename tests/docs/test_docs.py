@@ -84,6 +84,12 @@ def test_command_lines_are_understood(page, tmp_path, monkeypatch):
             monkeypatch.chdir(tmp_path)
             init.run(words[2:])
             continue
+        if words[1:2] == [command_line.PACK]:
+            command_line.get_pack_parser().parse_args(words[2:])
+            continue
+        if words[1:2] == [command_line.REPRODUCE]:
+            command_line.get_reproduce_parser().parse_args(words[2:])
+            continue
         if words[1:2] == [command_line.DOCTOR]:
             command_line.get_doctor_parser().parse_args(words[2:])
             continue

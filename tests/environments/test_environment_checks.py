@@ -170,7 +170,7 @@ def checked(capsys, *arguments: str) -> tuple[int, list[str]]:
         *FINDINGS,
         ("Parts", ", step 2: 'gear' is 2, which is not in its space Discrete(2)"),
         ("Ragged", ", step 5: 'observation' is [[0], [0, 0]], which is no array of numbers"),
-        ("Masked", ", step 6: the action mask allows no action at all"),
+        ("Masked", ", step 6: the action mask allows no action, so it has no effect"),
         ("Raises", ", step 7: raised an error: {file}:{line}: ZeroDivisionError: division by zero"),
         (
             "NoAnswer",
@@ -236,7 +236,7 @@ def test_a_reward_that_is_no_number_ends_a_run(level, make_environment):
 def test_several_rewards_of_a_step_end_a_run_in_one_line(capsys, level, tmp_path):
     assert main(["-p", "CartPole_DQN", "-lvl", level("Several"), "-ep", str(tmp_path)]) == 2
     error = capsys.readouterr().err
-    assert "coach: the reward of a step is an array of 2 numbers, and agents learn from one" in error
+    assert "coach: the reward of a step is an array of 2 numbers, but agents learn from one" in error
     assert "Traceback" not in error
 
 
@@ -277,7 +277,7 @@ def test_a_mask_that_allows_nothing_masks_nothing_and_says_so(level, make_enviro
     environment = make_environment(level("Masked"))
     masks = [environment.step(0).next_state["action_mask"].tolist() for _ in range(10)]
     assert masks == [[1, 1, 1]] * 10
-    assert "step 6: the action mask allows no action at all: it masks nothing" in caplog.text
+    assert "step 6: the action mask allows no action, so it has no effect" in caplog.text
 
 
 def test_later_steps_are_the_environments_own(level, make_environment):

@@ -302,9 +302,9 @@ def test_what_is_no_mask_is_an_error(mask, fault):
 def test_a_mask_that_comes_later_is_an_error():
     reader = reader_of(spaces.Discrete(3), 0)
     assert "action_mask" not in reader(1, {"action_mask": None})
-    with pytest.raises(CoachError, match="comes for the first time after the first step: give one with each state"):
+    with pytest.raises(CoachError, match="is missing in the first state: give a mask with each state"):
         reader(1, {"action_mask": np.ones(4)})
-    with pytest.raises(CoachError, match="comes for the first time"):
+    with pytest.raises(CoachError, match="is missing in the first state"):
         reader.columns(np.zeros(2, int), {"action_mask": np.ones((2, 4))}, 2)
 
 
@@ -397,7 +397,7 @@ def test_random_actions_of_many_parts_stay_within_the_choices_of_each_part():
 
 @pytest.mark.parametrize("space", [spaces.Dict({}), spaces.Tuple([]), spaces.Box(0, 1, (0,)), spaces.Box(0, 1, (2, 0))])
 def test_spaces_without_numbers_are_errors_of_one_line(space):
-    with pytest.raises(CoachError, match=r"level 'level': the action space .* has no numbers to choose"):
+    with pytest.raises(CoachError, match=r"level 'level': the action space .* is empty: it has no number to choose"):
         action_space_of(space, "level")
     if not isinstance(space, spaces.Box):
         with pytest.raises(CoachError, match=r"level 'level': the observation space .* has no parts"):

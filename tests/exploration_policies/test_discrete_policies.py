@@ -407,3 +407,8 @@ def test_actions_in_one_pass_are_those_of_single_calls(name, is_masked):
         expected = [single.get_action(row, mask if is_masked else None)[0] for row, mask in zip(values, masks)]
         assert found.tolist() == expected
     assert together.get_control_param() == single.get_control_param()
+
+
+def test_no_value_is_computed_if_all_rows_explore():
+    policy = EGreedy(ACTIONS, ConstantSchedule(1.0), 0.0)
+    assert len(policy.get_actions(lambda: pytest.fail("asked for values"), 8)) == 8

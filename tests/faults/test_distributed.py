@@ -517,4 +517,4 @@ def test_a_redis_that_evicts_is_refused(tmp_path, redis):
     client.config_set("maxmemory-policy", "allkeys-lru")
     code, error = refusal(tmp_path, server.url, server.password_file, connect_seconds=3600.0)
     assert code == 2 and error.count("\n") == 1
-    assert "evicts (allkeys-lru)" in error and "set maxmemory-policy noeviction" in error
+    assert "evicts keys (allkeys-lru)" in error and "set maxmemory-policy noeviction" in error

@@ -146,7 +146,7 @@ def test_unknown_probabilities_of_actions_are_estimated_which_is_said(tmp_path, 
 
     memory.store_episode = without_probabilities
     estimated.improve()
-    assert "".join(capsys.readouterr()).count("do not say how probable") == 1
+    assert "".join(capsys.readouterr()).count("have no probabilities of actions") == 1
     steps = estimated.get_agent().memory.evaluation_dataset_as_transitions
     # the random agent's true ones are equal
     actions = len(steps[0].info["all_action_probabilities"])
@@ -291,7 +291,7 @@ def test_data_of_a_file_need_no_environment(tmp_path):
     rows = rows_of(tmp_path / "run")
     assert float(rows[-1]["Direct Method Reward"]) == pytest.approx(1, abs=0.15)
     assert not any(row["Evaluation Reward"] for row in rows)
-    with pytest.raises(CoachError, match="learns from data alone: it has no environment to evaluate in"):
+    with pytest.raises(CoachError, match="learns only from data: it has no environment to evaluate in"):
         manager.evaluate(EnvironmentEpisodes(1))
 
 

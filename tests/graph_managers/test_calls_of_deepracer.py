@@ -136,7 +136,7 @@ def test_checkpoints_that_are_not_of_this_agent_are_refused(tmp_path):
     saved = tmp_path / "checkpoint"
     with pytest.raises(CoachError, match="there is no agent 'agent_3'"):
         graph.restore_agent("agent_3", str(saved / "agent_0"))
-    with pytest.raises(CoachError, match="is of a whole graph, not of one agent"):
+    with pytest.raises(CoachError, match="belongs to a whole graph, not to one agent"):
         graph.restore_agent("agent_0", str(saved))
     with pytest.raises(CoachError, match="no checkpoint at"):
         graph.restore_agent("agent_0", str(saved / "nothing"))

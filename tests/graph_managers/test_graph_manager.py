@@ -613,3 +613,14 @@ def test_the_status_says_where_each_phase_ends(tmp_path, monkeypatch):
         RunPhase.TRAIN: "2 of 2 episodes",
         RunPhase.TEST: "10 of 9 steps",
     }
+
+
+def test_numpy_numbers_are_settings(tmp_path):
+    """Also where a reader of the settings takes Python's numbers alone: the run's status is JSON."""
+    plan = schedule(EnvironmentEpisodes(np.int64(2)), EnvironmentEpisodes(2), EnvironmentSteps(np.int32(9)))
+    graph = counting_graph(tmp_path, plan)
+    graph.agent_params.algorithm.discount = np.float32(0.5)
+    graph.improve()
+    assert json.loads((tmp_path / "status.json").read_text())["progress"]["total"] == 9
+    algorithm = graph.level_managers[0].agents["agent"].ap.algorithm
+    assert type(algorithm.discount) is float

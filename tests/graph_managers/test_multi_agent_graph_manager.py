@@ -166,7 +166,7 @@ def test_teams_share_a_policy_each(tmp_path):
         ({"agent_of": {"agent_0": "agent"}}, "agent_of: no agent plays 'agent_1'; the players are agent_0, agent_1"),
         ({"agent_of": {"agent_9": "agent"}}, "agent_of: there is no player 'agent_9'; did you mean"),
         ({"agents": 3, "agent_of": dict.fromkeys(["agent_0", "agent_1", "agent_2"], "agent_0")},
-         "agent_of: agent 'agent_1' plays nobody: name a player for it, or leave it out"),
+         "agent_of: agent 'agent_1' plays no player: name a player for it, or remove the agent"),
         ({"agent_of": dict.fromkeys(["agent_0", "agent_1", "agent_2"], "agnt")}, "agent_of: there is no agent 'agnt'"),
         ({"reward_of": "agnet"}, "reward_of: there is no agent or player 'agnet'"),
     ],

@@ -76,7 +76,7 @@ def test_a_mask_may_come_first_with_the_first_step(tmp_path):
     [
         ({"mask": [0, 1, 1]}, "the action_mask of player 'a' has the shape (3,), which does not fit its actions"),
         ({"mask": [0.3, -2.0]}, "the action_mask of player 'a' has other numbers than 0 and 1: [0.3, -2.0]"),
-        ({"mask": [0, 1], "masks_from": 5}, "the action_mask of player 'a' comes for the first time after the first"),
+        ({"mask": [0, 1], "masks_from": 5}, "the action_mask of player 'a' is missing in the first state"),
         ({"actions": (2, 3)}, "'a' and 'b', which have different spaces (actions: 2 discrete actions and 3 discrete"),
         ({"actions": (3, 2)}, "'a' and 'b', which have different spaces (actions: 3 discrete actions and 2 discrete"),
     ],

@@ -126,14 +126,14 @@ def test_steps_that_do_not_follow_each_other_are_no_data_set_of_minari():
     first, second = of_two_observations().columns[:2]
     gap = Transition(second.next_state, second.action, reward=0.0, next_state=first.state, game_over=True)
     data_set = DataSet.of_episodes([[first, gap]], is_raw=True)
-    with pytest.raises(CoachError, match="is not that of the step after it"):
+    with pytest.raises(CoachError, match="of the following step"):
         data_set_files.write(data_set, "minari:tests/gap-v0")
 
 
 @pytest.mark.parametrize(
     "place, message",
     [
-        ("nothing.txt", "none of the data sets that can be read"),
+        ("nothing.txt", "not a data set that can be read"),
         ("nothing.csv", "cannot read 'nothing.csv'"),
         ("nothing.npz", "nothing.npz"),
         ("nothing.p", "cannot read 'nothing.p'"),

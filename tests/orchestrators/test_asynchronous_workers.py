@@ -199,7 +199,7 @@ def test_an_environment_that_raises_ends_all_with_one_line(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["-p", "CartPole_DQN", "-ew"], "workers that share weights train actor-critic and similar agents"),
+        (["-p", "CartPole_DQN", "-ew"], "workers that share weights need actor-critic or a similar agent"),
         (["-p", "CartPole_A3C", "-n", "2", "--play"], "leave out --play"),
         (["-p", "CartPole_A3C", "-ew", "-cp", "evaluation_steps=EnvironmentEpisodes(0)"], "-ew: evaluation_steps is 0"),
     ],

@@ -13,6 +13,7 @@ from rl_coach.coach import BAD_INPUT, DONE, main
 from rl_coach.orchestrators import kubernetes_manifests as manifests
 from rl_coach.orchestrators.kubernetes_manifests import Container, KubernetesRun, Volume
 from rl_coach.orchestrators.run_order import RunOrder
+from rl_coach.runs.status import STATUS_COPY
 
 OLDEST = "1.29"
 BARE = KubernetesRun(
@@ -69,7 +70,7 @@ def test_pods_run_and_know_what_their_settings_say():
         assert template["metadata"]["labels"]["app.kubernetes.io/instance"] == "coach-pole"
         variables = {one["name"]: one.get("value", one.get("valueFrom")) for one in body["env"]}
         assert len(variables) == len(body["env"]) and variables["HOME"] == "/coach"
-        assert variables["WANDB_MODE"] == "offline"
+        assert variables["WANDB_MODE"] == "offline" and variables[STATUS_COPY] == "/dev/termination-log"
         assert variables["WANDB_API_KEY"] == {"secretKeyRef": {"name": "keys", "key": "wandb"}}
         assert body["envFrom"] == [{"secretRef": {"name": "wandb"}}]
     assert "nodeSelector" not in of(RUNS["placed"], "StatefulSet")["spec"]["template"]["spec"]

@@ -86,9 +86,12 @@ def test_a_program_of_ones_own_is_trainer_and_worker(tmp_path):
     [
         (
             {"distributed_coach_run_type": RunType.ORCHESTRATOR},
-            "distributed_coach_run_type is orchestrator: only these",
+            "distributed_coach_run_type must be 'trainer' or 'rollout-worker', not 'orchestrator'",
         ),
-        ({"distributed_coach_run_type": None}, "distributed_coach_run_type is None: only these"),
+        (
+            {"distributed_coach_run_type": None},
+            "distributed_coach_run_type must be 'trainer' or 'rollout-worker', not 'None'",
+        ),
         ({"distributed_coach_run_type": RunType.TRAINER}, "--memory_backend_params: the JSON is missing"),
         ({"distributed_coach_run_type": "trainer", "memory_backend_params": "{"}, "--memory_backend_params: "),
         (

@@ -229,7 +229,7 @@ def test_a_parameters_object_with_other_parts_is_asked_for(tmp_path):
     given = small(DQNAgentParameters())
     given.memory = PrioritizedExperienceReplayParameters()
     agent_of(given, observation_space=PLACE, action_space=Discrete(2)).save(tmp_path)
-    with pytest.raises(CoachError, match=r"saved without algorithm: give Agent.load what make_agent was given"):
+    with pytest.raises(CoachError, match=r"saved without algorithm: pass it to Agent.load, as to make_agent"):
         Agent.load(tmp_path)
     memory = Agent.load(tmp_path, algorithm=given).graph_manager.agent_params.memory
     assert isinstance(memory, PrioritizedExperienceReplayParameters)
@@ -244,7 +244,7 @@ def test_settings_and_spaces_are_saved_and_what_cannot_be_is_asked_for(tmp_path)
     assert parameters.memory.max_size == (MemoryGranularity.Transitions, 50)
     made = agent_of(small(DQNAgentParameters()), lambda: gymnasium.make("CartPole-v1"), seed=0)
     made.save(tmp_path)
-    with pytest.raises(CoachError, match="saved without env: give Agent"):
+    with pytest.raises(CoachError, match="saved without env: pass it to Agent"):
         Agent.load(tmp_path)
     assert Agent.load(tmp_path, env="CartPole-v1", algorithm=small(DQNAgentParameters())).total_steps == 0
     with pytest.raises(CoachError, match="no agent was saved in"):
@@ -275,7 +275,9 @@ def test_what_is_wrong_is_one_line_and_changes_nothing():
     with pytest.raises(CoachError, match="shape"):
         agent.observe(1.0, False, next_states=np.zeros(2))
     agent.observe(1.0, False, next_states=state(0.5))
-    with pytest.raises(CoachError, match="is not the one that observe was given: call reset if its episode was left"):
+    with pytest.raises(
+        CoachError, match="differs from the state that observe received: call reset if you left its episode"
+    ):
         agent.act(state(0.25))
     untouched.act(state())
     untouched.observe(1.0, False, next_states=state(0.5))
@@ -350,7 +352,7 @@ def test_updates_by_hand_and_its_own_share_a_clock():
     }  # fmt: skip
     losses = [by_hand.update(columns) for _ in range(300)]
     assert losses[-1] < losses[0] / 10 and by_hand.total_updates == 301
-    with pytest.raises(CoachError, match="has no 'next_states'"):
+    with pytest.raises(CoachError, match="have no 'next_states'"):
         by_hand.update({name: column for name, column in columns.items() if name != "next_states"})
     with pytest.raises(CoachError, match="cannot use recorded data"):
         own_agent("ClippedPPO").update(columns)
@@ -412,10 +414,10 @@ def test_given_states_are_stored_where_steps_are_not_in_order(capsys):
 @pytest.mark.parametrize(
     "changes, message",
     [
-        ({"weigths": np.zeros(8)}, "a column 'weigths', which is not known"),
+        ({"weigths": np.zeros(8)}, "unknown column 'weigths'"),
         ({"actions": np.full(8, 2)}, "not in the action space"),
         ({"states": np.full((8, 3), np.nan, np.float32)}, "step 0: the state 'observation' is element 0 is nan"),
-        ({"importance_weights": np.full(8, -1)}, "finite numbers from 0 on"),
+        ({"importance_weights": np.full(8, -1)}, "finite numbers of at least 0"),
         ({"rewards": np.full(8, np.inf)}, "the reward is inf"),
     ],
 )

@@ -57,7 +57,7 @@ def test_each_step_stays_in_its_episode(mode, told):
 
 @pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
 def test_an_environment_that_resets_itself_is_refused_if_nobody_says_so(mode):
-    with pytest.raises(CoachError, match=r"has ended, and act was given .* set agent.autoreset_mode to 'next_step'"):
+    with pytest.raises(CoachError, match=r"has ended, and act received .* set agent.autoreset_mode to 'next_step'"):
         play(mode, None, gives_infos=False)
 
 

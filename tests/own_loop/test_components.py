@@ -196,16 +196,16 @@ def test_the_loss_of_a_batch_and_of_its_rows():
 def test_what_a_component_cannot_do_is_one_line():
     states = {"nn_input": FloatBox(shape=2)}
     for wrong, reason in [
-        (lambda: Policy.from_spec({"network_spec": [], "typ": 1}), "'policy_spec.typ' has no meaning here"),
-        (lambda: Policy.from_spec(3), "the spec of a Policy is a dict, not 3"),
-        (lambda: AdamOptimizer.from_spec([]), "the spec of a AdamOptimizer is a dict"),
+        (lambda: Policy.from_spec({"network_spec": [], "typ": 1}), "'policy_spec.typ' is not supported"),
+        (lambda: Policy.from_spec(3), "the spec of a Policy must be a dict, not 3"),
+        (lambda: AdamOptimizer.from_spec([]), "the spec of a AdamOptimizer must be a dict"),
         (lambda: ComponentTest(component=Policy([{"type": "lstm", "units": 2}]), input_spaces=states, **ON), "LSTM"),
         (lambda: ComponentTest(component=Policy([{"type": "dense"}]), input_spaces=states, **ON), "size' is missing"),
-        (lambda: Policy([]).add_components(3), "takes Synchronizable alone here, not 3"),
+        (lambda: Policy([]).add_components(3), "supports only Synchronizable, not 3"),
         (lambda: SACAgentComponent(1, Policy([]), ValueFunction([]), [], ReplayMemory(), 0.9, 1.0), "agent=None"),
         (
             lambda: SACAgentComponent(None, Policy(), ValueFunction(), [], ReplayMemory(), 1, 1, num_q_functions=3),
-            "num_q_functions is 1 or 2, not 3",
+            "num_q_functions must be 1 or 2, not 3",
         ),
         (lambda: Agent.from_spec("dqn", state_space="float", action_space=2, **ON).policy, "Policy is a policy"),
     ]:  # fmt: skip

@@ -202,7 +202,8 @@ def test_a_constant_agent_acts_as_it_is_told(actions, values, expected):
 @pytest.mark.parametrize(
     ("values", "reason"),
     [({"a": 3}, "'action_values' 3 is not an action"), ({"c": 1}, "has no 'c'; there is a, b"),
-     ({"a": [1, 2]}, "has not the shape"), ({"a": "up"}, "has not the shape"), ({"a": float("nan")}, "not an action")],
+     ({"a": [1, 2]}, "does not have the shape"), ({"a": "up"}, "does not have the shape"),
+     ({"a": float("nan")}, "not an action")],
 )  # fmt: skip
 def test_a_constant_that_is_no_action_is_one_line(values, reason):
     actions = {"a": {"type": "int", "num_actions": 2}, "b": {"type": "int", "num_actions": 2}}

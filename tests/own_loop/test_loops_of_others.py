@@ -153,7 +153,7 @@ def test_demonstrations_are_learned_from_before_acting():
     assert agent.import_demonstrations(demonstrations) == 20
     losses = agent.pretrain(steps=300)
     assert len(losses) == agent.total_updates == 300 and losses[-1] < losses[0] / 10 and agent.timestep == 0
-    with pytest.raises(CoachError, match="internals are kept by the agent"):
+    with pytest.raises(CoachError, match="the agent itself keeps internals"):
         agent.import_demonstrations({"states": [[0, 0]], "internals": [1]})
 
 
@@ -246,7 +246,7 @@ def test_each_environment_has_a_buffer_by_its_name():
     actions = agent.get_action(states)
     agent.observe(states, actions, [], [1.0, 1.0], rng.normal(size=(2, 2)), [True, False])
     assert agent.total_steps == 12
-    with pytest.raises(CoachError, match="there are 2 environments, and no place for 'third': give num_envs"):
+    with pytest.raises(CoachError, match="there are 2 environments, and 'third' is one more: set a larger num_envs"):
         agent.observe(states[0], 0, [], 1.0, states[0], False, env_id="third")
 
 
@@ -277,9 +277,12 @@ def test_what_cannot_be_given_is_refused_in_one_line():
     agent, state = rlgraph_agent(), np.zeros(2)
     action = agent.get_action(state)
     for wrong, reason in [
-        (lambda: agent.get_action(state, internals=[np.zeros(3)]), "internals are kept by the agent: give none"),
+        (
+            lambda: agent.get_action(state, internals=[np.zeros(3)]),
+            "the agent itself keeps internals: do not give them",
+        ),
         (lambda: agent.get_action(state, extra_returns={"logits"}), "extra_returns may be 'preprocessed_states', "),
-        (lambda: agent.observe(state, action, [1], 1.0, state), "internals are kept by the agent: give none"),
+        (lambda: agent.observe(state, action, [1], 1.0, state), "the agent itself keeps internals: do not give them"),
         (lambda: agent.observe(state, 7, [], 1.0, state), "the action 7 is not in the action space"),
         (lambda: agent.observe(np.zeros(5), action, [], 1.0, state), "the observation"),
         (lambda: agent.call_api_method("no_method"), "the agent has no method 'no_method'"),
@@ -490,8 +493,8 @@ def test_what_a_worker_cannot_do_is_refused_in_one_line():
         (lambda: SingleThreadedWorker(ladder, climber(num_envs=2), 2), "give a function that returns one"),
         (lambda: SingleThreadedWorker({"type": "openai"}, agent), "gym_env' is the id"),
         (lambda: SingleThreadedWorker(ladder, agent, preprocessing_spec=[{"type": "grayscale"}]), "filter"),
-        (lambda: worker.execute_timesteps(0), "num_timesteps is 1 or more, not 0"),
-        (lambda: worker.execute_timesteps(1, frameskip=0), "frameskip is 1 or more, not 0"),
+        (lambda: worker.execute_timesteps(0), "num_timesteps must be 1 or more, not 0"),
+        (lambda: worker.execute_timesteps(1, frameskip=0), "frameskip must be 1 or more, not 0"),
         (lambda: worker.execute_timesteps(1, reset=False), "execute with reset=True first"),
         (lambda: worker.execute_timesteps(1, update_spec={"update_interval": 3}), "the agent's own specification"),
         (lambda: worker.execute_timesteps(1, update_spec={"do_update": False}), "did you mean 'do_updates'"),

@@ -37,9 +37,9 @@ def dqn():
     ("change", "reason"),
     [
         ({"rewards": 1.0}, "the rewards 1.0: give one for each step"),
-        ({"actions": ["a"] * 4}, "the action .* is no choice"),
-        ({"actions": [0.5, 1, 2, 0]}, "the action 0.5 is no choice"),
-        ({"actions": [np.nan, 1, 2, 0]}, "the action nan is no choice"),
+        ({"actions": ["a"] * 4}, "the action .* is not a whole number"),
+        ({"actions": [0.5, 1, 2, 0]}, "the action 0.5 is not a whole number"),
+        ({"actions": [np.nan, 1, 2, 0]}, "the action nan is not a whole number"),
         ({"actions": [0, 1]}, "2 rows are given"),
         ({"terminals": "abcd"}, "'abcd' is given"),
         ({"states": np.ones((4, 3))}, "has the shape"),
@@ -53,10 +53,10 @@ def test_a_wrong_column_is_one_line(change, reason):
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        ((ZERO, "x", [], 1.0, ONE, False, "a"), "the action 'x' is no choice"),
-        ((ZERO, 0.5, [], 1.0, ONE, False, "a"), "the action 0.5 is no choice"),
-        ((ZERO, 1, [], 1.0, ONE, False, ["a"]), "env_id is the name of one environment"),
-        ((ZERO, 1, [], 1.0, ONE, False, {"a": 1}), "env_id is the name of one environment"),
+        ((ZERO, "x", [], 1.0, ONE, False, "a"), "the action 'x' is not a whole number"),
+        ((ZERO, 0.5, [], 1.0, ONE, False, "a"), "the action 0.5 is not a whole number"),
+        ((ZERO, 1, [], 1.0, ONE, False, ["a"]), "env_id must be the name of one environment"),
+        ((ZERO, 1, [], 1.0, ONE, False, {"a": 1}), "env_id must be the name of one environment"),
     ],
 )
 def test_a_wrong_step_is_one_line(arguments, reason):

@@ -27,8 +27,8 @@ BATCH = {
 }  # fmt: skip
 
 
-def one_line(call, reason="is not here"):
-    """The name has no meaning here: the message has one line, which names a replacement."""
+def one_line(call, reason="does not support"):
+    """The name is not supported: the message has one line, which names a replacement."""
     with pytest.raises(CoachError, match=reason) as caught:
         call()
     line = str(caught.value)

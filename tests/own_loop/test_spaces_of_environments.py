@@ -231,7 +231,7 @@ def test_masks_of_many_choices(algorithm):
 
 @pytest.mark.parametrize("algorithm", ["DQN", "Rainbow", "ACER"])
 def test_agents_of_one_number_name_those_of_many_choices(algorithm):
-    with pytest.raises(CoachError, match="more than 4096: choose ClippedPPO or A2C, which make each choice by itself"):
+    with pytest.raises(CoachError, match="more than 4096: choose ClippedPPO or A2C, which make each choice separately"):
         make_agent(algorithm, Strict(MANY[0]), framework=FRAMEWORK.name)
 
 

@@ -362,10 +362,13 @@ def test_a_bad_value_anywhere_is_one_line_or_has_a_meaning():
 
 def test_the_nearest_key_is_named():
     for spec, reason in [
-        ({**DQN, "discout": 1}, "the spec's 'discout' has no meaning here; did you mean 'discount'"),
+        ({**DQN, "discout": 1}, "the spec's 'discout' is not supported; did you mean 'discount'"),
         ({**DQN, "type": "dqn_agnt"}, "did you mean 'dqn_agent'"),
-        ({**DQN, "optimizer": {"type": "adma"}}, "the spec's 'optimizer.type' 'adma' is not here; did you mean 'adam'"),
-        ({**RLGRAPH_DQN, "update_spec": {"batch_sze": 1}}, "'update_spec.batch_sze' has no meaning here; did you mean"),
+        (
+            {**DQN, "optimizer": {"type": "adma"}},
+            "the spec's 'optimizer.type' 'adma' is not supported; did you mean 'adam'",
+        ),
+        ({**RLGRAPH_DQN, "update_spec": {"batch_sze": 1}}, "'update_spec.batch_sze' is not supported; did you mean"),
     ]:
         with pytest.raises(CoachError, match=reason):
             made(spec)
@@ -512,5 +515,5 @@ def test_rlgraph_knows_every_algorithm_by_name(name, kind):
 
 
 def test_a_field_without_meaning_for_an_algorithm_is_named():
-    with pytest.raises(CoachError, match="the spec's 'learning_speed' has no meaning here"):
+    with pytest.raises(CoachError, match="the spec's 'learning_speed' is not supported"):
         made({"type": "trpo_agent", "states": STATES, "actions": ACTIONS, "learning_speed": 1})

@@ -19,7 +19,7 @@ from tests.frameworks import FRAMEWORK
 torch = pytest.importorskip("torch", reason="what it reads is PyTorch's: pip install torch")
 
 PRESET = "tuned/CartPole_PPO"
-NO_POLICY = "is no policy of Stable-Baselines3, as model.save writes it: "
+NO_POLICY = "is not a policy that model.save of Stable-Baselines3 writes: "
 NOT_READ = f"{NO_POLICY}policy.pth is damaged, or has more than tensors by name"
 
 

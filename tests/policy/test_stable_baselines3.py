@@ -78,4 +78,4 @@ def test_what_is_no_policy_is_refused(tmp_path, capsys):
     with zipfile.ZipFile(file, "w") as archive:
         archive.writestr("data", "{}")
     assert imported(file, "tuned/CartPole_PPO") == 2
-    assert "is no policy of Stable-Baselines3, as model.save writes it" in capsys.readouterr().err
+    assert "is not a policy that model.save of Stable-Baselines3 writes" in capsys.readouterr().err

@@ -22,6 +22,8 @@ from tests.zoo.graphs import agents_parameters
 SETTINGS = json.loads(pathlib.Path(__file__).with_name("coach_1_0_1.json").read_text(encoding="utf-8"))
 PRESETS = preset_catalogue.list_all_presets()
 OF_NEWER_ALGORITHMS = {
+    "CartPole_APPO",
+    "CartPole_ARS",
     "CartPole_ApexDQN",
     "CartPole_BC",
     "CartPole_DreamerV3",
@@ -29,15 +31,20 @@ OF_NEWER_ALGORITHMS = {
     "CartPole_DiscreteCQL_BatchRL",
     "CartPole_GAIL",
     "CartPole_IMPALA",
+    "CartPole_MARWIL_BatchRL",
     "CartPole_MunchausenDQN",
     "CartPole_PQN",
     "Pendulum_AWAC_BatchRL",
     "Pendulum_CQL_BatchRL",
+    "Pendulum_FastTD3",
     "CartPole_TRPO",
     "Pendulum_IQL_BatchRL",
     "Pendulum_TD3BC_BatchRL",
 }
-OF_SEVERAL_AGENTS = {"ConnectFour_SelfPlay", "Pistonball_PPO", "Spread_PPO", "Tag_DQN", "TicTacToe_SelfPlay"}
+OF_SEVERAL_AGENTS = {
+    "ConnectFour_SelfPlay", "Pistonball_PPO", "Spread_DQN", "Spread_MAPPO", "Spread_PPO", "Spread_QMIX", "Spread_VDN",
+    "Tag_DQN", "TicTacToe_SelfPlay", "TwoStep_QMIX", "TwoStep_VDN",
+}  # fmt: skip
 SCHEDULE = ("heatup_steps", "evaluation_steps", "steps_between_evaluation_periods", "improve_steps")
 
 

@@ -75,7 +75,7 @@ def test_a_checkpoint_of_the_same_preset_or_of_none(tmp_path, here, there):
 
 def test_a_checkpoint_of_another_preset_that_would_fit(tmp_path):
     path = of_preset("A_DQN", tmp_path / "there").save_checkpoint()
-    message = f"the checkpoint '{path}' is of the preset A_DQN, not of B_DQN: use -p A_DQN"
+    message = f"the checkpoint '{path}' belongs to the preset A_DQN, not to B_DQN: use -p A_DQN"
     assert_refused(of_preset("B_DQN", tmp_path / "here"), path, re.escape(message))
 
 
@@ -184,7 +184,7 @@ def test_a_disk_that_fills_up_in_the_middle_of_a_save_and_of_a_row(tmp_path, lit
     graph.get_agent().train = train_and_fill_up
     graph.improve()
     text = capsys.readouterr().out
-    assert "no checkpoint was saved in" in text and "File too large; the last one stands" in text
+    assert "no checkpoint was saved in" in text and "File too large; the last checkpoint remains" in text
     assert "its rows are written later" in text
     lines = (tmp_path / CSV).read_text().splitlines()
     assert [line.split(",")[0] for line in lines] == ["Episode #", *map(str, range(1, 81))]
@@ -219,4 +219,4 @@ def test_the_same_preset_by_other_names(tmp_path, monkeypatch, capsys):
     shutil.copy(file, "Other_PG.py")
     capsys.readouterr()
     assert main(["-p", "Other_PG.py", "-crf", path]) == BAD_INPUT
-    assert "is of the preset CartPole_PG, not of Other_PG" in capsys.readouterr().err
+    assert "belongs to the preset CartPole_PG, not to Other_PG" in capsys.readouterr().err

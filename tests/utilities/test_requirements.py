@@ -310,7 +310,7 @@ def test_every_parameter_has_a_constraint_that_its_default_meets():
 def test_what_cannot_fit_into_memory_is_refused_before_it_is_made(tmp_path, path, value, named):
     graph = graph_of(DQNAgentParameters())
     put(graph, path, value)
-    with pytest.raises(CoachError, match="of memory or more; here are") as caught:
+    with pytest.raises(CoachError, match="of memory; this machine has") as caught:
         graph.create_graph(TaskParameters(experiment_path=str(tmp_path)))
     assert str(caught.value).startswith(named) or named in str(caught.value)
 
@@ -325,7 +325,7 @@ def test_a_large_memory_that_a_short_run_does_not_fill(tmp_path):
 def test_uses_of_memory_are_compared_together():
     uses = [MemoryUse("small", 1, 400), MemoryUse("large", 2, 700)]
     refuse(unmet_by(1100, uses))
-    with pytest.raises(CoachError, match=r"^large is 2, which asks for"):
+    with pytest.raises(CoachError, match=r"^large is 2, which needs at least"):
         refuse(unmet_by(1099, uses))
     assert total_memory() > 10**8
 

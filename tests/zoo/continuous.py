@@ -6,6 +6,7 @@ from typing import Any, Callable
 
 from rl_coach.agents.ddpg_agent import DDPGAgentParameters
 from rl_coach.agents.drq_agent import ENCODER, DrQv2AgentParameters, trunk
+from rl_coach.agents.fast_td3_agent import FastTD3AgentParameters
 from rl_coach.agents.soft_actor_critic_agent import SoftActorCriticAgentParameters
 from rl_coach.agents.td3_agent import TD3AgentParameters
 from rl_coach.agents.td3_bc_agent import TD3BCAgentParameters
@@ -14,7 +15,7 @@ from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.hypersphere import LerpBlock, SphereEmbedding, SphereOutput
 from rl_coach.architectures.layers import Conv2d, Dense
 from rl_coach.base_parameters import AgentParameters, EmbedderScheme, MiddlewareScheme
-from rl_coach.core_types import TrainingSteps
+from rl_coach.core_types import EnvironmentSteps, TrainingSteps
 from rl_coach.exploration_policies.state_dependent_noise import StateDependentNoiseParameters
 from rl_coach.filters.action import BoxDiscretization
 from rl_coach.filters.filter import InputFilter, OutputFilter
@@ -49,6 +50,15 @@ def ddpg() -> AgentParameters:
 def td3() -> AgentParameters:
     agent = deterministic(TD3AgentParameters())
     agent.exploration.noise_schedule = ConstantSchedule(0.5)
+    return agent
+
+
+def fast_td3() -> AgentParameters:
+    agent = deterministic(FastTD3AgentParameters())
+    del agent.network_wrappers["critic"].input_embedders_parameters["action"]
+    agent.network_wrappers["critic"].heads_parameters[0].network_layers_sizes = (16,)
+    agent.algorithm.num_consecutive_playing_steps = EnvironmentSteps(1)
+    agent.algorithm.v_min, agent.algorithm.v_max, agent.algorithm.atoms = -8.0, 0.0, 33
     return agent
 
 
@@ -167,6 +177,7 @@ def with_state_dependent_noise(agent: AgentParameters, scale: float = 0.3) -> Ag
 CONTINUOUS_PROBLEMS: dict[str, tuple[Callable[[], AgentParameters], type[SmallEnvironment], int, float]] = {
     "ddpg": (ddpg, Target, 400, -2.5),
     "td3": (td3, Target, 400, -2.5),
+    "fast_td3": (fast_td3, Target, 400, -2.5),
     "td3 with cloning": (lambda: deterministic(TD3BCAgentParameters()), Target, 400, -2.5),
     "td3 with gSDE": (lambda: with_state_dependent_noise(td3()), Target, 400, -2.5),
     "wolpertinger": (wolpertinger, Target, 400, -2.5),

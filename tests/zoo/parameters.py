@@ -7,14 +7,18 @@ from typing import Any, Callable
 from rl_coach.agents.acer_agent import ACERAgentParameters
 from rl_coach.agents.actor_critic_agent import ActorCriticAgentParameters
 from rl_coach.agents.apex_agent import ApexDQNAgentParameters
+from rl_coach.agents.appo_agent import APPOAgentParameters
+from rl_coach.agents.ars_agent import ARSAgentParameters
 from rl_coach.agents.bootstrapped_dqn_agent import BootstrappedDQNAgentParameters
 from rl_coach.agents.categorical_dqn_agent import CategoricalDQNAgentParameters
 from rl_coach.agents.clipped_ppo_agent import ClippedPPOAgentParameters
+from rl_coach.agents.curiosity import RNDParameters
 from rl_coach.agents.ddqn_agent import DDQNAgentParameters
 from rl_coach.agents.dfp_agent import DFPAgentParameters, HandlingTargetsAfterEpisodeEnd
 from rl_coach.agents.dqn_agent import DQNAgentParameters
 from rl_coach.agents.dreamer_v3_agent import DreamerV3AgentParameters
 from rl_coach.agents.impala_agent import IMPALAAgentParameters
+from rl_coach.agents.mappo_agent import MAPPOAgentParameters
 from rl_coach.agents.mmc_agent import MixedMonteCarloAgentParameters
 from rl_coach.agents.munchausen_dqn_agent import MunchausenDQNAgentParameters
 from rl_coach.agents.n_step_q_agent import NStepQAgentParameters
@@ -24,17 +28,19 @@ from rl_coach.agents.pal_agent import PALAgentParameters
 from rl_coach.agents.policy_gradients_agent import PolicyGradientsAgentParameters
 from rl_coach.agents.ppo_agent import PPOAgentParameters
 from rl_coach.agents.pqn_agent import PQNAgentParameters
+from rl_coach.agents.qmix_agent import QMIXAgentParameters
 from rl_coach.agents.qr_dqn_agent import QuantileRegressionDQNAgentParameters
 from rl_coach.agents.rainbow_dqn_agent import RainbowDQNAgentParameters
 from rl_coach.agents.soft_actor_critic_agent import SoftActorCriticAgentParameters
 from rl_coach.agents.trpo_agent import TRPOAgentParameters
+from rl_coach.agents.vdn_agent import VDNAgentParameters
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import DuelingQHeadParameters
 from rl_coach.architectures.layers import Dense, LayerNorm
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters, LSTMMiddlewareParameters
 from rl_coach.architectures.world_model import ModelSize
 from rl_coach.base_parameters import AgentParameters, MiddlewareScheme
-from rl_coach.core_types import EnvironmentSteps
+from rl_coach.core_types import EnvironmentSteps, TrainingSteps
 from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
 from rl_coach.exploration_policies.ucb import UCBParameters
 from rl_coach.filters.filter import InputFilter
@@ -109,6 +115,14 @@ def _with_lstm(cells: int) -> LSTMMiddlewareParameters:
     middleware = LSTMMiddlewareParameters(number_of_lstm_cells=cells, scheme=MiddlewareScheme.Empty)
     middleware.sequence_length, middleware.burn_in = 4, 2
     return middleware
+
+
+def curious(agent: AgentParameters, units: int = 16, **settings: float) -> AgentParameters:
+    """The agent with intrinsic rewards. :param settings: of ``RNDParameters``"""
+    agent.curiosity = RNDParameters(**settings)
+    agent.curiosity.network.learning_rate = 0.01
+    agent.curiosity.network.input_embedders_parameters["observation"].scheme = [Dense(units)]
+    return agent
 
 
 def ddqn() -> AgentParameters:
@@ -261,6 +275,19 @@ def impala() -> AgentParameters:
     return agent
 
 
+def appo() -> AgentParameters:
+    agent = shrink(APPOAgentParameters(), 0.01)
+    agent.algorithm.discount = 0.5
+    agent.algorithm.segments_per_update = 2
+    return agent
+
+
+def ars() -> AgentParameters:
+    agent = ARSAgentParameters()
+    agent.algorithm.num_directions, agent.algorithm.noise = 2, 0.3
+    return agent
+
+
 def clipped_ppo() -> AgentParameters:
     agent = shrink(ClippedPPOAgentParameters(), 0.01)
     agent.algorithm.num_consecutive_playing_steps = EnvironmentSteps(64)
@@ -295,6 +322,34 @@ def trpo() -> AgentParameters:
     agent.algorithm.discount = 0.5
     agent.algorithm.max_kl_divergence = 0.1
     return agent
+
+
+def mappo() -> AgentParameters:
+    agent = MAPPOAgentParameters()
+    for name, observation in (("actor", "observation"), ("critic", "state")):
+        _shrink_network(agent, name, observation)
+    agent.algorithm.num_consecutive_playing_steps = EnvironmentSteps(24)
+    agent.algorithm.optimization_epochs = 2
+    return agent
+
+
+def vdn(agent: AgentParameters | None = None) -> AgentParameters:
+    agent = VDNAgentParameters() if agent is None else agent
+    _shrink_network(agent, "main", "observation")
+    agent.algorithm.num_steps_between_copying_online_weights_to_target = TrainingSteps(10)
+    agent.memory.max_size = (MemoryGranularity.Transitions, 500)
+    return agent
+
+
+def qmix() -> AgentParameters:
+    return vdn(QMIXAgentParameters())
+
+
+def _shrink_network(agent: AgentParameters, name: str, observation: str) -> None:
+    network = agent.network_wrappers[name]
+    network.batch_size = 16
+    network.input_embedders_parameters[observation].scheme = [Dense(16)]
+    network.middleware_parameters.scheme = MiddlewareScheme.Empty
 
 
 def acer() -> AgentParameters:
@@ -349,6 +404,7 @@ PROBLEMS: dict[str, tuple[Callable[[], AgentParameters], type[SmallEnvironment],
     "policy_gradients": (policy_gradients, Bandit, 600, 9.5),
     "actor_critic": (actor_critic, Bandit, 600, 9.5),
     "impala": (impala, Bandit, 600, 9.5),
+    "appo": (appo, Bandit, 600, 9.5),
     "clipped_ppo": (clipped_ppo, Bandit, 640, 9.5),
     "trpo": (trpo, Bandit, 640, 9.5),
     "soft_actor_critic": (soft_actor_critic, Target, 400, -2.5),

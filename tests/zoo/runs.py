@@ -51,6 +51,10 @@ def _dqn() -> AgentParameters:
     return agent
 
 
+def _curious_dqn() -> AgentParameters:
+    return parameters.curious(_dqn(), update_proportion=0.5)
+
+
 def _dqn_beside_learning() -> AgentParameters:
     agent = _dqn()
     agent.algorithm.act_beside_learning = True
@@ -175,6 +179,8 @@ RUNS: dict[str, tuple[Any, str, int]] = {
     "DQN in several environments": (_prioritized_dqn, "CartPole-v1", 3),
     "ClippedPPO in several environments": (_clipped_ppo, "CartPole-v1", 3),
     "ClippedPPO with gSDE in several environments": (_state_dependent_noise, "Pendulum-v1", 3),
+    "curious DQN in several environments": (_curious_dqn, "CartPole-v1", 3),
+    "curious ClippedPPO in several environments": (lambda: parameters.curious(_clipped_ppo()), "CartPole-v1", 3),
     "bootstrapped DQN in several environments": (parameters.bootstrapped, "CartPole-v1", 3),
     "NEC in several environments": (_neural_episodic_control, "CartPole-v1", 3),
 }
@@ -212,6 +218,7 @@ AGENTS: dict[str, tuple[Any, str, int]] = {
     "impala in several environments": (parameters.impala, "Pendulum-v1", 2),
     "impala with an LSTM": (recurrent_impala, "CartPole-v1", 2),
     "acer": (parameters.acer, "CartPole-v1", 1),
+    "ars": (parameters.ars, "CartPole-v1", 2),
     "ppo": (parameters.ppo, "Pendulum-v1", 1),
     "trpo of continuous actions": (parameters.trpo, "Pendulum-v1", 2),
     "ppo with an LSTM": (parameters.recurrent_penalized_ppo, "CartPole-v1", 2),
@@ -236,7 +243,7 @@ if FRAMEWORK is Frameworks.jax:
 # those that between them have every kind of memory, filter, network state and several environments
 _IN_EVERY_RUN = (
     "DQN with prioritized replay", "DQN that acts beside its learning", "PG", "actor-critic with an LSTM",
-    "ClippedPPO in several environments",
+    "ClippedPPO in several environments", "curious DQN in several environments",
 )  # fmt: skip
 
 

@@ -1,5 +1,6 @@
-"""The accumulated reward of an episode as an extra measurement, if the agent's setting
-``algorithm.use_accumulated_reward_as_measurement`` is True."""
+"""Adds the accumulated reward of the episode to the measurements, if the agent's setting
+``algorithm.use_accumulated_reward_as_measurement`` is True.
+"""
 
 from __future__ import annotations
 

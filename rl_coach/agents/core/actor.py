@@ -165,8 +165,8 @@ class Actor:
             agent.watch.look(env_response, filtered, steps, agent.clock.episodes + 1, action)
         if isinstance(filtered.reward, np.ndarray) and filtered.reward.ndim > 0:
             raise CoachError(
-                f"the reward of a step is an array of {filtered.reward.size} numbers, and agents learn from one: "
-                f"combine them in a wrapper of the environment"
+                f"the reward of a step is an array of {filtered.reward.size} numbers, but agents learn from one: "
+                f"combine the numbers in a wrapper of the environment"
             )
         return filtered
 
@@ -183,7 +183,7 @@ class Actor:
     def act(self, action: ActionType | None = None) -> ActionInfo | None:
         """Choose an action for the current state, and count the environment step.
 
-        :param action: an action that the caller has chosen already
+        :param action: an action of the caller, to use instead of the agent's choice
         :return: the action in the environment's action space; None if the agent learns without acting
         """
         agent, episode = self._agent, self.episode
@@ -223,7 +223,8 @@ class Actor:
     def replace_last_action(self, action_info: ActionInfo) -> None:
         """Record the action that was sent to the environment instead of the chosen one.
 
-        :param action_info: in the environment's action space; it is stored in the agent's
+        :param action_info: an action of the environment's action space; the memory gets the corresponding action of the
+            agent's action space
         """
         self.episode.last_action_info = self.output_filter.reverse_filter(action_info)
 

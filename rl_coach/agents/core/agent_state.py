@@ -25,6 +25,8 @@ def state_of(agent: Any) -> dict[str, Any]:
     }
     if batches := agent.batches.get_state():
         state["batches"] = batches
+    if agent.curiosity is not None:
+        state["curiosity"] = agent.curiosity.get_state()
     return state | agent.learning.get_state()
 
 
@@ -49,6 +51,8 @@ def restore(agent: Any, state: dict[str, Any]) -> None:
     agent.training_has_begun = state.get("training_has_begun", agent.clock.updates > 0)
     if "batches" in state:
         agent.batches.set_state(state["batches"])
+    if agent.curiosity is not None:
+        agent.curiosity.set_state(state["curiosity"])
     # after the clock and the batches, because the number of the last row comes from their counts
     agent.recorder.skip_written_rows()
     agent.learning.set_state(state)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Callable, Sequence
 
 import numpy as np
 
-from rl_coach.architectures.update import UpdateRule
+from rl_coach.architectures.update import Stages, UpdateRule
 from rl_coach.core_types import Batch
 from rl_coach.memories.memory import Memory
 from rl_coach.utils import CoachError
@@ -15,7 +16,7 @@ _SOURCE = "batch_source"
 
 
 class BatchSource:
-    """Base of all sources. A source gives batches. It may also change the columns of a batch and the update rule that
+    """Base class of the sources of batches. A source may also change the columns of a batch and the update rule that
     reads them, for example from single steps to sequences.
 
     :ivar gives_many_at_once: True if the batches of several updates can be drawn before the first update
@@ -50,6 +51,10 @@ class BatchSource:
     def rule(self, rule: UpdateRule) -> UpdateRule:
         """The algorithm's rule, changed to read the result of ``columns``."""
         return rule
+
+    def stages(self, stages: Stages) -> Stages:
+        """The stages of the algorithm's update, with their rules changed by ``rule``."""
+        return tuple(replace(stage, rule=self.rule(stage.rule)) for stage in stages)
 
     def take_errors(self, batch: Batch, errors: np.ndarray) -> None:
         """Receive the errors of the networks on a batch. Only a source that ``wants_errors`` receives them.
@@ -171,6 +176,7 @@ class DataSetPass(BatchSource):
 
     def set_state(self, state: dict[str, Any]) -> None:
         self._rng.bit_generator.state = self._stream_before = state["stream"]
+        # the same draw as in _begin, from the same stream: it gives the order of the epoch in progress again
         self._order = self._rng.permutation(state["rows"]) if state["rows"] else np.arange(0)
         self._epoch, self._position = state["epoch"], state["position"]
 
@@ -179,8 +185,8 @@ class MixedBatches(BatchSource):
     """Batches with a share of rows from each of several sources, such as a quarter of demonstrations.
 
     A batch has the rows of the first source first. Shares are rounded to whole rows, to the same numbers in each batch.
-    Each source receives the errors of its rows. If only some sources have an info column, the rows of the others have
-    no value there (NaN, 0 or None); their importance ``weight`` is 1. ``epoch`` counts the first source's epochs.
+    Each source receives the errors of its rows. If only some sources have an info column, the rows of the other sources
+    contain NaN, 0 or None there, and 1 for the importance ``weight``. ``epoch`` counts the epochs of the first source.
 
     :param sources: pairs of a source and its share; the shares add up to 1
     :raises CoachError: the shares do not add up to 1, or a share is not positive
@@ -224,7 +230,7 @@ class MixedBatches(BatchSource):
     def rule(self, rule: UpdateRule) -> UpdateRule:
         """The rule, unchanged.
 
-        :raises CoachError: a source needs a changed rule, as sources of sequences do
+        :raises CoachError: a source changes the rule, for example a source of sequences
         """
         if any(source.rule(rule) is not rule for source in self._sources):
             raise CoachError("a mixture takes sources of single transitions, not of sequences")

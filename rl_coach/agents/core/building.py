@@ -77,8 +77,8 @@ def unmet_by_acting_beside_learning(agent: Any) -> Iterator[str]:
     needs_newest = agent.is_on_policy or agent.trains_asynchronously or agent.learns_one_by_one
     if needs_newest or not agent.learns_by_rule:
         yield (
-            f"agent '{agent.name}' cannot act beside its learning: algorithm.act_beside_learning is for agents "
-            f"whose update rule learns from a memory, whatever policy has filled it"
+            f"agent '{agent.name}' cannot act during its updates: algorithm.act_beside_learning needs an agent "
+            f"with an update rule that can learn from the experience of any policy"
         )
 
 
@@ -88,7 +88,10 @@ def unmet_by_goals(agent: Any) -> Iterator[str]:
     if isinstance(pursued, GoalsSpace):
         there = list(agent.environment_spaces.state.sub_spaces)
         if pursued.goal_name not in there:
-            yield f"agent '{agent.name}' pursues goals of '{pursued.goal_name}', and the environment observes {there}"
+            yield (
+                f"agent '{agent.name}' pursues goals of '{pursued.goal_name}', but the observations of the "
+                f"environment are {there}"
+            )
 
 
 def unmet_by_networks(agent: Any) -> Iterator[str]:
@@ -101,21 +104,21 @@ def unmet_by_networks(agent: Any) -> Iterator[str]:
 
 
 def require_passes(agent: Any) -> None:
-    """Make sure that an agent that counts epochs learns in passes over its data.
+    """Check that an agent learns in passes over its data if its rows are epochs.
 
-    :raises CoachError: the agent counts epochs, and its source of batches makes no passes
+    :raises CoachError: the agent's rows are epochs, but its source of batches makes no passes
     """
     if agent.batches.epoch is not None:
         return
     source = type(agent.batches).__name__
     if agent.ap.is_batch_rl_training:
         raise CoachError(
-            f"agent '{agent.name}' learns from {source}, and batch reinforcement learning makes passes over single "
+            f"agent '{agent.name}' learns from {source}, but batch reinforcement learning makes passes over single "
             f"transitions: give its networks a middleware that is not recurrent"
         )
     if agent.row_unit is RowUnit.EPOCH:
         raise CoachError(
-            f"agent '{agent.name}' writes a row for each epoch, and {source} makes no passes over a data set: return a "
+            f"agent '{agent.name}' writes a row for each epoch, but {source} makes no passes over a data set: return a "
             f"DataSetPass from make_batches, or set row_unit to RowUnit.UPDATES"
         )
 
@@ -129,6 +132,6 @@ def warn_of_batch_sizes(agent: Any) -> None:
     counts, sizes = agent.update_loop.batch_size, {name: agent.ap.network_wrappers[name].batch_size for name in read}
     if others := ", ".join(f"'{name}' ({size})" for name, size in sizes.items() if size != counts):
         screen.warning(
-            f"agent '{agent.name}': batch_size of network {others} has no effect; all learn from batches of "
+            f"agent '{agent.name}': batch_size of network {others} has no effect; all networks learn from batches of "
             f"{counts}, batch_size of network '{agent.update_loop.batch_network}'"
         )

@@ -47,7 +47,7 @@ def require_sound(
         if isinstance(error, CoachError):
             raise
         # the wrong types of a message fail in many ways, and each of them must become one error that callers know
-        raise CoachError(f"what was played is not readable: {type(error).__name__} {error}") from error
+        raise CoachError(f"the received experience is not readable: {type(error).__name__} {error}") from error
 
 
 def _unmet(
@@ -83,7 +83,7 @@ def _unmet_by_counts(
         yield f"{len(played.segment_starts)} places of {len(lengths)} episodes"
     priorities, expected = 0 if played.priorities is None else len(played.priorities), rows if has_priorities else 0
     if priorities != expected:
-        yield f"{priorities} priorities, the agent takes {expected}"
+        yield f"{priorities} priorities, but the agent needs {expected}"
     if len(played.reports) > steps:
         yield f"{len(played.reports)} episodes that ended in {steps} steps"
 
@@ -92,7 +92,7 @@ def _unmet_by_columns(columns: Batch, spaces: SpacesDefinition) -> Iterator[str]
     observed = spaces.state.sub_spaces
     for state in (columns.state_columns, columns.next_state_columns):
         if state.keys() != observed.keys():
-            yield f"observations {sorted(state)}, those of the agent are {sorted(observed)}"
+            yield f"observations {sorted(state)}, but the agent has {sorted(observed)}"
         for name, column in state.items():
             shape = column.observation_shape if isinstance(column, FrameStacks) else column.shape[1:]
             if shape != (expected := tuple(map(int, observed[name].shape))):
@@ -103,7 +103,7 @@ def _unmet_by_columns(columns: Batch, spaces: SpacesDefinition) -> Iterator[str]
     if rewards.shape[1:] and int(np.prod(rewards.shape[1:])) != spaces.reward.num_elements:
         yield f"rewards of shape {rewards.shape[1:]}"
     if columns.n_step_column is not None and not np.all(columns.n_step_column >= 1):
-        yield "rewards that are sums of no step"
+        yield "rewards that are sums over no step"
     if columns.return_column is not None and not is_finite(np.ma.compressed(columns.return_column)):
         yield "returns that are not finite"
     yield from _unmet_by_actions(columns.action_column, spaces)

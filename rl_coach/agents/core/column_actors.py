@@ -74,8 +74,9 @@ class ColumnActors:
             self.states[name] = np.stack(rows)
 
     def episodes(self) -> list[EpisodeInProgress]:
-        """The episodes in progress as objects, for checkpoints and to play on one by one. Their buffers are empty,
-        because the steps are in the memory or in the rollout."""
+        """The episodes in progress as objects, for checkpoints and for acting in one copy after the other. Their
+        buffers are empty, because the steps are in the memory or in the rollout.
+        """
         episodes = [self._episode(index) for index in range(self._num_actors)]
         for place, stacks in self._stacks.items():
             for episode, frames in zip(episodes, stacks.histories()):
@@ -150,6 +151,7 @@ class ColumnActors:
 
     def _random_actions(self, states: StateColumns) -> np.ndarray:
         space, masks = self._agent.spaces.action, self._agent.spaces.action_mask(states)
+        # one draw for each actor, in order: the same random numbers as if the actors acted one after the other
         if masks is None:
             count = len(next(iter(states.values())))
             return np.stack([space.sample_with_info().action for _ in range(count)])
@@ -169,7 +171,7 @@ class ColumnActors:
         agent, rewards = self._agent, step.rewards
         if rewards.ndim != 1:
             raise CoachError(
-                f"the reward of a step is an array of {rewards[0].size} numbers, and agents learn from one: combine "
+                f"the reward of a step is an array of {rewards[0].size} numbers, but agents learn from one: combine "
                 f"them in a wrapper of the environment"
             )
         next_states, shaped = self._filtered(step.states), rewards
@@ -185,6 +187,9 @@ class ColumnActors:
             self.states, self._actions, shaped, over, next_states, step.terminated, info=infos
         )
         agent.experience.add_columns(transitions, self._acting)
+        if agent.curiosity is not None:
+            acting = np.arange(self._num_actors) if self._acting is None else self._acting
+            agent.curiosity.see(next_states if self._acting is None else _rows(next_states, acting), acting)
         self.states, self._is_answer_due = next_states, False
         rows: Any = slice(None) if self._acting is None else self._acting
         self.steps[rows] += 1
@@ -252,8 +257,9 @@ def override_that_keeps_off(agent: Any) -> str | None:
 
 
 def why_not_in_columns(agent: Any) -> str | None:
-    """The reason why an agent acts in its copies one after the other; None if it acts in columns. Call
-    ``override_that_keeps_off`` for a user's overrides."""
+    """The reason why an agent must act in its copies one after the other; None if it can act in columns. Overrides of
+    users are not checked here, see ``override_that_keeps_off``.
+    """
     algorithm, exploration = agent.ap.algorithm, agent.exploration_policy
     if algorithm.num_consecutive_playing_steps.num_steps == 0:
         return "the agent learns without acting"

@@ -106,9 +106,9 @@ def additive_noise(
 def uniform_at_first(
     ops: Any, random: Any, exploration: Exploration, space: BoxActionSpace, acts_by_networks: Callable[[], bool]
 ) -> Exploration:
-    """The exploration of an agent that draws uniform actions until its networks act, as in heatup.
+    """The exploration of an agent that first draws uniform actions, and later acts by its networks.
 
-    The level has one more element, the last: 1 for uniform actions, 0 for actions of the networks.
+    The level has an additional last element: 1 for uniform actions, 0 for actions of the networks.
 
     :param exploration: chooses the actions once networks act
     :param space: a box with finite bounds
@@ -144,11 +144,12 @@ def schedule_ahead(schedule: Schedule, ahead: int, steps: int, num_copies: int, 
 
 
 def why_exploration_is_not_compiled(parameters: AgentParameters, actions: ActionSpace, *kinds: type) -> str | None:
-    """The reason why an agent's exploration cannot be part of a compiled loop, None if it can.
+    """The reason why an agent's exploration policy cannot be part of a compiled loop; None if it can.
 
-    :param parameters: the agent's
-    :param actions: the environment's
-    :param kinds: the parameter classes of explorations that can; subclasses cannot, because they may override anything
+    :param parameters: the agent's parameters
+    :param actions: the environment's action space
+    :param kinds: the supported parameter classes; subclasses of them are not supported, because they may override
+        anything
     """
     exploration = fitting_exploration(parameters.exploration, actions)
     return None if type(exploration) in kinds else f"{type(exploration).__name__} has no compiled form"

@@ -87,7 +87,7 @@ class EpochSettings:
     :param steps: T, steps of each copy between two phases
     :param epochs: passes over the steps of a phase
     :param batch_size: rows of a minibatch
-    :param weight: of each row
+    :param weight: weight of each row in the loss
     :param has_minibatches: False if a phase makes one update on all its steps
     """
 

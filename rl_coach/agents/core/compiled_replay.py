@@ -1,5 +1,6 @@
-"""The part of agents with uniform replay in a compiled loop. The memory is a ring buffer of columns on the device. The
-ordinary path has the same in ``BatchLearning`` and ``ExperienceReplay``."""
+"""The part of agents with uniform replay in a compiled loop. The memory is a ring buffer of columns on the device.
+``BatchLearning`` and ``ExperienceReplay`` do the same outside compiled loops.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ class CompiledReplay(CompiledPart):
     :param random: the framework's random functions, with the names of ``jax.random``
     :param num_copies: N, the number of copies of the environment
     :param exploration: chooses actions
-    :param own_columns: changes and adds columns; None if the rule needs only the columns of the memory
+    :param own_columns: changes and adds columns; None if the rule only needs the columns of the memory
 
     :ivar period: environment steps between two phases
     :ivar updates_per_phase: K, the largest number of updates in a training phase
@@ -128,6 +129,7 @@ class CompiledReplay(CompiledPart):
         return {name: ops.reshape(column, (*size, *column.shape[1:])) for name, column in columns.items()}, statistics
 
     def plan(self, clock: TrainingClock, steps: int, updates_before: int, most: int | None) -> PlannedPhase:
+        # clock.updates is read here, because _moves counts the updates of this phase
         count, moves, training_step = clock.start_phases(most), np.zeros(self.updates_per_phase, bool), clock.updates
         moves[:count] = self._moves(clock, count)
         return PlannedPhase(count, moves, steps, updates_before, training_step)
@@ -195,7 +197,10 @@ def _reasons(parameters: AgentParameters, num_copies: int) -> Iterator[str]:
     if not isinstance(period, EnvironmentSteps) or steps < 1:
         yield "num_consecutive_playing_steps is not in EnvironmentSteps"
     if steps % num_copies and num_copies % steps:
-        yield f"of num_consecutive_playing_steps ({steps}) and num_environments ({num_copies}), none divides the other"
+        yield (
+            f"num_consecutive_playing_steps ({steps}) is neither a multiple nor a divisor of num_environments "
+            f"({num_copies})"
+        )
     if not isinstance(algorithm.num_steps_between_copying_online_weights_to_target, (EnvironmentSteps, TrainingSteps)):
         yield "targets are updated after episodes"
     if type(memory) is not ExperienceReplayParameters or not memory.allow_duplicates_in_batch_sampling:
@@ -205,4 +210,4 @@ def _reasons(parameters: AgentParameters, num_copies: int) -> Iterator[str]:
     if algorithm.n_step > 1:
         yield f"n_step is {algorithm.n_step}"
     if algorithm.act_for_full_episodes or algorithm.store_transitions_only_when_episodes_are_terminated:
-        yield "whole episodes are waited for"
+        yield "the agent waits for whole episodes"

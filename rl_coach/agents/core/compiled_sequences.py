@@ -51,7 +51,7 @@ def by_copies(ops: Any, column: Any) -> Any:
 class RecurrentPolicyInEpochs(PolicyInEpochs):
     """``PolicyInEpochs`` with a recurrent network.
 
-    :param sequence_length: L, steps of a sequence
+    :param sequence_length: L, number of steps in a sequence
     :param settings: the arguments of ``PolicyInEpochs``
     """
 
@@ -87,11 +87,11 @@ class RecurrentPolicyInEpochs(PolicyInEpochs):
 
 
 class CompiledSequences(CompiledEpochs):
-    """``CompiledEpochs`` in minibatches of whole sequences, as ``EpochLearning`` makes them.
+    """``CompiledEpochs`` with minibatches of whole sequences, as in ``EpochLearning``.
 
-    The number of sequences depends on the ends of episodes, so the compiled loop itself counts the updates.
+    The number of sequences depends on where episodes end, so only the compiled loop knows the number of updates.
 
-    :param sequence_length: L, steps of a sequence
+    :param sequence_length: L, number of steps in a sequence
     :param settings: the arguments of ``CompiledEpochs``
     """
 

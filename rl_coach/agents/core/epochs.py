@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Callable
 
 import numpy as np
@@ -182,6 +183,20 @@ def estimates(
     return np.concatenate(advantages), np.concatenate(returns)
 
 
+def streams(batch: Batch, of_one_actor: bool) -> tuple[np.ndarray, np.ndarray]:
+    """The steps of a batch in order of time, actor by actor. If actors act one after the other, their episodes are not
+    in order, so each episode is a stream.
+
+    :param of_one_actor: the batch has the steps of one actor in order, unless it is a ``RolloutBatch``
+    :return: [N] the rows; [S] the places of the last step of each stream among them
+    """
+    if not isinstance(batch, RolloutBatch):
+        return np.arange(len(batch)), np.array([len(batch) - 1]) if of_one_actor else last_rows(batch)
+    actors = batch.order % batch.shape[1]
+    order = np.lexsort((batch.order, actors))
+    return order, np.flatnonzero(np.diff(actors[order], append=-1))
+
+
 class EpisodeColumns:
     """Makes the columns for PPO's rules from whole episodes: advantages, returns, and the policy that played.
 
@@ -195,7 +210,7 @@ class EpisodeColumns:
         self._is_recurrent, self._sequence_length = policy.is_recurrent, sequence_length_of(policy)
         self._output_names = {one.name: one.online_network.output_names for one in (policy, critic)}
         self._policy_outputs = policy.outputs_named("probabilities", "mean", "standard_deviation")
-        self._value_output = critic.outputs_named("v")[0]
+        self._value_output, *self._intrinsic_outputs = critic.outputs_named("v")
         self._estimate_of_copies = agent.estimates_of_copies(ArrayOperations)
 
     def of(self, batch: Batch) -> Columns:
@@ -210,7 +225,7 @@ class EpisodeColumns:
         if self._critic is not self._policy:
             outputs = self._outputs(self._critic, batch, sequences)
         values = outputs[self._value_output]
-        following = self._values_after(batch, ends, outputs) * ~batch.terminated_column[ends]
+        following = self._values_after(batch, ends, outputs, self._value_output) * ~batch.terminated_column[ends]
         if isinstance(batch, RolloutBatch):
             advantages, returns = estimates_of_rollout(self._estimate_of_copies, batch, values, ends, following)
         else:
@@ -218,6 +233,10 @@ class EpisodeColumns:
         agent.state_values.add_sample(values)
         agent.action_advantages.add_sample(advantages)
         agent.value_targets.add_sample(returns)
+        intrinsic_columns: Columns = {}
+        if agent.curiosity is not None:
+            intrinsic, intrinsic_columns = self._intrinsic(batch, outputs)
+            advantages = advantages + agent.curiosity.parameters.coefficient * intrinsic
         states = batch.state_columns
         mask = None if mask_name is None else states[mask_name] > 0
         # over the whole phase, and not in each minibatch
@@ -228,10 +247,26 @@ class EpisodeColumns:
         columns["extra/advantages"] = normalized.astype(np.float32)
         columns["extra/returns"] = returns.astype(np.float32)
         columns |= agent.behaviour_columns(values, log_probabilities(policy, batch.action_column, mask), policy)
+        columns |= intrinsic_columns
         if sequences is None:
             return columns
         before = stored_states(batch, self._policy.online_network.recurrent_state)
         return sequences.learning_columns(columns | {f"states/{name}": state for name, state in before.items()})
+
+    def _intrinsic(self, batch: Batch, outputs: Columns) -> tuple[np.ndarray, Columns]:
+        """Advantages [N] of intrinsic rewards, and the columns of the rule about them. Intrinsic returns continue over
+        the ends of episodes (Burda et al. 2018, section 2.3)."""
+        agent, (value_output,) = self._agent, self._intrinsic_outputs
+        columns, values = agent.curiosity.columns(batch.next_state_columns), outputs[value_output]
+        rewards = agent.curiosity.rewards(columns)
+        order, ends = streams(batch, agent.parallel is None)
+        following = self._values_after(batch, order[ends], outputs, value_output)
+        estimate = partial(agent._advantages_and_returns, discount=agent.curiosity.parameters.intrinsic_discount)
+        advantages, returns = (np.empty(len(batch)) for _ in range(2))
+        advantages[order], returns[order] = estimates(estimate, rewards[order], values[order], ends, following)
+        columns["extra/intrinsic_returns"] = returns.astype(np.float32)
+        columns["extra/behaviour_intrinsic_values"] = values
+        return advantages, columns
 
     def _outputs(self, network: NetworkWrapper, batch: Batch, sequences: Sequences | None) -> Columns:
         """[N, ...] by name, the outputs of a network for the states.
@@ -247,17 +282,18 @@ class EpisodeColumns:
         first = {name: state[sequences.starts] for name, state in before.items()}
         return {name: sequences.joined(column) for name, column in online.unroll(sequences.cut(inputs), first).items()}
 
-    def _values_after(self, batch: Batch, rows: np.ndarray, outputs: Columns) -> np.ndarray:
+    def _values_after(self, batch: Batch, rows: np.ndarray, outputs: Columns, value_output: str) -> np.ndarray:
         """The critic's values [E] of the next states of some rows.
 
         :param rows: [E]
         :param outputs: the critic's outputs for all rows, with the recurrent states from which it continues
+        :param value_output: the output with the values
         """
         network = self._critic.online_network
         inputs = {name: batch.next_state_columns[name][rows] for name in self._critic.input_names}
         if not self._is_recurrent or self._critic is not self._policy:
-            return network.predict(inputs, outputs=[self._value_output])
+            return network.predict(inputs, outputs=[value_output])
         state = {name: outputs[output][rows] for name, output in network.recurrent_outputs.items()}
         # the network continues from the recurrent state after each of the rows
         one_step = {name: column[:, None] for name, column in inputs.items()}
-        return network.unroll(one_step, state)[self._value_output][:, 0]
+        return network.unroll(one_step, state)[value_output][:, 0]

@@ -8,10 +8,11 @@ import numpy as np
 
 
 class EvaluationInProgress:
-    """Lets an agent act as an actor for the evaluation, from the construction of this object to ``end``.
+    """An evaluation in progress.
 
-    ``end`` restores the random streams, the statistics of the filters, the exploration and the signals, so training
-    continues as if there had been no evaluation. Only the open row of the signals is closed.
+    From the construction of this object to ``end``, a separate actor acts for the agent. ``end`` restores the random
+    streams, the statistics of the filters, the exploration and the signals, so training continues as if there had been
+    no evaluation. Only the open row of the signals is closed.
 
     :param agent: the agent
     """

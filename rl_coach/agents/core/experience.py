@@ -18,8 +18,10 @@ from rl_coach.core_types import ActionInfo, Batch, CsvDataset, Episode, PickledR
 from rl_coach.filters.filter import InputFilter, OutputFilter
 from rl_coach.filters.recorded_episodes import filter_recorded
 from rl_coach.memories import data_set_files
+from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplay
 from rl_coach.memories.memory import Memory, receives_episodes
 from rl_coach.spaces import ActionSpace, DiscreteActionSpace, MultiDiscreteActionSpace, SpacesDefinition
+from rl_coach.utilities.sequences import force_list
 from rl_coach.utils import CoachError
 
 _MOST_STEPS_AHEAD = 256
@@ -71,7 +73,8 @@ class Experience:
 
     :ivar most_steps_ahead: the largest number of steps of another process that may be counted before their transitions
         arrive; it is the number of steps that the other process collects for one message
-    :ivar remembers_action_info: the action's probabilities and the values at that time are stored with each transition
+    :ivar remembers_action_info: the probabilities and values from the choice of the action are stored with each
+        transition
     :ivar segment_starts: for each stored episode, the data besides transitions that the trainer needs to learn from it;
         None if this process learns
     :ivar prioritize: computes the first priorities [N] of transitions; None if the memory sets them, or if the process
@@ -101,16 +104,24 @@ class Experience:
     def load(
         self, recorded: Any, input_filter: InputFilter, output_filter: OutputFilter, spaces: SpacesDefinition
     ) -> None:
-        """Fill the memory with recorded transitions.
+        """Fill the memory with recorded transitions. A memory of episodes gets the returns of this agent's discount.
 
         :param recorded: a ``CsvDataset``, a ``PickledReplayBuffer``, ``minari:ID``, or the path of a CSV file
-            (``.csv``), of a pickled buffer (``.p``, ``.pkl``) or of a file from a memory's ``save``
+            (``.csv``), of a pickled buffer (``.p``, ``.pkl``) or of a file from a memory's ``save``; or a list of them
         :param input_filter: applied to values that are recorded raw
         :param output_filter: turns the environment's actions, which Minari's data sets hold, into the agent's actions
         :param spaces: the spaces of stored transitions
         :raises CoachError: the data do not exist, or a value does not belong to its space
         """
-        memory, recorded = self._memory, data_set_files.named(recorded)
+        for source in force_list(recorded):
+            self._load(data_set_files.named(source), input_filter, output_filter, spaces)
+        if isinstance(self._memory, EpisodicExperienceReplay):
+            self._memory.compute_returns(self._algorithm.discount, self._algorithm.n_step)
+
+    def _load(
+        self, recorded: Any, input_filter: InputFilter, output_filter: OutputFilter, spaces: SpacesDefinition
+    ) -> None:
+        memory = self._memory
         if isinstance(recorded, CsvDataset):
             memory.load_csv(recorded, input_filter)
         elif isinstance(recorded, PickledReplayBuffer):
@@ -295,7 +306,7 @@ class Experience:
         """Store experience from another process and add its statistics to the filters: both or neither.
 
         :param filters: the filters that gather statistics, by name
-        :raises CoachError: its columns differ from the memory's columns; nothing has been changed then
+        :raises CoachError: the columns of the experience differ from the memory's columns; the agent is unchanged then
         """
         # if the memory refuses the columns, the filters return to this state
         before = {name: filters[name].get_state() for name in played.filters}
@@ -311,7 +322,7 @@ class Experience:
                 filters[name].set_state(state)
             if isinstance(error, CoachError):
                 raise
-            raise CoachError(f"what was played does not fit: {error}") from error
+            raise CoachError(f"the received experience does not fit: {error}") from error
 
 
 def _combinations_as_parts(recorded: SpacesDefinition | None, own: ActionSpace) -> np.ndarray | None:

@@ -23,7 +23,7 @@ class FiniteWatch:
         self.source: str | None = None
 
     def is_finite(self, states: Mapping[str, np.ndarray], rewards: np.ndarray) -> bool:
-        """True if no call of ``look`` is needed: all numbers are finite, or the source is known already.
+        """True if ``look`` need not be called, because all numbers are finite or the source is known already.
 
         :param states: [N, ...] by name, of several actors
         :param rewards: [N]

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Learning:
-    """Decides when an agent learns, from which experience, and in how many updates.
+    """Decides when an agent learns, selects the experience, and sets the number of updates.
 
     :ivar segment_steps: the largest number of steps in a segment, for an agent that learns from segments of episodes;
         None if it learns from the memory
@@ -47,9 +47,9 @@ class Learning:
         raise NotImplementedError(f"{type(self).__name__} does not learn from other processes")
 
     def require_fitting(self, played: ExperienceChunk) -> None:
-        """Make sure that experience of another process has the data that learning needs.
+        """Check that experience of another process has the data that learning needs.
 
-        :raises CoachError: it does not have them
+        :raises CoachError: data are missing
         """
 
     def take_in(self, played: ExperienceChunk) -> None:

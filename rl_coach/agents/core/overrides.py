@@ -1,5 +1,6 @@
-"""The table of overrides that replace other parts of an agent. For example, a user's class that overrides
-``learn_from_batch`` learns by this method, and ignores the update rule that it inherits."""
+"""The table of methods that replace other parts of an agent when a subclass overrides them. For example, a user's class
+that overrides ``learn_from_batch`` learns by this method, and ignores the update rule that it inherits.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +24,8 @@ REPLACED_BY: Mapping[str, tuple[str, ...]] = {
     # requirements end with the code that has them
     "network_requirements": ("make_update_rule", "learn_from_batch"),
     "memory_requirement": ("learn_from_batch", "train"),
+    # rewards that an agent uses itself, before the rule, lack the intrinsic part
+    "supports_curiosity": ("learn_from_batch", "learning_columns", "make_update_rule", "fill_advantages"),
     "rescalers": ("learn_from_batch", "learning_columns", "fill_advantages", "_advantages_and_returns", "rescaled"),
     # the exported description of the policy is wrong once one of these methods acts in another way
     "policy_description": (
@@ -91,8 +94,8 @@ ALLOWED: Mapping[str, frozenset[str]] = {
 
 
 def override_that_excludes(agent: Any, declaration: str) -> str | None:
-    """The override that keeps an agent off a fast path, as ``Class.method``. It is only the class if one of Coach's
-    classes acts or learns otherwise. None if the agent may use the path.
+    """The override that prevents a fast path, as ``Class.method``; only ``Class`` if a class of Coach itself does not
+    support the path. None if the agent may use the path.
 
     :param declaration: a key of ``ALLOWED``
     """

@@ -15,13 +15,14 @@ from rl_coach.architectures.network_wrapper import NetworkWrapper
 from rl_coach.base_parameters import AgentParameters
 from rl_coach.exploration_policies.exploration_policy import draws_by_probabilities
 from rl_coach.memories.memory import Memory, MemoryGranularity, receives_episodes, returns_complete_episodes
-from rl_coach.spaces import ActionSpace, BoxActionSpace, MultiDiscreteActionSpace
+from rl_coach.spaces import ActionSpace, BoxActionSpace, MultiDiscreteActionSpace, TeamActionSpace
 from rl_coach.utilities.requirements import shown
 
 
 class MemoryRequirement(Enum):
-    """Data that an agent needs from its memory: only transitions, also each transition's return up to the end of its
-    episode, or complete episodes in order."""
+    """The data that an agent needs from its memory: transitions; transitions with their return up to the end of the
+    episode; or complete episodes in order.
+    """
 
     NOTHING = 0
     RETURNS = 1
@@ -29,10 +30,10 @@ class MemoryRequirement(Enum):
 
 
 class HeadRequirement:
-    """A head that an update rule reads. Any class of head with these outputs will do.
+    """A head that an update rule reads. Each class of heads with these outputs fits.
 
     :param settings: the parameter class of such a head, for messages
-    :param outputs: groups of names of outputs; the head must give all outputs of at least one group
+    :param outputs: groups of outputs' names; the head must have all outputs of at least one group
     """
 
     def __init__(self, settings: str, *outputs: tuple[str, ...]):
@@ -47,7 +48,7 @@ class NetworkRequirement:
 
     :param heads: the heads that the rule reads, in order
     :param has_target: the rule reads the target network too
-    :param is_optional: the agent may do without this network, and then learns by another rule
+    :param is_optional: the network may be missing; the agent then learns by another rule
     """
 
     heads: tuple[HeadRequirement, ...]
@@ -64,12 +65,12 @@ class NetworkRequirement:
         wanted = ", ".join(f"{head.settings}()" for head in self.heads)
         advice = f"set heads_parameters to [{wanted}] or heads like these"
         if len(heads) < len(self.heads) or len(heads) > len(self.heads) > 1:
-            yield f"{network} has {len(heads)} heads, and its update rule reads {len(self.heads)}: {advice}"
+            yield f"{network} has {len(heads)} heads, but its update rule reads {len(self.heads)}: {advice}"
         for number, (outputs, head) in enumerate(zip(heads, self.heads)):
             if not any(set(group) <= set(outputs) for group in head.outputs):
                 read = " or ".join(" and ".join(group) for group in head.outputs)
                 given = ", ".join(outputs)
-                yield f"head {number} of {network} gives {given}, and its update rule reads {read}: {advice}"
+                yield f"head {number} of {network} has the outputs {given}, but its update rule reads {read}: {advice}"
         if self.has_target and not has_target:
             yield f"{network} has no target network, which its update rule reads: set create_target_network to True"
 
@@ -84,9 +85,10 @@ class AgentRequirements:
     :param max_n_step: the largest ``algorithm.n_step`` for which the rule is right; 0 if the rule also learns from the
         returns of whole episodes, so that only -1 is right
     :param rescalers: the supported values of ``policy_gradient_rescaler``; empty if the agent has no such parameter
-    :param predicts_values: the agent gives the exploration policy values of actions, not probabilities
+    :param predicts_values: the exploration policy receives values of actions, not probabilities
     :param needs_bounded_actions: the agent only supports continuous actions with finite bounds
     :param acts_in_parts: the agent supports ``MultiDiscreteActionSpace``, with actions of several choices
+    :param plays_team: the agent plays all its players as one team, with joint states and a ``TeamActionSpace``
     """
 
     network_requirements: Mapping[str, NetworkRequirement] = field(default_factory=dict)
@@ -96,6 +98,7 @@ class AgentRequirements:
     predicts_values: bool = False
     needs_bounded_actions: bool = False
     acts_in_parts: bool = False
+    plays_team: bool = False
 
     def unmet_by_settings(
         self, agent: str, parameters: AgentParameters, memory: Memory, actions: ActionSpace
@@ -107,7 +110,7 @@ class AgentRequirements:
         given = list(parameters.network_wrappers)
         for name, requirement in self.network_requirements.items():
             if not requirement.is_optional and name not in given:
-                yield f"agent '{agent}' needs a network '{name}', and the names in network_wrappers are {shown(given)}"
+                yield f"agent '{agent}' needs a network '{name}', but the names in network_wrappers are {shown(given)}"
         is_bounded = isinstance(actions, BoxActionSpace) and np.all(np.isfinite([actions.low, actions.high]))
         if self.needs_bounded_actions and not is_bounded:
             found, advice = type(actions).__name__, "choose another agent or environment"
@@ -115,12 +118,18 @@ class AgentRequirements:
                 found = "a space without them"
                 advice = "choose ClippedPPO or A2C, which need none, or give the action space bounds"
             yield f"agent '{agent}' needs continuous actions with finite bounds, not {found}: {advice}"
-        if isinstance(actions, MultiDiscreteActionSpace) and not self.acts_in_parts:
+        if self.plays_team:
+            if not isinstance(actions, TeamActionSpace):
+                yield (
+                    f"agent '{agent}' plays a team of players: use it in a MultiAgentGraphManager, with an environment "
+                    f"of several players"
+                )
+        elif isinstance(actions, MultiDiscreteActionSpace) and not self.acts_in_parts:
             digits, are_many = sum(map(math.log10, actions.counts)), math.prod(actions.counts) > 4096
             found = f"there are 10^{digits:.1f}, more than 4096" if are_many else "env_params.combines_choices is False"
             yield (
                 f"agent '{agent}' needs one number for each combination of the {len(actions.counts)} choices of an "
-                f"action, and {found}: choose ClippedPPO or A2C, which make each choice by itself"
+                f"action, and {found}: choose ClippedPPO or A2C, which make each choice separately"
             )
         yield from self._unmet_by_memory(agent, parameters, memory)
         n_step = parameters.algorithm.n_step
@@ -153,14 +162,14 @@ class AgentRequirements:
                 )
 
     def unmet_by_networks(self, agent: str, networks: Mapping[str, NetworkWrapper], exploration: Any) -> Iterator[str]:
-        """Unmet requirements that are known once the networks and the exploration policy are built. Networks that only
+        """Unmet requirements that are known after the networks and the exploration policy are built. Networks that only
         act are skipped, because the process that trains them has checked them.
 
         :param agent: the agent's name, for messages
         """
         if self.predicts_values and draws_by_probabilities(exploration):
             yield (
-                f"exploration of agent '{agent}' draws by probabilities, and it predicts values of actions: "
+                f"exploration of agent '{agent}' needs probabilities, but the agent predicts values of actions: "
                 f"set exploration to EGreedyParameters() or BoltzmannParameters()"
             )
         for name, requirement in self.network_requirements.items():
@@ -194,12 +203,12 @@ def unmet_by_recurrent_networks(
     for name in recurrent:
         if name != asked and learns_from_stored_states:
             yield (
-                f"network '{name}' of agent '{agent}' is never asked when acting and so has no recurrent state to "
+                f"network '{name}' of agent '{agent}' does not act, so it has no recurrent state to "
                 f"learn from: {advice}"
             )
     if recurrent and not (learns_from_sequences or learns_from_stored_states):
         yield (
-            f"agent '{agent}' learns from single transitions, which a recurrent network cannot: {advice}, or choose "
+            f"agent '{agent}' learns from single transitions, but a recurrent network cannot: {advice}, or choose "
             f"actor-critic, PPO or DQN"
         )
 
@@ -217,5 +226,8 @@ Q = HeadRequirement("QHeadParameters", ("q",))
 V = HeadRequirement("VHeadParameters", ("v",))
 POLICY = HeadRequirement("PolicyHeadParameters", *POLICY_OUTPUTS)
 PPO_POLICY = HeadRequirement("PPOHeadParameters", *POLICY_OUTPUTS)
+TEAM_POLICY = HeadRequirement("TeamPolicyHeadParameters", ("probabilities", "log_probabilities"))
+TEAM_Q = HeadRequirement("TeamQHeadParameters", ("q",))
+MIXING = HeadRequirement("MixingHeadParameters", ("weights_1", "offsets_1", "weights_2", "offset_2"))
 Q_OF_ACTION = HeadRequirement("DDPGVHeadParameters", ("q",))
 ACTOR = HeadRequirement("DDPGActorHeadParameters", ("action", "pre_activation"))

@@ -192,6 +192,7 @@ def estimates_of_rollout(
     """
     # within an episode, the next row's value is the value of the next state
     next_values = np.append(values[1:], values[:1])
+    # this also replaces the wrapped value in the last row, which is the end of an episode
     next_values[ends] = following
     columns = (batch.reward_column, values, next_values, batch.terminated_column, batch.game_over_column)
     advantages, returns = estimate(*map(batch.by_time, columns))

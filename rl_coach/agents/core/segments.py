@@ -49,7 +49,7 @@ class SegmentStart:
     def of(cls, plain: dict[str, Any]) -> SegmentStart:
         """The place from the result of ``plain``.
 
-        :raises CoachError: the data are not a place
+        :raises CoachError: the data do not describe a place
         """
         try:
             states = {str(name): np.asarray(array, np.float32) for name, array in plain["states"].items()}
@@ -57,10 +57,10 @@ class SegmentStart:
             if not is_count(first) or first > _MOST_STEPS:
                 raise ValueError(f"it begins at step {first!r}")
             if not isinstance(is_complete, bool) or not all(map(is_finite, states.values())):
-                raise ValueError("its end or its states are none")
+                raise ValueError("'is_complete' or 'states' is not valid")
             return cls(first, is_complete, states)
         except UNREADABLE as error:
-            raise CoachError(f"a segment does not say where in its episode it is: {error!r}") from error
+            raise CoachError(f"a segment has no valid place in its episode: {error!r}") from error
 
 
 class Segment(Batch):
@@ -175,7 +175,9 @@ class ReceivedSegments:
         for start in starts:
             found = {name: array.shape for name, array in start.states.items()}
             if found and found != shapes:
-                raise CoachError(f"a segment begins in a state {found} of a network whose states are {shapes}")
+                raise CoachError(
+                    f"the recurrent state of a segment has the shapes {found}, but the network has {shapes}"
+                )
         return starts
 
     def add(self, played: ExperienceChunk, starts: list[SegmentStart]) -> None:
@@ -216,8 +218,8 @@ class ReceivedSegments:
 
 
 class SegmentReplay:
-    """Draws old segments from a memory after each new one. Their number has a Poisson distribution (Wang et al. 2017,
-    algorithm 1).
+    """Draws old segments from a memory after each new segment. The number of old segments has a Poisson distribution
+    (Wang et al. 2017, algorithm 1).
 
     :param memory: keeps whole episodes
     :param rng: draws the number of segments
@@ -244,10 +246,11 @@ class SegmentSettings:
     ``per_update`` has three cases:
 
     - 1: each segment of this process makes an update. From other processes, one segment of each makes an update
-      together, unless segments are replayed. An update on one segment would make the policy of the other segments of
-      the round an older one, and only rules with replay correct for this.
-    - More than 1: so many complete episodes make an update. The gradient is the sum over all their segments.
-    - None: all steps since the last update make the next one, with a segment of each copy of the environment or of
+      together, unless segments are replayed. With separate updates, the other segments would come from an older policy
+      after the first update. Only rules with replay correct for this.
+    - More than 1: an update learns from this number of complete episodes. The gradient is the sum over all their
+      segments.
+    - None: an update learns from all steps since the last update, with a segment of each copy of the environment or of
       each process. The gradient is the mean over all steps.
 
     :param steps: the largest number of steps in a segment
@@ -255,7 +258,8 @@ class SegmentSettings:
     :param received_per_update: number of segments from other processes, the oldest first, that make an update. They may
         come from older policies, for which the rule corrects. None if the rule needs steps of the newest policy
     :param updates_targets: target networks are updated when the clock says so
-    :param target_rates: the rates at which target networks move after each update, by network
+    :param target_rates: by network, the rate of the target network: the share of the newest weights in its update
+    :param epochs: number of gradient steps of an update, each on all of its steps
     """
 
     steps: int
@@ -263,20 +267,22 @@ class SegmentSettings:
     received_per_update: int | None = None
     updates_targets: bool = False
     target_rates: Mapping[str, float] = field(default_factory=dict)
+    epochs: int = 1
 
 
 class SegmentLearning(Learning):
     """Learns from the newest segment of each episode in progress, or from segments of other processes.
 
-    The columns of segments are kept until the last segment of an update is there. Then one update learns from all of
+    The columns of segments are kept until the last segment of an update has arrived. Then one update learns from all of
     them. Segments that end at the same time belong to the same update, even if it becomes larger than the settings say.
     Otherwise the next update would learn from steps of an older policy.
 
     :param agent: the agent; its ``segment_settings``, episodes and ``learning_columns`` are read at each use, because
         settings may change during a run
-    :param asked: the network that predicts for received segments before they become columns; None if none does
+    :param asked: the network that predicts for received segments before they become columns; None if no prediction is
+        needed
     :param replay: draws old segments to learn from after each new one; None without replay
-    :param needed_info: the info columns, a finite number for each step, that received segments must have
+    :param needed_info: names of info columns that received segments must have, with a finite number for each step
     :param rollout_columns: makes the columns of the steps of several actors; None if each segment is a separate batch
     """
 
@@ -473,10 +479,14 @@ class SegmentLearning(Learning):
     def _update_on(self, columns: Columns, **how: Any) -> float:
         if self._settings.target_rates:
             how["target_rates"] = self._settings.target_rates
+        if (epochs := self._settings.epochs) > 1:
+            rows = np.arange(len(columns["weights"]), dtype=np.int32)
+            how |= {"indices": np.tile(rows, (epochs, 1)), "num_updates": epochs, "training_step": self._clock.updates}
+            self._clock.minibatches += epochs
         result = self._update_loop.update(columns, **how)
         self._clock.updates += 1
         self._update_loop.close_phase()
-        return float(sum(loss[0] for loss in result.losses.values()))
+        return float(sum(loss.mean() for loss in result.losses.values()))
 
     # state
 

@@ -143,8 +143,9 @@ class _UnrolledView:
     def _first_row(self, states: dict[str, Any]) -> int:
         """The first row of the unrolled sequences for some states: 0 for the states and 1 for the next states.
 
-        :raises CoachError: they are neither the states nor the next states of the rule's batch
+        :raises CoachError: the given states are not the states or the next states of the rule's batch
         """
+        # compared by identity, because values are not known while the rule is traced
         for row, known in enumerate((self._learned.states, self._learned.next_states)):
             if all(known.get(name) is column for name, column in states.items()):
                 return row

@@ -69,7 +69,7 @@ class Signals:
     :ivar logger: the CSV with the rows
     :ivar step_logger: the CSVs with a row for each step, one file for each episode
     :ivar is_row_open: a row is open: an episode has ended, and the next one has not begun
-    :ivar evaluation: the evaluation in progress
+    :ivar evaluation: the sums of the evaluation in progress
     :ivar last_success_rate: the share of successes in the last evaluation
     """
 

@@ -119,7 +119,8 @@ def _of_kind(kind: type, value: Any) -> Any:
 def take_in(agent: Any, played: ExperienceChunk) -> None:
     """Store and count experience of another process as if the agent had played it in this process.
 
-    :raises CoachError: it is inconsistent, or does not fit the agent's spaces or memory; nothing has been changed then
+    :raises CoachError: the experience is inconsistent, or does not fit the agent's spaces or memory; the agent is
+        unchanged then
     """
     # all checks come first, so that a message is either used completely or not at all
     experience, clock = agent.experience, agent.clock
@@ -149,7 +150,7 @@ def policy_of(
 
     :param networks: the networks that choose actions, by name
     :param filters: the agent's filters, by name
-    :param updates: the number of updates behind the weights
+    :param updates: the number of updates that the weights have had
     """
     return {
         "networks": {name: _weights(network.state) for name, network in networks.items()},

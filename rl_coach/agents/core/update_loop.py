@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Mapping, Sequence, SupportsFloat
 
@@ -34,7 +34,7 @@ class UpdateSettings:
 
     :param parameters: the parameters of each network by name
     :param algorithm: hyperparameters, read at each use
-    :param acting: the networks that choose actions; None for all
+    :param acting: the names of the networks that choose actions; None for all
     :param mask_name: the observation that masks impossible actions; None if all are possible
     :param batch_network: the network with the ``batch_size`` of all updates; None for the first network
     :param most_per_call: the largest number of updates in a compiled call; None for a whole phase
@@ -115,9 +115,8 @@ class UpdateLoop:
         """The learner that trains the networks with the update rule."""
         networks, settings = self._networks, self._settings
         functions = {name: network.state.function for name, network in networks.items()}
-        stages = stages_of(self._rules.make_update_rule(), networks)
-        on_batches = tuple(replace(stage, rule=self._batches.rule(stage.rule)) for stage in stages)
-        step = TrainingStep(functions, settings.parameters, on_batches)
+        stages = self._batches.stages(stages_of(self._rules.make_update_rule(), networks))
+        step = TrainingStep(functions, settings.parameters, stages)
         states = {name: network.state for name, network in networks.items()}
         acting = tuple(networks) if settings.acting is None else tuple(settings.acting)
         learner = next(iter(networks.values())).framework.make_learner(step, states, acting)

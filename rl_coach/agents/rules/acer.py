@@ -1,5 +1,6 @@
-"""Update of actor-critic with experience replay (Wang et al. 2017, "Sample efficient actor-critic with experience
-replay"): retrace, truncation with bias correction, and the trust region."""
+"""The update rule of actor-critic with experience replay (Wang et al. 2017, "Sample efficient actor-critic with
+experience replay"): Retrace targets, truncated importance weights with bias correction, and a trust region.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ def retrace_targets(
 
     :param rewards: [T]
     :param values: [T + 1], the last one is the value after the segment: 0 if the episode terminated
-    :param q_values: [T], of the actions taken
+    :param q_values: [T], the values of the actions taken
     :param ratios: [T], pi(a_t|s_t) / mu(a_t|s_t)
     """
     targets = np.empty(len(rewards))
@@ -39,17 +40,18 @@ def acer_rule(
     policy_weight: float,
     mask_name: str | None,
 ) -> UpdateRule:
-    """Algorithm 2 of Wang et al. 2017, each row by its weight: q_weight (Q^ret - Q)^2 / 2, and the policy's gradient by
-    the probabilities phi, g (equation 9) with the entropy's, less its part along k = grad KL(average policy || pi) that
-    leads out of the trust region (equation 12).
+    """Algorithm 2 of Wang et al. 2017. The critic's loss is q_weight (Q^ret - Q)^2 / 2. The policy's gradient g
+    (equation 9) is with respect to the action probabilities, and includes the gradient of the entropy. Its part along k
+    = grad KL(average policy || pi) is reduced so that it stays in the trust region (equation 12). Each row counts by
+    its weight.
 
     ``extra`` holds ``retrace`` [B] and ``behaviour`` [B, A], the probabilities of the policy that acted.
 
     :param truncation: c, the largest importance weight of the action taken
-    :param reach: how far from the average policy, in nats, the trust region goes; None for no trust region
+    :param reach: radius of the trust region around the average policy, in nats; None for no trust region
     :param beta_entropy: the weight of the policy's entropy
-    :param q_weight: of the critic's loss
-    :param policy_weight: of the policy's loss
+    :param q_weight: weight of the critic's loss
+    :param policy_weight: weight of the policy's loss
     :param mask_name: the observation that says which actions are allowed
     """
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from rl_coach.architectures.policies import allows
 from rl_coach.spaces import DiscreteActionSpace
 from rl_coach.utils import CoachError
 
 
 class ActionEmbedding:
-    """Discrete actions as points between -1 and 1 in each coordinate.
+    """Represents each discrete action as a point with coordinates between -1 and 1.
 
     :param points: [actions, width]
     :ivar points: [actions, width] float32
@@ -20,17 +23,30 @@ class ActionEmbedding:
         self._order = np.argsort(self.points[:, 0], kind="stable")
         self._sorted = self.points[self._order, 0]
 
-    def nearest(self, point: np.ndarray, k: int) -> np.ndarray:
-        """[k], the numbers of the actions nearest to ``point`` [width], nearest first; exact."""
-        candidates = self._near_on_a_line(float(point[0]), k) if self.points.shape[1] == 1 else slice(None)
-        numbers = np.arange(len(self.points))[candidates] if isinstance(candidates, slice) else candidates
+    def nearest(self, point: np.ndarray, k: int, mask: np.ndarray | None = None) -> np.ndarray:
+        """[k], the numbers of the actions nearest to ``point`` [width], nearest first; exact. There are fewer if a mask
+        allows fewer.
+
+        :param mask: [actions] of 0 and 1: the allowed actions; None allows all
+        """
+        if mask is not None:
+            numbers = np.flatnonzero(allows(np, mask))
+        elif self.points.shape[1] == 1:
+            numbers = self._near_on_a_line(float(point[0]), k)
+        else:
+            numbers = np.arange(len(self.points))
         distances = np.square(self.points[numbers] - point).sum(axis=1)
         few = np.argpartition(distances, k - 1)[:k] if k < len(distances) else np.arange(len(distances))
         return numbers[few[np.argsort(distances[few], kind="stable")]]
 
-    def nearest_to_each(self, points: np.ndarray, k: int) -> np.ndarray:
-        """[B, k, width], the actions nearest to each of ``points`` [B, width], nearest first."""
-        return np.stack([self.points[self.nearest(point, k)] for point in points])
+    def nearest_to_each(self, points: np.ndarray, k: int, masks: np.ndarray | None = None) -> np.ndarray:
+        """[B, k, width], the actions nearest to each of ``points`` [B, width], nearest first. If a mask allows fewer
+        than k actions, they repeat.
+
+        :param masks: [B, actions], as in ``nearest``; None allows all
+        """
+        each: Any = [None] * len(points) if masks is None else masks
+        return np.stack([self.points[np.resize(self.nearest(one, k, mask), k)] for one, mask in zip(points, each)])
 
     def _near_on_a_line(self, coordinate: float, k: int) -> np.ndarray:
         place = int(np.searchsorted(self._sorted, coordinate))
@@ -38,18 +54,19 @@ class ActionEmbedding:
 
 
 def embedding_of(space: DiscreteActionSpace, targets: np.ndarray | None, width: int) -> ActionEmbedding:
-    """The embedding of actions: of the points of the environment's box that they stand for, otherwise by their number.
+    """The embedding of discrete actions. If the actions stand for points of the environment's box, the embedding uses
+    these points; otherwise it uses the numbers of the actions.
 
-    :param targets: [actions, dimensions], these points; None without targets
+    :param targets: [actions, dimensions], the points that the actions stand for; None if they stand for no points
     :param width: number of coordinates wanted
-    :raises CoachError: there are others
+    :raises CoachError: the points have a different number of coordinates
     """
     coordinates = np.arange(space.num_actions)[:, None] if targets is None else np.asarray(targets, np.float64)
     coordinates = coordinates.reshape(space.num_actions, -1)
     if coordinates.shape[1] != width:
         raise CoachError(
             f"action_embedding_width is {width}, and the actions have {coordinates.shape[1]} coordinates: "
-            f"set it likewise"
+            f"set it to {coordinates.shape[1]}"
         )
     low, high = coordinates.min(axis=0), coordinates.max(axis=0)
     return ActionEmbedding(2 * (coordinates - low) / np.maximum(high - low, 1e-12) - 1)

@@ -71,7 +71,7 @@ def generalized_advantages_of_copies(
 
     :param rewards: [T, N]
     :param values: [T, N], of the states
-    :param next_values: [T, N], of the states that the steps led to
+    :param next_values: [T, N], the values of the next states
     :param terminated: [T, N] bool
     :param ended: [T, N] bool, terminated or truncated
     :return: advantages and targets of the critic, [T, N] each

@@ -18,11 +18,12 @@ from rl_coach.architectures.update import (
 
 
 def adversarial_imitation_rule(rule: UpdateRule) -> UpdateRule:
-    """A rule of a policy, and the loss of network ``discriminator``: the mean of -log D(s, a) over demonstrations and
-    of -log(1 - D(s, a)) over own steps (algorithm 1, line 4, where D is the probability of own steps instead).
+    """Add the loss of network ``discriminator`` to a policy's rule. The loss is the mean of -log D(s, a) over
+    demonstrations plus the mean of -log(1 - D(s, a)) over the agent's steps. In algorithm 1, line 4 of the paper, D is
+    the probability of the agent's steps; here it is the probability of demonstrations.
 
-    ``extra['demonstrated_states/NAME']`` [B, ...] and ``extra['demonstrated_actions']`` are demonstrations, one beside
-    each own step.
+    ``extra['demonstrated_states/NAME']`` [B, ...] and ``extra['demonstrated_actions']`` are demonstrations, one for
+    each step of the agent.
 
     :param rule: gives the losses of the other networks
     """
@@ -48,8 +49,8 @@ def adversarial_imitation_rule(rule: UpdateRule) -> UpdateRule:
 
 
 def logits(ops: Any, discriminator: NetworkView, states: dict[str, Any], actions: Any) -> Any:
-    """[B], log D / (1 - D): the network's value of a state and an action, or the action's among its values. If actions
-    have parts, it is the sum over the parts.
+    """[B], log D / (1 - D): the network's logit for a state and an action. If actions have several parts, it is the sum
+    over the parts.
 
     :param states: [B, ...] by name
     :param actions: [B] discrete, [B, K] of K discrete parts, or [B, A] continuous

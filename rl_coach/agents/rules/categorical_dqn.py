@@ -19,8 +19,10 @@ from rl_coach.architectures.update import (
 
 
 def projected(ops: Any, returns: Any, probabilities: Any, support: np.ndarray) -> Any:
-    """[B, N], a distribution over ``returns`` [B, N] as one over the support [N]: the probability of each return goes
-    to its two neighbours, the more the nearer they are, and what lies outside to the ends (algorithm 1)."""
+    """[B, N], the projection of a distribution over ``returns`` [B, N] onto the support [N] (algorithm 1). The
+    probability of each return is split between its two neighbours in the support; the nearer neighbour gets more.
+    Returns outside the support count as its nearest end.
+    """
     step = float(support[1] - support[0])
     clipped = ops.clip(returns, float(support[0]), float(support[-1]))
     distances = ops.abs(clipped[:, :, None] - ops.convert_to_tensor(support))
@@ -37,12 +39,13 @@ def categorical_rule(
 ) -> UpdateRule:
     """The cross-entropy between the distributions of r + discount_t Z_target(s', a') and of Z(s, a) (algorithm 1).
 
-    Errors are the Kullback-Leibler divergence of the two, Rainbow's priorities (Hessel et al. 2018, section 4).
+    The errors are the Kullback-Leibler divergences of the two distributions, which Rainbow uses as priorities (Hessel
+    et al. 2018, section 4).
 
-    :param support: [N], the returns that distributions are over, evenly spaced
+    :param support: [N], the returns of the distributions, evenly spaced
     :param mask_name: the observation that masks actions, if there is one
-    :param select_actions: as for ``q_learning_rule``, of the distributions' means; ``needs_online`` too
-    :param loss_weight: the head's
+    :param select_actions: as for ``q_learning_rule``, with the means of the distributions as values
+    :param loss_weight: weight of the head's loss
     """
     support = support.astype(np.float32)
 

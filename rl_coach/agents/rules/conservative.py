@@ -17,8 +17,9 @@ _LARGEST_LOG = 13.8  # of alpha: a million, as in the authors' code
 class ConservativeSettings:
     """Settings of the penalty alpha * gap.
 
-    :param alpha: the weight of the gap, against half of the squared error; 0 adds nothing
-    :param gap_threshold: None keeps alpha; otherwise alpha is learned, and it grows as long as the gap is larger
+    :param alpha: the weight of the gap; the squared error has the weight 1/2
+    :param gap_threshold: None keeps alpha constant. With a number, alpha is learned, and grows while the gap is larger
+        than this number
     """
 
     alpha: float
@@ -35,13 +36,13 @@ def with_penalty(
     scale: float = 1.0,
     count: int = 1,
 ) -> Update:
-    """An update with the penalty added to the loss of a network.
+    """The update with the penalty added to the loss of network ``name``.
 
-    With a threshold, alpha is a Lagrange multiplier: alpha * (gap - threshold) falls with the values and rises with
-    alpha (equation 30 of appendix F).
+    With a threshold, alpha is a Lagrange multiplier (equation 30 of appendix F). The network minimizes alpha * (gap -
+    threshold), and alpha maximizes it.
 
     :param name: the network
-    :param gap: the sum of the gaps of its critics, a number
+    :param gap: the sum of the gaps of the network's critics, a number
     :param scale: multiplies the penalty
     :param count: number of critics
     """

@@ -25,20 +25,22 @@ def demonstration_rule(
     mask_name: str | None,
     loss_weight: float = 1.0,
 ) -> UpdateRule:
-    """J = J_1 + n_step_weight * J_n + supervised_weight * J_E (equation 2; its regularisation is the network's own).
+    """J = J_1 + n_step_weight * J_n + supervised_weight * J_E (equation 2, without the regularisation, which is a
+    setting of the network).
 
-    J_1 and J_n are the losses of a rule of Q-learning, with one reward and with several. The large margin loss J_E is
-    only for demonstrations (equation 1).
+    J_1 and J_n are the one-step and the n-step loss of Q-learning. Only demonstrations have the large margin loss J_E
+    (equation 1).
 
-    ``extra['rewards_ahead']`` [B] are discounted sums of rewards, ``extra['discounts_ahead']`` [B] the weights of the
-    values after them, of the states ``extra['state_ahead/NAME']``; ``extra['is_demonstration']`` [B] is 0 or 1.
+    ``extra['rewards_ahead']`` [B] are the discounted sums of n rewards, ``extra['state_ahead/NAME']`` are the states
+    after them, and ``extra['discounts_ahead']`` [B] are the weights of the values of these states.
+    ``extra['is_demonstration']`` [B] is 0 or 1.
 
     :param rule: gives the loss of network ``main``
     :param n_step_weight: lambda_1
     :param supervised_weight: lambda_2
     :param margin: the demonstrated action's value should exceed all other values by this number
     :param mask_name: the observation that masks actions, if there is one
-    :param loss_weight: the head's
+    :param loss_weight: weight of the head's loss
     """
 
     def from_demonstrations(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
@@ -69,8 +71,8 @@ def demonstration_rule(
 
 
 def margin_losses(ops: Any, q: Any, actions: Any, margin: float) -> Any:
-    """[B], max_a (Q(s, a) + margin 1[a != a_E]) - Q(s, a_E), which is 0 where the demonstrated action leads by the
-    margin (equation 1).
+    """[B], max_a (Q(s, a) + margin 1[a != a_E]) - Q(s, a_E), which is 0 if the value of the demonstrated action exceeds
+    the others by the margin (equation 1).
 
     :param q: [B, A]
     :param actions: [B], a_E

@@ -1,6 +1,6 @@
 """Updates of deterministic policies: DDPG's (Lillicrap et al. 2016) and TD3's (Fujimoto et al. 2018).
 
-The actor climbs the critic after the critic's update on the same batch, as in the algorithms of both papers.
+The critic learns first. Then the actor maximizes the new critic on the same batch, as in both papers.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def clipped_target(ops: Any, batch: LearningBatch, q_t: Any, bounds: Sequence[fl
 
 
 def policy_loss(ops: Any, batch: LearningBatch, policy: dict[str, Any], q: Any, action_penalty: float) -> Any:
-    """E[-Q(s, mu(s))] (Silver et al. 2014, theorem 1), and a penalty on the squared input of the squashing.
+    """E[-Q(s, mu(s))] (Silver et al. 2014, theorem 1), and a penalty on the squared input of the final tanh.
 
     :param policy: the actor's ``action`` and ``pre_activation`` [B, A]
     :param q: [B], the critic's values of these actions
@@ -40,9 +40,9 @@ def policy_loss(ops: Any, batch: LearningBatch, policy: dict[str, Any], q: Any, 
 
 
 def actor_rule(value: str, action_penalty: float) -> UpdateRule:
-    """The actor climbs Q(s, mu(s)).
+    """The actor maximizes Q(s, mu(s)).
 
-    :param value: the critic's output [B] that it climbs
+    :param value: the output [B] of the critic to maximize
     """
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
@@ -54,15 +54,15 @@ def actor_rule(value: str, action_penalty: float) -> UpdateRule:
 
 
 def cloning_actor_rule(value: str, alpha: float, action_space: BoxActionSpace, action_penalty: float) -> UpdateRule:
-    """The actor climbs lambda Q(s, mu(s)) - (mu(s) - a)^2, with lambda = alpha / mean |Q(s, mu(s))| (Fujimoto and Gu
+    """The actor maximizes lambda Q(s, mu(s)) - (mu(s) - a)^2, with lambda = alpha / mean |Q(s, mu(s))| (Fujimoto and Gu
     2021, "A Minimalist Approach to Offline Reinforcement Learning", equations 4 and 5).
 
-    The square is the mean over the action's elements, in units of half of their ranges. It logs the mean square, the
-    distance from the data, as ``Cloning Loss``.
+    The squared distance is the mean over the action's elements, in units of half of the action range. The signal
+    ``Cloning Loss`` is its mean over the batch.
 
-    :param value: the critic's output [B] that it climbs
-    :param alpha: how much the value counts; 0 clones the data
-    :param action_space: of the actions a
+    :param value: the output [B] of the critic to maximize
+    :param alpha: weight of the value; 0 imitates the data only
+    :param action_space: the space of the actions a
     """
     radius = np.asarray((action_space.high - action_space.low) / 2, np.float32)
 
@@ -91,8 +91,9 @@ def value_of_target_policy(ops: Any, networks: dict[str, NetworkView], batch: Le
 
 
 def best_of_next_actions(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Any:
-    """The largest Q'(s', a) [B] of ``extra['next_actions']`` [B, k, A] (Dulac-Arnold et al. 2015, algorithm 2: the
-    target's policy is the full one, which chooses among the neighbours by the target critic)."""
+    """The largest Q'(s', a) [B] of ``extra['next_actions']`` [B, k, A] (Dulac-Arnold et al. 2015, algorithm 2). The
+    target critic chooses among the k nearest actions.
+    """
     assert_rank(3, next_actions=batch.extra.get("next_actions"))
     k, width = batch.extra["next_actions"].shape[1:]
     states = {name: ops.repeat(column, k, axis=0) for name, column in batch.next_states.items()}
@@ -139,9 +140,8 @@ def td3_stages(
     clip_targets: Sequence[float] | None,
     is_huber: bool = False,
 ) -> Stages:
-    """Algorithm 1: critics learn, then the actor, which climbs the first of them.
-
-    Which updates teach the actor is the agent's to say.
+    """The stages of algorithm 1: the critics learn, then the actor maximizes the first critic. The agent chooses the
+    updates that train the actor.
     """
     critics = td3_critic_rule(policy_noise, noise_clipping, action_space, clip_targets, is_huber)
     return Stage(("critic",), critics), Stage(("actor",), actor_rule("first", action_penalty))

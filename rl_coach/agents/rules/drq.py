@@ -25,7 +25,7 @@ def shifted(ops: Any, images: Any, shifts: Any) -> Any:
     The paper adds a border of p pixels and crops at random to the old size. This equals a shift of -p to p.
 
     :param images: [B, height, width, channels]
-    :param shifts: [B, 2] whole numbers: pixels down and to the right that the crop's corner moves
+    :param shifts: [B, 2] integers, the shift of the crop, in pixels down and to the right
     """
     shifts = ops.cast(shifts, "int32")
     for axis in (1, 2):
@@ -41,11 +41,13 @@ class DrQRules:
     """The rules of the critic and of the actor. Both look at the same shifted images.
 
     ``extra['shifts']`` and ``extra['next_shifts']`` are [B, 2]; ``extra['noise']`` and ``extra['next_noise']`` [B, A],
-    standard normal; ``scalars['noise']`` is exploration's standard deviation as a share of the actions' ranges.
+    standard normal; ``scalars['noise']`` is the standard deviation of the exploration noise, as a share of the action
+    range.
 
     :param image_names: the observations that are images
-    :param noise_clipping: bound of the noise on the policy's actions, in units of half of their ranges
-    :param action_space: of the actions
+    :param noise_clipping: the noise on the policy's actions is clipped to plus and minus this number, in units of half
+        of the action range
+    :param action_space: the space of the actions
     """
 
     def __init__(self, image_names: Sequence[str], noise_clipping: float, action_space: BoxActionSpace):

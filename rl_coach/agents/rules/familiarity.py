@@ -17,7 +17,8 @@ def greedy_among_familiar(ops: Any, q_online: Any, q_target: Any, batch: Learnin
 
 def nearest_distances(points: np.ndarray, known: Sequence[np.ndarray]) -> np.ndarray:
     """[B, A] Euclidean distances between points [B, D] and the nearest of each of A sets of points [N, D]; infinite for
-    a set without any."""
+    an empty set.
+    """
     points = np.asarray(points, np.float64)
     columns = []
     for others in known:
@@ -31,10 +32,11 @@ def nearest_distances(points: np.ndarray, known: Sequence[np.ndarray]) -> np.nda
 
 
 def allowed_or_most_familiar(familiarity: np.ndarray, threshold: float, possible: np.ndarray) -> np.ndarray:
-    """[B, A], True for the possible actions that are familiar enough; where none is, for the most familiar of them.
+    """[B, A], True for possible actions that are familiar enough. If no possible action is, True for the most familiar
+    one.
 
-    :param familiarity: [B, A], the higher the more familiar
-    :param threshold: the least that is enough
+    :param familiarity: [B, A], larger for more familiar actions
+    :param threshold: the smallest familiarity that is enough
     :param possible: [B, A], True for actions that the environment allows
     """
     among_possible = np.where(possible, familiarity, -np.inf)

@@ -23,14 +23,15 @@ def offsets(count: int) -> np.ndarray:
 
 
 def steps_ahead(steps: np.ndarray, last_steps: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """The steps with the measurements of K offsets ahead as their outcomes.
+    """The positions of the steps with the outcomes at K offsets ahead.
 
-    The outcome of step t is the state at t + 1, so the measurement one step ahead of t is the outcome of step t.
+    The outcome of step t is the state at t + 1, so for offset 1 the position is t itself.
 
     :param steps: [B] positions in a memory
-    :param last_steps: [B] the last position of the episode that each is in
+    :param last_steps: [B] the position of the last step of the same episode
     :param count: K
-    :return: [B, K] positions, the episode's last where it ends earlier; and [B, K], True where it does not
+    :return: [B, K] positions, limited to the last position of the episode; and [B, K], True if the episode does not end
+        before the offset
     """
     ahead = steps[:, None] + offsets(count) - 1
     return np.minimum(ahead, last_steps[:, None]), ahead <= last_steps[:, None]
@@ -39,9 +40,10 @@ def steps_ahead(steps: np.ndarray, last_steps: np.ndarray, count: int) -> tuple[
 def values_for_goal(predictions: np.ndarray, goal: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """[B, A] the objective u(f; g) of each action, equation 1 with section 4's weights of the offsets.
 
-    :param predictions: [B, A, K * M] changes of M measurements at K offsets, offset by offset
+    :param predictions: [B, A, K * M] changes of M measurements at K offsets; all measurements of the first offset come
+        first
     :param goal: [M] weights of the measurements
-    :param weights: [W] weights of the last W of the K offsets; those before count for nothing
+    :param weights: [W] weights of the last W of the K offsets; earlier offsets have weight 0
     """
     by_offset = predictions.reshape(*predictions.shape[:2], -1, len(goal))
     return by_offset[:, :, -len(weights) :] @ goal @ weights
@@ -53,7 +55,7 @@ def future_measurements_rule(loss_weight: float = 1.0) -> UpdateRule:
     ``extra['future_measurements']`` [B, K, M] are the targets, and ``extra['is_known']`` [B, K] is 0 for offsets that
     are not learned.
 
-    :param loss_weight: the head's
+    :param loss_weight: weight of the head's loss
     """
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:

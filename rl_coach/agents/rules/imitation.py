@@ -1,4 +1,5 @@
-"""Updates of imitation: maximum likelihood of demonstrated actions, and squared errors of a branch for each command."""
+"""Updates of imitation: maximum likelihood of demonstrated actions, all alike or weighted by their advantages, and
+squared errors of a branch for each command."""
 
 from __future__ import annotations
 
@@ -16,12 +17,16 @@ from rl_coach.architectures.update import (
     weighted_mean,
 )
 
+NORMALISER = "normaliser"
+"""The values that keep the mean squared advantage of ``weighted_imitation_rule``."""
+_LARGEST_EXPONENT = 20.0  # float32 has no squares of the gradients of much larger weights
+
 
 def imitation_rule(loss_weight: float = 1.0) -> UpdateRule:
     """The mean of -log pi(a|s) over demonstrated actions (Pomerleau 1991, "Efficient training of artificial neural
     networks for autonomous navigation"; as a likelihood: Osa et al. 2018, section 3.2).
 
-    :param loss_weight: the head's
+    :param loss_weight: weight of the head's loss
     """
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
@@ -32,14 +37,56 @@ def imitation_rule(loss_weight: float = 1.0) -> UpdateRule:
     return rule
 
 
+def weighted_imitation_rule(
+    beta: float, rate: float, policy_weight: float = 1.0, value_weight: float = 1.0
+) -> UpdateRule:
+    """The mean of -exp(beta A / c) log pi(a|s) with A = R - V(s), and of (R - V(s))^2 / 2 (Wang et al. 2018,
+    "Exponentially Weighted Imitation Learning for Batched Historical Data", algorithm 1).
+
+    ``extra['returns']`` R is [B], the discounted rewards up to the episode's end. ``mean_squared_advantage`` of network
+    ``normaliser`` is c^2, which moves by ``rate`` towards the batch's mean of A^2 before it is used. No gradient of the
+    policy reaches V. Exponents are 20 at most. Network ``main`` has the policy and ``value`` has V.
+
+    :param beta: 0 is ``imitation_rule``
+    :param rate: of c^2
+    :param policy_weight: the policy head's loss weight; ``value_weight`` is the value head's
+    """
+
+    def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
+        returns = batch.extra.get("returns")
+        assert_rank(1, returns=returns, weights=batch.weights)
+        policy, value = (networks[name].online(batch.states)[0] for name in ("main", "value"))
+        errors = returns - value["v"]
+        squares = weighted_mean(ops, errors * errors, batch.weights)
+        old = networks[NORMALISER].online({})[0]["mean_squared_advantage"]
+        normaliser = ops.stop_gradient(old + rate * (squares - old))
+        networks[NORMALISER].keep(mean_squared_advantage=normaliser)
+        advantages = ops.stop_gradient(errors) / (ops.sqrt(normaliser) + 1e-8)
+        counts = ops.exp(ops.minimum(beta * advantages, _LARGEST_EXPONENT))
+        losses = -log_probability(ops, policy, batch.actions)
+        # a factor of 1 would let a compiler round in another order than in imitation_rule
+        counted = losses if beta == 0 else counts * losses
+        policy_loss = policy_weight * weighted_mean(ops, counted, batch.weights)
+        value_loss = value_weight * 0.5 * squares
+        signals = {
+            "Policy Loss": policy_loss,
+            "Value Loss": value_loss,
+            "Advantages": weighted_mean(ops, errors, batch.weights),
+            "Largest Count": ops.max(counts),
+        }
+        return Update({"main": policy_loss, "value": value_loss}, signals=signals)
+
+    return rule
+
+
 def branched_imitation_rule(is_huber: bool, loss_weight: float = 1.0) -> UpdateRule:
-    """The mean squared difference of demonstrated actions from those of the branch of the row's command (Codevilla et
-    al. 2018, equation 4 with the squared loss of section IV).
+    """The mean squared difference between the demonstrated action and the action of the branch for the row's command
+    (Codevilla et al. 2018, equation 4 with the squared loss of section IV).
 
     ``extra['commands']`` is [B] int32. Each head of network ``main`` is a branch.
 
     :param is_huber: Huber instead of squared errors
-    :param loss_weight: the head's
+    :param loss_weight: weight of the head's loss
     """
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:

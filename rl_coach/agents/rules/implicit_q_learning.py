@@ -1,5 +1,6 @@
-"""Update of implicit Q-learning (Kostrikov, Nair and Levine 2022, "Offline Reinforcement Learning with Implicit
-Q-Learning"), which looks at no action that the data do not have."""
+"""The update of implicit Q-learning (Kostrikov, Nair and Levine 2022, "Offline Reinforcement Learning with Implicit
+Q-Learning"). It only evaluates actions that are in the data.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +16,13 @@ SMALLEST_LOG_DEVIATION = -5.0
 
 
 def implicit_q_learning_stages(expectile: float, inverse_temperature: float) -> Stages:
-    """V learns, then policy and critics from the new V (algorithm 1, in the order of the authors' code).
+    """V learns first; then the policy and the critics learn from the new V (algorithm 1, in the order of the authors'
+    code).
 
     Actions are from -1 to 1. Critics have a target network.
 
-    :param expectile: tau; 0.5 is the mean of the data's actions, towards 1 the best of them
-    :param inverse_temperature: beta; 0 clones the data
+    :param expectile: tau; V is the mean value of the data's actions for 0.5, and the value of the best one near 1
+    :param inverse_temperature: beta; 0 imitates all actions of the data equally
     """
 
     def value_rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:

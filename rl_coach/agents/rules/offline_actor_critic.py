@@ -28,16 +28,16 @@ _NEVER = -1e30
 
 
 def conservative_critics_rule(rule: UpdateRule, settings: ConservativeSettings) -> UpdateRule:
-    """A rule of soft critics, half of their squared errors, with a penalty on actions that the data do not have.
+    """Add the penalty of conservative Q-learning to a rule of soft critics, which gives half of the squared errors.
 
-    To the loss, alpha * mean(log integral of exp Q(s, a) da - Q(s, a of the data)) of each critic is added (Kumar et
-    al. 2020, equation 4; the integral by importance sampling as in appendix F).
+    The penalty of each critic is alpha * mean(log integral of exp Q(s, a) da - Q(s, a of the data)) (Kumar et al. 2020,
+    equation 4). The integral is estimated by importance sampling, as in appendix F.
 
     ``extra['uniform_actions']`` [B, N, A] are drawn uniformly from -1 to 1; ``extra['sampling_noise']`` [B, N, A],
-    standard normal, draws N more actions from the policy. It logs the mean, the gap, as ``Conservative Gap``.
+    standard normal, draws N more actions from the policy. The signal ``Conservative Gap`` is the mean in this formula.
 
     :param rule: gives the loss of network ``q``
-    :param settings: of the penalty
+    :param settings: the settings of the penalty
     """
 
     def conservative(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
@@ -70,11 +70,11 @@ def _critics(ops: Any, critic: NetworkView, states: dict[str, Any], actions: Any
 
 
 def advantage_weighted_stages(temperature: float, settings: MaximumEntropySettings) -> Stages:
-    """Critics of the policy without its entropy learn, then the policy clones the data's actions, each counted by
-    exp(advantage / temperature) (Nair et al. 2020, equations 9 and 13).
+    """The critics learn first, without an entropy term.
 
-    The counts of a batch have a mean of 1, as in the authors' code. ``extra['noise']`` and ``extra['next_noise']`` are
-    [B, A], standard normal.
+    Then the policy imitates the data's actions, each weighted by exp(advantage / temperature) (Nair et al. 2020,
+    equations 9 and 13). The weights of a batch have a mean of 1, as in the authors' code. ``extra['noise']`` and
+    ``extra['next_noise']`` are [B, A], standard normal.
 
     :param temperature: lambda
     :param settings: the critics' settings, with a temperature of 0
@@ -108,7 +108,8 @@ def advantage_weighted_stages(temperature: float, settings: MaximumEntropySettin
 def squashed_mean_sample(ops: Any, policy: dict[str, Any], noise: Any) -> tuple[Any, Any]:
     """An action between -1 and 1 from a Gaussian with a squashed mean, and its log density before clipping.
 
-    The sample is not squashed: before squashing, recorded actions at the bounds would be infinitely far out.
+    The sample itself is clipped, not squashed, because a recorded action at a bound has no finite value before
+    squashing.
 
     :param policy: ``mean`` and ``log_deviation`` [B, A]
     :param noise: [B, A], standard normal

@@ -2,25 +2,67 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from rl_coach.architectures.policies import entropy, kl_divergence, log_probability, mask_of, masked
 from rl_coach.architectures.update import LearningBatch, NetworkView, Update, UpdateRule, assert_rank, weighted_mean
 
 # of ratios; float32 has no squares of the gradients of much larger ones, which actions have that the policy never drew
-_LARGEST_LOG = 20.0
+LARGEST_LOG = 20.0
 _TOO_FAR, _TOO_NEAR, _CHANGE = 1.3, 0.7, 1.5  # of Schulman's own code; the paper has 1.5, 1 / 1.5 and 2
 
 
 def log_ratio_of(ops: Any, policy: dict[str, Any], batch: LearningBatch) -> Any:
     """log pi(a|s) - log mu(a|s) [B], at most 20: a heatup's actions, say, lie so far out that ratios overflow."""
     log_ratio = log_probability(ops, policy, batch.actions) - batch.extra["behaviour_log_probs"]
-    return ops.minimum(log_ratio, _LARGEST_LOG)
+    return ops.minimum(log_ratio, LARGEST_LOG)
 
 
 def clipped_objective(ops: Any, ratio: Any, advantages: Any, epsilon: Any) -> Any:
     """min(r A, clip(r, 1 - e, 1 + e) A) [B] (equation 7)."""
     return ops.minimum(ratio * advantages, ops.clip(ratio, 1.0 - epsilon, 1.0 + epsilon) * advantages)
+
+
+def clipped_policy_loss(
+    ops: Any, log_ratio: Any, advantages: Any, limit: Any, weights: Any
+) -> tuple[Any, dict[str, Any]]:
+    """-E[min(r A, clip(r, 1 - e, 1 + e) A)] and signals about the ratio r.
+
+    :param log_ratio: [B], log r; or [B, N] of N players
+    :param advantages: A, of the same shape or broadcast to it
+    :param limit: e
+    :param weights: of the shape of ``log_ratio``
+    """
+    ratio = ops.exp(log_ratio)
+    policy_loss = -weighted_mean(ops, clipped_objective(ops, ratio, advantages, limit), weights)
+    # an estimate of the divergence that is never negative (Schulman 2020, "Approximating KL divergence", k3)
+    divergence = weighted_mean(ops, ratio - 1.0 - log_ratio, weights)
+    is_clipped = ops.cast(ops.abs(ratio - 1.0) > limit, "float32")
+    return policy_loss, {
+        "Policy Loss": policy_loss,
+        "KL Divergence": divergence,
+        "PPO Clipped Share": weighted_mean(ops, is_clipped, weights),
+        "Likelihood Ratio": weighted_mean(ops, ratio, weights),
+        "Clipped Likelihood Ratio": weighted_mean(ops, ops.clip(ratio, 1.0 - limit, 1.0 + limit), weights),
+    }
+
+
+def clipped_value_loss(ops: Any, values: Any, batch: LearningBatch, value_epsilon: float | None, kind: str = "") -> Any:
+    """The mean of (V - R)^2, or with ``value_epsilon`` of the larger one of (V - R)^2 and (V' - R)^2; see
+    ``clipped_ppo_rule``.
+
+    :param values: [B], V
+    :param kind: the beginning of the names of the returns and the old values in ``extra``
+    """
+    returns = batch.extra[f"{kind}returns"]
+    errors = values - returns
+    squares = errors * errors
+    if value_epsilon is not None:
+        old = batch.extra[f"behaviour_{kind}values"]
+        kept = old + ops.clip(values - old, -value_epsilon, value_epsilon) - returns
+        squares = ops.maximum(squares, kept * kept)
+    return weighted_mean(ops, squares, batch.weights)
 
 
 def clipped_ppo_rule(
@@ -31,48 +73,54 @@ def clipped_ppo_rule(
     mask_name: str | None,
     value_epsilon: float | None = None,
 ) -> UpdateRule:
-    """value_weight (V - R)^2 - policy_weight E[min(r A, clip(r, 1 - e, 1 + e) A)] - beta H(pi), the equations 7 and 9
-    of Schulman et al. 2017.
+    """value_weight (V - R)^2 - policy_weight E[min(r A, clip(r, 1 - e, 1 + e) A)] - beta H(pi), equations 7 and 9 of
+    Schulman et al. 2017.
 
     ``extra`` holds ``advantages``, ``returns`` and ``behaviour_log_probs``, each [B]; ``scalars['clipping_decay']``
-    multiplies epsilon. With ``value_epsilon`` the critic's loss is the larger one of (V - R)^2 and (V' - R)^2, V' being
-    ``extra['behaviour_values']`` [B] changed towards V by that at most.
+    multiplies epsilon. With ``value_epsilon``, the critic's loss is the larger one of (V - R)^2 and (V' - R)^2. V' is
+    V, clipped to ``extra['behaviour_values']`` [B] plus and minus ``value_epsilon``.
+
+    If the network has a third head, it learns ``extra['intrinsic_returns']`` [B] in the same way. Its loss is added to
+    the critic's.
     """
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
         names = ("advantages", "returns", "behaviour_log_probs")
         assert_rank(1, weights=batch.weights, **{name: batch.extra.get(name) for name in names})
-        value, policy = networks["main"].online(batch.states)
+        value, policy, *intrinsic = networks["main"].online(batch.states)
         policy = masked(ops, policy, mask_of(batch, mask_name))
-        log_ratio = log_ratio_of(ops, policy, batch)
-        ratio, limit = ops.exp(log_ratio), epsilon * batch.scalars["clipping_decay"]
-        objective = clipped_objective(ops, ratio, batch.extra["advantages"], limit)
-        errors = value["v"] - batch.extra["returns"]
-        policy_loss = -weighted_mean(ops, objective, batch.weights)
-        squares = errors * errors
-        if value_epsilon is not None:
-            old = batch.extra["behaviour_values"]
-            kept = old + ops.clip(value["v"] - old, -value_epsilon, value_epsilon) - batch.extra["returns"]
-            squares = ops.maximum(squares, kept * kept)
-        value_loss = weighted_mean(ops, squares, batch.weights)
+        limit = epsilon * batch.scalars["clipping_decay"]
+        policy_loss, signals = clipped_policy_loss(
+            ops, log_ratio_of(ops, policy, batch), batch.extra["advantages"], limit, batch.weights
+        )
+        value_loss = clipped_value_loss(ops, value["v"], batch, value_epsilon)
         mean_entropy = weighted_mean(ops, entropy(ops, policy), batch.weights)
-        # an estimate of the divergence that is never negative (Schulman 2020, "Approximating KL divergence", k3)
-        divergence = weighted_mean(ops, ratio - 1.0 - log_ratio, batch.weights)
-        is_clipped = ops.cast(ops.abs(ratio - 1.0) > limit, "float32")
-        signals = {
-            "Policy Loss": policy_loss,
-            "Value Loss": value_loss,
-            "Entropy": mean_entropy,
-            "KL Divergence": divergence,
-            "PPO Clipped Share": weighted_mean(ops, is_clipped, batch.weights),
-            "Likelihood Ratio": weighted_mean(ops, ratio, batch.weights),
-            "Clipped Likelihood Ratio": weighted_mean(ops, ops.clip(ratio, 1.0 - limit, 1.0 + limit), batch.weights),
-        }
+        signals |= {"Value Loss": value_loss, "Entropy": mean_entropy}
+        for head in intrinsic:
+            signals["Intrinsic Value Loss"] = clipped_value_loss(ops, head["v"], batch, value_epsilon, "intrinsic_")
+            value_loss = value_loss + signals["Intrinsic Value Loss"]
         if "standard_deviation" in policy:
             deviations = ops.mean(policy["standard_deviation"] * ops.ones_like(policy["mean"]), axis=-1)
             signals["Policy Standard Deviation"] = weighted_mean(ops, deviations, batch.weights)
         loss = value_weight * value_loss + policy_weight * policy_loss - beta_entropy * mean_entropy
         return Update({"main": loss}, signals=signals)
+
+    return rule
+
+
+def asynchronous_ppo_rule(
+    epsilon: float, beta_entropy: float, value_weight: float, policy_weight: float, mask_name: str | None
+) -> UpdateRule:
+    """``clipped_ppo_rule`` for segments of older policies (Luo et al. 2020, "IMPACT", section 3; RLlib's APPO).
+
+    ``extra`` holds ``advantages`` and ``returns`` of V-trace, from the policies that acted to the policy before the
+    update, and ``behaviour_log_probs`` of the policy before the update. Each row with a weight counts as 1.
+    """
+    clipped = clipped_ppo_rule(epsilon, beta_entropy, value_weight, policy_weight, mask_name)
+
+    def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
+        weights = ops.cast(batch.weights > 0, "float32")
+        return clipped(ops, networks, replace(batch, weights=weights, scalars={"clipping_decay": 1.0}))
 
     return rule
 
@@ -92,17 +140,17 @@ def ppo_rule(
     epsilon: float | None = None,
 ) -> UpdateRule:
     """The critic's (V - R)^2, and the policy's -E[r A] + b KL + c max(0, KL - 2 d)^2 - beta H(pi): equation 8 of
-    Schulman et al. 2017 with the penalty of their own code on what exceeds twice the target d.
+    Schulman et al. 2017, with the additional penalty of their code on a KL above twice the target d.
 
     ``extra`` holds ``advantages``, ``returns`` and ``behaviour_log_probs`` [B], and the policy that played:
     ``behaviour_probabilities`` [B, A], or ``behaviour_mean`` and ``behaviour_standard_deviation`` [B, D].
     ``scalars['kl_coefficient']`` is b.
 
     :param target_divergence: d
-    :param excess_penalty: c; None leaves both penalties on the divergence out
+    :param excess_penalty: c; None removes both penalties on the divergence
     :param beta_entropy: beta
     :param mask_name: the observation that says which actions are allowed
-    :param epsilon: the ratio counts within 1 - epsilon and 1 + epsilon; None does not clip
+    :param epsilon: the loss clips the probability ratio to 1 - epsilon and 1 + epsilon; None does not clip
     """
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:

@@ -43,13 +43,13 @@ def td_losses(ops: Any, td_errors: Any, is_huber: bool) -> Any:
 def q_learning_update(
     ops: Any, target: Any, q: Any, batch: LearningBatch, is_huber: bool, loss_weight: float, mean: Any = weighted_mean
 ) -> Update:
-    """The step of Q(s, a) towards a target, through which no gradient passes.
+    """The loss between Q(s, a) and a target. No gradient flows through the target.
 
     :param target: [B]
     :param q: [B, A], the online network's values
     :param is_huber: Huber instead of squared errors
-    :param loss_weight: the head's
-    :param mean: ``(ops, losses, weights)``, both [B], to the network's loss
+    :param loss_weight: weight of the head's loss
+    :param mean: computes the network's loss from ``(ops, losses, weights)``; losses and weights are [B]
     """
     td_errors = ops.stop_gradient(target) - select(ops, q, batch.actions)
     losses = td_losses(ops, td_errors, is_huber)
@@ -64,13 +64,14 @@ def q_learning_rule(
     loss_weight: float = 1.0,
     mean: Any = weighted_mean,
 ) -> UpdateRule:
-    """y = r + discount_t * Q_target(s', a'), where a' is what ``select_actions`` picks (Mnih et al. 2015, algorithm 1).
+    """y = r + discount_t * Q_target(s', a'), where ``select_actions`` chooses a' (Mnih et al. 2015, algorithm 1).
 
     :param is_huber: Huber instead of squared errors
     :param mask_name: the observation that masks actions, if there is one
-    :param select_actions: ``(ops, online Q(s', .), target Q(s', .), batch)``, the values [B, A], to actions [B]
-    :param needs_online: True if it looks at the online network's values
-    :param loss_weight: the head's
+    :param select_actions: computes the actions a' [B] from ``(ops, online Q(s', .), target Q(s', .), batch)``; the
+        values are [B, A]
+    :param needs_online: True if ``select_actions`` uses the values of the online network
+    :param loss_weight: weight of the head's loss
     :param mean: see ``q_learning_update``
     """
 
@@ -92,18 +93,18 @@ def q_learning_rule(
 def conservative_rule(
     rule: UpdateRule, settings: ConservativeSettings, mask_name: str | None, is_huber: bool, loss_weight: float = 1.0
 ) -> UpdateRule:
-    """A rule of Q-learning with a penalty on values of actions that the data do not have: half of the squared errors
-    plus alpha * mean(log sum_a exp Q(s, a) - Q(s, a of the data)) (Kumar et al. 2020, "Conservative Q-learning for
-    offline reinforcement learning", equation 4).
+    """Add the penalty of conservative Q-learning to a rule of Q-learning. The loss is half of the squared errors plus
+    alpha * mean(log sum_a exp Q(s, a) - Q(s, a of the data)) (Kumar et al. 2020, "Conservative Q-learning for offline
+    reinforcement learning", equation 4).
 
-    The loss of ``rule`` is the Huber loss, which is half of small squared errors; or the whole squared errors, to which
-    twice the penalty is added. The mean, the gap, is logged as ``Conservative Gap``.
+    If the loss of ``rule`` is the whole squared error, the penalty is doubled instead. The Huber loss needs no change:
+    it is half of the squared error for small errors. The signal ``Conservative Gap`` is the mean in this formula.
 
     :param rule: gives the loss of network ``main``
-    :param settings: of the penalty
+    :param settings: the settings of the penalty
     :param mask_name: the observation that masks actions, if there is one
     :param is_huber: the loss of ``rule`` is the Huber loss
-    :param loss_weight: the head's
+    :param loss_weight: weight of the head's loss
     """
     scale = loss_weight * (1.0 if is_huber else 2.0)
 
@@ -127,14 +128,15 @@ def munchausen_rule(
     """y = r + alpha [tau log pi(a|s)]_{l_0}^0 + discount_t sum_a' pi(a'|s') (Q_target(s', a') - tau log pi(a'|s')),
     where pi = softmax(Q_target / tau) (Vieillard et al. 2020, section 2; l_0: section 4).
 
-    The sum over a' is tau logsumexp(Q_target(s', .) / tau), which no small probability makes inexact.
+    The sum over a' is computed as tau logsumexp(Q_target(s', .) / tau), which is exact also for very small
+    probabilities.
 
     :param temperature: tau
-    :param alpha: the bonus's share
-    :param smallest_log_policy: l_0, below which the scaled log-policy is cut off
+    :param alpha: weight of the bonus
+    :param smallest_log_policy: l_0, the lower bound of the scaled log-policy
     :param is_huber: Huber instead of squared errors
     :param mask_name: the observation that masks actions, if there is one
-    :param loss_weight: the head's
+    :param loss_weight: weight of the head's loss
     """
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
@@ -154,12 +156,12 @@ def munchausen_rule(
 
 
 def q_lambda_rule(is_huber: bool, loss_weight: float) -> UpdateRule:
-    """The step of Q(s, a) towards its lambda-return (Gallici et al. 2024, algorithm 1).
+    """The loss between Q(s, a) and its lambda-return (Gallici et al. 2024, algorithm 1).
 
     ``extra['returns']`` is [B].
 
     :param is_huber: Huber instead of squared errors
-    :param loss_weight: the head's
+    :param loss_weight: weight of the head's loss
     """
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:

@@ -1,7 +1,7 @@
-"""Updates of soft actor-critic: with a value network, and without one (Haarnoja et al. 2018b, and later variants).
+"""The updates of soft actor-critic with a value network (Haarnoja et al. 2018), and without one (Haarnoja et al.
+2018b). The update without a value network can learn its temperature.
 
-The second update is SAC with a learned temperature. Its settings also make it the update of TQC, REDQ, DroQ, CrossQ and
-SimbaV2.
+With other settings, it is the update of TQC, REDQ, DroQ, CrossQ and SimbaV2.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ def squashed_sample(ops: Any, policy: dict[str, Any], noise: Any) -> tuple[Any, 
 
 
 def soft_actor_critic_rule(temperature: float = 1.0) -> UpdateRule:
-    """The losses of V, Q and the policy, equations 5, 7 and 12, all from the same weights, as the authors' code and
-    Coach have it.
+    """The losses of V, Q and the policy (equations 5, 7 and 12). All three use the weights before the update, as in the
+    authors' code and in Coach 1.0.1.
 
     ``extra['noise']`` is [B, A], standard normal.
 
-    :param temperature: weight of the entropy; 1 where rewards are scaled instead, as in the paper
+    :param temperature: weight of the entropy; the paper uses 1 and scales the rewards instead
     """
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
@@ -104,13 +104,15 @@ class MaximumEntropySettings:
     """Settings of the update without a value network.
 
     :param temperature: weight of the entropy; None learns it
-    :param target_entropy: entropy that a learned temperature keeps the policy at
-    :param policy_uses_mean_of_critics: the policy climbs the critics' mean, not the smallest of them
-    :param dropped_quantiles: number of the largest quantiles, for each critic, that targets leave out
-    :param has_target: the critics have a target network; otherwise both batches go through them as one
-    :param has_subset: ``extra['critics']`` [B, N] of 0 and 1 says which critics' smallest value is the target
-    :param support: the smallest and the largest of the returns that critics give a distribution over, and their number;
-        None if they give none
+    :param target_entropy: the entropy that a learned temperature aims at
+    :param policy_uses_mean_of_critics: the policy maximizes the mean of the critics, not the smallest value
+    :param dropped_quantiles: number of the largest quantiles of each critic that targets do not use
+    :param has_target: the critics have a target network; otherwise they compute the states and the next states as one
+        joint batch
+    :param has_subset: True if the target is the smallest value of some critics only: ``extra['critics']`` [B, N] is 1
+        for these critics, 0 for the others
+    :param support: the smallest return, the largest return and the number of returns in the critics' distributions;
+        None if the critics predict values
     """
 
     temperature: float | None
@@ -123,8 +125,8 @@ class MaximumEntropySettings:
 
 
 def maximum_entropy_stages(settings: MaximumEntropySettings) -> Stages:
-    """The critics learn, then the policy and the temperature (Haarnoja et al. 2018b, algorithm 1): the policy climbs
-    the critics that have just learned, and both use the temperature from before the update.
+    """The critics learn, then the policy and the temperature (Haarnoja et al. 2018b, algorithm 1): the policy maximizes
+    the new critics, and both use the temperature from before the update.
 
     ``extra['noise']`` and ``extra['next_noise']`` are [B, A], standard normal.
     """
@@ -160,9 +162,10 @@ def maximum_entropy_critic_rule(
 
 
 def categorical_critic_rule(settings: MaximumEntropySettings) -> UpdateRule:
-    """The cross-entropy of the distribution of r + discount (Z - temperature log pi), projected onto the support, and
-    each critic's distribution, summed over critics. Z comes from the target critic with the smallest mean (Lee et al.
-    2025)."""
+    """The cross-entropy between the distribution of r + discount (Z - temperature log pi), projected onto the support,
+    and each critic's distribution. The loss is the sum over the critics. Z comes from the target critic with the
+    smallest mean (Lee et al. 2025).
+    """
     assert settings.support is not None
     support = np.linspace(*settings.support).astype(np.float32)
 
@@ -171,27 +174,42 @@ def categorical_critic_rule(settings: MaximumEntropySettings) -> UpdateRule:
         assert_rank(1, rewards=batch.rewards, discounts=batch.discounts, weights=batch.weights)
         assert_rank(2, actions=batch.actions, next_noise=noise)
         next_actions, next_log_density = squashed_sample(ops, networks["policy"].online(batch.next_states)[0], noise)
-        z_t = networks["q"].target({**batch.next_states, "action": next_actions})[0]
-        smallest = ops.argmax(-z_t["quantiles"][..., 0], axis=-1)  # [B]
-        probabilities = ops.exp(select_rows(ops, z_t["log_distribution"], smallest))  # [B, atoms]
-        entropy_bonus = _temperature(ops, networks, settings) * next_log_density[:, None]
-        soft_t = ops.convert_to_tensor(support)[None] - entropy_bonus
-        returns = batch.rewards[:, None] + batch.discounts[:, None] * soft_t
-        target = ops.stop_gradient(projected(ops, returns, probabilities, support))
-        z_tm1 = networks["q"].online({**batch.states, "action": batch.actions})[0]
-        losses = -ops.sum(target[:, None] * z_tm1["log_distribution"], axis=(1, 2))
-        loss = weighted_mean(ops, losses, batch.weights)
-        q = z_tm1["q1"]
-        signals = {"Q Loss": loss, "Q": weighted_mean(ops, q, batch.weights)}
-        mean = ops.sum(target * ops.convert_to_tensor(support), axis=-1)
-        return Update({"q": loss}, errors=q - mean, signals=signals)
+        entropy_cost = _temperature(ops, networks, settings) * next_log_density[:, None]
+        return categorical_update(ops, networks, "q", batch, next_actions, entropy_cost, support)
 
     return rule
 
 
+def categorical_update(
+    ops: Any, networks: dict[str, NetworkView], name: str, batch: LearningBatch, next_actions: Any, cost: Any,
+    support: np.ndarray,
+) -> Update:  # fmt: skip
+    """The update of critics with distributions; see ``categorical_critic_rule``.
+
+    :param name: the critics' network
+    :param next_actions: [B, A]
+    :param cost: [B, 1] or a number, subtracted from the next return
+    :param support: [N], the returns that distributions are over, evenly spaced
+    """
+    z_t = networks[name].target({**batch.next_states, "action": next_actions})[0]
+    smallest = ops.argmax(-z_t["quantiles"][..., 0], axis=-1)  # [B]
+    probabilities = ops.exp(select_rows(ops, z_t["log_distribution"], smallest))  # [B, N]
+    soft_t = ops.convert_to_tensor(support)[None] - cost
+    returns = batch.rewards[:, None] + batch.discounts[:, None] * soft_t
+    target = ops.stop_gradient(projected(ops, returns, probabilities, support))
+    z_tm1 = networks[name].online({**batch.states, "action": batch.actions})[0]
+    losses = -ops.sum(target[:, None] * z_tm1["log_distribution"], axis=(1, 2))
+    loss = weighted_mean(ops, losses, batch.weights)
+    q = z_tm1["q1"]
+    signals = {"Q Loss": loss, "Q": weighted_mean(ops, q, batch.weights)}
+    mean = ops.sum(target * ops.convert_to_tensor(support), axis=-1)
+    return Update({name: loss}, errors=q - mean, signals=signals)
+
+
 def maximum_entropy_policy_rule(settings: MaximumEntropySettings) -> UpdateRule:
-    """The losses of the policy and the temperature (Haarnoja et al. 2018b, equations 7 and 18, with the logarithm of
-    the temperature for the temperature in the last one, as the authors' code has it)."""
+    """The losses of the policy and the temperature (Haarnoja et al. 2018b, equations 7 and 18). The logarithm of the
+    temperature replaces the temperature in equation 18, as in the authors' code.
+    """
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
         assert_rank(1, weights=batch.weights)
@@ -259,7 +277,8 @@ def _value_of(ops: Any, quantiles: Any, settings: MaximumEntropySettings) -> Any
 
 
 def critic_losses(ops: Any, quantiles: Any, targets: Any) -> Any:
-    """[B], the critics' losses added up: half of the squared error, or with several quantiles their Huber loss.
+    """[B], the sum of the critics' losses. A loss is half of the squared error, or the quantile Huber loss if there are
+    several quantiles.
 
     Dabney et al. 2018, equation 10: mean over target atoms and quantiles of |tau - 1[u < 0]| H(u).
 

@@ -10,7 +10,7 @@ from rl_coach.architectures.update import LearningBatch, NetworkView, Update, Up
 
 
 def surrogate_rule(mask_name: str | None) -> UpdateRule:
-    """-E[pi(a|s) / mu(a|s) A], the negative of equation 14's objective, of the network ``actor``.
+    """-E[pi(a|s) / mu(a|s) A], the negative objective of equation 14, for the network ``actor``.
 
     ``extra`` holds ``advantages`` [B] and ``behaviour_log_probs`` [B], the log probability under the policy mu that
     played.
@@ -29,7 +29,7 @@ def surrogate_rule(mask_name: str | None) -> UpdateRule:
 
 
 def divergence_rule(mask_name: str | None) -> UpdateRule:
-    """The mean of KL(mu(.|s) || pi(.|s)), the constraint of equation 14, of the network ``actor``.
+    """The mean of KL(mu(.|s) || pi(.|s)), the constraint of equation 14, for the network ``actor``.
 
     ``extra`` holds the policy mu that played: ``behaviour_probabilities`` [B, A], or ``behaviour_mean`` and
     ``behaviour_standard_deviation`` [B, D].

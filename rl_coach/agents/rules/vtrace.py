@@ -15,18 +15,18 @@ def vtrace(
     c_bar: float = 1.0,
     trace_lambda: float = 1.0,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """v_t, equation 1 by the recursion of remark 1, and the advantages rho_t (r_t + discount v_{t+1} - V_t) of the
-    policy's gradient (section 4.2).
+    """The targets v_t (equation 1, by the recursion of remark 1), and the advantages rho_t (r_t + discount v_{t+1} -
+    V_t) of the policy's gradient (section 4.2).
 
-    Sums have the precision of rewards and values. Their terms are ordered so that with all ratios 1 the numbers are
-    those of ``n_step_advantages``, bit for bit.
+    Sums have the precision of rewards and values. If all ratios are 1, the results are equal to the results of
+    ``n_step_advantages``, bit for bit, because the terms are added in the same order.
 
     :param rewards: [T]
     :param values: [T + 1], the last one is the value after the segment: 0 if the episode terminated
-    :param ratios: [T], pi(a_t|s_t) / mu(a_t|s_t), of the policy that learns and the one that acted
+    :param ratios: [T], pi(a_t|s_t) / mu(a_t|s_t), with the policy pi that learns and the policy mu that acted
     :param rho_bar: the largest rho_t = min(rho_bar, ratio_t), the weight of temporal differences
     :param c_bar: the largest c_t = lambda min(c_bar, ratio_t), the weight of later differences for earlier steps
-    :param trace_lambda: lambda of remark 2; 0 is one-step targets
+    :param trace_lambda: lambda of remark 2; 0 gives one-step targets
     :return: advantages [T] and targets of the critic [T], float64
     """
     assert rewards.ndim == ratios.ndim == 1 and len(values) == len(rewards) + 1 == len(ratios) + 1

@@ -66,7 +66,7 @@ def refuse_to_learn(*arguments: Any) -> NoReturn:
 def export(network: NetworkFunction) -> ExportedNetwork:
     """The graph that came with the blueprint."""
     if not isinstance(network, BlueprintNetwork):
-        raise CoachError("values are no network that acts: they have no ONNX graph")
+        raise CoachError("values of an algorithm do not act, so they have no ONNX graph")
     return network.blueprint
 
 

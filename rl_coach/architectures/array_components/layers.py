@@ -1,4 +1,4 @@
-"""Layers over any array operations: those from MXNet or PyTorch, or operations that record an ONNX graph.
+"""Layers on the array operations of MXNet or PyTorch, or on operations that record an ONNX graph.
 
 A layer is a plain function of its input and a ``Pass``, and the pass supplies its weights. The first pass draws the
 weights in the order of the calls. Every later pass supplies given weights in the same order.
@@ -90,7 +90,7 @@ class DrawingPass(Pass):
     :ivar drawn: the trained weights
     :ivar initial_buffers: the untrained state
     :ivar noise: indices of the float buffers that hold noise
-    :ivar parts: all that is no array
+    :ivar parts: all objects other than arrays
     :ivar kinds: indices of the weights of each kind
     """
 
@@ -129,9 +129,9 @@ class DrawingPass(Pass):
 
 
 class ArrayLayers(Layers):
-    """Layers of one part of a network, computed at once.
+    """Layers of one part of a network, computed immediately.
 
-    :param run: hands out the weights
+    :param run: supplies the weights
     """
 
     def __init__(self, run: Pass, settings: LayerSettings):

@@ -31,7 +31,7 @@ class PackedBatch(NamedTuple):
 class VectorStep(TrainingStep):
     """A training step with an optimizer that works on all weights of a network as one vector.
 
-    :param step: gives the networks, parameters and stages
+    :param step: supplies the networks, parameters and stages
     """
 
     def __init__(self, step: TrainingStep):
@@ -75,10 +75,10 @@ def _clips_each_variable(parameters: NetworkParameters) -> bool:
 
 
 class ArrayLearner(Learner):
-    """Base of learners that call their framework for each update. The numbers that say which networks learn and which
-    targets move stay on the host.
+    """Base class of learners that call their framework for each update. The host decides which networks learn and which
+    targets move.
 
-    A framework's subclass says how a step is called (``_called``).
+    A framework's subclass defines how a step is called (``_called``).
 
     :cvar ops: the framework's array operations; see ``ArrayNetwork``
     """
@@ -116,6 +116,7 @@ class ArrayLearner(Learner):
             batch = PackedBatch(*_chosen(packing, rows, large, chosen), scalars[k])
             variables, row = self._update(layout, variables, batch)
             outputs.append(row)
+        # converted after the loop, because each conversion waits for its update
         return variables, [np.stack([self.ops.convert_to_numpy(row) for row in outputs])]
 
     def gradients_of_call(

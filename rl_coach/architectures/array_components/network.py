@@ -15,7 +15,7 @@ from rl_coach.spaces import SpacesDefinition
 
 
 class ArrayNetwork(StructuredNetwork):
-    """Base of networks as passes over their layers; see ``StructuredNetwork``.
+    """Base class of networks that compute by a pass over their layers; see ``StructuredNetwork``.
 
     :cvar ops: the framework's array operations; besides the names of ``keras.ops`` they have ``conv``, ``buffer``,
         ``dropout_mask``, ``factorised_noise`` and ``piece``
@@ -43,7 +43,7 @@ class ArrayNetwork(StructuredNetwork):
         return heads, recurrent, run.buffers
 
     def run(self, run: Pass, inputs: dict[str, Any]) -> tuple[Outputs, dict[str, Any]]:
-        """The outputs of one pass, over the array operations that it brings.
+        """The outputs of one pass, computed with the array operations of the pass.
 
         :param inputs: all of ``input_shapes`` and, for a recurrent network, its state
         :return: a dict of outputs for each head, and the new recurrent state

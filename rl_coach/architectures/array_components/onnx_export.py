@@ -18,7 +18,7 @@ def export(network: NetworkFunction) -> ExportedNetwork:
     The graph has opset 18, a dynamic batch, weights named ``weight_<i>`` and ``buffer_<i>`` and observations by name.
     """
     if not isinstance(network, ArrayNetwork):
-        raise TypeError(f"{network!r} is no network over array operations")
+        raise TypeError(f"{network!r} is not a network of array operations")
     ops = OnnxOps()
     weights = [ops.input(f"weight_{i}", array.shape) for i, array in enumerate(network.initial_weights())]
     buffers: list = network.initial_buffers()

@@ -85,7 +85,7 @@ class OnnxOps:
     def include(self, model: onnx.ModelProto, x: OnnxTensor, given: Mapping[str, Any]) -> OnnxTensor:
         """The output of another graph.
 
-        :param model: has the input ``x``, an input for each name in ``given``, and the output ``y``
+        :param model: a model with the input ``x``, an input for each name in ``given``, and the output ``y``
         """
         prefix = f"{self._new_name()}/"
         names = {"x": x.name} | {name: one.name for name, one in given.items() if isinstance(one, OnnxTensor)}

@@ -17,12 +17,12 @@ Shapes = tuple[tuple[int, ...], ...]
 
 
 class Pieces(Sequence):
-    """Consecutive pieces of vectors, as arrays on the same memory. A call of an operation costs as much as the addition
-    of thousands of numbers, so the optimizer works on the vectors.
+    """Consecutive pieces of vectors, as arrays on the same memory. The optimizer works on whole vectors, because a call
+    of an operation costs as much as thousands of additions.
 
     :param ops: the framework's array operations
-    :param vectors: its arrays of one dimension, each cut in the same way
-    :param shapes: the shapes of one vector's pieces; their sizes add up to its length
+    :param vectors: arrays of one dimension, each cut in the same way
+    :param shapes: the shapes of the pieces of a vector; the sum of their sizes is the length of the vector
     """
 
     def __init__(self, ops: Any, vectors: Sequence[Any], shapes: Shapes):
@@ -79,7 +79,7 @@ class Pieces(Sequence):
 
 
 class ArrayNetworkState(NetworkState):
-    """See ``NetworkState``. Nothing is ever under way: updates are made when the call returns.
+    """See ``NetworkState``. Updates are complete when their call returns.
 
     :cvar ops: the framework's array operations; see ``ArrayNetwork``
     :ivar variables: arrays by group

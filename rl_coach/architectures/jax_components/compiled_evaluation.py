@@ -16,17 +16,17 @@ from rl_coach.filters.pure import PureFilters
 
 
 class JaxCompiledEvaluation:
-    """Plays an episode in one copy of an environment, in calls of many steps, and learns nothing.
+    """Plays an episode in one copy of an environment, in calls of many steps, without learning.
 
-    The environment gets the same random numbers as a ``FunctionSimulator``. The random numbers of actions come from a
-    separate key and the step's number.
+    The environment gets the same random numbers as a ``FunctionSimulator``. The random numbers of an action come from a
+    separate key and the number of the step.
 
     :param environment: a ``FunctionEnvironment``
-    :param shapes: of the observations that the agent gets, by name
-    :param bounds: the lowest and the highest action, which others are moved to; None for discrete actions
+    :param shapes: shapes of the agent's observations, by name
+    :param bounds: the lowest and the highest action, for clipping; None for discrete actions
     :param agent: acts
     :param recurrent_sizes: size of each part of the recurrent network's state; empty for none
-    :param learner: of the agent's networks
+    :param learner: the learner of the agent's networks
     :param input_filters: filters of observations and rewards at each step; they have no statistics
     :param network_filters: filters of observations before the networks
     """
@@ -42,10 +42,10 @@ class JaxCompiledEvaluation:
         self._compiled = jax.jit(self._played)
 
     def begin(self, beginning: Any, seed: int) -> Carry:
-        """The beginning of an episode, as calls take it and give it on.
+        """The carry at the beginning of an episode. Each call takes a carry and returns the next one.
 
-        :param beginning: of the episode, a ``Beginning``
-        :param seed: of the random numbers in the agent's actions
+        :param beginning: the ``Beginning`` of the episode
+        :param seed: the seed of the random numbers in the agent's actions
         """
         sizes = self._recurrent_sizes.items()
         carry = {

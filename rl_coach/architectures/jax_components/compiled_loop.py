@@ -45,23 +45,23 @@ class _Keys(NamedTuple):
 
 
 class JaxCompiledLoop:
-    """Plays, remembers and learns in calls of many steps.
+    """Plays, stores steps and learns, in calls of many steps.
 
-    The numbers of a step do not depend on how steps are divided into calls. If JAX has several devices and their number
-    divides the number of copies, each device has as many copies with their part of the memory, and all have the
-    networks; XLA divides the work.
+    The results do not depend on how steps are divided into calls. If JAX has several devices and their number divides
+    the number of copies, the copies and their part of the memory are split evenly over the devices. Each device has the
+    networks. XLA splits the computation.
 
     :param environment: a ``FunctionEnvironment``
-    :param shapes: of the observations that the agent gets, by name
-    :param bounds: the lowest and the highest action, which others are moved to; None for discrete actions
-    :param agent: acts, remembers and learns
-    :param learner: of the agent's networks
+    :param shapes: shapes of the agent's observations, by name
+    :param bounds: the lowest and the highest action, for clipping; None for discrete actions
+    :param agent: acts, stores steps and learns
+    :param learner: the learner of the agent's networks
     :param input_filters: filters of observations and rewards at each step; they have no statistics
     :param network_filters: filters of observations before the networks
-    :param discount: of the discounted return that is logged
-    :param num_copies: N, of the environment
-    :param most_steps: S, of each copy in one call
-    :param most_phases: P, in one call
+    :param discount: the discount of the logged return
+    :param num_copies: N, the number of copies of the environment
+    :param most_steps: S, the largest number of steps of each copy in one call
+    :param most_phases: P, the largest number of phases in one call
     """
 
     random = loop_random
@@ -91,16 +91,16 @@ class JaxCompiledLoop:
         return loop
 
     def agreed_steps(self, steps: int, place: int) -> int:
-        """The number of steps that a call makes for the level: all of ``steps``.
+        """The number of steps that a call makes: always ``steps``. A loop of several seeds may return less.
 
-        :param place: number of steps before them in the run
+        :param place: number of steps of the run before this call
         """
         return steps
 
     def begin(self, seed: int, updates: Mapping[str, int] | None = None) -> Carry:
-        """An empty memory, and an episode that begins in each copy.
+        """The first carry: an empty memory, and the beginning of an episode in each copy.
 
-        :param updates: number of updates of the networks so far, by name; None keeps this loop's numbers
+        :param updates: number of updates of the networks so far, by name; None uses the numbers of this loop's learner
         """
         for name, number in (updates or {}).items():
             self._learner.networks[name].updates = number
@@ -128,8 +128,8 @@ class JaxCompiledLoop:
     def run(self, carry: Carry, plan: Plan) -> tuple[Carry, Played]:
         """Start the planned work. JAX may still compute it, and the networks' weights, when this returns.
 
-        :param carry: donated: it cannot be used afterwards
-        :return: the carry after it, and what ``read`` gives
+        :param carry: the carry before the call; it is donated, so the caller must not use it afterwards
+        :return: the carry after the call, and an object for ``read``
         """
         variables, carry, played = self._compiled(self.variables, carry, plan)
         for name, network in self._learner.networks.items():
@@ -154,9 +154,9 @@ class JaxCompiledLoop:
         return [np.asarray(data_of(leaf)) for leaf in jax.tree.leaves(carry)]
 
     def with_leaves(self, carry: Carry, leaves: list[np.ndarray]) -> Carry:
-        """A carry of the same form with other arrays.
+        """A carry of the same structure with other arrays.
 
-        :raises ValueError: their number or a shape does not fit
+        :raises ValueError: the number of arrays or a shape does not fit
         """
         old, tree = jax.tree.flatten(carry)
         if [np.shape(data_of(leaf)) for leaf in old] != [np.shape(leaf) for leaf in leaves]:
@@ -199,6 +199,7 @@ class JaxCompiledLoop:
         """Do the planned work, as a pure function. :return: variables and carry after it, and its record"""
         with inside_loop():
             state, networks = unpacked(self._learner, variables), self._learner.networks
+            # one key more: learning after the last step uses the key of the step that would follow
             keys = self._keys(carry, self._most_steps + 1)
             played, step = self._empty(state, carry, plan, keys), jnp.int32(0)
             state, carry, played, step = jax.lax.fori_loop(
@@ -236,6 +237,7 @@ class JaxCompiledLoop:
     def _empty(self, state: Any, carry: Carry, plan: Plan, keys: _Keys) -> Played:
         """Empty arrays for the record of a call."""
         first = jax.tree.map(lambda rows: rows[0], plan.phases)
+        # traced but not computed: only the shapes of the record are needed
         learned = jax.eval_shape(self._learn, keys.learn[0], state, carry, first)
 
         def rows(shape: Any, dtype: Any = jnp.float32) -> Any:
@@ -302,6 +304,7 @@ class JaxCompiledLoop:
         :param columns: [N, ...] each, in the order of ``sources_of``
         """
         found = jnp.zeros(self._num_copies, jnp.int32)
+        # from the last column to the first, so that the first one with a wrong number remains
         for place, column in reversed(list(enumerate(columns, 1))):
             if jnp.issubdtype(jnp.result_type(column), jnp.floating):
                 is_finite = jnp.isfinite(jnp.reshape(column, (self._num_copies, -1))).all(axis=1)
@@ -366,7 +369,8 @@ def states_of(
 ) -> dict[str, Any]:
     """[count, ...] by name: the observations that the agent gets, filtered.
 
-    :param observations: of ``count`` copies of an environment, or of one without an axis for it
+    :param observations: the observations of ``count`` copies of an environment, or of one copy without an axis for the
+        copies
     """
     named = _named(observations)
     states = {name: jnp.reshape(named[name], (count, *shape)) for name, shape in shapes.items()}
@@ -387,6 +391,7 @@ def _where(condition: Any, one: Any, other: Any) -> Any:
     other = jnp.asarray(other) if not isinstance(other, jax.Array) else other
     shaped = condition.reshape(-1, *[1] * (other.ndim - 1))
     if jnp.issubdtype(other.dtype, jax.dtypes.prng_key):
+        # keys have no dtype that others could be converted to
         return jnp.where(shaped, one, other)
     return jnp.where(shaped, jnp.asarray(one, other.dtype), other)
 

@@ -39,13 +39,14 @@ class JaxPlayedSeeds:
 
 
 class JaxCompiledSeeds:
-    """Plays, remembers and learns for several seeds in one call: every array has a row for each seed.
+    """Plays, stores steps and learns for several seeds in one call. Each array has a row for each seed.
 
-    If JAX has several devices, as many of them as divide the number of seeds compute as many seeds each. The numbers of
-    a seed do not depend on the other seeds. They differ in the last digits from a loop with one seed.
+    If JAX has several devices, the seeds are split evenly over as many devices as divide the number of seeds. The
+    results of a seed do not depend on the other seeds. They differ in the last digits from the results of a loop with
+    one seed.
 
-    :param loop: of one seed
-    :param num_seeds: R
+    :param loop: the loop of one seed
+    :param num_seeds: R, the number of seeds
     """
 
     def __init__(self, loop: JaxCompiledLoop, num_seeds: int):
@@ -70,7 +71,7 @@ class JaxCompiledSeeds:
         self._carries: Any = None
 
     def begin(self, row: int, seed: int, updates: Mapping[str, int]) -> None:
-        """An empty memory, and an episode that begins in each copy of a seed's environment.
+        """The first carry of a seed: an empty memory, and the beginning of an episode in each copy of its environment.
 
         :param updates: number of updates of the seed's networks so far, by name
         """
@@ -87,7 +88,7 @@ class JaxCompiledSeeds:
     def run(self, plan: Plan, waiting: Iterable[int]) -> JaxPlayedSeeds:
         """Start the planned work.
 
-        :param waiting: the rows of seeds without a part in this plan; they do not change
+        :param waiting: the rows of the seeds that this plan leaves unchanged
         """
         kept = np.zeros(self._num_seeds, np.bool_)
         kept[list(waiting)] = True
@@ -113,9 +114,9 @@ class JaxCompiledSeeds:
         return self._loop.leaves(self._carry(row))
 
     def set_leaves(self, row: int, leaves: list[np.ndarray]) -> None:
-        """Give a seed's carry other arrays.
+        """Replace the arrays of a seed's carry.
 
-        :raises ValueError: their number or a shape does not fit
+        :raises ValueError: the number of arrays or a shape does not fit
         """
         self._set_carry(row, self._loop.with_leaves(self._carry(row), leaves))
 

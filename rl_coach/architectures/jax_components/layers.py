@@ -18,9 +18,9 @@ _IS_IN_LOOP = ContextVar("_IS_IN_LOOP", default=False)
 
 @contextmanager
 def inside_loop() -> Iterator[None]:
-    """Networks that are traced within are part of a loop that XLA compiles.
+    """A context for tracing networks as part of a loop that XLA compiles.
 
-    JAX caches the trace of a function: a function that was traced outside keeps the form from outside.
+    JAX caches the trace of a function, so a function that was traced outside this context keeps its form from outside.
     """
     token = _IS_IN_LOOP.set(True)
     try:
@@ -33,11 +33,12 @@ _LEAST_ROWS = 512  # with fewer rows, the transposition takes as long as it save
 
 
 class LoopedDense(keras.layers.Dense):
-    """A dense layer that transposes large batches before the gradient of its kernel, inside of loops on a CPU.
+    """A dense layer. In a compiled loop on a CPU, it transposes large batches before it computes the gradient of its
+    kernel.
 
-    XLA does not use its fast matrix product for CPUs for a product over the rows of both factors, and this gradient is
-    one. With 2,048 rows and 64 x 64 units, a gradient takes 1.1 ms without this and 0.6 ms with it (one core with
-    AVX-512).
+    This gradient is a product over the rows of both factors. XLA does not use its fast matrix product for CPUs there.
+    With 2,048 rows and 64 x 64 units, a gradient takes 1.1 ms without the transposition and 0.6 ms with it (one core
+    with AVX-512).
     """
 
     def call(self, inputs: Any, training: bool | None = None) -> Any:
@@ -69,11 +70,11 @@ _product.defvjp(_product_and_factors, _gradients_of_factors)
 
 
 class LoopedConvolution(keras.layers.Conv2D):
-    """A convolution that is computed as a sum of matrix products inside of loops on a CPU.
+    """A convolution. In a compiled loop on a CPU, it is computed as a sum of matrix products.
 
-    XLA's fast convolutions for CPUs are not used inside of loops: there the gradient of the Nature network with 256
-    rows takes 7.2 s as convolutions and 0.14 s as products, on two cores with AVX-512. Outside of loops convolutions
-    take less processor time (an update of DQN with 32 rows: 39 ms, and 44 ms as products).
+    XLA does not use its fast convolutions for CPUs inside of loops. There the gradient of the Nature network with 256
+    rows takes 7.2 s as convolutions and 0.14 s as products, on two cores with AVX-512. Outside of loops, convolutions
+    take less processor time: 39 ms for an update of DQN with 32 rows, against 44 ms as products.
     """
 
     def convolution_op(self, inputs: Any, kernel: Any) -> Any:

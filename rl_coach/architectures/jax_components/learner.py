@@ -1,5 +1,6 @@
 """A network's state in JAX arrays, and the compiled training steps that change it: all updates of a training phase in
-one call, which returns before they are made."""
+one call, which returns before JAX has computed them.
+"""
 
 from __future__ import annotations
 
@@ -21,16 +22,18 @@ from rl_coach.architectures.update import TrainingStep
 class JaxNetworkState(CompiledNetworkState):
     """See ``CompiledNetworkState``.
 
-    No two variables share memory, because the training step donates the memory of all.
+    No two variables share memory, because the training step donates the memory of all variables.
     """
 
     def __init__(self, function: NetworkFunction, has_target: bool):
         super().__init__(ops, function, has_target)
 
     def _hold(self, array: np.ndarray) -> jax.Array:
+        # a copy: on CPUs, jnp.asarray may use the memory of the NumPy array, and a donated array is overwritten
         return jnp.array(array)
 
     def _read(self, index: int) -> np.ndarray:
+        # waits until JAX has computed the value
         return np.asarray(self.variables[index])
 
     def _write(self, index: int, value: np.ndarray) -> None:
@@ -40,6 +43,7 @@ class JaxNetworkState(CompiledNetworkState):
         changed = jax.jit(change, donate_argnums=0)
 
         def call() -> None:
+            # no wait: JAX runs this after the updates that compute its arguments
             self.variables = changed(self.variables)
 
         return call
@@ -67,18 +71,19 @@ class JaxLearner(Learner):
         return call
 
     def _gradients(self, function: Callable, weights: dict[str, list]) -> tuple[dict[str, list], Any]:
-        # One forward pass, and for each loss a backward pass that leads to that network's own weights alone. A single
-        # backward pass with a mask over the losses would also compute the gradients of the masked ones: they are zeros,
-        # but XLA does not know this.
+        # One forward pass, and for each loss a backward pass. A single backward pass with a mask over the losses would
+        # also compute the gradients of the masked ones: they are zeros, but XLA does not know this. XLA leaves out the
+        # gradients of other networks' weights, which nobody reads. They must be traced: ``LoopedDense`` can only be
+        # transposed, not evaluated.
         losses, slope, auxiliary = jax.linearize(function, weights, has_aux=True)
-        unmoved = jax.tree.map(jnp.zeros_like, weights)
         found = {}
         for name, loss in losses.items():
 
-            def own_slope(own: list, name: str = name) -> Any:
-                return slope({**unmoved, name: own})[name]
+            def own_slope(moved: dict[str, list], name: str = name) -> Any:
+                return slope(moved)[name]
 
-            (found[name],) = jax.linear_transpose(own_slope, weights[name])(jnp.ones_like(loss))
+            (of_all,) = jax.linear_transpose(own_slope, weights)(jnp.ones_like(loss))
+            found[name] = of_all[name]
         return found, auxiliary
 
     def _loop(self, update: Callable, state: dict, num_updates: int, count: Any) -> tuple[dict, Any]:
@@ -87,6 +92,7 @@ class JaxLearner(Learner):
             state, row = update(k, state)
             return state, outputs.at[k].set(row)
 
+        # layers then take the forms that are fast in a loop of XLA
         with inside_loop():
             _, row = jax.eval_shape(update, jnp.int32(0), state)
             outputs = jnp.zeros((num_updates, *row.shape), row.dtype)

@@ -18,7 +18,7 @@ _LEAST_ROWS = 2048  # with fewer rows, sorting pairs is as fast
 def permutation(key: Any, count: int) -> Any:
     """[count] int32, the numbers below ``count`` in the random order of ``jax.random.permutation``.
 
-    JAX sorts pairs of a random key and a number. On a CPU, XLA sorts pairs seven times as slowly as keys alone (8,192
+    JAX sorts pairs of a random key and a number. On a CPU, XLA needs seven times as long for pairs as for keys (8,192
     pairs: 1,130 us). Therefore this function sorts the keys alone and looks up the place of each key.
     """
     if count < _LEAST_ROWS:

@@ -1,7 +1,7 @@
 """A traced JAX function as ONNX nodes.
 
-JAX traces every network, whatever layers it is made of, to a program of a few dozen primitive operations, so this is
-written once for all layers and heads. A batch size that is a symbol in the trace stays open in the graph.
+JAX traces each network to a program of a few dozen primitive operations, so this module serves all layers and heads. If
+the batch size is a symbol in the trace, it is a dynamic dimension of the graph.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Value:
     """A tensor of the graph.
 
     :param name: its name
-    :param shape: the shape that it has; ONNX broadcasts, so where JAX's has a larger dimension this may have 1 or none
+    :param shape: the shape in ONNX. A dimension may be 1 or missing where JAX has a larger one, because ONNX broadcasts
     """
 
     name: str
@@ -45,7 +45,7 @@ class Value:
 class OnnxGraph:
     """Collects the nodes of one function.
 
-    :param batch_input: the name of an input with the batch as first dimension
+    :param batch_input: the name of an input with the batch as its first dimension
     """
 
     def __init__(self, batch_input: str):
@@ -63,7 +63,7 @@ class OnnxGraph:
         """The whole graph, without nodes that no output needs.
 
         :param inputs: results of ``onnx.helper.make_tensor_value_info``
-        :param outputs: results of the same function, each with the value that it gets
+        :param outputs: results of the same function, each with its value
         """
         for info, value in outputs:
             self._nodes.append(helper.make_node("Identity", [value.name], [info.name]))
@@ -109,8 +109,8 @@ class OnnxGraph:
             return [self._reduction(REDUCTIONS[name], equation, values)]
         if handler is None:
             raise CoachError(
-                f"the network uses JAX's operation '{name}', which has no counterpart in ONNX here: "
-                f"build it from others, or use -f tensorflow"
+                f"the network uses JAX's operation '{name}', which cannot be exported to ONNX: "
+                f"use other operations, or use -f tensorflow"
             )
         found = handler(equation, values)
         return found if isinstance(found, list) else [found]
@@ -256,7 +256,7 @@ class OnnxGraph:
         """Indexing that takes one block, such as ``x[:, i]``."""
         where, sizes = equation.params["dimension_numbers"], equation.params["slice_sizes"]
         if len(equation.invars[1].aval.shape) != 1 or where.operand_batching_dims:
-            raise CoachError("a network indexes with an array, which is not exported here: use -f tensorflow")
+            raise CoachError("a network indexes with an array, which cannot be exported: use -f tensorflow")
         x, indices = self._inputs(equation, values)
         starts = self._node("Cast", [indices], (), to=onnx.TensorProto.INT64).name
         lengths = self._integers([sizes[axis] for axis in where.start_index_map])
@@ -290,7 +290,7 @@ class OnnxGraph:
         p = equation.params
         numbers, shape = p["dimension_numbers"], equation.outvars[0].aval.shape
         if p["batch_group_count"] != 1 or any(n != 1 for n in p["lhs_dilation"]):
-            raise CoachError("a network has a transposed convolution, which is not exported here: use -f tensorflow")
+            raise CoachError("a network has a transposed convolution, which cannot be exported: use -f tensorflow")
         x, kernel = self._inputs(equation, values)
         x = self._node("Transpose", [x], (), perm=list(numbers.lhs_spec)).name
         kernel = self._node("Transpose", [kernel], (), perm=list(numbers.rhs_spec)).name

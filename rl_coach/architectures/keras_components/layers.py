@@ -21,11 +21,11 @@ from rl_coach.architectures.layers import (
 
 
 class KerasLayers(Layers):
-    """Layers over symbolic tensors, for a Keras model.
+    """Layers on symbolic tensors, for a Keras model.
 
-    :cvar dense_class: the layer of a matrix and a bias
-    :cvar convolution_class: the layer of a convolution
-    :param made: gets each layer when it is made
+    :cvar dense_class: the Keras class of dense layers
+    :cvar convolution_class: the Keras class of convolutions
+    :param made: receives each new layer
     """
 
     dense_class: type[keras.layers.Dense] = keras.layers.Dense
@@ -147,7 +147,7 @@ class NoisyDense(keras.layers.Layer):
 
     :param units: the number of outputs
     :param rng: the source of the initial means and of the noise's seed
-    :ivar draws_noise: calls draw new noise; set by the network for each of its calls
+    :ivar draws_noise: calls draw new noise; the network sets it before each call
     """
 
     def __init__(self, units: int, rng: np.random.Generator):
@@ -180,7 +180,7 @@ class LSTMSequences(keras.layers.Layer):
 
     :param cells: the size of the state
     :param kernel: initialization of the weights of the input; ``recurrent`` is the initialization for the state
-    :ivar single_step: each row is a separate sequence; set by the network for each of its calls
+    :ivar single_step: each row is a separate sequence; the network sets it before each call
     """
 
     def __init__(self, cells: int, kernel: Initializer, recurrent: Initializer):

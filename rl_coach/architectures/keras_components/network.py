@@ -17,7 +17,7 @@ from rl_coach.spaces import SpacesDefinition
 
 
 class KerasNetwork(StructuredNetwork):
-    """A network as one Keras model, which is only structure; see ``StructuredNetwork``.
+    """A network as one Keras model. Only the model's structure is used, not its weights; see ``StructuredNetwork``.
 
     :cvar layers_class: makes the model's layers
     """

@@ -34,11 +34,11 @@ _REDUCTIONS = {
 def frozen_graph(model: bytes, scope: str, inputs: Mapping[str, str], output: str, output_names: list[str]) -> bytes:
     """A graph that computes a single output of a model.
 
-    :param model: the serialised ONNX model, its weights inside
+    :param model: the serialised ONNX model with its weights
     :param scope: the name scope of the operations between the inputs and the output
     :param inputs: the name of each input's placeholder, by the input's name in the model. Its shape is [B, ...].
     :param output: the output's name in the model
-    :param output_names: the names of the operations that all give this output
+    :param output_names: names for this output; the graph gets an identity operation for each
     :return: the serialised ``GraphDef``
     :raises CoachError: the model has an operation that is not converted
     """

@@ -18,19 +18,20 @@ _shared: dict[bytes, Any] = {}
 
 
 def shared(function: Any, is_compiled: bool) -> Any:
-    """The first function of this process that computes the same, to be called with the tensors that ``function`` has
+    """The first function of this process that computes the same. Call it with the tensors that ``function`` has
     captured.
 
     :param function: a concrete function
-    :param is_compiled: XLA compiles it
+    :param is_compiled: XLA compiles the function
     """
     key = fingerprint(function.graph.as_graph_def()) + bytes([is_compiled])
     return _shared.setdefault(key, function.inference_fn)
 
 
 def fingerprint(graph: GraphDef) -> bytes:
-    """A digest of a graph's operations. It does not depend on names, because Keras and TensorFlow continue to number
-    names from one graph to the next."""
+    """A digest of a graph's operations. It does not depend on names, because Keras and TensorFlow give equal graphs
+    different names.
+    """
     functions = {function.signature.name: function for function in graph.library.function}
     known: dict[str, bytes] = {}
 

@@ -1,12 +1,12 @@
 """A network's state in TensorFlow variables, and the training steps, compiled with XLA, that change it: all updates of
 a training phase in one call.
 
-XLA's convolutions are slow on processors, TensorFlow's own are not: an update of the Nature network takes 50 ms of the
-processors compiled as a whole, 43 ms not compiled, and 32 ms if only the optimizer is compiled.
+On CPUs, the convolutions of XLA are slower than TensorFlow's. An update of the Nature network takes 50 ms of processor
+time if all of it is compiled, 43 ms if nothing is compiled, and 32 ms if only the optimizer is compiled.
 
-Compiled functions are called without the Python that TensorFlow wraps around each call: an update of a 64 x 64
-Q-network takes some 90 us of a processor, and XLA's computation is 40 us of them. Through ``ConcreteFunction.__call__``
-it takes 260 more, and a new tensor for the batch at each call another 80.
+Compiled functions are called without TensorFlow's Python wrapper. An update of a 64 x 64 Q-network then takes some 90
+us of processor time, 40 us of it in XLA. ``ConcreteFunction.__call__`` would add 260 us, and a new tensor for each
+batch another 80 us.
 """
 
 from __future__ import annotations
@@ -57,6 +57,7 @@ class TensorFlowNetworkState(CompiledNetworkState):
     def _write(self, index: int, value: np.ndarray) -> None:
         tensor = tf.constant(value)
         self.variables[index].assign(tensor)
+        # known already, so acting does not have to read the variable
         self.published[index] = tensor._numpy()
 
     def _compile(self, change: Callable[[Sequence], list]) -> Callable[[], None]:
@@ -68,6 +69,7 @@ class TensorFlowNetworkState(CompiledNetworkState):
         def call() -> None:
             self.finish()  # an update may still run in another thread
             changed()
+            # the published values are older than the variables now
             self.published = {}
 
         return call
@@ -76,7 +78,7 @@ class TensorFlowNetworkState(CompiledNetworkState):
 class TensorFlowLearner(Learner):
     """See ``Learner``.
 
-    :param published: the networks that act between training phases; their new weights are returned by the step itself
+    :param published: the networks that act between training phases; the step itself returns their new weights
     """
 
     networks: dict[str, TensorFlowNetworkState]
@@ -123,6 +125,7 @@ class TensorFlowLearner(Learner):
         return {name: {**old, "buffers": buffers[name], **after.get(name, {})} for name, old in state.items()}, norms
 
     def _gradients(self, function: Callable, weights: dict[str, list]) -> tuple[dict[str, list], Any]:
+        # persistent, because each loss has its own backward pass
         with tf.GradientTape(persistent=True) as tape:
             tape.watch(weights)
             losses, auxiliary = function(weights)
@@ -147,12 +150,15 @@ class TensorFlowLearner(Learner):
 
 
 class DirectCall:
-    """A traced step, handed to the runtime at once; nothing records gradients of it. See ``Learner._compile``.
+    """A traced step that is passed directly to TensorFlow's runtime, without recording gradients. See
+    ``Learner._compile``.
 
-    :param traced: takes a vector first; it holds the tensors that it captures, and stays alive as long as this object
-    :param function: is called with the vector and these tensors
+    :param traced: the traced function, with a vector as its first argument. This object keeps it alive, because it owns
+        the captured tensors
+    :param function: the function to call, with the vector and the captured tensors
     :param networks: the networks that the step changes
-    :param acting_weights: the network and the variable of each of the step's last outputs, which are published
+    :param acting_weights: the network and the variable of each of the step's last outputs, which are the new acting
+        weights
     """
 
     def __init__(
@@ -164,6 +170,7 @@ class DirectCall:
     ):
         self._traced = traced
         self._name = function.name
+        # the handles of the networks' variables, which the traced function reads and assigns
         self._captured = list(traced.captured_inputs)
         self._num_outputs = len(traced.outputs)
         self._num_results = self._num_outputs - len(acting_weights)
@@ -180,6 +187,7 @@ class DirectCall:
 
         :raises CoachError: the stored step of an earlier run was damaged, for example by a full disk
         """
+        # the last call does not read this memory any more: train waits for it before it makes another (prepare_update)
         self._vector.array[:] = vector  # into memory that TensorFlow reads: a new tensor would cost 80 us
         arguments = [self._vector.tensor, *map(tf.constant, large)]
         if indices is not None:
@@ -191,7 +199,7 @@ class DirectCall:
                 raise
             # TensorFlow does not compile this function in this process again
             raise CoachError(
-                "a compiled step that an earlier run kept was damaged; all that were kept are deleted now: start again"
+                "a compiled step that an earlier run stored was damaged; all stored steps are deleted now: start again"
             ) from error
         for network, places in self._places:
             network.published = {index: outputs[place]._numpy() for place, index in places}
@@ -210,6 +218,7 @@ class CallBeside:
 
     def __call__(self, vector: np.ndarray, large: list[np.ndarray], indices: np.ndarray | None) -> list[Any]:
         if self._thread is None:
+            # one thread, so that updates are made in the order of the calls
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="learning")
             return self._call(vector, large, indices)
         return [OutputsToCome(self._thread.submit(self._call, vector, large, indices))]
@@ -226,9 +235,9 @@ class OutputsToCome:
 
 
 class HeldTensor:
-    """A tensor that reads the memory of ``array``; write there between calls.
+    """A tensor on the memory of ``array``. Write new numbers to ``array`` between calls.
 
-    :param size: of the float32 vector
+    :param size: the length of the float32 vector
     """
 
     def __init__(self, size: int):

@@ -1,6 +1,6 @@
 """A network's state in PyTorch's tensors, and the training steps that change it in place.
 
-An update is compiled for each choice of networks that it teaches. A phase of updates calls it in a loop.
+An update is compiled for each combination of networks that learn in it. A phase of updates calls it in a loop.
 """
 
 from __future__ import annotations
@@ -103,6 +103,7 @@ class TorchLearner(ArrayLearner):
         first_mask = len(self.networks) * OPTIMIZER_SCALARS + len(layout.scalar_names)
         learning = [float(mask) for mask in scalars[first_mask : first_mask + len(layout.learning)]]
         given = [*flattened(variables), *map(_tensor, (batch.rows, scalars[:first_mask], *batch.large))]
+        # the compiled call keeps its layout alive, so no other layout has the same id
         key = (id(layout), *learning)  # masks are constants of a trace: one step for each choice of networks
         if key not in self._steps:
 

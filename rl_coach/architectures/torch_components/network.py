@@ -42,9 +42,10 @@ class TorchLayers(ArrayLayers):
 def made(
     module_class: Any, shape: tuple[int, ...], rng: np.random.Generator
 ) -> tuple[torch.nn.Module, dict[str, Constant]]:
-    """A user's module, and its initial weights and buffers by name. The network's seed decides them.
+    """A user's module, and its initial weights and buffers by name, from the seed of the network.
 
-    :raises CoachError: it cannot be made, draws random numbers of PyTorch, which no checkpoint holds, or has branches
+    :raises CoachError: the module cannot be made, has branches, or draws random numbers from PyTorch (checkpoints do
+        not contain their state)
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(int(rng.integers(2**31)))
@@ -64,7 +65,7 @@ def made(
         traced(module.eval(), torch.zeros((2, *shape)))
     except GuardOnDataDependentSymNode as error:
         raise CoachError(
-            f"'{module_class.__name__}' chooses by the values of a tensor what it computes, which cannot be compiled "
+            f"'{module_class.__name__}' has branches that depend on the values of a tensor, which cannot be compiled "
             f"or exported: use torch.where"
         ) from error
     tensors = [*module.named_parameters(), *module.named_buffers()]

@@ -20,20 +20,22 @@ class PendulumWithGoals(gym.Env):
     """Bring the pendulum to an angle and a velocity by a torque of -2 to 2 Nm.
 
     Observations are a dict of ``observation``, ``desired_goal`` and ``achieved_goal``: each the cosine and the sine of
-    the angle from upright (radians) and the angular velocity (rad/s, seen up to ±15), [3] float32. The velocity of a
-    goal is one to pass or rest with, so a standing goal is ``[1, 0, 0]``.
+    the angle from upright (radians) and the angular velocity (rad/s, seen up to ±15), [3] float32. A goal includes a
+    velocity, so the goal of standing upright is ``[1, 0, 0]``.
 
-    :param goal_reaching_thresholds: largest distance of each element of ``achieved_goal`` from the goal's
+    :param goal_reaching_thresholds: for each element, the largest distance between ``achieved_goal`` and
+        ``desired_goal`` that counts as reached
     :param goal_not_reached_penalty: the reward of a step that does not reach the goal
     :param goal_reached_reward: the reward of a step that reaches the goal
     :param terminate_on_goal_reaching: terminate the episode when the goal is reached
     :param time_limit: largest length of an episode in steps; 0 sets no limit
     :param frameskip: simulator steps of 2 ms in each step
     :param random_goals_instead_of_standing_goal: draw goals within ±pi/8 rad and ±0.2 rad/s of standing
-    :param polar_coordinates: the angle itself (-pi to pi) instead of its cosine and sine, so [2]; thresholds must fit
+    :param polar_coordinates: observe the angle itself (-pi to pi) instead of its cosine and sine. The vectors are then
+        [2], and the thresholds must have two elements
     :param render_mode: ``'rgb_array'`` or None
-    :param polar_goals: the angle itself in ``desired_goal`` and ``achieved_goal`` only, as in the paper. The pendulum
-        can then reach all goals within the bounds
+    :param polar_goals: use the angle itself in ``desired_goal`` and ``achieved_goal`` only, as in the paper. The
+        pendulum can then reach all goals within the bounds
     """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 50}

@@ -1,4 +1,4 @@
-"""A robot that moves its closed hand about a table with a cube, to explore what it can do there.
+"""A robot that moves its closed hand over a table with a cube, as a task for exploration.
 
 It extends a task of robosuite (Zhu et al. 2020, "robosuite: a modular simulation framework and benchmark for robot
 learning"), which must be installed.
@@ -25,7 +25,7 @@ class CubeExp(Lift):
     """An arm over a table. A cube lies in the middle of the table.
 
     An action [3] moves the hand along the axes of the table, each number from -1 to 1. The hand keeps its direction and
-    stays shut. An episode has no aim: the reward is 0, and -1 in a collision if ``penalize_reward_on_collision``.
+    stays shut. The task has no goal. The reward is 0, or -1 in a collision if ``penalize_reward_on_collision`` is True.
 
     :param robots: a robot with one arm, by its name
     :param table_full_size: length, width and thickness of the table's top in meters

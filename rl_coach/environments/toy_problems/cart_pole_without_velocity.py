@@ -10,9 +10,10 @@ SEEN = [0, 2]  # the cart's position and the pole's angle; 1 and 3 are their vel
 
 
 class CartPoleWithoutVelocity(gym.ObservationWrapper):
-    """Gymnasium's CartPole-v1 with the cart's position (metres) and the pole's angle (radians) alone, [2] float32.
+    """Gymnasium's CartPole-v1 with observations [2] float32: only the cart's position (metres) and the pole's angle
+    (radians).
 
-    :param render_mode: as of CartPole-v1
+    :param render_mode: as for CartPole-v1
     """
 
     def __init__(self, render_mode: str | None = None):

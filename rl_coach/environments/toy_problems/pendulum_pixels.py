@@ -15,9 +15,9 @@ _LENGTH, _THICKNESS = 0.8, 0.12  # of the rod, where the picture's edges are at 
 class PendulumPixels(gym.ObservationWrapper):
     """Gymnasium's Pendulum-v1 as a grey picture [40, 40] uint8 of its rod, white on black.
 
-    One picture shows no velocity: stack some.
+    One picture does not show the velocity, so stack several.
 
-    :param render_mode: as of Pendulum-v1
+    :param render_mode: as for Pendulum-v1
     """
 
     def __init__(self, render_mode: str | None = None):

@@ -13,8 +13,8 @@ from rl_coach.utils import CoachError
 
 
 class ActionFilter(Filter):
-    """Turns actions of the input action space (the agent's) into actions of the output action space (the environment's,
-    or the next filter's).
+    """Turns actions of the input action space, which the agent sees, into actions of the output action space, which
+    belongs to the environment or the next filter.
 
     :param input_action_space: the agent's action space; None until ``get_unfiltered_action_space`` is called
     """
@@ -33,13 +33,13 @@ class ActionFilter(Filter):
     def validate_output_action_space(self, output_action_space: ActionSpace) -> None:
         """Check that the filter can produce actions of a space.
 
-        :raises CoachError: it cannot
+        :raises CoachError: the filter cannot produce them
         """
 
     def validate_output_action(self, action: ActionType) -> None:
         """Check that an action belongs to the output action space.
 
-        :raises CoachError: it does not
+        :raises CoachError: the action does not belong to the space
         """
         space = self.output_action_space
         if space is not None and not space.val_matches_space_definition(action):

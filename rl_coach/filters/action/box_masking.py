@@ -15,8 +15,9 @@ Bound = Union[None, int, float, np.ndarray]
 
 
 class BoxMasking(ActionFilter):
-    """The agent's actions range from 0 to the size of the allowed part; the environment gets them moved into that
-    part. (If 20 to 25 is allowed of a box from 10 to 32, the agent sees a box from 0 to 5, and its 1 becomes 21.)
+    """Limits the actions to a part of the box. The agent's actions range from 0 to the size of this part; the filter
+    moves them into the part. For example, if only 20 to 25 is allowed of a box from 10 to 32, the agent sees a box from
+    0 to 5, and its action 1 becomes 21.
 
     :param masked_target_space_low: the lowest action allowed, a number or one for each element
     :param masked_target_space_high: the highest action allowed

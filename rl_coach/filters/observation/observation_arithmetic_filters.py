@@ -61,7 +61,8 @@ class ReshapingFilter(ObservationFilter):
 
 
 class StandardizingFilter(ObservationFilter):
-    """Moves each observation alone to the mean 0 and, if wanted, to the deviation 1 or to the range from 0 to 1.
+    """Shifts the elements of each single observation to the mean 0 and the deviation 1, to the mean 0 only, or to the
+    range from 0 to 1.
 
     :param kind: ``center``, ``standardize`` or ``normalize``
     """

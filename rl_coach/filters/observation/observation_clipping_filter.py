@@ -13,7 +13,7 @@ from rl_coach.utils import CoachError
 
 
 class ObservationClippingFilter(ObservationFilter):
-    """Filter that moves values outside the bounds onto the bounds.
+    """Clips values to the bounds.
 
     :param clipping_low: the lowest value; minus infinity sets no limit
     :param clipping_high: the highest value

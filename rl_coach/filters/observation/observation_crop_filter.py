@@ -15,8 +15,8 @@ class ObservationCropFilter(ObservationFilter):
     """Keeps a box of the observation: in each dimension the indices from ``crop_low`` up to, not including,
     ``crop_high``.
 
-    :param crop_low: an int for each dimension; None starts at 0 everywhere
-    :param crop_high: an int for each dimension; -1 goes to the end, None does so everywhere
+    :param crop_low: an int for each dimension; None is 0 for all dimensions
+    :param crop_high: an int for each dimension; -1 is the end of the dimension, None is the end of all dimensions
     """
 
     episode_attributes = ()

@@ -29,9 +29,6 @@ class ObservationFilter(Filter):
 
     supports_batching = False
 
-    def __init__(self, name: str | None = None):
-        super().__init__(name)
-
     def filter(self, observation: Any, update_internal_state: bool = True) -> Any:
         """Changed copy of a single observation; the given observation is not changed."""
         raise NotImplementedError(f"{type(self).__name__} does not filter")
@@ -50,9 +47,9 @@ class ObservationFilter(Filter):
         return None
 
     def validate_input_observation_space(self, input_observation_space: ObservationSpace) -> None:
-        """Check that the filter can handle observations of a space.
+        """Check that the filter supports the observations of a space.
 
-        :raises CoachError: it cannot
+        :raises CoachError: the filter does not support them
         """
 
     def get_filtered_observation_space(self, input_observation_space: ObservationSpace) -> ObservationSpace:

@@ -14,10 +14,10 @@ from rl_coach.utils import CoachError
 class ObservationMoveAxisFilter(ObservationFilter):
     """Moves one axis to another place, the others keep their order (``numpy.moveaxis``).
 
-    It changes nothing if it would move channels to the last axis that are there already: environments with channels
-    first give them last.
+    The filter has no effect if it would move channels to the last axis and they are there already, because Coach's
+    environments always put channels last.
 
-    :param axis_origin: the axis to move; negative ones count from the last
+    :param axis_origin: the axis to move; negative numbers count from the last axis
     :param axis_target: the position that it moves to
     """
 

@@ -19,10 +19,10 @@ MARGIN = 1e-3
 class ObservationNormalizationFilter(ObservationFilter):
     """Subtracts the running mean of each element and divides by its running standard deviation.
 
-    An observation counts before it is normalised itself. The result is float32.
+    The statistics are updated with an observation before it is normalised. The result is float32.
 
-    :param clip_min: the lowest value that comes out, in standard deviations
-    :param clip_max: the highest value that comes out
+    :param clip_min: the lowest normalised value, in standard deviations
+    :param clip_max: the highest normalised value
     :param name: the name of the statistics
     """
 
@@ -55,8 +55,9 @@ class ObservationNormalizationFilter(ObservationFilter):
         return self.filter(observations, update_internal_state)
 
     def normalize_as_data_set(self) -> None:
-        """Divide by the deviation plus 0.001 from now on, however small the deviation is: statistics of a whole data
-        set are known before the first observation is normalised."""
+        """From now on, divide by the deviation plus 0.001, also for very small deviations. Use this if the statistics
+        come from a whole data set, so that they are exact from the first observation on.
+        """
         self.running_observation_stats.margin = MARGIN
 
     def pure(self, ops: Any) -> PureFilter:

@@ -17,7 +17,7 @@ class ObservationReductionBySubPartsNameFilter(ObservationFilter):
     elements keep their order.
 
     :param part_names: the names of elements
-    :param reduction_method: ``Keep`` these alone, or ``Discard`` them
+    :param reduction_method: ``Keep`` only these elements, or ``Discard`` them
     """
 
     episode_attributes = ()

@@ -27,7 +27,7 @@ class LazyStack:
     Consecutive stacks share their frames as objects, so that a memory can store each frame once.
 
     :param history: the frames, oldest first
-    :param axis: the axis of the array that counts the frames; None for the first
+    :param axis: the axis of the frames in the array; None for the first axis
     """
 
     __slots__ = ("history", "axis")
@@ -161,8 +161,8 @@ class StacksOfActors:
         """Begin the episodes of some actors.
 
         :param indices: [K] the actors
-        :param observations: [K, ...] the first of each episode
-        :return: [K, ...] stacks of it
+        :param observations: [K, ...] the first observations of the episodes
+        :return: [K, ...] the stacks
         """
         if not self._frames:
             empty = np.zeros((self._num_actors, *observations.shape[1:]), observations.dtype)
@@ -177,7 +177,7 @@ class StacksOfActors:
     def add(self, observations: np.ndarray) -> np.ndarray:
         """Continue the episodes of all actors.
 
-        :param observations: [N, ...] the newest of each
+        :param observations: [N, ...] the newest observations
         :return: [N, ...] with the axis of the stack
         """
         self._frames.append(observations)

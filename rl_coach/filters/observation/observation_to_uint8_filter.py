@@ -12,10 +12,10 @@ from rl_coach.utils import CoachError
 
 
 class ObservationToUInt8Filter(ObservationFilter):
-    """Maps the range of the observation onto the whole numbers from 0 to 255, a quarter of the memory of floats.
+    """Maps the range of the observation onto the whole numbers from 0 to 255, which take a quarter of the memory of
+    floats.
 
-    Fractions are dropped. Values outside the range are moved onto its ends. Bytes with a range of 0 to 255 are not
-    changed.
+    Fractions are dropped. Values outside the range are clipped. Bytes with a range of 0 to 255 do not change.
 
     :param input_low: the value that becomes 0
     :param input_high: the value that becomes 255

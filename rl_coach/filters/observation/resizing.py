@@ -10,8 +10,8 @@ import numpy as np
 def axis_weights(length_in: int, length_out: int) -> np.ndarray:
     """Weights of the input elements in each output element along one axis; rows sum to 1.
 
-    Shrinking averages over the area that an output element covers. Enlarging interpolates linearly between the
-    centres of input elements and repeats the outermost ones beyond them.
+    Shrinking averages over the area that an output element covers. Enlarging interpolates linearly between the centres
+    of input elements, and repeats the first and the last element beyond them.
 
     :return: [length_out, length_in] float32
     """
@@ -39,8 +39,8 @@ two to sixty times as long, if frameworks or other programs use the cores too.""
 class Resizer:
     """Resizes images of one size to another.
 
-    The weights of shrinking by a ratio such as 210 : 84 = 5 : 2 repeat along the diagonal of their matrix, so that one
-    small matrix applied to pieces of the axis does the work of the large one in a fraction of the time.
+    For a ratio such as 210 : 84 = 5 : 2, the weights repeat along the diagonal of their matrix. One small matrix is
+    therefore applied to pieces of the axis, which is much faster than the large matrix.
 
     :param size_in: (height, width)
     :param size_out: (height, width)

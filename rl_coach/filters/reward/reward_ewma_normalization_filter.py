@@ -12,7 +12,7 @@ from rl_coach.utils import CoachError
 
 
 class RewardEwmaNormalizationFilter(RewardFilter):
-    """Subtracts the exponentially weighted moving average of the rewards, which starts at the first of them.
+    """Subtracts the exponentially weighted moving average of the rewards, which starts at the first reward.
 
     The average is updated with a reward before the subtraction; an array of rewards counts once, with its mean.
 

@@ -11,9 +11,6 @@ from rl_coach.spaces import RewardSpace
 class RewardFilter(Filter):
     """Changes the reward, a number or an array [B] of them."""
 
-    def __init__(self, name: str | None = None):
-        super().__init__(name)
-
     def filter(self, reward: Any, update_internal_state: bool = True) -> Any:
         """The reward changed: a number for a number, an array for an array."""
         raise NotImplementedError(f"{type(self).__name__} does not filter")

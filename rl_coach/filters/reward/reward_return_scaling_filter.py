@@ -39,13 +39,14 @@ class _Returns:
 
 
 class RewardReturnScalingFilter(RewardFilter):
-    """Divides rewards so that discounted returns have a deviation of about 1, and none is above ``largest_return``.
+    """Divides rewards so that discounted returns have a deviation of about 1, and no return is above
+    ``largest_return``.
 
     The running return G = discount G + r starts at 0 in each episode. A reward is divided by max(sqrt(var(G) + 1e-8),
-    max |G| / largest_return), over all G so far, the reward's own included (Lee et al. 2025, section 4). An array of
-    rewards is not an episode: its numbers are divided, but do not change the statistics.
+    max |G| / largest_return), over all G so far, including the G of this reward (Lee et al. 2025, section 4). An array
+    of rewards is not an episode: its numbers are divided, but do not change the statistics.
 
-    :param discount: discount of the returns; 0 scales by single rewards
+    :param discount: discount of the returns; with 0, returns are single rewards
     :param largest_return: the largest |G| that the scaled rewards may have, which is the end of the critic's support
     """
 

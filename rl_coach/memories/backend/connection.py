@@ -16,7 +16,7 @@ SECONDS_FOR_AN_ANSWER = 10.0
 def import_redis() -> Any:
     """The package ``redis``.
 
-    :raises CoachError: it is not installed; the message has the command that installs it
+    :raises CoachError: the package is not installed; the message contains the install command
     """
     try:
         import redis
@@ -77,7 +77,7 @@ class Connection:
         policy = str(info.get("maxmemory_policy", "noeviction"))
         if policy != "noeviction":
             raise CoachError(
-                f"Redis at {self.place} evicts ({policy}): it would delete experience that nobody has read; set "
+                f"Redis at {self.place} evicts keys ({policy}): it would delete experience that nobody has read; set "
                 f"maxmemory-policy noeviction"
             )
 

@@ -1,4 +1,4 @@
-"""Records of both ends of a stream of chunks. They agree even if chunks are lost, repeated or reordered.
+"""Records of both ends of a stream of chunks. The records agree even if chunks are lost, repeated or reordered.
 
 This module does not use Redis.
 """
@@ -92,7 +92,7 @@ class Ledger:
 
 
 class Outbox:
-    """Unacknowledged chunks of a worker, oldest first: some are sent, the newest may still wait.
+    """Unacknowledged chunks of a worker, oldest first. The newest chunks may not be sent yet.
 
     :param window: the largest number of unacknowledged chunks
     :ivar acknowledged: steps that the trainer has acknowledged

@@ -229,8 +229,8 @@ class TrainerLink:
         return bool(self._entries)
 
     def next(self) -> tuple[bytes, Chunk] | None:
-        """The next chunk in the order of its sender; None if no fetched message is one. Duplicates are acknowledged,
-        invalid messages and gaps are dropped.
+        """The next chunk in the order of its sender; None if the fetched messages do not contain it. Duplicates are
+        acknowledged; invalid messages and chunks after a gap are dropped.
 
         :return: the id of its entry, for ``acknowledge``, and the chunk
         """

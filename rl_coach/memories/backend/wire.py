@@ -312,7 +312,7 @@ def _as_extension(value: Any) -> Any:
         return value.item()
     if isinstance(value, np.ndarray) and value.dtype.kind in NUMBERS:
         return msgpack.ExtType(_ARRAY, msgpack.packb([value.dtype.str, list(value.shape), value.tobytes()]))
-    raise TypeError(f"a {type(value).__name__} does not travel")
+    raise TypeError(f"a {type(value).__name__} cannot be sent")
 
 
 def _from_extension(code: int, content: bytes) -> np.ndarray:

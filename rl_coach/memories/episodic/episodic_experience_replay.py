@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import itertools
 import os
 import warnings
 from typing import Any, Iterator
@@ -186,6 +187,16 @@ class EpisodicExperienceReplay(Memory):
             returns[: len(later)] += discount**n_step * column.column.values[later]
         store.put_returns(rows, returns)
 
+    def compute_returns(self, discount: float, n_step: int) -> None:
+        """Compute the returns of all complete episodes again, because a file has the returns of another discount.
+        Transitions of several steps keep their returns."""
+        if self._store.n_steps is not None or not self._lengths or self._store.rewards.values.ndim > 1:
+            return
+        starts = self._starts()
+        self._store.put_returns(self._store.rows(np.arange(starts[0], starts[-1])), None)
+        for start, end in itertools.pairwise(starts):
+            self._set_returns(np.arange(start, end), discount, n_step, self.bootstrap_total_return_from_old_policy)
+
     def _drop_oldest(self, count: int) -> None:
         if self._lengths:
             self._drop_first_episode()
@@ -211,7 +222,7 @@ class EpisodicExperienceReplay(Memory):
 
         :param is_consecutive_transitions: draw up to ``size`` consecutive transitions of one episode. They are the
             transitions in a window of ``size`` steps. The window is drawn uniformly from all windows that cover at
-            least one step of an episode. A window over the start or the end of an episode returns fewer transitions.
+            least one step of an episode. A window across the start or the end of an episode returns fewer transitions.
             So each of N transitions in E episodes has the same probability ``size / (N + E * (size - 1))``, also in
             short episodes and near their ends.
         :raises CoachError: no episode is complete
@@ -232,7 +243,7 @@ class EpisodicExperienceReplay(Memory):
         each step once (Kapturowski et al. 2019, sections 2.3 and 3).
 
         The first sequence of an episode has no earlier transitions: copies of its first transition fill the burn-in.
-        Copies of the last transition fill a sequence that reaches over the end of the episode.
+        Copies of the last transition fill a sequence that is cut by the end of the episode.
 
         :param burn_in: number of transitions before each sequence, up to ``length``
         :return: ``count`` times ``burn_in + length`` rows. ``info['is_learned']`` is True for rows of the sequence

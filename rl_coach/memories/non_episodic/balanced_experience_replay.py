@@ -106,7 +106,7 @@ class BalancedExperienceReplay(ExperienceReplay):
 
     def _check_class(self, class_index: int) -> int:
         if not 0 <= class_index < self.num_classes:
-            raise CoachError(f"class {class_index} is not one of {self.num_classes} (memory.num_classes)")
+            raise CoachError(f"class {class_index} does not exist: memory.num_classes is {self.num_classes}")
         return int(class_index)
 
     def check_columns(self, chunk: Batch, episode_lengths: np.ndarray | None = None) -> None:

@@ -1,5 +1,6 @@
-"""The differentiable neural dictionary. It looks the value of an embedding up among the nearest stored embeddings
-(Pritzel et al. 2017, "Neural episodic control", section 3.1)."""
+"""The differentiable neural dictionary. The value of an embedding is a weighted mean over the nearest stored embeddings
+(Pritzel et al. 2017, "Neural episodic control", section 3.1).
+"""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ FILE = "dictionary.npz"
 def _faiss() -> ModuleType:
     """The package ``faiss``.
 
-    :raises CoachError: it is not installed
+    :raises CoachError: the package is not installed
     """
     try:
         import faiss
@@ -63,9 +64,9 @@ def gradients_of_squared_errors(
 class NearestKeys:
     """Search for the nearest vectors in a set that changes a few vectors at a time.
 
-    Up to ``EXHAUSTIVE`` vectors, a search compares all. With more vectors, they are stored in lists around centres, and
-    a search reads only the lists of the nearest centres (faiss's ``IndexIVFFlat``). The centres are computed again
-    whenever the number of vectors has doubled. The result depends only on the calls, and a saved index continues
+    A search compares all vectors if there are at most ``EXHAUSTIVE``. A larger set is stored in lists around centres,
+    and a search reads only the lists of the nearest centres (as ``IndexIVFFlat`` of faiss). The centres are computed
+    again whenever the number of vectors has doubled. The result depends only on the calls, and a saved index continues
     exactly.
 
     :param keys: [capacity, width] float32; the caller writes to this array
@@ -127,16 +128,16 @@ class NearestKeys:
 class AnnoyDictionary:
     """Keys and values of one action. When it is full, the entries that were looked up least recently are removed.
 
-    The name is Coach's; ``NearestKeys`` finds the neighbours, not the Annoy library.
+    The name is from Coach 1.0.1; ``NearestKeys`` finds the neighbours, not the library Annoy.
 
     :param dict_size: largest number of entries
     :param key_width: F, the size of a key
     :param new_value_shift_coefficient: step size towards a new value of an existing key; 1 replaces the old value
-    :param batch_size: not used; new entries are found at once
+    :param batch_size: not used; a query finds new entries immediately
     :param key_error_threshold: largest distance of two keys that count as the same; 0 requires equal keys
     :param num_neighbors: not used; ``query`` has an argument for it
     :param override_existing_keys: True changes the value of an existing key, False adds the key a second time
-    :param rebuild_on_every_update: not used; new entries are found at once
+    :param rebuild_on_every_update: not used; a query finds new entries immediately
     """
 
     def __init__(
@@ -225,7 +226,7 @@ class AnnoyDictionary:
 
         :param keys: [B, F]
         :param k: number of entries for each key
-        :param touch: mark the found entries as looked up, so they are removed later
+        :param touch: mark the found entries as used now, so that other entries are removed first
         :raises CoachError: the dictionary has fewer than k entries
         """
         if not self.has_enough_entries(k):

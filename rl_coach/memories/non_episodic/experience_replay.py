@@ -42,7 +42,7 @@ class ExperienceReplayParameters(MemoryParameters):
 class ExperienceReplay(Memory):
     """Memory of the newest transitions. All have the same probability to be sampled.
 
-    :param max_size: ``(MemoryGranularity.Transitions, number)``; beyond it the oldest are removed
+    :param max_size: ``(MemoryGranularity.Transitions, number)``; a full memory removes its oldest transitions
     :param allow_duplicates_in_batch_sampling: True samples with replacement, False without
     """
 
@@ -140,7 +140,7 @@ class ExperienceReplay(Memory):
         write_data(file_path, {"store": self._store.get_state()})
 
     def load(self, file_path: str | os.PathLike) -> None:
-        """Store the transitions from a file of ``save``. If not all fit, the oldest are left out.
+        """Store the transitions from a file of ``save``. If not all of them fit, the oldest transitions are not stored.
 
         :raises CoachError: the file cannot be read or contains something else
         """

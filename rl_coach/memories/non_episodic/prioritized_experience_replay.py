@@ -224,7 +224,7 @@ class SmallestValue:
     """Smallest of many values. A few values change at a time.
 
     Large priorities change most often, so the place with the smallest value rarely changes. No search is needed while
-    one place still has this value. A tree supports any change, but would take half of the time of an update.
+    one place still has this value. A tree would need no search at all, but would take half of the time of an update.
 
     :param size: number of values
     """
@@ -273,7 +273,7 @@ class PrioritizedExperienceReplay(ExperienceReplay):
     argument for ``update_priorities``. ``weight`` is the importance-sampling weight (N P(i)) ** -beta, divided by the
     largest weight in the memory.
 
-    :param max_size: ``(MemoryGranularity.Transitions, number)``; beyond it the oldest are removed
+    :param max_size: ``(MemoryGranularity.Transitions, number)``; a full memory removes its oldest transitions
     :param alpha: 0 samples uniformly, 1 in proportion to the errors
     :param beta: 0 does not correct the bias of priorities, 1 corrects it fully; a schedule that each sample steps.
         None is ``ConstantSchedule(0.4)``

@@ -12,7 +12,8 @@ class DoublyRobust:
 
     @staticmethod
     def evaluate(ope_shared_stats: Any) -> tuple[float, float, float]:
-        """The target policy's mean reward of a step: by inverse propensity, by the model of rewards, by both.
+        """Three estimates of the target policy's mean reward per step: inverse propensity score, direct method, doubly
+        robust.
 
         :param ope_shared_stats: an ``OpeSharedStats``
         """

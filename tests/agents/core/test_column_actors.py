@@ -265,7 +265,7 @@ def test_an_override_keeps_an_agent_off_and_a_line_says_so(tmp_path, monkeypatch
     agent.observe = agent.observe
     manager.train_and_act(EnvironmentSteps(COPIES * 2))
     assert not is_in_columns(manager)
-    assert [line for line in lines if "DQNAgent.observe is an override, so the copies" in line]
+    assert [line for line in lines if "because of the override DQNAgent.observe, the copies" in line]
 
 
 def test_an_override_of_an_instance_keeps_it_off(tmp_path):

@@ -114,10 +114,15 @@ def test_rescalers_that_are_known():
     [
         ((Q,), [("q",)], True, []),
         ((Q,), [("embedding", "q"), ("v",)], True, []),  # the first is read
-        ((Q,), [("v",)], True, ["head 0 of it gives v, and its update rule reads q: set heads_parameters to [QHead"]),
+        (
+            (Q,),
+            [("v",)],
+            True,
+            ["head 0 of it has the outputs v, but its update rule reads q: set heads_parameters to [QHead"],
+        ),
         ((Q,), [("q",)], False, ["it has no target network"]),
         ((V, POLICY), [("v",), ("mean", "standard_deviation")], True, []),
-        ((V, POLICY), [("v",)], True, ["it has 1 heads, and its update rule reads 2"]),
+        ((V, POLICY), [("v",)], True, ["it has 1 heads, but its update rule reads 2"]),
         ((V, POLICY), [("v",), ("mean",)], True, ["reads probabilities and log_probabilities or mean and standard_"]),
         ((V, POLICY), [("v",), ("mean", "standard_deviation"), ("v",)], True, ["it has 3 heads"]),
     ],
@@ -138,7 +143,7 @@ def test_networks_that_are_missing_or_only_act_are_not_asked():
     exploration: Any = SimpleNamespace(draws_by_probabilities=False)
     assert list(requirements.unmet_by_networks("one", {"main": network(None)}, exploration)) == []
     (line,) = requirements.unmet_by_networks("one", {"main": network([("v",)])}, exploration)
-    assert line.startswith("head 0 of network 'main' of agent 'one' gives v")
+    assert line.startswith("head 0 of network 'main' of agent 'one' has the outputs v")
 
 
 @pytest.mark.parametrize(
@@ -147,7 +152,7 @@ def test_networks_that_are_missing_or_only_act_are_not_asked():
 def test_probabilities_for_who_predicts_values(predicts_values, draws, is_met):
     exploration: Any = SimpleNamespace(draws_by_probabilities=draws)
     found = list(AgentRequirements(predicts_values=predicts_values).unmet_by_networks("one", {}, exploration))
-    assert is_met == (found == []) and all("draws by probabilities" in one for one in found)
+    assert is_met == (found == []) and all("needs probabilities" in one for one in found)
 
 
 @pytest.mark.parametrize(
@@ -157,7 +162,7 @@ def test_probabilities_for_who_predicts_values(predicts_values, draws, is_met):
         (["main"], True, False, None),
         (["main"], False, True, None),
         (["main"], False, False, "learns from single transitions"),
-        (["main", "critic"], False, True, "network 'critic' of agent 'one' is never asked"),
+        (["main", "critic"], False, True, "network 'critic' of agent 'one' does not act"),
         (["main", "critic"], True, False, None),
     ],
 )

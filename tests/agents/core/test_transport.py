@@ -94,7 +94,7 @@ def test_what_fits_the_agent_is_taken():
         ({"reports": [report(reward=np.nan)]}, False, "reward of 'nan'"),
         ({"reports": [report(length=0)]}, False, "an episode of 0 steps"),
         ({"reports": [report(phase=RunPhase.TEST)]}, False, "in phase"),
-        ({"priorities": np.ones(2)}, False, "2 priorities, the agent takes 0"),
+        ({"priorities": np.ones(2)}, False, "2 priorities, but the agent needs 0"),
         ({"columns": batch(action=3)}, False, "an action 3, and the action space has the whole numbers 0 to 2"),
         ({"columns": batch(shape=3)}, False, "has shape .3,., not .2,."),
         ({"columns": batch(info={"action_value": np.inf})}, False, "'action_value' is not finite"),
@@ -142,5 +142,5 @@ def test_received_masks_and_continuous_actions_are_numbers_that_updates_can_use(
 
 @pytest.mark.parametrize("priorities", [None, np.ones(0), np.ones(1), np.ones(3)])
 def test_each_transition_has_its_priority(priorities):
-    with pytest.raises(CoachError, match="priorities, the agent takes 2"):
+    with pytest.raises(CoachError, match="priorities, but the agent needs 2"):
         require_sound(ExperienceChunk(2, [2], batch(), priorities=priorities), SPACES, True, 0, has_priorities=True)

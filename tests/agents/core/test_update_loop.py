@@ -38,8 +38,8 @@ class Source:
     def columns(self, batch: Any, columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         return columns
 
-    def rule(self, rule: Any) -> Any:
-        return rule
+    def stages(self, stages: Any) -> Any:
+        return stages
 
     def take_errors(self, batch: Any, errors: np.ndarray) -> None:
         self.errors.append(errors)

@@ -80,7 +80,7 @@ def test_a_checkpoint_goes_on_exactly():
     ("embedder", "expected"),
     [
         (ForgetfulParameters(), "'Forgetful' has a Dropout, which an exact resume cannot repeat"),
-        (BranchingParameters(), "'Branching' chooses by the values of a tensor what it computes"),
+        (BranchingParameters(), "'Branching' has branches that depend on the values of a tensor"),
     ],
     ids=["random", "branches"],
 )

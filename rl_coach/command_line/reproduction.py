@@ -1,0 +1,395 @@
+"""``coach pack``: write a run into one file. ``coach reproduce``: train again from this file, and compare."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import contextlib
+import csv
+import datetime
+import importlib.util
+import itertools
+import json
+import math
+import os
+import pathlib
+import shutil
+from typing import Any, Iterable, Iterator, Mapping, Sequence
+
+from rl_coach.command_line import arguments as command_line
+from rl_coach.utils import CoachError
+
+_SIGNAL_FILES = "worker_*.csv"
+_DECISIVE = (
+    "preset", "level", "framework", "environment_type", "exploration_policy_type", "custom_parameter", "callback",
+    "apply_stop_condition", "use_cpu", "num_threads",
+)  # fmt: skip
+"""The flags that the results depend on."""
+_OF_CHECKPOINTS = (
+    "checkpoint_save_secs", "checkpoint_save_steps", "checkpoint_save_episodes", "checkpoint_keep", "checkpoint_memory",
+)  # fmt: skip
+_CLASSES = ("environment_type", "exploration_policy_type", "callback")
+_NOT_WHEN_RESUMED = (*_DECISIVE, "checkpoint_restore_dir", "checkpoint_restore_file")
+_TOLERANCE = 0.001
+
+
+def pack(arguments: Sequence[str]) -> None:
+    """Run ``coach pack``.
+
+    :param arguments: the arguments after ``pack``
+    :raises CoachError: there is no run, it cannot be repeated, or a file that it needs is missing
+    """
+    args = command_line.get_pack_parser().parse_args(arguments)
+    from rl_coach.command_line import flag_checks
+    from rl_coach.logger import screen
+    from rl_coach.runs import packed_run, record
+
+    flag_checks.require_run(args.directory)
+    directory = pathlib.Path(args.directory)
+    found = _repeatable(directory)
+    run = found["run"]
+    name = record.experiment_name(directory)
+    given = {name: value for name, value in found["arguments"].items() if name in (*_DECISIVE, *_OF_CHECKPOINTS)}
+    here = pathlib.Path(run["working_directory"])
+    own = dict(_own_files(given, here))
+    sources = _with_neighbours(own.values(), here)
+    root = pathlib.Path(os.path.commonpath([here, *(file.parent for file in sources)])) if sources else here
+    for file in sources:
+        if file.stat().st_mtime > datetime.datetime.fromisoformat(run["began"]).timestamp():
+            screen.warning(f"'{file}' was changed after the run began: the packed file may not be the file of the run")
+    for text, file in own.items():
+        for flag in (*record.PATHS, "callback"):
+            if text.endswith(".py") and flag in given:
+                given[flag] = given[flag].replace(text, os.path.relpath(file, here))
+    packed = packed_run.PackedRun(
+        name or directory.resolve().name,
+        ["coach", *run["command_line"][1:]],
+        run["seed"],
+        given,
+        here.relative_to(root).as_posix() if sources else ".",
+        run["versions"],
+        {fact: run.get(fact) for fact in ("processor", "cpu_count", "gpu", "platform")},
+        run.get("git_revision"),
+    )
+    files = {f"{packed_run.SOURCE}/{file.relative_to(root).as_posix()}": file for file in sources}
+    files |= {f"{packed_run.SIGNALS}/{file.name}": file for file in sorted(directory.glob(_SIGNAL_FILES))}
+    policy = _policy_of(directory)
+    if policy is not None:
+        parts = [part for part in sorted(policy.rglob("*")) if part.is_file()]
+        files |= {f"{packed_run.POLICY}/{part.relative_to(policy).as_posix()}": part for part in parts}
+    output = pathlib.Path(args.output or f"{name}_{directory.resolve().name}.zip".lstrip("_"))
+    packed_run.write(output, packed, files)
+    print(f"packed {output}: preset {given['preset']}, seed {run['seed']}, {len(files)} files")
+    print(f"train from it with: coach {command_line.REPRODUCE} {output}")
+
+
+def _repeatable(directory: pathlib.Path) -> dict[str, Any]:
+    """The record of a run that can be repeated.
+
+    :raises CoachError: it cannot
+    """
+    from rl_coach.runs import record, run_group
+    from rl_coach.runs.status import FINISHED, read_status
+
+    if run_group.is_group(directory):
+        one = run_group.run_directories(directory)[:1] or [str(directory)]
+        raise CoachError(f"'{directory}' has several runs: pack one of them, such as {one[0]}")
+    found = record.read(str(directory))
+    arguments, run = found["arguments"], found.get("run")
+    if (
+        not isinstance(run, dict)
+        or not {"seed", "versions", "command_line", "working_directory", "began"} <= run.keys()
+    ):
+        raise CoachError(f"'{directory}' has no record of its start: an older version wrote it")
+    if found["evaluate_only"]:
+        raise CoachError(f"'{directory}' only evaluated: pack the run that trained")
+    if arguments.get("num_workers", 1) > 1 or arguments.get("evaluation_worker") or arguments.get("distributed_coach"):
+        raise CoachError(f"'{directory}' had several workers: their order changes, so the run cannot be repeated")
+    if "--play" in run["command_line"]:
+        raise CoachError(f"'{directory}' was played by a person, so it cannot be repeated")
+    if found.get("begins_from"):
+        raise CoachError(f"'{directory}' began from '{found['begins_from']}', which a packed run does not contain")
+    changed = {name for one in found["resumed"] for name in one.get("changed", ())} & {*_NOT_WHEN_RESUMED}
+    if changed:
+        raise CoachError(f"'{directory}' was resumed with another --{min(changed)}: one training cannot repeat it")
+    state = read_status(directory).get("state")
+    if state != FINISHED:
+        raise CoachError(f"'{directory}' has not finished ({state}): continue it with coach --resume {directory}")
+    if not any(directory.glob(_SIGNAL_FILES)):
+        raise CoachError(f"'{directory}' has no signals to compare (*.csv)")
+    return found
+
+
+def _file_in(text: Any) -> str:
+    """The Python file of ``path.py`` or ``path.py:name``; empty for other texts."""
+    file = text.rpartition(":")[0] if isinstance(text, str) and ".py:" in text else text
+    return file if isinstance(file, str) and file.endswith(".py") else ""
+
+
+def _own_files(arguments: Mapping[str, str], working_directory: pathlib.Path) -> Iterator[tuple[str, pathlib.Path]]:
+    """The files of the user that flags name, ``file.py``, ``file.py:Class`` or ``module:Class``, by their texts."""
+    from rl_coach.runs.record import PATHS
+
+    callbacks = [part.partition("(")[0].strip() for part in arguments.get("callback", "").split(";")]
+    for text in (*(arguments.get(flag, "") for flag in PATHS), *callbacks):
+        module = text.rpartition(":")[0]
+        file = working_directory / f"{module.replace('.', '/')}.py"
+        if _file_in(text):
+            yield _file_in(text), working_directory / _file_in(text)
+        elif module and file.is_file():
+            yield module, file
+
+
+def _with_neighbours(files: Iterable[pathlib.Path], working_directory: pathlib.Path) -> list[pathlib.Path]:
+    """Files of the user, and the files that they import or name, also indirectly.
+
+    :raises CoachError: a file does not exist, or imports a module that is neither there nor installed
+    """
+    found: dict[pathlib.Path, None] = {}
+    waiting = list(files)
+    roots = [*dict.fromkeys(file.parent for file in waiting), working_directory]
+    if (gone := next((file for file in waiting if not file.is_file()), None)) is not None:
+        raise CoachError(f"the run needs '{gone}', which does not exist any more")
+    while waiting:
+        file = pathlib.Path(os.path.abspath(waiting.pop()))
+        if file not in found:
+            found[file] = None
+            if file.suffix == ".py":
+                waiting += _neighbours(file, [file.parent, *roots])
+    return list(found)
+
+
+def _neighbours(file: pathlib.Path, roots: Sequence[pathlib.Path]) -> Iterator[pathlib.Path]:
+    """The files that a Python file imports or names. :param roots: the directories that it may find them in"""
+    try:
+        tree = ast.parse(file.read_bytes())
+    except (OSError, ValueError, SyntaxError, RecursionError) as error:
+        raise CoachError(f"'{file}' cannot be read: {error}") from None
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            text = _file_in(node.value) or node.value
+            if text and len(text) < 200 and "\n" not in text and "\0" not in text:
+                yield from (root / text for root in roots if (root / text).is_file())
+        for module in _modules(node):
+            here = [one for root in roots for one in _files_of(root.joinpath(*module.split(".")))]
+            yield from here
+            if node in tree.body and not here and importlib.util.find_spec(module.partition(".")[0]) is None:
+                raise CoachError(f"'{file}' imports '{module}', which is neither next to it nor installed")
+
+
+def _modules(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    return [node.module] if isinstance(node, ast.ImportFrom) and node.module and not node.level else []
+
+
+def _files_of(place: pathlib.Path) -> Iterator[pathlib.Path]:
+    """The files of a module: of a package, all its Python files. :param place: its path without suffix"""
+    if place.with_name(f"{place.name}.py").is_file():
+        yield place.with_name(f"{place.name}.py")
+    elif (place / "__init__.py").is_file():
+        yield from sorted(place.rglob("*.py"))
+
+
+def _policy_of(directory: pathlib.Path) -> pathlib.Path | None:
+    """The folder of the policy in the last checkpoint; None without one."""
+    from rl_coach.checkpoint import find_checkpoint
+    from rl_coach.policy.policy import POLICY_DIRECTORY
+
+    try:
+        folder = pathlib.Path(find_checkpoint(directory)) / POLICY_DIRECTORY
+    except CoachError:
+        return None
+    return folder if folder.is_dir() else None
+
+
+def reproduce(arguments: Sequence[str], launcher: Any) -> bool:
+    """Run ``coach reproduce``.
+
+    :param arguments: the arguments after ``reproduce``
+    :param launcher: a ``CoachLauncher``; it trains
+    :return: True if the results are equal or, with other versions or another processor, equal within a tolerance
+    :raises CoachError: the file is damaged, or the run cannot start here
+    """
+    args = command_line.get_reproduce_parser().parse_args(arguments)
+    import tempfile
+
+    from rl_coach.policy import files as policy_files
+    from rl_coach.runs import packed_run
+    from rl_coach.runs.experiment_directory import ExperimentDirectory
+
+    with tempfile.TemporaryDirectory() as folder:
+        packed = pathlib.Path(folder)
+        run = packed_run.unpack(args.file, packed)
+        for policy in (packed / packed_run.POLICY).rglob(policy_files.POLICY_FILE):
+            policy_files.read(policy.parent)  # a damaged file is an error before the training
+        names = argparse.Namespace(preset=None, experiment_name=run.name, experiment_path="")
+        new = ExperimentDirectory(command_line.free_experiment_path(names), may_exist=False)
+        new.release()  # the training locks it
+        try:
+            _train(run, packed / packed_run.SOURCE, new.path, launcher)
+        finally:
+            if not new.has_begun():
+                new.remove()
+        return _compare(run, packed, new.path)
+
+
+def _train(run: Any, source: pathlib.Path, directory: pathlib.Path, launcher: Any) -> None:
+    """Train with the flags of a packed run.
+
+    :raises CoachError: a flag is unknown or names a file that is not packed
+    """
+    here = directory / source.name
+    if source.is_dir():
+        shutil.copytree(source, here)
+    given = {name: value for name, value in run.arguments.items() if name in (*_DECISIVE, *_OF_CHECKPOINTS)}
+    start = here / run.working_directory if source.is_dir() else directory
+    for flag, value in given.items():
+        if not isinstance(value, (str, int)):
+            raise CoachError(f"the packed run is damaged: {flag} is {value!r}")
+        file = _file_in(value) if flag != "callback" else ""
+        if file and not ((start / file).is_file() and (start / file).resolve().is_relative_to(here.resolve())):
+            raise CoachError(f"the packed run is damaged: '{file}' is not packed")
+    programs = sorted(str(file.relative_to(source)) for file in source.rglob("*.py"))
+    programs += [run.arguments[name] for name in _CLASSES if name in run.arguments]
+    if programs:
+        print(f"the file runs programs: {', '.join(dict.fromkeys(programs))}")
+    with _in_directory(start, here) if source.is_dir() else contextlib.nullcontext():
+        flags = {**given, "seed": run.seed, "run_directory": str(directory)}
+        launcher.launch(command_line.arguments_from_keywords(flags))
+
+
+@contextlib.contextmanager
+def _in_directory(directory: pathlib.Path, above: pathlib.Path) -> Iterator[None]:
+    """Work in a directory, because settings may name files relative to it.
+
+    :raises CoachError: it is not below ``above``
+    """
+    if not directory.resolve().is_relative_to(above.resolve()):
+        raise CoachError(f"the packed run is damaged: its working directory is '{directory}'")
+    directory.mkdir(parents=True, exist_ok=True)
+    before = os.getcwd()
+    os.chdir(directory)
+    try:
+        yield
+    finally:
+        os.chdir(before)
+
+
+def _compare(run: Any, packed: pathlib.Path, directory: pathlib.Path) -> bool:
+    """Print the verdict on a reproduction.
+
+    :return: True if the results are equal, or within the tolerance if versions or processor differ
+    """
+    from rl_coach.runs import packed_run, record
+
+    found = record.read(str(directory))["run"]
+    others = list(_changes(run, found))
+    before, after = packed / packed_run.SIGNALS, directory
+    verdict = _first_difference(before, after, 0.0) or _policy_difference(packed / packed_run.POLICY, directory)
+    if verdict is None:
+        beyond = f", although {'; '.join(others)}" if others else ""
+        rows, signals = _size(before)
+        print(f"equal: {rows:,} rows of {signals} signals and the policy are the same, bit for bit{beyond}")
+        return True
+    if not others:
+        print(f"differs {verdict}")
+        return False
+    about = f"{'; '.join(others)}: compared within {_TOLERANCE:.1%} only"
+    verdict = _first_difference(before, after, _TOLERANCE)
+    print(f"{about}; {'all signals agree' if verdict is None else f'differs {verdict}'}")
+    return verdict is None
+
+
+def _changes(run: Any, here: Mapping[str, Any]) -> Iterator[str]:
+    """The differences to the run of everything that decides about the last bits."""
+    names = sorted(run.versions.keys() & here["versions"].keys())
+    was, now = run.versions, here["versions"]
+    yield from (f"{name} was {was[name]}, here {now[name]}" for name in names if was[name] != now[name])
+    for fact in ("processor", "cpu_count", "gpu"):
+        if run.machine.get(fact) != here.get(fact):
+            yield f"{fact.replace('cpu_count', 'number of cores')} was {run.machine.get(fact)}, here {here.get(fact)}"
+    if here.get("gpu"):
+        yield "a GPU adds numbers in any order"
+    if any("--seeds_program" in word for word in run.command):
+        yield "its seeds were computed in one program"
+
+
+def _table(file: pathlib.Path) -> list[dict[str, str]]:
+    """The rows of a signal CSV, without the clock."""
+    if not file.is_file():
+        return []
+    with open(file, newline="", encoding="utf-8", errors="replace") as stream:
+        return [
+            {str(name): str(cell) for name, cell in row.items() if not str(name).startswith("Wall-Clock Time")}
+            for row in csv.DictReader(stream)
+        ]
+
+
+def _size(signals: pathlib.Path) -> tuple[int, int]:
+    """The number of rows, and of signals with values."""
+    tables = [_table(file) for file in signals.glob(_SIGNAL_FILES)]
+    return sum(map(len, tables)), sum(len({name for row in table for name in row if row[name]}) for table in tables)
+
+
+def _first_difference(before: pathlib.Path, after: pathlib.Path, tolerance: float) -> str | None:
+    """``from row N of SIGNAL: was VALUE, here VALUE``; None without a difference.
+
+    :param tolerance: relative difference that is allowed; 0 compares the texts
+    """
+    for file in sorted({one.name for folder in (before, after) for one in folder.glob(_SIGNAL_FILES)}):
+        nothing: dict[str, str] = {}
+        rows = itertools.zip_longest(_table(before / file), _table(after / file), fillvalue=nothing)
+        for number, (was, now) in enumerate(rows, 1):
+            if not was or not now:
+                missing = "the packed run" if not was else "the new run"
+                return f"from row {number} of {file}: {missing} has no such row"
+            for name in dict.fromkeys([*was, *now]):
+                if not _agree(was.get(name), now.get(name), tolerance):
+                    return f"from row {number} of '{name}': was {was.get(name)}, here {now.get(name)}"
+    return None
+
+
+def _agree(one: str | None, other: str | None, tolerance: float) -> bool:
+    if one == other:
+        return True
+    try:
+        return tolerance > 0 and math.isclose(float(one or ""), float(other or ""), rel_tol=tolerance, abs_tol=1e-6)
+    except ValueError:
+        return False
+
+
+def _policy_difference(before: pathlib.Path, directory: pathlib.Path) -> str | None:
+    """``in the policy: …``; None without a difference."""
+    after = _policy_of(directory)
+    if not before.is_dir() and after is None:
+        return None
+    if not before.is_dir() or after is None:
+        return "in the policy: only one of the two runs has one"
+    from rl_coach.policy import files
+
+    for file in sorted({one.relative_to(folder) for folder in (before, after) for one in folder.rglob("policy.json")}):
+        if not all((folder / file).is_file() for folder in (before, after)):
+            return f"in the policy: only one of the two runs has {file.parent}"
+        (was, its_model), (now, new_model) = (files.read((folder / file).parent) for folder in (before, after))
+        if _weights_of(its_model) != _weights_of(new_model):
+            return f"in the weights of the policy {file.parent}".removesuffix(" .")
+        if _content(was) != _content(now):
+            return f"in the filters of the policy {file.parent}".removesuffix(" .")
+    return None
+
+
+def _weights_of(model: bytes) -> list[tuple[tuple[int, ...], bytes]]:
+    """The arrays of a network, without their names, which count the networks of a process."""
+    import onnx
+
+    arrays = [onnx.numpy_helper.to_array(one) for one in onnx.load_from_string(model).graph.initializer]
+    return sorted((array.shape, array.tobytes()) for array in arrays)
+
+
+def _content(document: dict[str, Any]) -> tuple[str, dict[str, bytes]]:
+    """A policy's document without the facts about the run, in a form that can be compared."""
+    from rl_coach.utilities.plain_data import separate
+
+    body, arrays = separate({name: part for name, part in document.items() if name != "about"}, numbered=True)
+    return json.dumps(body, sort_keys=True), {name: array.tobytes() for name, array in arrays.items()}
