@@ -418,10 +418,6 @@ class ActionSpace(Space):
         """The action from the environment's own form; the inverse of ``to_raw``."""
         return action
 
-    def encoded(self, actions: np.ndarray) -> np.ndarray:
-        """[B, A] float32, actions [B, ...] as a network reads them: one-hot, or -1 and 1 for the bounds."""
-        raise NotImplementedError(f"the actions of a {type(self).__name__} have no encoding")
-
     def get_description(self, action: Any) -> str:
         """The action's name for people; the action itself if it has no name."""
         try:
@@ -466,9 +462,6 @@ class BoxActionSpace(ActionSpace):
 
     def clip_action_to_space(self, action: ActionType) -> np.ndarray:
         return np.clip(action, self.low, self.high)
-
-    def encoded(self, actions: np.ndarray) -> np.ndarray:
-        return ((actions - (self.high + self.low) / 2) / ((self.high - self.low) / 2)).astype(np.float32)
 
     def to_raw(self, action: Any) -> Any:
         if self.raw_form is not None:
@@ -566,6 +559,7 @@ class DiscreteActionSpace(ActionSpace):
         return ActionInfo(int(self.rng.choice(allowed)), all_action_probabilities=probabilities)
 
     def encoded(self, actions: np.ndarray) -> np.ndarray:
+        """[B, A] float32, one-hot. :param actions: [B]"""
         return np.eye(self.num_actions, dtype=np.float32)[actions]
 
     def to_raw(self, action: Any) -> Any:

@@ -6,6 +6,7 @@ from typing import Iterator
 
 import numpy as np
 
+from rl_coach.agents.core.actors import Actors
 from rl_coach.agents.core.batches import BatchSource
 from rl_coach.agents.core.requirements import HeadRequirement, NetworkRequirement
 from rl_coach.agents.core.sequence_replay import SequenceReplay
@@ -15,7 +16,6 @@ from rl_coach.architectures.network_wrapper import NetworkWrapper
 from rl_coach.architectures.update import UpdateRule
 from rl_coach.architectures.values import ValuesParameters
 from rl_coach.architectures.world_model import (
-    SIZES,
     VARIABLES,
     DecoderHead,
     ModelEmbedderParameters,
@@ -26,10 +26,7 @@ from rl_coach.architectures.world_model import (
     PriorHead,
     ReturnHead,
     StateSpaceMiddlewareParameters,
-    image_names,
-    model_size,
     set_size,
-    unmet_by_images,
 )
 from rl_coach.base_parameters import (
     DEFAULT_FRAMEWORK,
@@ -46,12 +43,12 @@ from rl_coach.core_types import (
     GradientClippingMethod,
     TrainingSteps,
 )
-from rl_coach.exploration_policies.categorical import categorical_or
-from rl_coach.exploration_policies.continuous_entropy import ContinuousEntropyParameters
+from rl_coach.exploration_policies.categorical import CategoricalParameters
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
 from rl_coach.schedules import LinearSchedule
-from rl_coach.spaces import BoxActionSpace
-from rl_coach.utilities.requirements import FRACTION, instance, number, one_of, whole
+from rl_coach.spaces import ImageObservationSpace
+from rl_coach.utilities.requirements import FRACTION, instance, number, whole
+from rl_coach.utils import CoachError
 
 
 class DreamerV3NetworkParameters(NetworkParameters):
@@ -75,7 +72,7 @@ class DreamerV3NetworkParameters(NetworkParameters):
 class DreamerV3AlgorithmParameters(AlgorithmParameters):
     """Hyperparameters of DreamerV3.
 
-    :ivar size: a row of the paper's table of model sizes, from ``'size1m'`` to ``'size200m'``, or a ``ModelSize``
+    :ivar size: the size of the world model
     :ivar imagination_horizon: number of steps that the world model imagines from each state of a batch
     :ivar return_lambda: 0 bootstraps from the next state, 1 from the last imagined one
     :ivar entropy_weight: weight of the policy's entropy; 0 does not keep it random
@@ -84,7 +81,7 @@ class DreamerV3AlgorithmParameters(AlgorithmParameters):
     """
 
     constraints = {
-        "size": one_of(*SIZES) | instance(ModelSize, "a ModelSize"),
+        "size": instance(ModelSize, "a ModelSize"),
         "imagination_horizon": whole(1),
         "return_lambda": FRACTION,
         "entropy_weight": number(0),
@@ -92,7 +89,7 @@ class DreamerV3AlgorithmParameters(AlgorithmParameters):
 
     def __init__(self) -> None:
         super().__init__()
-        self.size: str | ModelSize = "size1m"
+        self.size = ModelSize()
         self.imagination_horizon = 15
         self.return_lambda = 0.95
         self.entropy_weight = 3e-4
@@ -111,7 +108,7 @@ class DreamerV3AgentParameters(AgentParameters):
     def __init__(self) -> None:
         super().__init__(
             algorithm=DreamerV3AlgorithmParameters(),
-            exploration=categorical_or(ContinuousEntropyParameters()),
+            exploration=CategoricalParameters(),
             memory=EpisodicExperienceReplayParameters(),
             networks={
                 "main": DreamerV3NetworkParameters(),
@@ -148,7 +145,7 @@ class DreamerV3Agent(PolicyAgent):
                 HeadRequirement("ModelHeadParameters", ()),
                 HeadRequirement("ModelHeadParameters", ("probabilities_of_state",)),
                 HeadRequirement("ModelHeadParameters", ("reward_logits", "continue_logits")),
-                HeadRequirement("ModelHeadParameters", ("probabilities",), ("mean", "standard_deviation")),
+                HeadRequirement("ModelHeadParameters", ("probabilities",)),
                 HeadRequirement("ModelHeadParameters", ("return_logits",)),
             ),
             has_target=True,
@@ -164,7 +161,7 @@ class DreamerV3Agent(PolicyAgent):
         yield from super().unmet_by_settings()
         task = self.ap.task_parameters
         framework = DEFAULT_FRAMEWORK if task is None else task.framework_type
-        if framework not in (Frameworks.jax, Frameworks.acting):
+        if framework is not Frameworks.jax:
             yield f"agent '{self.name}' learns on JAX alone, and this run is on {framework.value}: use -f jax"
         if self.ap.is_batch_rl_training:
             yield (
@@ -176,51 +173,49 @@ class DreamerV3Agent(PolicyAgent):
                 f"agent '{self.name}' learns from sequences of whole episodes: set memory to "
                 f"EpisodicExperienceReplayParameters()"
             )
-        actions = self.spaces.action
-        if isinstance(actions, BoxActionSpace) and not np.all(np.isfinite([actions.low, actions.high])):
-            yield f"agent '{self.name}' needs continuous actions with finite bounds: choose ClippedPPO or A2C"
+        if task is not None and not (task.role.acts and task.role.trains):
+            yield f"agent '{self.name}' acts and learns in one process: leave out -dc and -n"
         if self.spaces.action_mask_name is not None:
             yield f"agent '{self.name}' imagines no action masks: choose ClippedPPO, A2C or DQN"
-        yield from unmet_by_images(self.name, self.spaces)
+        for name, space in self.spaces.state.sub_spaces.items():
+            if isinstance(space, ImageObservationSpace):
+                yield f"agent '{self.name}' models vectors, and '{name}' is an image: choose Rainbow or ClippedPPO"
+
+    def play_in_copies(self, count: int) -> Actors:
+        raise CoachError(f"agent '{self.name}' acts in one environment: set env_params.num_environments to 1")
 
     def create_networks(self) -> dict[str, NetworkWrapper]:
-        set_size(self.ap.network_wrappers["main"], model_size(self.ap.algorithm.size), self.spaces.action)
+        set_size(self.ap.network_wrappers["main"], self.ap.algorithm.size, self.spaces.action)
         return super().create_networks()
 
     def make_batches(self) -> BatchSource:
         return ModelReplay(self)
 
     def make_update_rule(self) -> UpdateRule:
-        algorithm, action = self.ap.algorithm, self.spaces.action
+        algorithm = self.ap.algorithm
         return dreamer_rule(
             DreamerSettings(
-                model_size(algorithm.size),
+                algorithm.size,
                 self.ap.network_wrappers["main"].middleware_parameters.sequence_length,
                 algorithm.imagination_horizon,
                 algorithm.return_lambda,
                 algorithm.entropy_weight,
-                tuple(image_names(self.spaces)),
-                action,
+                self.spaces.action.num_actions,
             )
         )
 
     def random_columns(self, rows: int) -> dict[str, np.ndarray]:
         """The random numbers of an update with some rows; see ``dreamer_rule``."""
-        horizon, action = self.ap.algorithm.imagination_horizon, self.spaces.action
-        imagined = self.rng.random((rows, horizon, VARIABLES), np.float32)
-        if isinstance(action, BoxActionSpace):
-            of_actions = self.rng.standard_normal((rows, horizon, action.num_elements), np.float32)
-        else:
-            of_actions = self.rng.random((rows, horizon, 1), np.float32)
+        horizon = self.ap.algorithm.imagination_horizon
         return {
             "extra/posterior": self.rng.random((rows, VARIABLES), np.float32),
-            "extra/imagined": np.concatenate([imagined, of_actions], axis=2).reshape(rows, -1),
+            "extra/imagined": self.rng.random((rows, horizon * (VARIABLES + 1)), np.float32),
         }
 
     def note_action(self, chosen: ActionInfo) -> None:
         network = self.networks["main"].online_network
         network.recurrent_state = {
             **network.recurrent_state,
-            LAST_ACTION: self.spaces.action.encoded(np.asarray(chosen.action)[None]),
+            LAST_ACTION: self.spaces.action.encoded(np.asarray([chosen.action])),
             "noise": self.rng.random((1, VARIABLES), np.float32),
         }

@@ -304,12 +304,6 @@ class Layers:
         size = self.ops.sqrt(self.ops.mean(self.ops.square(x), axis=-1, keepdims=True) + 1e-4)
         return x / size * self.trained_row(x, x.shape[-1], Constant(1.0), lambda row: row)
 
-    def block_dense(self, x: Any, units: int, blocks: int) -> Any:
-        """A fully connected layer with a block-diagonal kernel, [B, F] to [B, units]: each of the equal parts of the
-        output depends on one part of the input."""
-        ops, shape = self.ops, (blocks, x.shape[-1] // blocks, units // blocks)
-        return ops.reshape(self.dense_blocks(ops.reshape(x, (-1, *shape[:2])), shape[2]), (-1, units))
-
     def dense_blocks(self, x: Any, units: int) -> Any:
         """A separate fully connected layer for each block, [B, blocks, F] to [B, blocks, units]."""
         raise NotImplementedError(f"{type(self).__name__} has no blocks of layers")

@@ -10,46 +10,40 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Iterator
-
-import numpy as np
+from typing import Any
 
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.embedders import InputEmbedder
 from rl_coach.architectures.head_parameters import HeadParameters
 from rl_coach.architectures.heads import Head
 from rl_coach.architectures.initializers import Constant, FanInNormal
-from rl_coach.architectures.layers import Layers, SameConv2d
+from rl_coach.architectures.layers import Layers
 from rl_coach.architectures.middleware_parameters import MiddlewareParameters
 from rl_coach.architectures.middlewares import Middleware, State
 from rl_coach.architectures.network_inputs import NetworkInput
 from rl_coach.core_types import LAST_ACTION
-from rl_coach.spaces import ActionMaskSpace, BoxActionSpace, DiscreteActionSpace
+from rl_coach.spaces import DiscreteActionSpace
 
 VARIABLES = 32
 BLOCKS = 8
 UNIMIX = 0.01
 RETURN_BINS = 255
-_CONVOLUTIONS, _KERNEL = (2, 3, 4, 4), 5
-_LEAST_DEVIATION, _LARGEST_DEVIATION = 0.1, 1.0
 
 
 @dataclass(frozen=True)
 class ModelSize:
-    """A size of a world model; ``SIZES`` has those of the paper.
+    """A size of a world model; the defaults are the smallest size of the paper.
 
     :param deter: numbers of the deterministic state
     :param hidden: units of the layers of the sequence model
     :param classes: categories of each of the 32 variables
     :param units: of the layers of encoder, decoder and heads
-    :param depth: filters of convolutions, times 2, 3, 4 and 4
     """
 
-    deter: int
-    hidden: int
-    classes: int
-    units: int
-    depth: int
+    deter: int = 512
+    hidden: int = 64
+    classes: int = 4
+    units: int = 64
 
     @property
     def stoch(self) -> int:
@@ -60,21 +54,6 @@ class ModelSize:
     def latent(self) -> int:
         """Numbers of the whole state."""
         return self.deter + self.stoch
-
-
-SIZES = {
-    "size1m": ModelSize(512, 64, 4, 64, 4),
-    "size12m": ModelSize(2048, 256, 16, 256, 16),
-    "size25m": ModelSize(3072, 384, 24, 384, 24),
-    "size50m": ModelSize(4096, 512, 32, 512, 32),
-    "size100m": ModelSize(6144, 768, 48, 768, 48),
-    "size200m": ModelSize(8192, 1024, 64, 1024, 64),
-}
-
-
-def model_size(wanted: str | ModelSize) -> ModelSize:
-    """The size of that name, or the size itself."""
-    return SIZES[wanted] if isinstance(wanted, str) else wanted
 
 
 def symlog(ops: Any, x: Any) -> Any:
@@ -117,33 +96,11 @@ def _activated(layers: Layers, x: Any) -> Any:
 
 
 class ModelEmbedder(InputEmbedder):
-    """Vectors through three layers after ``symlog``; images through four convolutions, each halves the image."""
+    """Three layers after ``symlog``."""
 
     def embed(self, layers: Layers, x: Any) -> Any:
-        size, ops = self.parameters.size, layers.ops
-        if self.given.kind != "image":
-            flat = layers.flatten(x) if len(x.shape) > 2 else x
-            return _hidden(layers, symlog(ops, flat), size.units, 3)
-        for factor in _CONVOLUTIONS:
-            x = SameConv2d(size.depth * factor, _KERNEL, 1).applied(layers, x)
-            x = _activated(layers, _halved(ops, x))
-        return layers.flatten(x)
-
-
-def _halved(ops: Any, x: Any) -> Any:
-    """The largest of each 2 x 2 pixels."""
-    height, width, channels = x.shape[1:]
-    for count, size in ((height // 2, width * channels), (height * width // 4, channels)):
-        pairs = ops.reshape(x, (-1, count, 2 * size))
-        x = ops.maximum(pairs[:, :, :size], pairs[:, :, size:])
-    return ops.reshape(x, (-1, height // 2, width // 2, channels))
-
-
-def _doubled(ops: Any, x: Any) -> Any:
-    """Each pixel as 2 x 2 pixels."""
-    height, width, channels = x.shape[1:]
-    x = ops.reshape(ops.stack([x, x], axis=2), (-1, 2 * height, width, channels))
-    return ops.reshape(ops.stack([x, x], axis=3), (-1, 2 * height, 2 * width, channels))
+        flat = layers.flatten(x) if len(x.shape) > 2 else x
+        return _hidden(layers, symlog(layers.ops, flat), self.parameters.size.units, 3)
 
 
 class StateSpaceMiddleware(Middleware):
@@ -200,7 +157,7 @@ class ModelHead(Head):
     :cvar num_layers: hidden layers
     """
 
-    supported_actions = (DiscreteActionSpace, BoxActionSpace)
+    supported_actions = (DiscreteActionSpace,)
     num_layers = 1
 
     def _latent(self, features: Any) -> Any:
@@ -226,40 +183,17 @@ class PriorHead(ModelHead):
 
 
 class DecoderHead(ModelHead):
-    """For each observation by name, its ``symlog`` [B, ...], or an image between 0 and 1."""
+    """The ``symlog`` of each observation by name, [B, ...]."""
 
     num_layers = 3
 
     def __call__(self, layers: Layers, features: Any, inputs: dict[str, Any]) -> dict[str, Any]:
-        spaces = self.spaces.state.sub_spaces
-        given = {
-            name: NetworkInput.named(name, self.spaces, "main")
-            for name, space in spaces.items()
-            if not isinstance(space, ActionMaskSpace)
+        hidden = self._hidden(layers, features)
+        given = {name: NetworkInput.named(name, self.spaces, "main") for name in self.spaces.state.sub_spaces}
+        return {
+            name: layers.ops.reshape(layers.dense(hidden, math.prod(one.shape)), (-1, *one.shape))
+            for name, one in given.items()
         }
-        vectors = {name: one.shape for name, one in given.items() if one.kind != "image"}
-        hidden = self._hidden(layers, features) if vectors else None
-        decoded = {
-            name: layers.ops.reshape(layers.dense(hidden, math.prod(shape)), (-1, *shape))
-            for name, shape in vectors.items()
-        }
-        return decoded | {
-            name: self._image(layers, features, one.shape) for name, one in given.items() if one.kind == "image"
-        }
-
-    def _image(self, layers: Layers, features: Any, shape: tuple[int, ...]) -> Any:
-        size, ops, factor = self.parameters.size, layers.ops, 2 ** len(_CONVOLUTIONS)
-        depths = [size.depth * one for one in _CONVOLUTIONS]
-        cells = (-1, shape[0] // factor, shape[1] // factor, depths[-1])
-        units = math.prod(cells[1:])
-        from_deter = layers.block_dense(features[:, : size.deter], units, BLOCKS)
-        from_deter = ops.reshape(from_deter, (-1, BLOCKS, *cells[1:3], depths[-1] // BLOCKS))
-        from_deter = ops.reshape(ops.transpose(from_deter, (0, 2, 3, 1, 4)), cells)
-        from_stoch = layers.dense(_hidden(layers, self._latent(features)[:, size.deter :], 2 * size.units), units)
-        x = _activated(layers, from_deter + ops.reshape(from_stoch, cells))
-        for depth in reversed(depths[:-1]):
-            x = _activated(layers, SameConv2d(depth, _KERNEL, 1).applied(layers, _doubled(ops, x)))
-        return ops.sigmoid(SameConv2d(shape[2], _KERNEL, 1).applied(layers, _doubled(ops, x)))
 
 
 class OutcomeHead(ModelHead):
@@ -282,30 +216,23 @@ class ReturnHead(ModelHead):
 
 
 class ModelPolicyHead(ModelHead):
-    """A policy. Discrete: ``probabilities`` and ``log_probabilities`` [B, A]. Continuous: ``mean`` and
-    ``standard_deviation`` [B, D], a Gaussian with its mean within the bounds of the actions."""
+    """A policy: ``probabilities`` and ``log_probabilities`` [B, A]."""
 
-    public = ("probabilities", "mean", "standard_deviation")
+    public = ("probabilities",)
     num_layers = 3
 
     def __call__(self, layers: Layers, features: Any, inputs: dict[str, Any]) -> dict[str, Any]:
-        ops, hidden = layers.ops, self._hidden(layers, features)
-        outputs = self._scaled(layers, hidden, self.num_actions, 0.01)
-        if self.is_discrete:
-            probabilities = unimixed(ops, outputs)
-            return {"probabilities": probabilities, "log_probabilities": ops.log(probabilities)}
-        share = ops.sigmoid(self._scaled(layers, hidden, self.num_actions, 0.01) + 2.0)
-        deviation = _LEAST_DEVIATION + (_LARGEST_DEVIATION - _LEAST_DEVIATION) * share
-        radius = layers.constant((self.spaces.action.high - self.spaces.action.low) / 2)
-        return {"mean": self._in_bounds(layers, ops.tanh(outputs)), "standard_deviation": deviation * radius}
+        outputs = self._scaled(layers, self._hidden(layers, features), self.num_actions, 0.01)
+        probabilities = unimixed(layers.ops, outputs)
+        return {"probabilities": probabilities, "log_probabilities": layers.ops.log(probabilities)}
 
 
 class ModelEmbedderParameters(InputEmbedderParameters):
     """Settings of the encoder of one observation. :ivar size: the agent sets it"""
 
     def __init__(self) -> None:
-        super().__init__(input_offset={"image": 0.5, "vector": 0.0, "tensor": 0.0})
-        self.size: ModelSize = SIZES["size1m"]
+        super().__init__()
+        self.size: ModelSize = ModelSize()
 
     @property
     def path(self) -> str:
@@ -315,14 +242,14 @@ class ModelEmbedderParameters(InputEmbedderParameters):
 class StateSpaceMiddlewareParameters(MiddlewareParameters):
     """Settings of the recurrent state-space model.
 
-    :ivar size: the agent sets it, and ``num_actions``: the size of an encoded action
+    :ivar size: the agent sets it, and ``num_actions``
     :ivar sequence_length: steps of each sequence that the model learns from
     :ivar burn_in: always 0
     """
 
     def __init__(self) -> None:
         super().__init__(f"{__name__}:StateSpaceMiddleware")
-        self.size: ModelSize = SIZES["size1m"]
+        self.size: ModelSize = ModelSize()
         self.num_actions = 1
         self.sequence_length, self.burn_in = 64, 0
 
@@ -336,33 +263,12 @@ class ModelHeadParameters(HeadParameters):
 
     def __init__(self, head: type[ModelHead]):
         super().__init__(f"{__name__}:{head.__name__}")
-        self.size: ModelSize = SIZES["size1m"]
+        self.size: ModelSize = ModelSize()
 
 
-def set_size(network: Any, size: ModelSize, action: Any) -> None:
+def set_size(network: Any, size: ModelSize, action: DiscreteActionSpace) -> None:
     """Set the size of all parts of a network. :param action: the action space"""
     parts = [*network.input_embedders_parameters.values(), network.middleware_parameters, *network.heads_parameters]
     for part in parts:
         part.size = size
-    network.middleware_parameters.num_actions = action.encoded(np.asarray(action.default_action)[None]).shape[1]
-
-
-def image_names(spaces: Any) -> list[str]:
-    """The names of an agent's observations that are images."""
-    names = [name for name, space in spaces.state.sub_spaces.items() if not isinstance(space, ActionMaskSpace)]
-    return [name for name in names if NetworkInput.named(name, spaces, "main").kind == "image"]
-
-
-def unmet_by_images(agent: str, spaces: Any) -> Iterator[str]:
-    """The reason why a world model cannot encode images of an agent: four times, it halves them to 3 pixels at least.
-
-    :param agent: the agent's name, for messages
-    """
-    step = 2 ** len(_CONVOLUTIONS)
-    for name in image_names(spaces):
-        height, width = spaces.state[name].shape[:2]
-        if any(side % step or side < 3 * step for side in (height, width)):
-            yield (
-                f"agent '{agent}' encodes images of 64 x 64, or other multiples of {step} from {3 * step} on, and "
-                f"'{name}' has {height} x {width}: add an ObservationRescaleToSizeFilter"
-            )
+    network.middleware_parameters.num_actions = action.num_actions

@@ -11,10 +11,9 @@ from rl_coach.agents.rules.dreamer_v3 import DreamerSettings, dreamer_rule
 from rl_coach.architectures.network_function import NetworkParts
 from rl_coach.architectures.update import LearningBatch
 from rl_coach.architectures.world_model import ModelSize
-from rl_coach.spaces import DiscreteActionSpace
 from tests.agents.dreamer_in_numpy import Model, NumpyOps, expected_loss
 
-SIZE, OBSERVATION, ACTIONS = ModelSize(deter=16, hidden=8, classes=2, units=8, depth=2), 2, 3
+SIZE, OBSERVATION, ACTIONS = ModelSize(deter=16, hidden=8, classes=2, units=8), 2, 3
 LENGTH, SEQUENCES, HORIZON = 4, 3, 3
 
 
@@ -107,7 +106,7 @@ def test_the_loss_is_the_papers_in_float64():
         group, _, key = name.rpartition("/")
         groups[group][key] = column
     batch = LearningBatch(next_states={}, scalars={}, states=groups["states"], extra=groups["extra"], **groups[""])
-    settings = DreamerSettings(SIZE, LENGTH, HORIZON, 0.95, 3e-4, (), DiscreteActionSpace(ACTIONS))
+    settings = DreamerSettings(SIZE, LENGTH, HORIZON, 0.95, 3e-4, ACTIONS)
     kept = Kept(low=-2.0, high=5.0)
     networks: Any = {"main": View(online, slow), "returns": kept}
     update = dreamer_rule(settings)(NumpyOps(), networks, batch)

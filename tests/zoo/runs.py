@@ -238,7 +238,6 @@ AGENTS: dict[str, tuple[Any, str, int]] = {
 
 if FRAMEWORK is Frameworks.jax:
     AGENTS["dreamer"] = parameters.dreamer, "CartPole-v1", 1
-    AGENTS["dreamer in several environments"] = parameters.dreamer, "Pendulum-v1", 2
 
 # those that between them have every kind of memory, filter, network state and several environments
 _IN_EVERY_RUN = (

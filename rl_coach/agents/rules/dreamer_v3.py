@@ -23,7 +23,6 @@ from rl_coach.architectures.update import (
 )
 from rl_coach.architectures.world_model import RETURN_BINS, VARIABLES, ModelSize, sampled, symlog
 from rl_coach.core_types import LAST_ACTION
-from rl_coach.spaces import ActionSpace, DiscreteActionSpace
 
 DECODER, PRIOR, OUTCOME, POLICY, RETURN = range(5)
 """The heads of the network, in order."""
@@ -118,8 +117,7 @@ class DreamerSettings:
     :param horizon: the imagined steps
     :param return_lambda: lambda of all returns
     :param entropy_weight: the weight of the policy's entropy
-    :param images: the names of observations that are images
-    :param action: the action space
+    :param num_actions: A
     """
 
     size: ModelSize
@@ -127,23 +125,14 @@ class DreamerSettings:
     horizon: int
     return_lambda: float
     entropy_weight: float
-    images: tuple[str, ...]
-    action: ActionSpace
-
-    def encoded(self, ops: Any, actions: Any) -> Any:
-        """Actions [N] or [N, D] as the world model sees them; see ``ActionSpace.encoded``."""
-        if isinstance(self.action, DiscreteActionSpace):
-            return ops.one_hot(actions, self.action.num_actions, dtype="float32")
-        low, high = self.action.low, self.action.high
-        centre, radius = (np.asarray(one, np.float32) for one in ((high + low) / 2, (high - low) / 2))
-        return (actions - centre) / radius
+    num_actions: int
 
 
 def dreamer_rule(settings: DreamerSettings) -> UpdateRule:
     """The loss of world model, actor and critic, which are one network ``main``. ``returns`` keeps the percentiles.
 
     The rows of the batch are sequences of L + 1 states. Row t + 1 holds the state after the transition of row t.
-    ``extra`` has random numbers: ``posterior`` [B, 32] and ``imagined`` [B, horizon * (32 + D)].
+    ``extra`` has random numbers: ``posterior`` [B, 32] and ``imagined`` [B, horizon * 33].
     """
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
@@ -188,7 +177,7 @@ class _Losses:
     def observe(self, embeddings: Any) -> Any:
         """[T * N, F], the features of the posterior states. :param embeddings: [N * T, E] of the observations"""
         ops, batch = self._ops, self._batch
-        actions = self._by_step(self._settings.encoded(ops, batch.actions))
+        actions = self._by_step(self._encoded(batch.actions))
         before = ops.concatenate([self._by_step(batch.states[LAST_ACTION])[:1], actions[:-1]], axis=0)
 
         def step(features: Any, given: tuple[Any, Any, Any]) -> tuple[Any, Any]:
@@ -201,6 +190,10 @@ class _Losses:
         given = self._by_step(embeddings), before, self._by_step(batch.extra["posterior"])
         return self._flat(ops.scan(step, start, given)[1])
 
+    def _encoded(self, actions: Any) -> Any:
+        """[N, A], one-hot."""
+        return self._ops.one_hot(actions, self._settings.num_actions, dtype="float32")
+
     def _recurrent(self, features: Any, action: Any, uniform: Any) -> dict[str, Any]:
         size = self._settings.size
         deter, stoch = features[:, : size.deter], features[:, size.deter : size.latent]
@@ -212,8 +205,7 @@ class _Losses:
         is_state, is_transition = self._is_state, self._flat(self._is_transition)
         for name, found in self.model.head(DECODER, features).items():
             observation = ops.cast(self._flat(self._by_step(self._batch.states[name])), "float32")
-            target = observation / 255.0 if name in self._settings.images else symlog(ops, observation)
-            squares = ops.reshape(ops.square(found - target), (features.shape[0], -1))
+            squares = ops.reshape(ops.square(found - symlog(ops, observation)), (features.shape[0], -1))
             reconstruction = reconstruction + weighted_mean(ops, ops.sum(squares, axis=-1), is_state)
         # a reward and its discount belong to the state after the transition
         outcome = self.model.head(OUTCOME, features[features.shape[0] - is_transition.shape[0] :])
@@ -228,7 +220,7 @@ class _Losses:
         return reconstruction + reward + continues + dynamics + 0.1 * representation
 
     def imagine(self, features: Any, nothing: Any) -> tuple[Any, Any]:
-        """Steps from each state on with actions of the policy: features [H + 1, N, F], and actions [H, N, ...].
+        """Steps from each state on with actions of the policy: features [H + 1, N, F], and actions [H, N].
 
         :param features: [N, F], the first ones
         :param nothing: [N, E], any embedding: it only changes the posterior, which is not used
@@ -238,7 +230,7 @@ class _Losses:
         def step(before: tuple[Any, Any], random: Any) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
             features, uniform = before[0], random[:, :VARIABLES]
             action = drawn_action(ops, model.head(POLICY, features), random[:, VARIABLES:])
-            recurrent = self._recurrent(features, self._settings.encoded(ops, action), uniform)
+            recurrent = self._recurrent(features, self._encoded(action), uniform)
             deter = model.advance(nothing, recurrent)[0][:, : size.deter]
             following = ops.concatenate([deter, features[:, size.deter :]], axis=-1)
             prior = model.head(PRIOR, following)["probabilities_of_state"]
@@ -307,9 +299,7 @@ class _Losses:
 
 
 def drawn_action(ops: Any, policy: Mapping[str, Any], random: Any) -> Any:
-    """[N] or [N, D], actions of a policy. :param random: [N, 1] from 0 to 1, or [N, D] of the normal distribution"""
-    if "probabilities" not in policy:
-        return policy["mean"] + policy["standard_deviation"] * random
+    """[N], actions of a policy. :param random: [N, 1] from 0 to 1"""
     is_above = random >= ops.cumsum(policy["probabilities"], axis=-1)[:, :-1]
     return ops.sum(ops.cast(is_above, "int32"), axis=-1)
 
