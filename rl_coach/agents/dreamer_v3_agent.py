@@ -154,6 +154,7 @@ class DreamerV3Agent(PolicyAgent):
     acting_networks = ("main",)
     batch_network = "main"
     learns_from_stored_states = True
+    reason_to_act_alone = "it learns from the states of the model that acted: leave out -dc and -n"
     is_on_policy = False
     episode_attributes = ()
 
@@ -173,8 +174,6 @@ class DreamerV3Agent(PolicyAgent):
                 f"agent '{self.name}' learns from sequences of whole episodes: set memory to "
                 f"EpisodicExperienceReplayParameters()"
             )
-        if task is not None and not (task.role.acts and task.role.trains):
-            yield f"agent '{self.name}' acts and learns in one process: leave out -dc and -n"
         if self.spaces.action_mask_name is not None:
             yield f"agent '{self.name}' imagines no action masks: choose ClippedPPO, A2C or DQN"
         for name, space in self.spaces.state.sub_spaces.items():

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -33,7 +36,6 @@ from tests.frameworks import FRAMEWORK
 from tests.zoo import parameters, policies
 from tests.zoo.environments import Bandit, MaskedChain, Target
 from tests.zoo.graphs import graph, schedule
-from tests.zoo.states import rows
 
 if FRAMEWORK is not Frameworks.jax:
     pytest.skip("it learns on JAX alone", allow_module_level=True)
@@ -232,3 +234,29 @@ def with_memory_of_steps() -> Any:
 def test_what_it_cannot_model_is_refused(make, problem, reason, tmp_path):
     with pytest.raises(CoachError, match=reason):
         graph(make(), problem, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["-f", "jax", "-n", "2"], "cannot be split into trainer and workers"),
+        (["-f", "jax", "-dc", "-n", "2"], "cannot be split into trainer and workers"),
+        (["-f", "tensorflow"], "learns on JAX alone, and this run is on tensorflow: use -f jax"),
+        (["-f", "torch"], "learns on JAX alone, and this run is on torch: use -f jax"),
+        (["-f", "mxnet"], "mxnet"),
+        *(
+            (
+                ["-f", "jax", "-cp", f"env_params.num_environments=2; env_params.vectorization='{way}'"],
+                "one environment",
+            )
+            for way in ("sync", "async", "native")
+        ),
+    ],
+    ids=["workers", "-dc", "TensorFlow", "PyTorch", "MXNet", "sync", "async", "native"],
+)
+def test_the_command_refuses_other_ways_to_run(arguments, line, tmp_path):
+    command = [sys.executable, "-m", "rl_coach", "-p", "CartPole_DreamerV3", *arguments]
+    environment = {name: value for name, value in os.environ.items() if name != "KERAS_BACKEND"}
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, env=environment)
+    assert done.returncode == 2 and line in done.stderr, done.stderr
+    assert len(done.stderr.splitlines()) == 1 and not any(tmp_path.rglob("*.csv"))
