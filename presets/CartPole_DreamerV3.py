@@ -2,15 +2,15 @@
 
 from rl_coach.agents.dreamer_v3_agent import DreamerV3AgentParameters
 from rl_coach.architectures.world_model import ModelSize
-from rl_coach.base_parameters import PresetValidationParameters, VisualizationParameters
-from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, TrainingSteps
+from rl_coach.base_parameters import VisualizationParameters
+from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps
 from rl_coach.environments.gym_environment import GymVectorEnvironment
 from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
 from rl_coach.graph_managers.graph_manager import ScheduleParameters
 
 # Schedule
 schedule_params = ScheduleParameters()
-schedule_params.improve_steps = TrainingSteps(10000000000)
+schedule_params.improve_steps = EnvironmentSteps(5000)
 schedule_params.steps_between_evaluation_periods = EnvironmentSteps(1000)
 schedule_params.evaluation_steps = EnvironmentEpisodes(3)
 schedule_params.heatup_steps = EnvironmentSteps(1000)
@@ -27,16 +27,9 @@ network.learning_rate = 0.001
 # Environment
 env_params = GymVectorEnvironment(level="CartPole-v1")
 
-# The target reward
-preset_validation_params = PresetValidationParameters()
-preset_validation_params.test = True
-preset_validation_params.min_reward_threshold = 400
-preset_validation_params.max_episodes_to_achieve_reward = 300
-
 graph_manager = BasicRLGraphManager(
     agent_params=agent_params,
     env_params=env_params,
     schedule_params=schedule_params,
     vis_params=VisualizationParameters(),
-    preset_validation_params=preset_validation_params,
 )
