@@ -79,7 +79,7 @@ class NetworkFunction:
         """
         raise NotImplementedError(f"{type(self).__name__} does not say what it computes")
 
-    def parts(self, weights: Sequence) -> NetworkParts:
+    def in_parts(self, weights: Sequence) -> NetworkParts:
         """The parts of the network for given weights.
 
         :raises CoachError: the network cannot be called in parts

@@ -143,17 +143,17 @@ class NetworkView:
     @property
     def parts(self) -> NetworkParts:
         """The parts of the network that learns."""
-        return self._function.parts(self._weights)
+        return self._function.in_parts(self._weights)
 
     @property
     def constant_parts(self) -> NetworkParts:
         """The same as ``parts``; no gradient reaches the weights."""
-        return self._function.parts([self._ops.stop_gradient(weight) for weight in self._weights])
+        return self._function.in_parts([self._ops.stop_gradient(weight) for weight in self._weights])
 
     @property
     def target_parts(self) -> NetworkParts:
         """The parts of the target network; no gradient reaches the weights."""
-        return self._function.parts(self._target_state()[0])
+        return self._function.in_parts(self._target_state()[0])
 
     def _target_state(self) -> tuple[list, list]:
         if self._target is None:

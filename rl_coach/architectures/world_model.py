@@ -98,6 +98,8 @@ def _activated(layers: Layers, x: Any) -> Any:
 class ModelEmbedder(InputEmbedder):
     """Three layers after ``symlog``."""
 
+    parameters: ModelEmbedderParameters
+
     def embed(self, layers: Layers, x: Any) -> Any:
         flat = layers.flatten(x) if len(x.shape) > 2 else x
         return _hidden(layers, symlog(layers.ops, flat), self.parameters.size.units, 3)

@@ -69,7 +69,7 @@ class KerasNetwork(StructuredNetwork):
             new_buffers = [scope.get_current_value(buffer) for buffer in self._buffers]
         return outputs["heads"], outputs["recurrent"], new_buffers
 
-    def parts(self, weights: Sequence) -> NetworkParts:
+    def in_parts(self, weights: Sequence) -> NetworkParts:
         embed, advance, heads = self._part_models
 
         def run(model: keras.Model, inputs: Any) -> Any:
