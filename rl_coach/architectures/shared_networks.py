@@ -252,7 +252,8 @@ class SharedNetworks:
         methods = GradientClippingMethod.ClipByNorm, GradientClippingMethod.ClipByWeightNorm
         if parameters.gradients_clipping_method not in methods:
             return clip(np, [vector], [weights], parameters)[0]
-        clipped = clip(np, *(self._split(name, "weights", one) for one in (vector, weights)), parameters)
+        gradients, variables = (self._split(name, "weights", one) for one in (vector, weights))
+        clipped = clip(np, gradients, variables, parameters)
         return np.concatenate([array.ravel() for array in clipped])
 
     def _descend(self, name: str, gradient: np.ndarray) -> None:
