@@ -16,6 +16,7 @@ from rl_coach.architectures.network_wrapper import NetworkWrapper
 from rl_coach.architectures.update import UpdateRule
 from rl_coach.architectures.values import ValuesParameters
 from rl_coach.architectures.world_model import (
+    BLOCKS,
     VARIABLES,
     DecoderHead,
     ModelEmbedderParameters,
@@ -174,6 +175,8 @@ class DreamerV3Agent(PolicyAgent):
                 f"agent '{self.name}' learns from sequences of whole episodes: set memory to "
                 f"EpisodicExperienceReplayParameters()"
             )
+        if self.ap.algorithm.size.deter % BLOCKS:
+            yield f"agent '{self.name}' has {BLOCKS} blocks: set deter of algorithm.size to a multiple of {BLOCKS}"
         if self.spaces.action_mask_name is not None:
             yield f"agent '{self.name}' imagines no action masks: choose ClippedPPO, A2C or DQN"
         for name, space in self.spaces.state.sub_spaces.items():

@@ -223,12 +223,19 @@ def with_memory_of_steps() -> Any:
     return settings
 
 
+def in_uneven_blocks() -> Any:
+    settings = parameters.dreamer()
+    settings.algorithm.size = world_model.ModelSize(deter=100)
+    return settings
+
+
 @pytest.mark.parametrize(
     ("make", "problem", "reason"),
     [
         (parameters.dreamer, MaskedChain, "imagines no action masks"),
         (parameters.dreamer, Picture, "models vectors, and 'picture' is an image"),
         (parameters.dreamer, Target, "DreamerV3 is for discrete actions"),
+        (in_uneven_blocks, Bandit, "set deter of algorithm.size to a multiple of 8"),
         (with_memory_of_steps, Bandit, "learns from sequences of whole episodes: set memory to Episodic"),
     ],
 )
