@@ -38,7 +38,7 @@ SETTINGS = {
         "goal_vector": [1.0],
         "input_embedders_parameters": {"observation": {"scheme": []}},
     },
-    "DreamerV3": {"size": ModelSize(16, 8, 2, 8)},
+    "DreamerV3": {"algorithm.size": ModelSize(16, 8, 2, 8)},
     "FastTD3": {**ROLLOUT, "network_wrappers['actor'].batch_size": 8, "network_wrappers['critic'].batch_size": 8},
     "NEC": {"number_of_knn": 2},
     "PG": {"apply_gradients_every_x_episodes": 1},
