@@ -346,7 +346,7 @@ class NetworkParameters(Parameters):
     :param middleware_parameters: the part between embedders and heads
     :param heads_parameters: the heads, in the order of the network's outputs
     :param use_separate_networks_per_head: each head gets its own embedders and middleware
-    :param optimizer_type: ``'Adam'``, ``'RMSProp'`` or ``'SGD'``
+    :param optimizer_type: ``'Adam'``, ``'LaProp'`` (with Adam's settings), ``'RMSProp'`` or ``'SGD'``
     :param optimizer_epsilon: the optimizer's epsilon
     :param adam_optimizer_beta1: decay of Adam's mean of gradients
     :param adam_optimizer_beta2: decay of Adam's mean of squared gradients
@@ -356,7 +356,8 @@ class NetworkParameters(Parameters):
     :param create_target_network: keep a second, slowly updated copy of the weights
     :param softmax_temperature: above 1 flattens a policy's softmax, below 1 sharpens it
     :param initial_weights: initialization of the weights: ``'xavier'`` (zero biases), ``'kaiming_uniform'`` (as
-        PyTorch's layers, biases too), ``'orthogonal'``, or an ``InitialWeights`` such as ``Orthogonal(gain=0.01)``
+        PyTorch's layers, biases too), ``'orthogonal'``, ``'truncated_normal'``, or an ``InitialWeights`` such as
+        ``Orthogonal(gain=0.01)``
     :param output_embedding: also output the middleware's output, as ``embedding`` of the first head
     :ivar blueprint: the ``NetworkBlueprint`` of a network that only acts; None for others
     """
@@ -374,7 +375,7 @@ class NetworkParameters(Parameters):
         "input_embedders_parameters": instance(dict, "a dictionary of embedders by the observations' names"),
         "embedding_merger_type": member(EmbeddingMergerType),
         "heads_parameters": instance((list, tuple, Parameters), "a list of heads"),
-        "optimizer_type": one_of("Adam", "RMSProp", "SGD", any_case=True),
+        "optimizer_type": one_of("Adam", "LaProp", "RMSProp", "SGD", any_case=True),
         "optimizer_epsilon": number(0),
         "adam_optimizer_beta1": number(0, below=1),
         "adam_optimizer_beta2": number(0, below=1),

@@ -51,12 +51,19 @@ class RunPhase(Enum):
     WAITING = "Waiting"  # only in a worker's reports, while it waits for its trainer
 
 
+LAST_ACTION = "last_action"
+"""The part of a network's recurrent state that holds the action before, encoded; who chooses the actions writes it."""
+
+
 class GradientClippingMethod(Enum):
-    """By the norm of all gradients together, by each variable's own norm, or element by element."""
+    """By the norm of all gradients together, by each variable's own norm, element by element, or by each variable's own
+    norm relative to the norm of its weights (Brock et al. 2021, "High-performance large-scale image recognition without
+    normalization", equation 3, for whole variables)."""
 
     ClipByGlobalNorm = 0
     ClipByNorm = 1
     ClipByValue = 2
+    ClipByWeightNorm = 3
 
 
 class PlayUnit(Enum):

@@ -418,6 +418,10 @@ class ActionSpace(Space):
         """The action from the environment's own form; the inverse of ``to_raw``."""
         return action
 
+    def encoded(self, actions: np.ndarray) -> np.ndarray:
+        """[B, A] float32, one-hot. :param actions: [B]"""
+        raise NotImplementedError(f"the actions of a {type(self).__name__} have no encoding")
+
     def get_description(self, action: Any) -> str:
         """The action's name for people; the action itself if it has no name."""
         try:
@@ -557,6 +561,9 @@ class DiscreteActionSpace(ActionSpace):
         probabilities = np.zeros(len(action_mask))
         probabilities[allowed] = 1.0 / len(allowed)
         return ActionInfo(int(self.rng.choice(allowed)), all_action_probabilities=probabilities)
+
+    def encoded(self, actions: np.ndarray) -> np.ndarray:
+        return np.eye(self.num_actions, dtype=np.float32)[actions]
 
     def to_raw(self, action: Any) -> Any:
         if self.raw_actions is None:

@@ -426,6 +426,10 @@ class Agent(CoachNames, AgentInterface):
         """Count steps in the environment, of this process or of another one that played for this agent."""
         self.clock.steps += steps
 
+    def note_action(self, chosen: ActionInfo) -> None:
+        """Called after each action of an agent that stores recurrent states, however the action was chosen. The network
+        may need it at the next step. Does nothing by default."""
+
     def choose_action(self, curr_state: StateType) -> ActionInfo:
         """Choose an action for one state, observations without a batch dimension."""
         raise NotImplementedError(f"{type(self).__name__} does not choose actions")

@@ -95,6 +95,25 @@ class Orthonormal(Initializer):
         return self.gain * (q if rows >= columns else q.T).reshape(shape)
 
 
+class FanInNormal(Initializer):
+    """A normal distribution cut off at two deviations, with the variance scale^2 / inputs.
+
+    :param scale: 0 makes all weights 0
+    """
+
+    def __init__(self, rng: np.random.Generator, scale: float = 1.0):
+        super().__init__(rng)
+        self.scale = scale
+
+    def values(self, shape: Sequence[int]) -> np.ndarray:
+        # of several blocks, each has separate inputs; of a convolution, each pixel of the kernel is an input
+        inputs = shape[-2] * (int(np.prod(shape[:-2])) if len(shape) == 4 else 1)
+        drawn = self.rng.standard_normal(shape)
+        while (outside := np.abs(drawn) > 2).any():
+            drawn[outside] = self.rng.standard_normal(int(outside.sum()))
+        return drawn * self.scale / 0.87962566 / np.sqrt(inputs)  # the deviation that the cut leaves
+
+
 class UnitColumns(Orthonormal):
     """Columns of norm 1, one for each output. If there are not more columns than rows, the columns are orthogonal.
     Otherwise the rows are made orthogonal first, and then the columns are divided by their norms.
@@ -159,10 +178,18 @@ class Orthogonal(InitialWeights):
         return Orthonormal(rng, self.gain)
 
 
+class TruncatedNormal(InitialWeights):
+    """Kernels from a truncated normal distribution with the variance 1 / inputs, and zero biases."""
+
+    def kernel(self, rng: np.random.Generator) -> Initializer:
+        return FanInNormal(rng)
+
+
 INITIAL_WEIGHTS: dict[str, type[InitialWeights]] = {
     "xavier": Xavier,
     "kaiming_uniform": KaimingUniform,
     "orthogonal": Orthogonal,
+    "truncated_normal": TruncatedNormal,
 }
 
 

@@ -216,7 +216,7 @@ class Layers:
     """The layers of one part of a network. Weights are created, or supplied, in the order of the calls.
 
     A framework's subclass implements ``plain_dense``, ``unit_dense``, ``convolution``, ``noisy_dense``, ``batchnorm``,
-    ``dropout``, ``lstm`` and ``trained_row``; the other layers are composed of these and of ``ops``.
+    ``dense_blocks``, ``dropout``, ``lstm`` and ``trained_row``; the other layers are composed of these and of ``ops``.
 
     :param ops: array operations with the names of ``keras.ops``
     :param rng: the source of initial weights
@@ -298,6 +298,15 @@ class Layers:
         normalized = centred / self.ops.sqrt(self.ops.mean(self.ops.square(centred), axis=-1, keepdims=True) + 1e-5)
         scale, offset = (self.trained_row(x, x.shape[-1], Constant(first), lambda row: row) for first in (1.0, 0.0))
         return normalized * scale + offset
+
+    def rmsnorm(self, x: Any) -> Any:
+        """[..., F] divided by the root of its mean square over F, times a trained scale (Zhang & Sennrich 2019)."""
+        size = self.ops.sqrt(self.ops.mean(self.ops.square(x), axis=-1, keepdims=True) + 1e-4)
+        return x / size * self.trained_row(x, x.shape[-1], Constant(1.0), lambda row: row)
+
+    def dense_blocks(self, x: Any, units: int) -> Any:
+        """A separate fully connected layer for each block, [B, blocks, F] to [B, blocks, units]."""
+        raise NotImplementedError(f"{type(self).__name__} has no blocks of layers")
 
     def batchnorm(self, x: Any) -> Any:
         """Batch normalisation over all dimensions but the last (Ioffe & Szegedy 2015, algorithm 1)."""

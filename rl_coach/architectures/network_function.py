@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+from dataclasses import dataclass
+from typing import Any, Callable, Sequence
 
 import numpy as np
 
 from rl_coach.base_parameters import NetworkParameters
+from rl_coach.utils import CoachError
 
 Outputs = list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class NetworkParts:
+    """The parts of a network with given weights, for update rules that call them separately.
+
+    :param embed: the joined output of the embedders [B, E], of observations [B, ...] by name
+    :param advance: the features and the new recurrent state, of an embedding [B, E] and the recurrent state [B, size]
+        by name; each row is one step of a separate sequence
+    :param head: the outputs of the head with a number, of features as ``advance`` gives them
+    """
+
+    embed: Callable[[dict[str, Any]], Any]
+    advance: Callable[[Any, dict[str, Any]], tuple[Any, dict[str, Any]]]
+    head: Callable[[int, Any], dict[str, Any]]
 
 
 class NetworkFunction:
@@ -61,6 +78,13 @@ class NetworkFunction:
         :return: a dict of outputs for each head, the new recurrent state, the new buffers
         """
         raise NotImplementedError(f"{type(self).__name__} does not say what it computes")
+
+    def in_parts(self, weights: Sequence) -> NetworkParts:
+        """The parts of the network for given weights.
+
+        :raises CoachError: the network cannot be called in parts
+        """
+        raise CoachError(f"network '{self.name}' cannot be called in parts")
 
     def initial_weights(self) -> list[np.ndarray]:
         """The initial values of the trained weights."""

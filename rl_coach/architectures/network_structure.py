@@ -60,11 +60,14 @@ class StructuredNetwork(NetworkFunction):
                 f"set use_separate_networks_per_head to False"
             )
 
-    def outputs(self, make_layers: MakeLayers, inputs: dict[str, Any]) -> tuple[Outputs, dict[str, Any]]:
+    def outputs(
+        self, make_layers: MakeLayers, inputs: dict[str, Any], passed: Callable[[Any], None] = lambda _: None
+    ) -> tuple[Outputs, dict[str, Any]]:
         """A dict of outputs for each head, and the new recurrent state.
 
         :param make_layers: makes the layers of a part with given settings
         :param inputs: [B, ...] by name, all of ``input_shapes`` and of ``recurrent_sizes``
+        :param passed: called with the embedding, the features and each head's outputs, when they are computed
         """
         outputs: Outputs = []
         features: Any = None
@@ -72,17 +75,36 @@ class StructuredNetwork(NetworkFunction):
         for head in self._heads:
             is_new = features is None or self._has_several_bodies
             if is_new:
-                features, state = self._features(make_layers, inputs)
-            layers = make_layers(self._settings(head.parameters))
-            factor = head.parameters.rescale_gradient_from_head_by_factor
-            if isinstance(factor, np.generic):  # it would try to make a NumPy array of a symbolic tensor
-                factor = factor.item()
-            scale = partial(layers.scale_gradient, factor=factor)
-            has_streams = isinstance(features, list)
-            outputs.append(head(layers, [scale(one) for one in features] if has_streams else scale(features), inputs))
+                embedding = self._embedding(make_layers, inputs)
+                passed(embedding)
+                features, state = self._features(make_layers, embedding, inputs)
+                passed(features)
+            outputs.append(self._outputs_of(head, make_layers, features, inputs))
+            passed(outputs[-1])
             if is_new and self.parameters.output_embedding:
-                outputs[-1] = {**outputs[-1], EMBEDDING: layers.ops.stack(features, 1) if has_streams else features}
+                has_streams = isinstance(features, list)
+                ops = make_layers(self._settings(head.parameters)).ops
+                outputs[-1] = {**outputs[-1], EMBEDDING: ops.stack(features, 1) if has_streams else features}
         return outputs, state
+
+    def _outputs_of(self, head: Any, make_layers: MakeLayers, features: Any, inputs: dict[str, Any]) -> dict[str, Any]:
+        layers = make_layers(self._settings(head.parameters))
+        factor = head.parameters.rescale_gradient_from_head_by_factor
+        if isinstance(factor, np.generic):  # it would try to make a NumPy array of a symbolic tensor
+            factor = factor.item()
+        scale = partial(layers.scale_gradient, factor=factor)
+        has_streams = isinstance(features, list)
+        return head(layers, [scale(one) for one in features] if has_streams else scale(features), inputs)
+
+    def _require_parts(self) -> None:
+        """
+        :raises CoachError: the network cannot be called in parts
+        """
+        if self._buffers or self._has_several_bodies or any(head.inputs for head in self._heads):
+            raise CoachError(
+                f"network '{self.name}' cannot be called in parts: that needs one body, heads that read its features "
+                f"alone, and no batch normalisation, dropout or NoisyNet layers"
+            )
 
     def _given(self, ops: Any, inputs: dict[str, Any]) -> dict[str, Any]:
         """The inputs as floats, and a recurrent network's state, zeros [1, size] where it is not among them."""
@@ -102,17 +124,20 @@ class StructuredNetwork(NetworkFunction):
             if name in outputs[index]
         ]
 
-    def _features(self, make_layers: MakeLayers, inputs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    def _embedding(self, make_layers: MakeLayers, inputs: dict[str, Any]) -> Any:
         embeddings = [
             embedder(make_layers(self._settings(embedder.parameters)), inputs[name])
             for name, embedder in self._embedders.items()
         ]
+        if len(embeddings) > 1 and self.parameters.embedding_merger_type == EmbeddingMergerType.Concat:
+            ops = make_layers(self._settings(self._middleware.parameters)).ops
+            return ops.concatenate(embeddings, axis=-1)
+        return reduce(operator.add, embeddings)
+
+    def _features(self, make_layers: MakeLayers, embedding: Any, inputs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         middleware = self._middleware
         layers = make_layers(self._settings(middleware.parameters))
-        state = {name: inputs[name] for name in self.recurrent_sizes}
-        if len(embeddings) > 1 and self.parameters.embedding_merger_type == EmbeddingMergerType.Concat:
-            return middleware(layers, layers.ops.concatenate(embeddings, axis=-1), state)
-        return middleware(layers, reduce(operator.add, embeddings), state)
+        return middleware(layers, embedding, {name: inputs[name] for name in self.recurrent_sizes})
 
     def _settings(self, part: NetworkComponentParameters) -> LayerSettings:
         own = part.initial_weights

@@ -248,9 +248,12 @@ class SharedNetworks:
 
     def _clipped(self, name: str, vector: np.ndarray) -> np.ndarray:
         parameters = self._parameters[name]
-        if parameters.gradients_clipping_method is not GradientClippingMethod.ClipByNorm:
-            return clip(np, [vector], parameters)[0]
-        clipped = clip(np, self._split(name, "weights", vector), parameters)
+        weights = self._vectors[name, "weights"]
+        methods = GradientClippingMethod.ClipByNorm, GradientClippingMethod.ClipByWeightNorm
+        if parameters.gradients_clipping_method not in methods:
+            return clip(np, [vector], [weights], parameters)[0]
+        gradients, variables = (self._split(name, "weights", one) for one in (vector, weights))
+        clipped = clip(np, gradients, variables, parameters)
         return np.concatenate([array.ravel() for array in clipped])
 
     def _descend(self, name: str, gradient: np.ndarray) -> None:

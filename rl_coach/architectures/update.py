@@ -15,7 +15,7 @@ from typing import Any, Callable, Iterable, Protocol
 
 import numpy as np
 
-from rl_coach.architectures.network_function import NetworkFunction
+from rl_coach.architectures.network_function import NetworkFunction, NetworkParts
 from rl_coach.base_parameters import NetworkParameters
 from rl_coach.core_types import GradientClippingMethod
 from rl_coach.schedules import StepDecaySchedule
@@ -132,15 +132,33 @@ class NetworkView:
         self, states: dict[str, Any], recurrent: dict[str, Any]
     ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
         """The same as ``unroll``, for the target network."""
-        if self._target is None:
-            raise CoachError("this network has no target network: set create_target_network")
-        weights, own_buffers = self._target
+        weights, own_buffers = self._target_state()
         # its NoisyNet noise is new at each update too, and independent (Fortunato et al. 2018, section 3.3): all noise
         # comes from one stream
         buffers = self._function.with_random_state(own_buffers, self.buffers)
         outputs, state, after = self._function(weights, buffers, {**states, **recurrent}, False, draws_noise=True)
         self.buffers = self._function.with_random_state(self.buffers, after)
         return outputs, state
+
+    @property
+    def parts(self) -> NetworkParts:
+        """The parts of the network that learns."""
+        return self._function.in_parts(self._weights)
+
+    @property
+    def constant_parts(self) -> NetworkParts:
+        """The same as ``parts``; no gradient reaches the weights."""
+        return self._function.in_parts([self._ops.stop_gradient(weight) for weight in self._weights])
+
+    @property
+    def target_parts(self) -> NetworkParts:
+        """The parts of the target network; no gradient reaches the weights."""
+        return self._function.in_parts(self._target_state()[0])
+
+    def _target_state(self) -> tuple[list, list]:
+        if self._target is None:
+            raise CoachError("this network has no target network: set create_target_network")
+        return self._target
 
     def keep(self, **values: Any) -> None:
         """Replace values that the rule sets itself, from this update on; see ``ValuesParameters``."""
@@ -266,12 +284,12 @@ class Optimizer:
     """
 
     def __init__(self, parameters: NetworkParameters):
-        kinds = {"adam": self._adam, "rmsprop": self._rmsprop, "sgd": self._sgd}
+        kinds = {"adam": self._adam, "laprop": self._laprop, "rmsprop": self._rmsprop, "sgd": self._sgd}
         kind = parameters.optimizer_type.lower()
         if kind not in kinds:
-            raise CoachError(f"no optimizer '{parameters.optimizer_type}': use 'Adam', 'RMSProp' or 'SGD'")
+            raise CoachError(f"no optimizer '{parameters.optimizer_type}': use 'Adam', 'LaProp', 'RMSProp' or 'SGD'")
         self._apply = kinds[kind]
-        self.num_slots = {"adam": 2, "rmsprop": 1, "sgd": 0}[kind]
+        self.num_slots = {"adam": 2, "laprop": 2, "rmsprop": 1, "sgd": 0}[kind]
         self.parameters = parameters
 
     def scalars(self, update: int, training_step: int | None = None) -> list[float]:
@@ -331,6 +349,18 @@ class Optimizer:
         ]
         return weights, [means, squares]
 
+    def _laprop(self, ops: Any, weights: list, gradients: list, slots: list, scalars: Any) -> tuple[list, list]:
+        """Ziyin et al. 2020, algorithm 1: Adam with the division before the mean."""
+        p = self.parameters
+        b1, b2, epsilon = p.adam_optimizer_beta1, p.adam_optimizer_beta2, p.optimizer_epsilon
+        rate, first_correction, second_correction = scalars[0], scalars[1], scalars[2]
+        squares = [b2 * v + (1 - b2) * g * g for v, g in zip(slots[1], gradients)]
+        means = [
+            b1 * m + (1 - b1) * g / (ops.sqrt(v * second_correction) + epsilon)
+            for m, g, v in zip(slots[0], gradients, squares)
+        ]
+        return [w - rate * first_correction * m for w, m in zip(weights, means)], [means, squares]
+
     def _rmsprop(self, ops: Any, weights: list, gradients: list, slots: list, scalars: Any) -> tuple[list, list]:
         """Tieleman & Hinton 2012, lecture 6.5; epsilon inside the root, as in TensorFlow."""
         decay, epsilon = self.parameters.rms_prop_optimizer_decay, self.parameters.optimizer_epsilon
@@ -370,7 +400,10 @@ def sum_of_sizes(ops: Any, gradients: list) -> Any:
     return sum(ops.sum(ops.abs(gradient)) for gradient in gradients)
 
 
-def clip(ops: Any, gradients: list, parameters: NetworkParameters) -> list:
+_LEAST_NORM = 1e-3  # of a variable, so that weights of zero can learn (Brock et al. 2021, section 4.1)
+
+
+def clip(ops: Any, gradients: list, weights: list, parameters: NetworkParameters) -> list:
     """The gradients within ``clip_gradients``, by the method that the parameters name."""
     limit = parameters.clip_gradients
     if limit is None or limit == 0:
@@ -380,11 +413,16 @@ def clip(ops: Any, gradients: list, parameters: NetworkParameters) -> list:
         return [ops.clip(g, -limit, limit) for g in gradients]
     if method == GradientClippingMethod.ClipByNorm:
         return [g * _shrink(ops, ops.sqrt(sum_of_squares(ops, g)), limit) for g in gradients]
+    if method == GradientClippingMethod.ClipByWeightNorm:
+        return [
+            g * _shrink(ops, ops.sqrt(sum_of_squares(ops, g)), limit * ops.maximum(norm, _LEAST_NORM))
+            for g, norm in zip(gradients, (ops.sqrt(sum_of_squares(ops, w)) for w in weights))
+        ]
     shrink = _shrink(ops, global_norm(ops, gradients), limit)
     return [g * shrink for g in gradients]
 
 
-def _shrink(ops: Any, norm: Any, limit: float) -> Any:
+def _shrink(ops: Any, norm: Any, limit: Any) -> Any:
     # 1 for all norms up to the limit, so a norm of 0 is never a divisor
     return limit / ops.maximum(norm, limit)
 
@@ -445,7 +483,7 @@ class TrainingStep:
             if name not in gradients:
                 continue
             norms[name] = global_norm(ops, gradients[name])
-            clipped = clip(ops, gradients[name], self.parameters[name])
+            clipped = clip(ops, gradients[name], old["weights"], self.parameters[name])
             size, optimizer = len(old["weights"]), self.optimizers[name]
             slots = [old["slots"][i * size : (i + 1) * size] for i in range(optimizer.num_slots)]
             weights, slots = optimizer(ops, old["weights"], clipped, slots, optimizer_scalars[name])

@@ -19,7 +19,7 @@ import numpy as np
 
 from rl_coach.architectures.onnx_predictor import ExportedNetwork, OnnxPredictor
 from rl_coach.checkpoint import find_checkpoint
-from rl_coach.core_types import ActionInfo
+from rl_coach.core_types import LAST_ACTION, ActionInfo
 from rl_coach.filters.description import DescriptionReader
 from rl_coach.filters.filter import InputFilter
 from rl_coach.policy import files as policy_files
@@ -316,6 +316,8 @@ class Policy:
         outputs = self._predict({name: columns[name] for name in self._inputs})
         masks = None if self._mask_name is None else columns[self._mask_name]
         actions = self._choice.choose(outputs, masks, self._rng, deterministic)
+        if LAST_ACTION in self._recurrent:
+            self._recurrent[LAST_ACTION][: len(actions)] = self._agent_action_space.encoded(np.asarray(actions))
         return [self._environment_action(action) for action in actions]
 
     def _predict(self, inputs: dict[str, np.ndarray]) -> list[np.ndarray]:

@@ -14,7 +14,8 @@ from rl_coach import make_agent
 from rl_coach.agents.algorithms import find_algorithm, known_algorithms, plain_name
 from rl_coach.agents.clipped_ppo_agent import ClippedPPOAgentParameters
 from rl_coach.agents.ppo_agent import PPOAgentParameters
-from rl_coach.base_parameters import AgentParameters
+from rl_coach.architectures.world_model import ModelSize
+from rl_coach.base_parameters import AgentParameters, Frameworks
 from rl_coach.coach import main
 from rl_coach.core_types import EnvironmentSteps
 from rl_coach.utils import CoachError
@@ -37,6 +38,7 @@ SETTINGS = {
         "goal_vector": [1.0],
         "input_embedders_parameters": {"observation": {"scheme": []}},
     },
+    "DreamerV3": {"algorithm.size": ModelSize(16, 8, 2, 8)},
     "FastTD3": {**ROLLOUT, "network_wrappers['actor'].batch_size": 8, "network_wrappers['critic'].batch_size": 8},
     "NEC": {"number_of_knn": 2},
     "PG": {"apply_gradients_every_x_episodes": 1},
@@ -65,6 +67,8 @@ WITHOUT_WAY = {
     "VDN": "MultiAgentGraphManager, as the preset Spread_VDN",
 }
 """Algorithms that need more than an environment and small settings, and a part of the line that says so."""
+if FRAMEWORK is not Frameworks.jax:
+    WITHOUT_WAY["DreamerV3"] = "learns on JAX alone"
 
 
 def test_each_class_of_parameters_has_a_name():

@@ -24,6 +24,7 @@ from rl_coach.utils import CoachError
 
 ops = pytest.importorskip("keras", reason="the operations of Keras 3 compute the numbers").ops
 GRADIENTS = [np.array([3.0, -4.0]), np.array([[12.0]])]  # norms 5 and 12, together 13
+WEIGHTS = [np.array([3.0, 4.0]), np.array([[60.0]])]
 
 
 def parameters(**changes) -> NetworkParameters:
@@ -102,7 +103,7 @@ def test_a_schedule_gives_the_learning_rate_of_each_update():
 
 
 def test_clipping_by_the_global_norm_keeps_the_direction():
-    clipped = clip(np, GRADIENTS, parameters(clip_gradients=6.5))
+    clipped = clip(np, GRADIENTS, WEIGHTS, parameters(clip_gradients=6.5))
     np.testing.assert_allclose(clipped[0], [1.5, -2.0])
     np.testing.assert_allclose(clipped[1], [[6.0]])
     assert global_norm(np, clipped) == pytest.approx(6.5)
@@ -110,21 +111,46 @@ def test_clipping_by_the_global_norm_keeps_the_direction():
 
 def test_clipping_by_norm_treats_each_variable_alone():
     method = GradientClippingMethod.ClipByNorm
-    clipped = clip(np, GRADIENTS, parameters(clip_gradients=6.0, gradients_clipping_method=method))
+    clipped = clip(np, GRADIENTS, WEIGHTS, parameters(clip_gradients=6.0, gradients_clipping_method=method))
     np.testing.assert_allclose(clipped[0], GRADIENTS[0])
     np.testing.assert_allclose(clipped[1], [[6.0]])
 
 
 def test_clipping_by_value_treats_each_element_alone():
     method = GradientClippingMethod.ClipByValue
-    clipped = clip(np, GRADIENTS, parameters(clip_gradients=3.5, gradients_clipping_method=method))
+    clipped = clip(np, GRADIENTS, WEIGHTS, parameters(clip_gradients=3.5, gradients_clipping_method=method))
     np.testing.assert_allclose(clipped[0], [3.0, -3.5])
     np.testing.assert_allclose(clipped[1], [[3.5]])
 
 
+def test_clipping_by_the_norm_of_the_weights_treats_each_variable_alone():
+    method = GradientClippingMethod.ClipByWeightNorm
+    network = parameters(clip_gradients=0.5, gradients_clipping_method=method)
+    clipped = clip(np, GRADIENTS, WEIGHTS, network)
+    for gradient, weight, found in zip(GRADIENTS, WEIGHTS, clipped):
+        limit = 0.5 * np.linalg.norm(weight)
+        np.testing.assert_allclose(found, gradient * min(1.0, limit / np.linalg.norm(gradient)))
+    nothing = [np.zeros_like(weight) for weight in WEIGHTS]
+    np.testing.assert_allclose(np.linalg.norm(clip(np, GRADIENTS, nothing, network)[0]), 0.5e-3)
+
+
+def test_laprop_divides_before_the_mean():
+    network = parameters(
+        optimizer_type="LaProp", learning_rate=0.1, adam_optimizer_beta1=0.5, adam_optimizer_beta2=0.75,
+        optimizer_epsilon=1e-20,
+    )  # fmt: skip
+    weight, mean, square, expected = 1.0, 0.0, 0.0, []
+    for step, gradient in enumerate([2.0, -1.0, 0.5], start=1):
+        square = 0.75 * square + 0.25 * gradient**2
+        mean = 0.5 * mean + 0.5 * gradient / np.sqrt(square / (1 - 0.75**step))
+        weight -= 0.1 * mean / (1 - 0.5**step)
+        expected.append(weight)
+    np.testing.assert_allclose(descend(network, [2.0, -1.0, 0.5]), expected, rtol=1e-12)
+
+
 @pytest.mark.parametrize("limit", [None, 0, 13.5])
 def test_gradients_within_the_limit_stay_as_they_are(limit):
-    for before, after in zip(GRADIENTS, clip(np, GRADIENTS, parameters(clip_gradients=limit))):
+    for before, after in zip(GRADIENTS, clip(np, GRADIENTS, WEIGHTS, parameters(clip_gradients=limit))):
         np.testing.assert_array_equal(after, before)
 
 

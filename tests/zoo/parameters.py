@@ -16,6 +16,7 @@ from rl_coach.agents.curiosity import RNDParameters
 from rl_coach.agents.ddqn_agent import DDQNAgentParameters
 from rl_coach.agents.dfp_agent import DFPAgentParameters, HandlingTargetsAfterEpisodeEnd
 from rl_coach.agents.dqn_agent import DQNAgentParameters
+from rl_coach.agents.dreamer_v3_agent import DreamerV3AgentParameters
 from rl_coach.agents.impala_agent import IMPALAAgentParameters
 from rl_coach.agents.mappo_agent import MAPPOAgentParameters
 from rl_coach.agents.mmc_agent import MixedMonteCarloAgentParameters
@@ -37,6 +38,7 @@ from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import DuelingQHeadParameters
 from rl_coach.architectures.layers import Dense, LayerNorm
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters, LSTMMiddlewareParameters
+from rl_coach.architectures.world_model import ModelSize
 from rl_coach.base_parameters import AgentParameters, MiddlewareScheme
 from rl_coach.core_types import EnvironmentSteps, TrainingSteps
 from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
@@ -360,6 +362,22 @@ def soft_actor_critic() -> AgentParameters:
     agent.algorithm.discount = 0.3
     agent.algorithm.rate_for_copying_weights_to_target = 0.1
     agent.memory.max_size = (MemoryGranularity.Transitions, 500)
+    return agent
+
+
+DREAMER_SIZE = ModelSize(deter=16, hidden=8, classes=2, units=8)
+
+
+def dreamer() -> AgentParameters:
+    agent = DreamerV3AgentParameters()
+    agent.algorithm.size = DREAMER_SIZE
+    agent.algorithm.imagination_horizon = 3
+    agent.algorithm.num_consecutive_playing_steps = EnvironmentSteps(4)
+    agent.memory.max_size = (MemoryGranularity.Transitions, 500)
+    main = agent.network_wrappers["main"]
+    main.middleware_parameters.sequence_length = 4
+    main.batch_size = 16
+    main.learning_rate = 0.01
     return agent
 
 

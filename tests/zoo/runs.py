@@ -18,7 +18,13 @@ from rl_coach.agents.td3_exp_agent import (
     TD3IntrinsicRewardAgentParameters,
 )
 from rl_coach.architectures.middleware_parameters import LSTMMiddlewareParameters
-from rl_coach.base_parameters import AgentParameters, MiddlewareScheme, TaskParameters, VisualizationParameters
+from rl_coach.base_parameters import (
+    AgentParameters,
+    Frameworks,
+    MiddlewareScheme,
+    TaskParameters,
+    VisualizationParameters,
+)
 from rl_coach.core_types import EnvironmentSteps, TrainingSteps
 from rl_coach.environments.gym_environment import Atari, GymVectorEnvironment
 from rl_coach.exploration_policies.parameter_noise import ParameterNoiseParameters
@@ -229,6 +235,9 @@ AGENTS: dict[str, tuple[Any, str, int]] = {
         1,
     ),
 }
+
+if FRAMEWORK is Frameworks.jax:
+    AGENTS["dreamer"] = parameters.dreamer, "CartPole-v1", 1
 
 # those that between them have every kind of memory, filter, network state and several environments
 _IN_EVERY_RUN = (

@@ -207,6 +207,7 @@ class Actor:
             chosen = agent.choose_action(agent.run_pre_network_filter_for_inference(episode.curr_state))
         if episode.acted_from:
             self._remember_present_state()
+            agent.note_action(chosen)
         episode.last_action_info = chosen
         return self.output_filter.filter(chosen) if self._filters_actions else chosen
 

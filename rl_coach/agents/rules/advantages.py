@@ -79,7 +79,7 @@ def generalized_advantages_of_copies(
     discounts = ops.where(ended, 0.0, discount * gae_lambda)
     return _generalized(
         rewards, values, ops.where(terminated, 0.0, next_values), discount,
-        lambda deltas: _discounted_sums(ops, deltas, discounts, ops.zeros_like(values[0])),
+        lambda deltas: discounted_sums(ops, deltas, discounts, ops.zeros_like(values[0])),
     )  # fmt: skip
 
 
@@ -88,11 +88,11 @@ def n_step_advantages_of_copies(
 ) -> tuple[Any, Any]:
     """See ``n_step_advantages``, and ``generalized_advantages_of_copies`` for the arguments."""
     bootstrapped = rewards + discount * ops.where(ops.logical_and(ended, ~terminated), next_values, 0.0)
-    returns = _discounted_sums(ops, bootstrapped, ops.where(ended, 0.0, discount), next_values[-1])
+    returns = discounted_sums(ops, bootstrapped, ops.where(ended, 0.0, discount), next_values[-1])
     return returns - values, returns
 
 
-def _discounted_sums(ops: Any, numbers: Any, discounts: Any, following: Any) -> Any:
+def discounted_sums(ops: Any, numbers: Any, discounts: Any, following: Any) -> Any:
     """[T, N], x_t + d_t s_{t+1}. :param following: [N], the sum after the last"""
 
     def add(later: Any, row: tuple[Any, Any]) -> tuple[Any, Any]:

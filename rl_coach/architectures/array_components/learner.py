@@ -70,9 +70,8 @@ class VectorStep(TrainingStep):
 
 
 def _clips_each_variable(parameters: NetworkParameters) -> bool:
-    return bool(parameters.clip_gradients) and (
-        parameters.gradients_clipping_method == GradientClippingMethod.ClipByNorm
-    )
+    methods = GradientClippingMethod.ClipByNorm, GradientClippingMethod.ClipByWeightNorm
+    return bool(parameters.clip_gradients) and parameters.gradients_clipping_method in methods
 
 
 class ArrayLearner(Learner):

@@ -56,6 +56,13 @@ class KerasLayers(Layers):
         layer = self.convolution_class(*numbers, kernel_initializer=self.kernel(), bias_initializer=bias)
         return self._applied(layer, x)
 
+    def dense_blocks(self, x: Any, units: int) -> Any:
+        shape = (int(x.shape[1]), int(units))
+        layer = keras.layers.EinsumDense(
+            "bgi,gio->bgo", shape, bias_axes="go", kernel_initializer=self.kernel(), bias_initializer="zeros"
+        )
+        return self._applied(layer, x)
+
     def noisy_dense(self, x: Any, units: int) -> Any:
         return self._applied(NoisyDense(int(units), self.rng), x)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Sequence
 
 import keras
@@ -10,7 +10,7 @@ import numpy as np
 from keras import ops
 
 from rl_coach.architectures.keras_components.layers import KerasLayers, LSTMSequences, NoisyDense, UnitDense
-from rl_coach.architectures.network_function import Outputs
+from rl_coach.architectures.network_function import NetworkParts, Outputs
 from rl_coach.architectures.network_structure import StructuredNetwork
 from rl_coach.base_parameters import NetworkParameters
 from rl_coach.spaces import SpacesDefinition
@@ -69,6 +69,32 @@ class KerasNetwork(StructuredNetwork):
             new_buffers = [scope.get_current_value(buffer) for buffer in self._buffers]
         return outputs["heads"], outputs["recurrent"], new_buffers
 
+    def in_parts(self, weights: Sequence) -> NetworkParts:
+        embed, advance, heads = self._part_models
+
+        def run(model: keras.Model, inputs: Any) -> Any:
+            with keras.StatelessScope(state_mapping=list(zip(self._weights, weights))):
+                return model(inputs)
+
+        return NetworkParts(
+            lambda states: run(embed, [ops.cast(states[name], "float32") for name in self.input_shapes]),
+            lambda embedding, state: run(advance, [embedding, *(state[name] for name in self.recurrent_sizes)]),
+            lambda number, features: run(heads[number], [features]),
+        )
+
+    @cached_property
+    def _part_models(self) -> tuple[keras.Model, keras.Model, list[keras.Model]]:
+        self._require_parts()
+        embedding, features, *heads = self._passed
+        recurrent = self.model.output["recurrent"]
+        before = [self.model.input[_tensor_name(name)] for name in self.recurrent_sizes]
+        observed = [self.model.input[_tensor_name(name)] for name in self.input_shapes]
+        return (
+            keras.Model(observed, embedding),
+            keras.Model([embedding, *before], (features, recurrent)),
+            [keras.Model([features], head) for head in heads],
+        )
+
     def summary(self) -> str:
         lines: list[str] = []
         self.model.summary(print_fn=lambda line, **_: lines.append(line))
@@ -79,7 +105,9 @@ class KerasNetwork(StructuredNetwork):
         given = {name: keras.Input(shape, name=_tensor_name(name)) for name, shape in shapes.items()}
         # an input may be an output too, which a Keras model cannot have
         inputs = given | {name: keras.layers.Identity()(given[name]) for name in self.input_shapes}
-        heads, recurrent = self.outputs(partial(self.layers_class, self.rng, made=self._made), inputs)
+        self._passed: list[Any] = []  # symbolic tensors between the parts
+        make_layers = partial(self.layers_class, self.rng, made=self._made)
+        heads, recurrent = self.outputs(make_layers, inputs, self._passed.append)
         self._name_outputs(heads)
         named = {_tensor_name(name): tensor for name, tensor in given.items()}
         return keras.Model(named, {"heads": heads, "recurrent": recurrent}, name=self.name)

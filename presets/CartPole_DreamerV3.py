@@ -1,0 +1,35 @@
+"""DreamerV3 balances a pole on a cart."""
+
+from rl_coach.agents.dreamer_v3_agent import DreamerV3AgentParameters
+from rl_coach.architectures.world_model import ModelSize
+from rl_coach.base_parameters import VisualizationParameters
+from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps
+from rl_coach.environments.gym_environment import GymVectorEnvironment
+from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
+from rl_coach.graph_managers.graph_manager import ScheduleParameters
+
+# Schedule
+schedule_params = ScheduleParameters()
+schedule_params.improve_steps = EnvironmentSteps(5000)
+schedule_params.steps_between_evaluation_periods = EnvironmentSteps(1000)
+schedule_params.evaluation_steps = EnvironmentEpisodes(3)
+schedule_params.heatup_steps = EnvironmentSteps(1000)
+
+# Agent
+agent_params = DreamerV3AgentParameters()
+agent_params.algorithm.size = ModelSize(deter=128, hidden=64, classes=4, units=64)
+agent_params.algorithm.num_consecutive_playing_steps = EnvironmentSteps(4)
+network = agent_params.network_wrappers["main"]
+network.middleware_parameters.sequence_length = 16
+network.batch_size = 256
+network.learning_rate = 0.001
+
+# Environment
+env_params = GymVectorEnvironment(level="CartPole-v1")
+
+graph_manager = BasicRLGraphManager(
+    agent_params=agent_params,
+    env_params=env_params,
+    schedule_params=schedule_params,
+    vis_params=VisualizationParameters(),
+)

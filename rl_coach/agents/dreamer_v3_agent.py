@@ -1,0 +1,223 @@
+"""DreamerV3 (Hafner et al. 2023, "Mastering diverse domains through world models")."""
+
+from __future__ import annotations
+
+from typing import Iterator
+
+import numpy as np
+
+from rl_coach.agents.core.actors import Actors
+from rl_coach.agents.core.batches import BatchSource
+from rl_coach.agents.core.requirements import HeadRequirement, NetworkRequirement
+from rl_coach.agents.core.sequence_replay import SequenceReplay
+from rl_coach.agents.policy_optimization_agent import PolicyAgent
+from rl_coach.agents.rules.dreamer_v3 import DreamerSettings, dreamer_rule
+from rl_coach.architectures.network_wrapper import NetworkWrapper
+from rl_coach.architectures.update import UpdateRule
+from rl_coach.architectures.values import ValuesParameters
+from rl_coach.architectures.world_model import (
+    BLOCKS,
+    VARIABLES,
+    DecoderHead,
+    ModelEmbedderParameters,
+    ModelHeadParameters,
+    ModelPolicyHead,
+    ModelSize,
+    OutcomeHead,
+    PriorHead,
+    ReturnHead,
+    StateSpaceMiddlewareParameters,
+    set_size,
+)
+from rl_coach.base_parameters import (
+    DEFAULT_FRAMEWORK,
+    AgentParameters,
+    AlgorithmParameters,
+    Frameworks,
+    NetworkParameters,
+)
+from rl_coach.core_types import (
+    LAST_ACTION,
+    ActionInfo,
+    Batch,
+    EnvironmentSteps,
+    GradientClippingMethod,
+    TrainingSteps,
+)
+from rl_coach.exploration_policies.categorical import CategoricalParameters
+from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
+from rl_coach.schedules import LinearSchedule
+from rl_coach.spaces import ImageObservationSpace
+from rl_coach.utilities.requirements import FRACTION, instance, number, whole
+from rl_coach.utils import CoachError
+
+
+class DreamerV3NetworkParameters(NetworkParameters):
+    """World model, actor and critic as one network with one optimizer, and its slowly moving copy."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.input_embedders_parameters = {"observation": ModelEmbedderParameters()}
+        self.middleware_parameters = StateSpaceMiddlewareParameters()
+        heads = DecoderHead, PriorHead, OutcomeHead, ModelPolicyHead, ReturnHead
+        self.heads_parameters = [ModelHeadParameters(head) for head in heads]
+        self.create_target_network = True
+        self.initial_weights = "truncated_normal"
+        self.batch_size = 1024
+        self.learning_rate = LinearSchedule(0.0, 4e-5, 1000)
+        self.optimizer_type, self.optimizer_epsilon = "LaProp", 1e-20
+        self.adam_optimizer_beta1, self.adam_optimizer_beta2 = 0.9, 0.999
+        self.gradients_clipping_method, self.clip_gradients = GradientClippingMethod.ClipByWeightNorm, 0.3
+
+
+class DreamerV3AlgorithmParameters(AlgorithmParameters):
+    """Hyperparameters of DreamerV3.
+
+    :ivar size: the size of the world model
+    :ivar imagination_horizon: number of steps that the world model imagines from each state of a batch
+    :ivar return_lambda: 0 bootstraps from the next state, 1 from the last imagined one
+    :ivar entropy_weight: weight of the policy's entropy; 0 does not keep it random
+    :ivar num_consecutive_playing_steps: steps for each update; the paper's train ratio is 1024 divided by it
+    :ivar rate_for_copying_weights_to_target: the slow critic's share of the newest weights at each update
+    """
+
+    constraints = {
+        "size": instance(ModelSize, "a ModelSize"),
+        "imagination_horizon": whole(1),
+        "return_lambda": FRACTION,
+        "entropy_weight": number(0),
+    }
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.size = ModelSize()
+        self.imagination_horizon = 15
+        self.return_lambda = 0.95
+        self.entropy_weight = 3e-4
+        self.discount = 1 - 1 / 333
+        self.num_consecutive_playing_steps = EnvironmentSteps(2)
+        self.num_steps_between_copying_online_weights_to_target = TrainingSteps(1)
+        self.rate_for_copying_weights_to_target = 0.02
+
+
+class DreamerV3AgentParameters(AgentParameters):
+    """DreamerV3, which samples from its policy."""
+
+    path = "rl_coach.agents.dreamer_v3_agent:DreamerV3Agent"
+    algorithm: DreamerV3AlgorithmParameters
+
+    def __init__(self) -> None:
+        super().__init__(
+            algorithm=DreamerV3AlgorithmParameters(),
+            exploration=CategoricalParameters(),
+            memory=EpisodicExperienceReplayParameters(),
+            networks={
+                "main": DreamerV3NetworkParameters(),
+                "returns": ValuesParameters(kept={"low": 0.0, "high": 0.0}),
+            },
+        )
+
+
+class ModelReplay(SequenceReplay):
+    """Sequences of L + 1 states with the random numbers of an update. The rule reads them as sequences.
+
+    :param agent: has the random stream, and the number of random numbers
+    """
+
+    def __init__(self, agent: DreamerV3Agent):
+        parameters = agent.ap.network_wrappers["main"].middleware_parameters
+        super().__init__(agent.memory, parameters, agent.recurrent_state)
+        self._agent = agent
+
+    def columns(self, batch: Batch, columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        found = super().columns(batch, columns)
+        return found | self._agent.random_columns(len(found["weights"]))
+
+    def rule(self, rule: UpdateRule) -> UpdateRule:
+        return rule
+
+
+class DreamerV3Agent(PolicyAgent):
+    """Learns a model of the world from sequences of its memory, and a policy from steps that the model imagines."""
+
+    network_requirements = {
+        "main": NetworkRequirement(
+            (
+                HeadRequirement("ModelHeadParameters", ()),
+                HeadRequirement("ModelHeadParameters", ("probabilities_of_state",)),
+                HeadRequirement("ModelHeadParameters", ("reward_logits", "continue_logits")),
+                HeadRequirement("ModelHeadParameters", ("probabilities",)),
+                HeadRequirement("ModelHeadParameters", ("return_logits",)),
+            ),
+            has_target=True,
+        )
+    }
+    acting_networks = ("main",)
+    batch_network = "main"
+    learns_from_stored_states = True
+    reason_to_act_alone = "it learns from the states of the model that acted: leave out -dc and -n"
+    is_on_policy = False
+    episode_attributes = ()
+
+    def unmet_by_settings(self) -> Iterator[str]:
+        yield from super().unmet_by_settings()
+        task = self.ap.task_parameters
+        framework = DEFAULT_FRAMEWORK if task is None else task.framework_type
+        if framework is not Frameworks.jax:
+            yield f"agent '{self.name}' learns on JAX alone, and this run is on {framework.value}: use -f jax"
+        if self.ap.is_batch_rl_training:
+            yield (
+                f"agent '{self.name}' learns from sequences, and batch reinforcement learning makes passes over single "
+                f"transitions: choose CQL, IQL or DiscreteCQL"
+            )
+        if not self.memory.samples_sequences:
+            yield (
+                f"agent '{self.name}' learns from sequences of whole episodes: set memory to "
+                f"EpisodicExperienceReplayParameters()"
+            )
+        if self.ap.algorithm.size.deter % BLOCKS:
+            yield f"agent '{self.name}' has {BLOCKS} blocks: set deter of algorithm.size to a multiple of {BLOCKS}"
+        if self.spaces.action_mask_name is not None:
+            yield f"agent '{self.name}' imagines no action masks: choose ClippedPPO, A2C or DQN"
+        for name, space in self.spaces.state.sub_spaces.items():
+            if isinstance(space, ImageObservationSpace):
+                yield f"agent '{self.name}' models vectors, and '{name}' is an image: choose Rainbow or ClippedPPO"
+
+    def play_in_copies(self, count: int) -> Actors:
+        raise CoachError(f"agent '{self.name}' acts in one environment: set env_params.num_environments to 1")
+
+    def create_networks(self) -> dict[str, NetworkWrapper]:
+        set_size(self.ap.network_wrappers["main"], self.ap.algorithm.size, self.spaces.action)
+        return super().create_networks()
+
+    def make_batches(self) -> BatchSource:
+        return ModelReplay(self)
+
+    def make_update_rule(self) -> UpdateRule:
+        algorithm = self.ap.algorithm
+        return dreamer_rule(
+            DreamerSettings(
+                algorithm.size,
+                self.ap.network_wrappers["main"].middleware_parameters.sequence_length,
+                algorithm.imagination_horizon,
+                algorithm.return_lambda,
+                algorithm.entropy_weight,
+                self.spaces.action.num_actions,
+            )
+        )
+
+    def random_columns(self, rows: int) -> dict[str, np.ndarray]:
+        """The random numbers of an update with some rows; see ``dreamer_rule``."""
+        horizon = self.ap.algorithm.imagination_horizon
+        return {
+            "extra/posterior": self.rng.random((rows, VARIABLES), np.float32),
+            "extra/imagined": self.rng.random((rows, horizon * (VARIABLES + 1)), np.float32),
+        }
+
+    def note_action(self, chosen: ActionInfo) -> None:
+        network = self.networks["main"].online_network
+        network.recurrent_state = {
+            **network.recurrent_state,
+            LAST_ACTION: self.spaces.action.encoded(np.asarray([chosen.action])),
+            "noise": self.rng.random((1, VARIABLES), np.float32),
+        }

@@ -1,0 +1,310 @@
+"""The update of DreamerV3 (Hafner et al. 2023, "Mastering diverse domains through world models", version 2), as pure
+functions.
+
+Arrays of steps have the step first: [T, N]. Numbers of equations are the paper's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Mapping
+
+import numpy as np
+
+from rl_coach.agents.rules.advantages import discounted_sums
+from rl_coach.architectures.policies import entropy, log_probability
+from rl_coach.architectures.update import (
+    LearningBatch,
+    NetworkView,
+    Update,
+    UpdateRule,
+    assert_rank,
+    weighted_mean,
+)
+from rl_coach.architectures.world_model import RETURN_BINS, VARIABLES, ModelSize, sampled, symlog
+from rl_coach.core_types import LAST_ACTION
+
+DECODER, PRIOR, OUTCOME, POLICY, RETURN = range(5)
+"""The heads of the network, in order."""
+_LOWEST, _HIGHEST = 0.05, 0.95
+
+
+def _bins() -> np.ndarray:
+    # symmetric to the last bit, so that equal probabilities have a mean of exactly 0
+    half = -np.expm1(np.linspace(20.0, 0.0, (RETURN_BINS + 1) // 2))
+    return np.concatenate([half, -half[-2::-1]]).astype(np.float32)
+
+
+BINS = _bins()
+"""[255], the numbers between which rewards and returns are encoded: evenly from -20 to 20 after ``symlog``."""
+
+
+def two_hot(ops: Any, values: Any, bins: np.ndarray = BINS) -> Any:
+    """[N, K], each value as the weights of the two bins next to it (equation 10); values beyond the ends become 1.
+
+    :param values: [N]
+    """
+    last = len(bins) - 1
+    bins, values = ops.convert_to_tensor(bins), values[:, None]
+    below = ops.sum(ops.cast(bins[None] <= values, "int32"), axis=-1) - 1
+    below = ops.clip(below, 0, last - 1)
+    low, high = ops.take(bins, below, axis=0), ops.take(bins, below + 1, axis=0)
+    share = ops.clip((values[:, 0] - low) / (high - low), 0.0, 1.0)[:, None]
+    lower, upper = (ops.one_hot(index, last + 1, dtype="float32") for index in (below, below + 1))
+    return lower * (1.0 - share) + upper * share
+
+
+def decoded(ops: Any, logits: Any, bins: np.ndarray = BINS) -> Any:
+    """[N], the mean of the bins by the softmax of the logits [N, K]. Opposite bins are added first: a sum from left to
+    right has rounding errors as large as small returns."""
+    middle, each = len(bins) // 2, ops.softmax(logits) * bins
+    pairs = each[:, :middle] + ops.flip(each[:, middle + 1 :], axis=-1)
+    return ops.sum(pairs, axis=-1) + each[:, middle]
+
+
+def cross_entropy(ops: Any, logits: Any, targets: Any) -> Any:
+    """[N], of the logits [N, K] with the targets [N, K], which are constants."""
+    return -ops.sum(ops.stop_gradient(targets) * ops.log_softmax(logits), axis=-1)
+
+
+def binary_cross_entropy(ops: Any, logits: Any, targets: Any) -> Any:
+    """[N], of the probabilities sigmoid(logits [N]) with the targets [N] from 0 to 1."""
+    return ops.softplus(logits) - targets * logits
+
+
+def state_divergences(ops: Any, posterior: Any, prior: Any, free_nats: float = 1.0) -> tuple[Any, Any]:
+    """[N] each, KL(posterior || prior) with a constant posterior, which teaches the prior, and with a constant prior,
+    which teaches the posterior. Below ``free_nats`` neither learns (equation 3).
+
+    :param posterior: [N, V, C] probabilities; ``prior`` likewise
+    """
+
+    def divergence(p: Any, q: Any) -> Any:
+        each = ops.sum(ops.sum(p * (ops.log(p) - ops.log(q)), axis=-1), axis=-1)
+        return ops.maximum(each, free_nats)
+
+    return divergence(ops.stop_gradient(posterior), prior), divergence(posterior, ops.stop_gradient(prior))
+
+
+def lambda_returns(ops: Any, rewards: Any, discounts: Any, values: Any, mixing: Any) -> Any:
+    """[T, N], R_t = r_{t+1} + d_{t+1} ((1 - m_{t+1}) v_{t+1} + m_{t+1} R_{t+1}) and R_T = v_T (equation 7).
+
+    :param rewards: [T, N], r_1 to r_T; ``discounts`` d, ``values`` v and ``mixing`` m likewise; m is lambda, or 0 where
+        the next state is the last one that is known
+    """
+    return discounted_sums(ops, rewards + discounts * (1.0 - mixing) * values, discounts * mixing, values[-1])
+
+
+def percentiles(ops: Any, values: Any, weights: Any) -> tuple[Any, Any]:
+    """The 5th and the 95th percentile of the values [N] with weights above 0, by linear interpolation."""
+    last = ops.maximum(ops.sum(ops.cast(weights > 0, "float32")) - 1.0, 0.0)
+    ordered = ops.sort(ops.where(weights > 0, values, np.float32(np.finfo(np.float32).max)))
+
+    def percentile(share: float) -> Any:
+        place = share * last
+        low, high = (ops.take(ordered, ops.cast(at, "int32"), axis=0) for at in (ops.floor(place), ops.ceil(place)))
+        return low + (place - ops.floor(place)) * (high - low)
+
+    return percentile(_LOWEST), percentile(_HIGHEST)
+
+
+@dataclass(frozen=True)
+class DreamerSettings:
+    """Settings of the rule.
+
+    :param size: of the world model
+    :param length: L, the steps of each sequence
+    :param horizon: the imagined steps
+    :param return_lambda: lambda of all returns
+    :param entropy_weight: the weight of the policy's entropy
+    :param num_actions: A
+    """
+
+    size: ModelSize
+    length: int
+    horizon: int
+    return_lambda: float
+    entropy_weight: float
+    num_actions: int
+
+
+def dreamer_rule(settings: DreamerSettings) -> UpdateRule:
+    """The loss of world model, actor and critic, which are one network ``main``. ``returns`` keeps the percentiles.
+
+    The rows of the batch are sequences of L + 1 states. Row t + 1 holds the state after the transition of row t.
+    ``extra`` has random numbers: ``posterior`` [B, 32] and ``imagined`` [B, horizon * 33].
+    """
+
+    def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
+        assert_rank(1, rewards=batch.rewards, discounts=batch.discounts, weights=batch.weights)
+        losses = _Losses(ops, networks, batch, settings)
+        embeddings = losses.model.embed(batch.states)
+        features = losses.observe(embeddings)
+        model_loss = losses.of_model(features)
+        played = losses.imagine(ops.stop_gradient(features), ops.zeros_like(embeddings))
+        behaviour_loss, returns = losses.of_behaviour(*played)
+        loss = model_loss + behaviour_loss + 0.3 * losses.of_replay(features, returns)
+        return Update({"main": loss}, signals=losses.signals)
+
+    return rule
+
+
+class _Losses:
+    """The losses of a batch. Columns by step are [T, N] for N sequences of T = L + 1 states.
+
+    :ivar signals: scalars to log
+    """
+
+    def __init__(self, ops: Any, networks: dict[str, NetworkView], batch: LearningBatch, settings: DreamerSettings):
+        self._ops, self._batch, self._settings = ops, batch, settings
+        main, self._percentiles = networks["main"], networks["returns"]
+        self.model, self._constant, self._slow = main.parts, main.constant_parts, main.target_parts
+        self.signals: dict[str, Any] = {}
+        self._is_transition = self._by_step(ops.cast(batch.weights > 0, "float32"))[:-1]
+        is_state = ops.concatenate([ops.ones_like(self._is_transition[:1]), self._is_transition], axis=0)
+        self._is_state = self._flat(is_state)
+        self._rewards, self._discounts = (self._by_step(one)[:-1] for one in (batch.rewards, batch.discounts))
+
+    def _by_step(self, column: Any) -> Any:
+        """[T, N, ...] of [N * T, ...]."""
+        sequences = self._ops.reshape(column, (-1, self._settings.length + 1, *column.shape[1:]))
+        return self._ops.swapaxes(sequences, 0, 1)
+
+    def _flat(self, column: Any) -> Any:
+        """[T * N, ...] of [T, N, ...]."""
+        return self._ops.reshape(column, (-1, *column.shape[2:]))
+
+    def observe(self, embeddings: Any) -> Any:
+        """[T * N, F], the features of the posterior states. :param embeddings: [N * T, E] of the observations"""
+        ops, batch = self._ops, self._batch
+        actions = self._by_step(self._encoded(batch.actions))
+        before = ops.concatenate([self._by_step(batch.states[LAST_ACTION])[:1], actions[:-1]], axis=0)
+
+        def step(features: Any, given: tuple[Any, Any, Any]) -> tuple[Any, Any]:
+            embedding, action, uniform = given
+            features = self.model.advance(embedding, self._recurrent(features, action, uniform))[0]
+            return features, features
+
+        deter, stoch = (self._by_step(batch.states[name])[0] for name in ("deter", "stoch"))
+        start = ops.concatenate([deter, stoch, ops.zeros_like(stoch)], axis=-1)
+        given = self._by_step(embeddings), before, self._by_step(batch.extra["posterior"])
+        return self._flat(ops.scan(step, start, given)[1])
+
+    def _encoded(self, actions: Any) -> Any:
+        """[N, A], one-hot."""
+        return self._ops.one_hot(actions, self._settings.num_actions, dtype="float32")
+
+    def _recurrent(self, features: Any, action: Any, uniform: Any) -> dict[str, Any]:
+        size = self._settings.size
+        deter, stoch = features[:, : size.deter], features[:, size.deter : size.latent]
+        return {"deter": deter, "stoch": stoch, LAST_ACTION: action, "noise": uniform}
+
+    def of_model(self, features: Any) -> Any:
+        """The prediction loss plus the dynamics loss plus 0.1 times the representation loss (equation 2)."""
+        ops, size, reconstruction = self._ops, self._settings.size, 0.0
+        is_state, is_transition = self._is_state, self._flat(self._is_transition)
+        for name, found in self.model.head(DECODER, features).items():
+            observation = ops.cast(self._flat(self._by_step(self._batch.states[name])), "float32")
+            squares = ops.reshape(ops.square(found - symlog(ops, observation)), (features.shape[0], -1))
+            reconstruction = reconstruction + weighted_mean(ops, ops.sum(squares, axis=-1), is_state)
+        # a reward and its discount belong to the state after the transition
+        outcome = self.model.head(OUTCOME, features[features.shape[0] - is_transition.shape[0] :])
+        reward = cross_entropy(ops, outcome["reward_logits"], two_hot(ops, self._flat(self._rewards)))
+        continues = binary_cross_entropy(ops, outcome["continue_logits"], self._flat(self._discounts))
+        reward, continues = (weighted_mean(ops, one, is_transition) for one in (reward, continues))
+        posterior = ops.reshape(features[:, size.latent :], (-1, VARIABLES, size.classes))
+        divergences = state_divergences(ops, posterior, self.model.head(PRIOR, features)["probabilities_of_state"])
+        dynamics, representation = (weighted_mean(ops, one, is_state) for one in divergences)
+        self.signals |= {"Reconstruction Loss": reconstruction, "Reward Loss": reward}
+        self.signals |= {"Continue Loss": continues, "State KL": dynamics}
+        return reconstruction + reward + continues + dynamics + 0.1 * representation
+
+    def imagine(self, features: Any, nothing: Any) -> tuple[Any, Any]:
+        """Steps from each state on with actions of the policy: features [H + 1, N, F], and actions [H, N].
+
+        :param features: [N, F], the first ones
+        :param nothing: [N, E], any embedding: it only changes the posterior, which is not used
+        """
+        ops, size, model = self._ops, self._settings.size, self._constant
+
+        def step(before: tuple[Any, Any], random: Any) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
+            features, uniform = before[0], random[:, :VARIABLES]
+            action = drawn_action(ops, model.head(POLICY, features), random[:, VARIABLES:])
+            recurrent = self._recurrent(features, self._encoded(action), uniform)
+            deter = model.advance(nothing, recurrent)[0][:, : size.deter]
+            following = ops.concatenate([deter, features[:, size.deter :]], axis=-1)
+            prior = model.head(PRIOR, following)["probabilities_of_state"]
+            parts = (ops.reshape(one, (-1, size.stoch)) for one in (sampled(ops, prior, uniform), prior))
+            after = ops.stop_gradient(ops.concatenate([deter, *parts], axis=-1)), action
+            return after, after
+
+        random = ops.reshape(self._batch.extra["imagined"], (features.shape[0], self._settings.horizon, -1))
+        random = ops.swapaxes(random, 0, 1)
+        # the action before is not read: on TensorFlow, a step gives what it carries
+        nobody = drawn_action(ops, model.head(POLICY, features), random[0, :, VARIABLES:])
+        found, actions = ops.scan(step, (features, nobody), random)[1]
+        return ops.concatenate([features[None], found], axis=0), ops.stop_gradient(actions)
+
+    def of_behaviour(self, features: Any, actions: Any) -> tuple[Any, Any]:
+        """The losses of actor and critic in imagination (equations 6 and 8), and the returns [T, N] of the states of
+        the batch. The parameters are as ``imagine`` returns them."""
+        ops, settings, rows = self._ops, self._settings, features.shape[1]
+        flat, count = self._flat(features), actions.shape[0] * rows
+        outcome = self._constant.head(OUTCOME, flat)
+        rewards = ops.reshape(decoded(ops, outcome["reward_logits"]), (-1, rows))[1:]
+        discounts = ops.reshape(ops.sigmoid(outcome["continue_logits"]), (-1, rows))
+        logits = self.model.head(RETURN, flat)["return_logits"]
+        values = ops.stop_gradient(ops.reshape(decoded(ops, logits), (-1, rows)))
+        mixing = settings.return_lambda * ops.ones_like(rewards)
+        returns = self._flat(ops.stop_gradient(lambda_returns(ops, rewards, discounts[1:], values[1:], mixing)))
+        # later steps count as much as the episode is likely to last until then
+        weights = self._flat(ops.stop_gradient(ops.cumprod(discounts[:-1], axis=0)))
+        is_state = self._flat(ops.ones_like(rewards) * self._is_state[None])
+        spread = self._spread(returns, is_state)
+
+        policy = self.model.head(POLICY, flat[:count])
+        advantages = (returns - self._flat(values[:-1])) / ops.maximum(spread, 1.0)
+        randomness = entropy(ops, policy)
+        gain = log_probability(ops, policy, self._flat(actions)) * advantages + settings.entropy_weight * randomness
+        policy_loss = weighted_mean(ops, -gain * weights, is_state)
+        slow = self._slow.head(RETURN, flat[:count])["return_logits"]
+        value_loss = weighted_mean(ops, weights * critic_loss(ops, logits[:count], returns, slow), is_state)
+        self.signals |= {"Policy Loss": policy_loss, "Value Loss": value_loss, "Return Scale": spread}
+        self.signals["Policy Entropy"] = weighted_mean(ops, randomness, is_state)
+        self.signals["Imagined Return"] = weighted_mean(ops, returns, is_state)
+        return policy_loss + value_loss, ops.reshape(returns[:rows], (settings.length + 1, -1))
+
+    def _spread(self, returns: Any, weights: Any) -> Any:
+        """A running range from the 5th to the 95th percentile of the returns [N] (equation 7)."""
+        before = self._percentiles.online({})[0]
+        found = dict(zip(("low", "high"), percentiles(self._ops, returns, weights)))
+        after = {name: 0.99 * before[name] + 0.01 * new for name, new in found.items()}
+        self._percentiles.keep(**after)
+        return after["high"] - after["low"]
+
+    def of_replay(self, features: Any, imagined: Any) -> Any:
+        """The critic's loss on the steps of the batch: lambda-returns of their rewards, which go on with imagined
+        returns.
+
+        :param imagined: [T, N], the imagined returns
+        """
+        ops, is_transition = self._ops, self._is_transition
+        goes_on = ops.concatenate([is_transition[1:], ops.zeros_like(is_transition[:1])], axis=0)
+        mixing = self._settings.return_lambda * goes_on
+        returns = self._flat(lambda_returns(ops, self._rewards, self._discounts, imagined[1:], mixing))
+        of_steps = features[: returns.shape[0]]
+        logits = self.model.head(RETURN, of_steps)["return_logits"]
+        slow = self._slow.head(RETURN, ops.stop_gradient(of_steps))["return_logits"]
+        return weighted_mean(ops, critic_loss(ops, logits, returns, slow), self._flat(is_transition))
+
+
+def drawn_action(ops: Any, policy: Mapping[str, Any], random: Any) -> Any:
+    """[N], actions of a policy. :param random: [N, 1] from 0 to 1"""
+    is_above = random >= ops.cumsum(policy["probabilities"], axis=-1)[:, :-1]
+    return ops.sum(ops.cast(is_above, "int32"), axis=-1)
+
+
+def critic_loss(ops: Any, logits: Any, returns: Any, slow_logits: Any) -> Any:
+    """[N], the cross entropy with the returns, plus the one with the prediction of the slowly moving critic."""
+    targets = two_hot(ops, returns) + two_hot(ops, ops.stop_gradient(decoded(ops, slow_logits)))
+    return cross_entropy(ops, logits, targets)

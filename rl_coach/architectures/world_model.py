@@ -1,0 +1,276 @@
+"""Parts of a world model with categorical states (Hafner et al. 2023, "Mastering diverse domains through world
+models").
+
+A recurrent state-space model is one network: the embedders encode the observation, the middleware is the sequence model
+and the posterior, and the heads read ``features``: the deterministic state, the sampled categories and the
+probabilities that they were drawn from.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
+from rl_coach.architectures.embedders import InputEmbedder
+from rl_coach.architectures.head_parameters import HeadParameters
+from rl_coach.architectures.heads import Head
+from rl_coach.architectures.initializers import Constant, FanInNormal
+from rl_coach.architectures.layers import Layers
+from rl_coach.architectures.middleware_parameters import MiddlewareParameters
+from rl_coach.architectures.middlewares import Middleware, State
+from rl_coach.architectures.network_inputs import NetworkInput
+from rl_coach.core_types import LAST_ACTION
+from rl_coach.spaces import DiscreteActionSpace
+
+VARIABLES = 32
+BLOCKS = 8
+UNIMIX = 0.01
+RETURN_BINS = 255
+
+
+@dataclass(frozen=True)
+class ModelSize:
+    """A size of a world model; the defaults are the smallest size of the paper.
+
+    :param deter: numbers of the deterministic state
+    :param hidden: units of the layers of the sequence model
+    :param classes: categories of each of the 32 variables
+    :param units: of the layers of encoder, decoder and heads
+    """
+
+    deter: int = 512
+    hidden: int = 64
+    classes: int = 4
+    units: int = 64
+
+    @property
+    def stoch(self) -> int:
+        """Numbers of the categorical state."""
+        return VARIABLES * self.classes
+
+    @property
+    def latent(self) -> int:
+        """Numbers of the whole state."""
+        return self.deter + self.stoch
+
+
+def symlog(ops: Any, x: Any) -> Any:
+    """sign(x) ln(|x| + 1), which keeps large numbers small (equation 9)."""
+    return ops.sign(x) * ops.log(ops.abs(x) + 1.0)
+
+
+def unimixed(ops: Any, logits: Any) -> Any:
+    """[..., C], the softmax with a share of 1 % of the uniform distribution."""
+    return (1.0 - UNIMIX) * ops.softmax(logits) + UNIMIX / logits.shape[-1]
+
+
+def sampled(ops: Any, probabilities: Any, uniform: Any) -> Any:
+    """One-hot categories [B, V, C], drawn by the inverse of the cumulative distribution; the gradient passes straight
+    through to the probabilities.
+
+    :param probabilities: [B, V, C]
+    :param uniform: [B, V] from 0 to 1; 0 takes the most probable category
+    """
+    variables, classes = probabilities.shape[1:]
+    u = ops.reshape(uniform, (-1, variables, 1))
+    is_above = ops.cast(u >= ops.cumsum(probabilities, axis=-1)[:, :, : classes - 1], "float32")
+    edge = ops.zeros_like(probabilities[:, :, :1])
+    drawn = ops.concatenate([edge + 1.0, is_above], axis=-1) - ops.concatenate([is_above, edge], axis=-1)
+    best = ops.cast(probabilities >= ops.max(probabilities, axis=-1, keepdims=True), "float32")
+    is_best = ops.cast(edge >= u, "float32")
+    chosen = ops.stop_gradient(drawn + is_best * (best - drawn))
+    return chosen + (probabilities - ops.stop_gradient(probabilities))
+
+
+def _hidden(layers: Layers, x: Any, units: int, count: int = 1) -> Any:
+    for _ in range(count):
+        x = _activated(layers, layers.dense(x, units))
+    return x
+
+
+def _activated(layers: Layers, x: Any) -> Any:
+    x = layers.rmsnorm(x)
+    return x * layers.ops.sigmoid(x)
+
+
+class ModelEmbedder(InputEmbedder):
+    """Three layers after ``symlog``."""
+
+    parameters: ModelEmbedderParameters
+
+    def embed(self, layers: Layers, x: Any) -> Any:
+        flat = layers.flatten(x) if len(x.shape) > 2 else x
+        return _hidden(layers, symlog(layers.ops, flat), self.parameters.size.units, 3)
+
+
+class StateSpaceMiddleware(Middleware):
+    """A step of the recurrent state-space model with a block-diagonal GRU.
+
+    The state before it is the state of the step before, the action after that step (``last_action``, encoded), and the
+    uniform numbers that the categories are drawn with (``noise``; zeros take the most probable ones).
+    """
+
+    def __init__(self, parameters: Any):
+        super().__init__(parameters)
+        size = parameters.size
+        self.recurrent_sizes = {
+            "deter": size.deter, "stoch": size.stoch, LAST_ACTION: parameters.num_actions, "noise": VARIABLES
+        }  # fmt: skip
+
+    def __call__(self, layers: Layers, x: Any, state: State) -> tuple[Any, State]:
+        size, ops = self.parameters.size, layers.ops
+        deter = self._sequence_model(layers, state)
+        hidden = _hidden(layers, ops.concatenate([deter, x], axis=-1), size.hidden)
+        logits = ops.reshape(layers.dense(hidden, size.stoch), (-1, VARIABLES, size.classes))
+        probabilities = unimixed(ops, logits)
+        stoch = ops.reshape(sampled(ops, probabilities, state["noise"]), (-1, size.stoch))
+        features = ops.concatenate([deter, stoch, ops.reshape(probabilities, (-1, size.stoch))], axis=-1)
+        # times 1: an output of a Keras model cannot be its input
+        return features, {
+            "deter": deter,
+            "stoch": stoch,
+            **{name: state[name] * 1.0 for name in (LAST_ACTION, "noise")},
+        }
+
+    def _sequence_model(self, layers: Layers, state: State) -> Any:
+        """[B, deter], the next deterministic state."""
+        size, ops, deter = self.parameters.size, layers.ops, state["deter"]
+        action = state[LAST_ACTION]
+        action = action / ops.stop_gradient(ops.maximum(ops.abs(action), 1.0))
+        inputs = ops.concatenate(
+            [_hidden(layers, one, size.hidden) for one in (deter, state["stoch"], action)], axis=-1
+        )
+        by_block = ops.reshape(deter, (-1, BLOCKS, size.deter // BLOCKS))
+        x = ops.concatenate([by_block, ops.stack([inputs] * BLOCKS, axis=1)], axis=-1)
+        x = layers.dense_blocks(x, size.deter // BLOCKS)
+        x = _activated(layers, ops.reshape(x, (-1, size.deter)))
+        gates = layers.dense_blocks(ops.reshape(x, (-1, *by_block.shape[1:])), 3 * size.deter // BLOCKS)
+        reset, candidate, update = (ops.reshape(gate, (-1, size.deter)) for gate in ops.split(gates, 3, axis=-1))
+        candidate = ops.tanh(ops.sigmoid(reset) * candidate)
+        update = ops.sigmoid(update - 1.0)
+        return update * candidate + (1.0 - update) * deter
+
+
+class ModelHead(Head):
+    """Base of the heads that read a latent state.
+
+    :cvar num_layers: hidden layers
+    """
+
+    supported_actions = (DiscreteActionSpace,)
+    num_layers = 1
+
+    def _latent(self, features: Any) -> Any:
+        return features[:, : self.parameters.size.latent]
+
+    def _hidden(self, layers: Layers, features: Any) -> Any:
+        return _hidden(layers, self._latent(features), self.parameters.size.units, self.num_layers)
+
+    @staticmethod
+    def _scaled(layers: Layers, x: Any, units: int, scale: float) -> Any:
+        """An output layer with weights that start small."""
+        return layers.dense(x, units, FanInNormal(layers.rng, scale) if scale else Constant(0.0))
+
+
+class PriorHead(ModelHead):
+    """``probabilities_of_state`` [B, 32, C] of the categories, from the deterministic state alone."""
+
+    def __call__(self, layers: Layers, features: Any, inputs: dict[str, Any]) -> dict[str, Any]:
+        size = self.parameters.size
+        hidden = _hidden(layers, features[:, : size.deter], size.hidden, 2)
+        logits = layers.ops.reshape(layers.dense(hidden, size.stoch), (-1, VARIABLES, size.classes))
+        return {"probabilities_of_state": unimixed(layers.ops, logits)}
+
+
+class DecoderHead(ModelHead):
+    """The ``symlog`` of each observation by name, [B, ...]."""
+
+    num_layers = 3
+
+    def __call__(self, layers: Layers, features: Any, inputs: dict[str, Any]) -> dict[str, Any]:
+        hidden = self._hidden(layers, features)
+        given = {name: NetworkInput.named(name, self.spaces, "main") for name in self.spaces.state.sub_spaces}
+        return {
+            name: layers.ops.reshape(layers.dense(hidden, math.prod(one.shape)), (-1, *one.shape))
+            for name, one in given.items()
+        }
+
+
+class OutcomeHead(ModelHead):
+    """``reward_logits`` [B, 255] of the reward on the way to the state, and ``continue_logits`` [B]: of the discount, 0
+    where the episode has terminated. Each has a layer of its own."""
+
+    def __call__(self, layers: Layers, features: Any, inputs: dict[str, Any]) -> dict[str, Any]:
+        rewards = self._scaled(layers, self._hidden(layers, features), RETURN_BINS, 0.0)
+        continues = layers.dense(self._hidden(layers, features), 1)
+        return {"reward_logits": rewards, "continue_logits": layers.ops.squeeze(continues, axis=-1)}
+
+
+class ReturnHead(ModelHead):
+    """``return_logits`` [B, 255] of the return from the state on."""
+
+    num_layers = 3
+
+    def __call__(self, layers: Layers, features: Any, inputs: dict[str, Any]) -> dict[str, Any]:
+        return {"return_logits": self._scaled(layers, self._hidden(layers, features), RETURN_BINS, 0.0)}
+
+
+class ModelPolicyHead(ModelHead):
+    """A policy: ``probabilities`` and ``log_probabilities`` [B, A]."""
+
+    public = ("probabilities",)
+    num_layers = 3
+
+    def __call__(self, layers: Layers, features: Any, inputs: dict[str, Any]) -> dict[str, Any]:
+        outputs = self._scaled(layers, self._hidden(layers, features), self.num_actions, 0.01)
+        probabilities = unimixed(layers.ops, outputs)
+        return {"probabilities": probabilities, "log_probabilities": layers.ops.log(probabilities)}
+
+
+class ModelEmbedderParameters(InputEmbedderParameters):
+    """Settings of the encoder of one observation. :ivar size: the agent sets it"""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.size: ModelSize = ModelSize()
+
+    @property
+    def path(self) -> str:
+        return f"{__name__}:ModelEmbedder"
+
+
+class StateSpaceMiddlewareParameters(MiddlewareParameters):
+    """Settings of the recurrent state-space model.
+
+    :ivar size: the agent sets it, and ``num_actions``
+    :ivar sequence_length: steps of each sequence that the model learns from
+    :ivar burn_in: always 0
+    """
+
+    def __init__(self) -> None:
+        super().__init__(f"{__name__}:StateSpaceMiddleware")
+        self.size: ModelSize = ModelSize()
+        self.num_actions = 1
+        self.sequence_length, self.burn_in = 64, 0
+
+
+class ModelHeadParameters(HeadParameters):
+    """Settings of a head that reads a latent state.
+
+    :param head: its class
+    :ivar size: the agent sets it
+    """
+
+    def __init__(self, head: type[ModelHead]):
+        super().__init__(f"{__name__}:{head.__name__}")
+        self.size: ModelSize = ModelSize()
+
+
+def set_size(network: Any, size: ModelSize, action: DiscreteActionSpace) -> None:
+    """Set the size of all parts of a network. :param action: the action space"""
+    parts = [*network.input_embedders_parameters.values(), network.middleware_parameters, *network.heads_parameters]
+    for part in parts:
+        part.size = size
+    network.middleware_parameters.num_actions = action.num_actions

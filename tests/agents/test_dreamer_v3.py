@@ -1,0 +1,271 @@
+"""DreamerV3: its equations and its whole loss against float64 computations in NumPy, and how it learns."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rl_coach.agents.rules import dreamer_v3 as rules
+from rl_coach.architectures import world_model
+from rl_coach.architectures.update import LearningBatch, NetworkView
+from rl_coach.base_parameters import Frameworks, TaskParameters
+from rl_coach.core_types import LAST_ACTION, EnvironmentSteps
+from rl_coach.memories.non_episodic.experience_replay import ExperienceReplayParameters
+from rl_coach.policy import Policy
+from rl_coach.spaces import DiscreteActionSpace, ImageObservationSpace, VectorObservationSpace
+from rl_coach.utils import CoachError
+from tests.agents.dreamer_in_numpy import (
+    BINS,
+    Model,
+    decoded,
+    expected_loss,
+    lambda_return,
+    sigmoid,
+    softmax,
+    symexp,
+    symlog,
+    two_hot,
+)
+from tests.agents.numpy_rules import ops
+from tests.frameworks import FRAMEWORK
+from tests.zoo import parameters, policies
+from tests.zoo.environments import Bandit, MaskedChain, Target
+from tests.zoo.graphs import graph, schedule
+
+if FRAMEWORK is not Frameworks.jax:
+    pytest.skip("it learns on JAX alone", allow_module_level=True)
+
+TINY = parameters.DREAMER_SIZE
+RNG = np.random.default_rng(0)
+
+
+def test_symlog_keeps_signs_and_shrinks():
+    x = np.array([-1e6, -1.0, 0.0, 0.5, 300.0])
+    np.testing.assert_allclose(world_model.symlog(ops, ops.convert_to_tensor(x, "float32")), symlog(x), rtol=1e-5)
+    np.testing.assert_allclose(symexp(symlog(x)), x, rtol=1e-9)
+
+
+def test_the_bins_are_symmetric_and_even_after_symlog():
+    assert rules.BINS.shape == (255,)
+    np.testing.assert_array_equal(rules.BINS, -rules.BINS[::-1])
+    np.testing.assert_allclose(symlog(rules.BINS.astype(np.float64)), np.linspace(-20, 20, 255), atol=1e-5)
+
+
+def test_two_hot_weights_the_neighbours_of_a_value():
+    values = np.concatenate([[0.0, 1e12, -1e12, BINS[130]], symexp(RNG.uniform(-15, 15, 50))])
+    found = np.asarray(rules.two_hot(ops, ops.convert_to_tensor(values, "float32")), np.float64)
+    assert ((found > 0).sum(-1) <= 2).all()
+    np.testing.assert_allclose(found.sum(-1), 1, rtol=1e-6)
+    np.testing.assert_allclose((found * BINS).sum(-1), np.clip(values, BINS[0], BINS[-1]), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(found, two_hot(values), atol=2e-4)
+
+
+def test_equal_probabilities_decode_to_exactly_nothing():
+    assert np.asarray(rules.decoded(ops, ops.zeros((1, 255))))[0] == 0.0
+    logits = RNG.normal(size=(20, 255))
+    found = rules.decoded(ops, ops.convert_to_tensor(logits, "float32"))
+    np.testing.assert_allclose(found, decoded(logits), rtol=1e-4)
+
+
+def test_binary_cross_entropy_takes_shares():
+    logits, targets = RNG.normal(size=9), RNG.uniform(size=9)
+    expected = -targets * np.log(sigmoid(logits)) - (1 - targets) * np.log(1 - sigmoid(logits))
+    given = (ops.convert_to_tensor(one, "float32") for one in (logits, targets))
+    np.testing.assert_allclose(rules.binary_cross_entropy(ops, *given), expected, rtol=1e-5)
+
+
+def test_the_uniform_share_keeps_each_category_possible():
+    found = np.asarray(world_model.unimixed(ops, ops.convert_to_tensor([[0.0, 100.0, 0.0, 0.0]])))
+    np.testing.assert_allclose(found, [[0.0025, 0.9925, 0.0025, 0.0025]], rtol=1e-6)
+
+
+def test_categories_are_drawn_by_their_probabilities():
+    probabilities = np.broadcast_to(np.float32([[[0.125, 0.5, 0.25, 0.125]]]), (16, 3, 4))
+    uniform = np.repeat((np.arange(16, dtype=np.float32)[:, None] + 0.5) / 16, 3, axis=1)
+    found = np.asarray(world_model.sampled(ops, ops.convert_to_tensor(probabilities), ops.convert_to_tensor(uniform)))
+    np.testing.assert_array_equal(found.sum(0), np.broadcast_to([2.0, 8.0, 4.0, 2.0], (3, 4)))
+    assert set(np.unique(found)) == {0.0, 1.0}
+    nothing = ops.zeros((16, 3))
+    best = np.asarray(world_model.sampled(ops, ops.convert_to_tensor(probabilities), nothing))
+    np.testing.assert_array_equal(best, np.broadcast_to([0.0, 1.0, 0.0, 0.0], (16, 3, 4)))
+
+
+def test_divergences_do_not_fall_below_the_free_nats():
+    p, q = (softmax(RNG.normal(size=(6, 5, 4)) * scale) for scale in (2, 1))
+    p[0] = q[0]
+    expected = np.maximum((p * np.log(p / q)).sum((-1, -2)), 1.0)
+    given = (ops.convert_to_tensor(one, "float32") for one in (p, q))
+    for found in rules.state_divergences(ops, *given):
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
+    assert expected[0] == 1.0 < expected[1:].min()
+
+
+def test_lambda_returns_are_mixtures_of_n_step_returns():
+    rewards, values = RNG.normal(size=(2, 7, 3))
+    discounts, mixing = RNG.uniform(size=(2, 7, 3))
+    mixing[3, 1] = 0.0
+    given = (ops.convert_to_tensor(one, "float32") for one in (rewards, discounts, values, mixing))
+    found = np.asarray(rules.lambda_returns(ops, *given))
+    for t, n in np.ndindex(7, 3):
+        columns = (one[:, n] for one in (rewards, discounts, values, mixing))
+        assert found[t, n] == pytest.approx(lambda_return(*columns, t), rel=1e-5, abs=1e-6)
+
+
+@pytest.mark.parametrize("count", [1, 2, 57])
+def test_percentiles_ignore_rows_without_weight(count):
+    values, weights = RNG.normal(size=60), np.zeros(60)
+    weights[:count] = 1
+    given = (ops.convert_to_tensor(one, "float32") for one in (values, weights))
+    found = [float(one) for one in rules.percentiles(ops, *given)]
+    np.testing.assert_allclose(found, np.percentile(values[:count], [5, 95]), rtol=1e-5)
+
+
+def weights_in_order(network: Any, group: str) -> list[np.ndarray]:
+    arrays, order = network.state.arrays(group), network.state.function.order["weights"]
+    return [np.array(arrays[order.index(place)]) for place in range(len(arrays))]
+
+
+def views(agent: Any) -> dict[str, NetworkView]:
+    found = {}
+    for name, network in agent.networks.items():
+        state = {
+            group: [ops.convert_to_tensor(a) for a in network.state.arrays(group)] for group in ("weights", "buffers")
+        }
+        target = None
+        if network.has_target:
+            target = [ops.convert_to_tensor(a) for a in network.state.arrays("target_weights")], []
+        found[name] = NetworkView(ops, network.state.function, state["weights"], state["buffers"], target)
+    return found
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """An agent after some updates, so that no output layer is zero."""
+    manager = graph(parameters.dreamer(), Bandit, tmp_path_factory.mktemp("dreamer"), schedule(80, heatup=20))
+    manager.heatup(EnvironmentSteps(20))
+    manager.improve()
+    return manager.get_agent()
+
+
+def test_the_loss_is_the_papers(trained):
+    agent = trained
+    main, length = agent.networks["main"], 4
+    batch = agent.batches.sample(1, 16)
+    columns = agent.update_loop.columns(batch)
+    assert 0 < (columns["weights"] > 0).mean() <= 1
+    observation, actions = columns["states/observation"].shape[1], agent.spaces.action.num_actions
+    online, slow = (
+        Model(TINY, weights_in_order(main, group), observation, actions) for group in ("weights", "target_weights")
+    )
+    before = [float(array) for array in agent.networks["returns"].state.arrays("buffers")]
+    expected, low, high = expected_loss(online, slow, columns, length, 3, before)
+
+    groups: dict[str, dict[str, Any]] = {"states": {}, "extra": {}}
+    for name, column in columns.items():
+        group, _, key = name.partition("/")
+        if key and group in groups:
+            groups[group][key] = ops.convert_to_tensor(column)
+    given = LearningBatch(
+        states=groups["states"], next_states={}, actions=ops.convert_to_tensor(columns["actions"].astype(np.int32)),
+        rewards=ops.convert_to_tensor(columns["rewards"].astype(np.float32)),
+        discounts=ops.convert_to_tensor(columns["discounts"]), weights=ops.convert_to_tensor(columns["weights"]),
+        extra=groups["extra"], scalars={},
+    )  # fmt: skip
+    networks = views(agent)
+    update = agent.make_update_rule()(ops, networks, given)
+    assert float(update.losses["main"]) == pytest.approx(expected, rel=1e-4)
+    kept = [float(one) for one in networks["returns"].buffers]
+    np.testing.assert_allclose(kept, [low, high], rtol=1e-3)
+
+
+def test_stored_states_hold_the_last_action_of_each_step(trained):
+    """Also the random actions of the heatup, and nothing before the first action of an episode."""
+    episode = trained.memory.get_all_complete_episodes()[0].transitions
+    before = [transition.info[f"recurrent_state_{LAST_ACTION}"] for transition in episode]
+    np.testing.assert_array_equal(before[0], [0.0, 0.0])
+    np.testing.assert_array_equal(before[1:], np.eye(2)[[transition.action for transition in episode[:-1]]])
+    categories = np.stack([transition.info["recurrent_state_stoch"] for transition in episode])
+    np.testing.assert_array_equal(categories.sum(axis=1), [0] + [world_model.VARIABLES] * (len(episode) - 1))
+
+
+def test_an_exported_policy_remembers_its_actions(tmp_path):
+    observations = {"observation": VectorObservationSpace(3)}
+    settings = parameters.dreamer()
+    settings.task_parameters = TaskParameters(FRAMEWORK, experiment_path=str(tmp_path))
+    agent = policies.build(settings, observations, DiscreteActionSpace(3))
+    network, rng = agent.networks["main"].online_network, np.random.default_rng(3)
+    # the actions hardly change the state of a new model
+    network.set_weights([weight + rng.normal(size=weight.shape) for weight in network.get_weights()])
+    policy = Policy.load(policies.write(agent, tmp_path / "policy"))
+    for _ in range(8):
+        state = policies.draw(observations, rng)
+        (probabilities,) = network.predict({"observation": state["observation"][None]}, squeeze_output=False)
+        chosen = policy.act(state["observation"])
+        assert chosen == probabilities[0].argmax()
+        # the deterministic state depends on all actions before
+        np.testing.assert_allclose(policy._recurrent["deter"], network.recurrent_state["deter"], rtol=1e-4, atol=1e-5)
+        network.recurrent_state = {**network.recurrent_state, LAST_ACTION: np.eye(3, dtype=np.float32)[[chosen]]}
+
+
+class Picture(Bandit):
+    def observations(self) -> dict[str, Any]:
+        return {"picture": ImageObservationSpace((48, 64, 3), 255)}
+
+
+def with_memory_of_steps() -> Any:
+    settings = parameters.dreamer()
+    settings.memory = ExperienceReplayParameters()
+    return settings
+
+
+def in_uneven_blocks() -> Any:
+    settings = parameters.dreamer()
+    settings.algorithm.size = world_model.ModelSize(deter=100)
+    return settings
+
+
+@pytest.mark.parametrize(
+    ("make", "problem", "reason"),
+    [
+        (parameters.dreamer, MaskedChain, "imagines no action masks"),
+        (parameters.dreamer, Picture, "models vectors, and 'picture' is an image"),
+        (parameters.dreamer, Target, "DreamerV3 is for discrete actions"),
+        (in_uneven_blocks, Bandit, "set deter of algorithm.size to a multiple of 8"),
+        (with_memory_of_steps, Bandit, "learns from sequences of whole episodes: set memory to Episodic"),
+    ],
+)
+def test_what_it_cannot_model_is_refused(make, problem, reason, tmp_path):
+    with pytest.raises(CoachError, match=reason):
+        graph(make(), problem, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["-f", "jax", "-n", "2"], "cannot be split into trainer and workers"),
+        (["-f", "jax", "-dc", "-n", "2"], "cannot be split into trainer and workers"),
+        (["-f", "tensorflow"], "learns on JAX alone, and this run is on TensorFlow: use -f jax"),
+        (["-f", "torch"], "learns on JAX alone, and this run is on PyTorch: use -f jax"),
+        (["-f", "mxnet"], "learns on JAX alone, and this run is on MXNet: use -f jax"),
+        *(
+            (
+                ["-f", "jax", "-cp", f"env_params.num_environments=2; env_params.vectorization='{way}'"],
+                "one environment",
+            )
+            for way in ("sync", "async", "native")
+        ),
+    ],
+    ids=["workers", "-dc", "TensorFlow", "PyTorch", "MXNet", "sync", "async", "native"],
+)
+def test_the_command_refuses_other_ways_to_run(arguments, line, tmp_path):
+    command = [sys.executable, "-m", "rl_coach", "-p", "CartPole_DreamerV3", *arguments]
+    environment = {name: value for name, value in os.environ.items() if name != "KERAS_BACKEND"}
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, env=environment)
+    assert done.returncode == 2 and line in done.stderr, done.stderr
+    assert done.stderr.count("coach: ") == 1 and "Traceback" not in done.stderr
+    assert not any(tmp_path.rglob("*.csv"))
