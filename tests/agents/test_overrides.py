@@ -100,7 +100,7 @@ def methods_of(agent: type) -> set[str]:
     return {name for name, _ in inspect.getmembers(agent, inspect.isfunction) if not name.startswith("_")}
 
 
-# Every public method of an agent is in one of these four.
+# Every public method of an agent is in one of these sets.
 IN_A_RUN = {
     "act", "acting_prediction", "before_training", "begin_episode", "begin_training_if_due", "choose_action",
     "close", "collect_savers", "count_played", "fits", "get_state", "get_success_rate", "handle_episode_ended",
@@ -131,6 +131,9 @@ IN_COLUMNS = {"choose_actions"}
 ONE_BY_ONE = {"columns_of_networks"}
 """A run in which each update depends on the networks calls these; see the actions to bootstrap from below."""
 
+WITH_STORED_STATES = {"note_action"}
+"""An agent that stores recurrent states calls these; see ``tests/agents/test_dreamer_v3.py``."""
+
 ON_REQUEST: dict[str, Callable[[Any], Any]] = {
     "acting_policy": lambda agent: agent.acting_policy(),
     "call_memory": lambda agent: agent.call_memory("num_transitions"),
@@ -158,7 +161,7 @@ ON_REQUEST: dict[str, Callable[[Any], Any]] = {
 }
 """Other agents, levels, processes and users call these on the agent."""
 
-KNOWN = IN_A_RUN | WHILE_BUILT | IN_A_COMPILED_LOOP | IN_COLUMNS | ONE_BY_ONE | set(ON_REQUEST)
+KNOWN = IN_A_RUN | WHILE_BUILT | IN_A_COMPILED_LOOP | IN_COLUMNS | ONE_BY_ONE | WITH_STORED_STATES | set(ON_REQUEST)
 
 
 def test_all_public_methods_are_overridden_here():
