@@ -6,6 +6,10 @@ import tempfile
 
 from hypothesis import settings
 
+from tests.browser import browser
+
+__all__ = ["browser"]
+
 # Tests write to no directory of the user's.
 os.environ.setdefault("COACH_COMPILATION_CACHE", "off")
 

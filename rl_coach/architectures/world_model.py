@@ -23,6 +23,7 @@ from rl_coach.architectures.middlewares import Middleware, State
 from rl_coach.architectures.network_inputs import NetworkInput
 from rl_coach.core_types import LAST_ACTION
 from rl_coach.spaces import DiscreteActionSpace
+from rl_coach.utilities.requirements import exactly, instance, whole
 
 VARIABLES = 32
 BLOCKS = 8
@@ -54,6 +55,9 @@ class ModelSize:
     def latent(self) -> int:
         """Numbers of the whole state."""
         return self.deter + self.stoch
+
+
+_SIZE = instance(ModelSize, "a ModelSize")
 
 
 def symlog(ops: Any, x: Any) -> Any:
@@ -232,6 +236,8 @@ class ModelPolicyHead(ModelHead):
 class ModelEmbedderParameters(InputEmbedderParameters):
     """Settings of the encoder of one observation. :ivar size: the agent sets it"""
 
+    constraints = {"size": _SIZE}
+
     def __init__(self) -> None:
         super().__init__()
         self.size: ModelSize = ModelSize()
@@ -249,6 +255,8 @@ class StateSpaceMiddlewareParameters(MiddlewareParameters):
     :ivar burn_in: always 0
     """
 
+    constraints = {"size": _SIZE, "num_actions": whole(1), "sequence_length": whole(1), "burn_in": exactly(0)}
+
     def __init__(self) -> None:
         super().__init__(f"{__name__}:StateSpaceMiddleware")
         self.size: ModelSize = ModelSize()
@@ -262,6 +270,8 @@ class ModelHeadParameters(HeadParameters):
     :param head: its class
     :ivar size: the agent sets it
     """
+
+    constraints = {"size": _SIZE}
 
     def __init__(self, head: type[ModelHead]):
         super().__init__(f"{__name__}:{head.__name__}")

@@ -1,17 +1,15 @@
-"""A dashboard in a process of its own, and a browser to look at it with."""
+"""A dashboard in another process."""
 
 from __future__ import annotations
 
 import os
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
 
 import pytest
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
 SCREENSHOTS = pathlib.Path(__file__).resolve().parents[2] / "build" / "screenshots"
 """Kept by CI, to be looked at."""
 
@@ -33,22 +31,6 @@ class Dashboard:
     def stop(self) -> None:
         self.process.terminate()
         self.process.wait(30)
-
-
-@pytest.fixture(scope="session")
-def browser():
-    playwright = pytest.importorskip(
-        "playwright.sync_api", reason="playwright is not installed: pip install playwright"
-    )
-    if CHROMIUM is None:
-        pytest.skip("no Chromium on the path: apt-get install chromium")
-    flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-    with playwright.sync_playwright() as running:
-        opened = running.chromium.launch(
-            executable_path=CHROMIUM, args=[*flags, "--disable-component-update", "--disable-sync"]
-        )
-        yield opened
-        opened.close()
 
 
 @pytest.fixture(scope="session")

@@ -76,7 +76,7 @@ def put(graph: BasicRLGraphManager, path: str, value: object) -> None:
         (f"{MAIN}.learning_rate", LinearSchedule(1e-3, -1e-3, 100), "a number from 0 or a schedule"),
         (f"{MAIN}.clip_gradients", -1, "a number from 0 or None"),
         (f"{MAIN}.adam_optimizer_beta1", 1.0, "a number from 0 below 1"),
-        (f"{MAIN}.optimizer_type", "Adamm", "Adam, RMSProp or SGD"),
+        (f"{MAIN}.optimizer_type", "Adamm", "Adam, LaProp, RMSProp or SGD"),
         (f"{MAIN}.softmax_temperature", 0, "a number above 0"),
         (f"{MAIN}.heads_parameters[0].num_output_head_copies", 0, "a whole number from 1"),
         (f"{MAIN}.middleware_parameters.scheme", [Dense(64), Dense(0)], "a whole number from 1"),

@@ -1,3 +1,0 @@
-from tests.dashboard.conftest import browser
-
-__all__ = ["browser"]
