@@ -90,12 +90,12 @@ def clipped_ppo_rule(
         value, policy, *intrinsic = networks["main"].online(batch.states)
         policy = masked(ops, policy, mask_of(batch, mask_name))
         limit = epsilon * batch.scalars["clipping_decay"]
-        policy_loss, signals = clipped_policy_loss(
+        policy_loss, of_ratios = clipped_policy_loss(
             ops, log_ratio_of(ops, policy, batch), batch.extra["advantages"], limit, batch.weights
         )
         value_loss = clipped_value_loss(ops, value["v"], batch, value_epsilon)
         mean_entropy = weighted_mean(ops, entropy(ops, policy), batch.weights)
-        signals |= {"Value Loss": value_loss, "Entropy": mean_entropy}
+        signals = {"Policy Loss": policy_loss, "Value Loss": value_loss, "Entropy": mean_entropy, **of_ratios}
         for head in intrinsic:
             signals["Intrinsic Value Loss"] = clipped_value_loss(ops, head["v"], batch, value_epsilon, "intrinsic_")
             value_loss = value_loss + signals["Intrinsic Value Loss"]
