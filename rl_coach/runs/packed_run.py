@@ -13,12 +13,12 @@ import pathlib
 import shutil
 import stat
 import zipfile
-import zlib
 from dataclasses import asdict, dataclass, field
 from typing import Any, Mapping
 
 from rl_coach.utilities.errors import CoachError
 from rl_coach.utilities.files import replaced
+from rl_coach.utilities.plain_data import ARCHIVE_DAMAGE
 
 FORMAT_VERSION = 1
 RUN_FILE = "run.json"
@@ -27,7 +27,6 @@ MOST_BYTES = 2 << 30
 """The largest size of all files together. A small zip can have a huge content."""
 _MOST_FILES = 10_000
 _LONGEST_RECORD = 4 << 20
-_DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError)
 
 
 @dataclass(frozen=True)
@@ -94,7 +93,7 @@ def unpack(path: str, directory: pathlib.Path) -> PackedRun:
             return run
     except OSError as error:
         raise CoachError(f"'{path}' cannot be unpacked: {error.strerror or error}") from None
-    except _DAMAGE as error:
+    except ARCHIVE_DAMAGE as error:
         raise CoachError(f"'{path}' is no run of coach pack: {' '.join(str(error).split())[:200]}") from None
 
 
