@@ -9,6 +9,7 @@ import numpy as np
 
 from rl_coach.agents.core.learning import NoLearning
 from rl_coach.agents.curiosity import RNDNetworkParameters as RNDNetworkParameters
+from rl_coach.agents.rules.curiosity import CONSTANT, PREDICTOR
 from rl_coach.agents.td3_agent import TD3AgentParameters, TD3AlgorithmParameters
 from rl_coach.agents.td3_exploration_agent import TD3ExplorationAgent
 from rl_coach.agents.td3_goal_based_agent import TD3GoalBasedAgent as TD3GoalBasedAgent
@@ -67,7 +68,7 @@ class TD3ExplorationAgentParameters(TD3AgentParameters):
     def __init__(self) -> None:
         super().__init__()
         self.algorithm = TD3ExplorationAlgorithmParameters()
-        self.network_wrappers |= {"predictor": RNDNetworkParameters(), "constant": RNDNetworkParameters()}
+        self.network_wrappers |= {PREDICTOR: RNDNetworkParameters(), CONSTANT: RNDNetworkParameters()}
 
 
 class TD3IntrinsicRewardAgentParameters(TD3ExplorationAgentParameters):

@@ -8,8 +8,9 @@ from typing import Any, Iterator
 
 import numpy as np
 
-from rl_coach.agents.core.curiosity import CONSTANT, PREDICTOR, Novelty
+from rl_coach.agents.core.curiosity import Novelty
 from rl_coach.agents.core.requirements import MemoryRequirement
+from rl_coach.agents.rules.curiosity import CONSTANT, PREDICTOR
 from rl_coach.agents.td3_agent import TD3Agent
 from rl_coach.core_types import Batch, RunPhase
 from rl_coach.logger import tiled, write_picture

@@ -11,7 +11,7 @@ import numpy as np
 from rl_coach.agents.core.batches import BatchSource
 from rl_coach.agents.core.overrides import is_replaced
 from rl_coach.agents.curiosity import RNDParameters
-from rl_coach.agents.rules.curiosity import INTRINSIC_REWARD, NOVEL, curious_rule, predictor_rule
+from rl_coach.agents.rules.curiosity import CONSTANT, INTRINSIC_REWARD, NOVEL, PREDICTOR, curious_rule, predictor_rule
 from rl_coach.architectures.network_wrapper import NetworkWrapper
 from rl_coach.architectures.update import Stage, Stages
 from rl_coach.base_parameters import Frameworks
@@ -21,7 +21,6 @@ from rl_coach.spaces import SpacesDefinition
 from rl_coach.utilities.shared_running_stats import NumpySharedRunningStats
 from rl_coach.utils import CoachError, Signal
 
-PREDICTOR, CONSTANT = "predictor", "constant"
 PREDICTOR_STAGE = Stage((PREDICTOR,), predictor_rule)
 """The update of the predictor."""
 _STEPS = 128  # of a rollout in the paper

@@ -7,6 +7,7 @@ from typing import Any
 
 from rl_coach.architectures.update import LearningBatch, NetworkView, Update, UpdateRule, assert_rank, weighted_mean
 
+PREDICTOR, CONSTANT = "predictor", "constant"
 NOVEL = "novel/"
 INTRINSIC_REWARD = "Intrinsic Reward"
 
@@ -15,7 +16,7 @@ def prediction_errors(ops: Any, networks: dict[str, NetworkView], batch: Learnin
     """[B], the mean of (f(s') - g(s'))^2 over the features of ``predictor`` f and ``constant`` g. The normalized
     observations s' are ``extra['novel/NAME']`` [B, ...]."""
     states = {name.removeprefix(NOVEL): column for name, column in batch.extra.items() if name.startswith(NOVEL)}
-    predicted, known = (networks[name].online(states)[0]["features"] for name in ("predictor", "constant"))
+    predicted, known = (networks[name].online(states)[0]["features"] for name in (PREDICTOR, CONSTANT))
     return ops.mean(ops.square(predicted - ops.stop_gradient(known)), axis=-1)
 
 
@@ -42,4 +43,4 @@ def predictor_rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBa
     assert_rank(1, teaches_predictor=batch.extra.get("teaches_predictor"))
     taught = ops.cast(batch.weights > 0, "float32") * batch.extra["teaches_predictor"]
     loss = weighted_mean(ops, prediction_errors(ops, networks, batch), taught)
-    return Update({"predictor": loss}, signals={"Predictor Loss": loss})
+    return Update({PREDICTOR: loss}, signals={"Predictor Loss": loss})
