@@ -30,10 +30,8 @@ from rl_coach.architectures.world_model import (
     set_size,
 )
 from rl_coach.base_parameters import (
-    DEFAULT_FRAMEWORK,
     AgentParameters,
     AlgorithmParameters,
-    Frameworks,
     NetworkParameters,
 )
 from rl_coach.core_types import (
@@ -161,10 +159,6 @@ class DreamerV3Agent(PolicyAgent):
 
     def unmet_by_settings(self) -> Iterator[str]:
         yield from super().unmet_by_settings()
-        task = self.ap.task_parameters
-        framework = DEFAULT_FRAMEWORK if task is None else task.framework_type
-        if framework is not Frameworks.jax:
-            yield f"agent '{self.name}' learns on JAX alone, and this run is on {framework.value}: use -f jax"
         if self.ap.is_batch_rl_training:
             yield (
                 f"agent '{self.name}' learns from sequences, and batch reinforcement learning makes passes over single "

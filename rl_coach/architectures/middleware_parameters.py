@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
-from rl_coach.base_parameters import MiddlewareScheme, NetworkComponentParameters
+from rl_coach.base_parameters import Frameworks, MiddlewareScheme, NetworkComponentParameters
 from rl_coach.utilities.requirements import TEXT, flags, number, optional, whole
 
 
@@ -17,9 +17,11 @@ class MiddlewareParameters(NetworkComponentParameters):
     :param activation_function: the activation after each layer of the scheme
     :param scheme: a ``MiddlewareScheme`` or a list of layers
 
+    :cvar frameworks: the frameworks that can train the middleware; None for all
     :cvar sequence_length: see ``LSTMMiddlewareParameters``, also for ``burn_in``; for each recurrent middleware
     """
 
+    frameworks: ClassVar[tuple[Frameworks, ...] | None] = None
     sequence_length = 16
     burn_in = 8
     constraints = {

@@ -21,6 +21,7 @@ from rl_coach.architectures.layers import Layers
 from rl_coach.architectures.middleware_parameters import MiddlewareParameters
 from rl_coach.architectures.middlewares import Middleware, State
 from rl_coach.architectures.network_inputs import NetworkInput
+from rl_coach.base_parameters import Frameworks
 from rl_coach.core_types import LAST_ACTION
 from rl_coach.spaces import DiscreteActionSpace
 from rl_coach.utilities.requirements import exactly, instance, whole
@@ -255,6 +256,7 @@ class StateSpaceMiddlewareParameters(MiddlewareParameters):
     :ivar burn_in: always 0
     """
 
+    frameworks = (Frameworks.jax,)
     constraints = {"size": _SIZE, "num_actions": whole(1), "sequence_length": whole(1), "burn_in": exactly(0)}
 
     def __init__(self) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from rl_coach.agents.core.overrides import REPLACED_BY, is_replaced
 from rl_coach.agents.rules.advantages import PolicyGradientRescaler
 from rl_coach.architectures.network_wrapper import NetworkWrapper
-from rl_coach.base_parameters import AgentParameters
+from rl_coach.base_parameters import DEFAULT_FRAMEWORK, AgentParameters
 from rl_coach.exploration_policies.exploration_policy import draws_by_probabilities
 from rl_coach.memories.memory import Memory, MemoryGranularity, receives_episodes, returns_complete_episodes
 from rl_coach.spaces import ActionSpace, BoxActionSpace, MultiDiscreteActionSpace, TeamActionSpace
@@ -111,6 +111,7 @@ class AgentRequirements:
         for name, requirement in self.network_requirements.items():
             if not requirement.is_optional and name not in given:
                 yield f"agent '{agent}' needs a network '{name}', but the names in network_wrappers are {shown(given)}"
+        yield from _unmet_by_framework(agent, parameters)
         is_bounded = isinstance(actions, BoxActionSpace) and np.all(np.isfinite([actions.low, actions.high]))
         if self.needs_bounded_actions and not is_bounded:
             found, advice = type(actions).__name__, "choose another agent or environment"
@@ -178,6 +179,19 @@ class AgentRequirements:
                 yield from requirement.unmet_by(
                     f"network '{name}' of agent '{agent}'", heads, networks[name].has_target
                 )
+
+
+def _unmet_by_framework(agent: str, parameters: AgentParameters) -> Iterator[str]:
+    task = parameters.task_parameters
+    framework = DEFAULT_FRAMEWORK if task is None else task.framework_type
+    for network in parameters.network_wrappers.values():
+        trained_on = getattr(network.middleware_parameters, "frameworks", None)
+        if trained_on is not None and framework not in trained_on:
+            names = " and ".join(one.value for one in trained_on)
+            yield (
+                f"agent '{agent}' learns on {names} alone, and this run is on {framework.value}: use "
+                f"-f {trained_on[0].name}"
+            )
 
 
 def requirements_of(declarer: Any) -> AgentRequirements:

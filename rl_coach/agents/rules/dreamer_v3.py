@@ -89,8 +89,10 @@ def state_divergences(ops: Any, posterior: Any, prior: Any, free_nats: float = 1
 def lambda_returns(ops: Any, rewards: Any, discounts: Any, values: Any, mixing: Any) -> Any:
     """[T, N], R_t = r_{t+1} + d_{t+1} ((1 - m_{t+1}) v_{t+1} + m_{t+1} R_{t+1}) and R_T = v_T (equation 7).
 
-    :param rewards: [T, N], r_1 to r_T; ``discounts`` d, ``values`` v and ``mixing`` m likewise; m is lambda, or 0 where
-        the next state is the last one that is known
+    :param rewards: [T, N], r_1 to r_T
+    :param discounts: [T, N], d_1 to d_T
+    :param values: [T, N], v_1 to v_T
+    :param mixing: [T, N], m_1 to m_T: lambda, or 0 where the next state is the last known state
     """
     return discounted_sums(ops, rewards + discounts * (1.0 - mixing) * values, discounts * mixing, values[-1])
 
@@ -283,8 +285,8 @@ class _Losses:
         return after["high"] - after["low"]
 
     def of_replay(self, features: Any, imagined: Any) -> Any:
-        """The critic's loss on the steps of the batch: lambda-returns of their rewards, which go on with imagined
-        returns.
+        """The critic's loss on the steps of the batch. Their lambda-returns use the rewards of the batch, and imagined
+        returns after its last step.
 
         :param imagined: [T, N], the imagined returns
         """
