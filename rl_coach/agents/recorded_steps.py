@@ -6,6 +6,7 @@ from typing import Any, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
+from rl_coach.agents.core.accumulated_reward import add_accumulated_rewards
 from rl_coach.agents.core.recorded_values import require_batch
 from rl_coach.agents.rules.q_learning import td_losses
 from rl_coach.architectures.head_parameters import DuelingQHeadParameters, QHeadParameters
@@ -64,6 +65,8 @@ def store(core: Any, environment: FedEnvironment, data: Mapping[str, Any] | Iter
         pieces, cuts = in_order(played, core.input_filter)
         filtered = filter_recorded(pieces, core.input_filter)
         for transitions in filtered:
+            if core.ap.algorithm.use_accumulated_reward_as_measurement:
+                add_accumulated_rewards(transitions)
             require_batch(Batch(transitions), core.memory_spaces, "import_observations")
     finally:
         core.input_filter.set_episode_state(histories)

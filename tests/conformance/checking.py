@@ -108,13 +108,13 @@ def _faults_of_rows(cell: Cell, found: list[list[dict[str, Any]]]) -> Iterator[s
 
 def _runs(found: list[list[dict[str, Any]]]) -> list[list[list[dict[str, Any]]]]:
     """The entries of the killed run, and of the run that was resumed from its checkpoint; or all entries."""
-    killed, resumed = [], []
-    for entries in found:
-        kinds = [entry["kind"] for entry in entries]
-        end = kinds.index("resumed") if "resumed" in kinds else len(kinds)
-        killed.append(entries[:end])
-        resumed.append([*entries[: kinds.index("saved") if "saved" in kinds else end], *entries[end:]])
-    return [killed, resumed] if killed != found else [found]
+    entries = sorted(itertools.chain(*found), key=lambda entry: entry["time"])
+    kinds = [entry["kind"] for entry in entries]
+    if "resumed" not in kinds:
+        return [found]
+    end = kinds.index("resumed")
+    saved = kinds.index("saved") if "saved" in kinds else end
+    return [[entries[:end]], [[*entries[:saved], *entries[end:]]]]
 
 
 def _by_environment(found: list[list[dict[str, Any]]]) -> dict[Any, list[dict[str, Any]]]:
@@ -153,7 +153,9 @@ def _episodes(cell: Cell, found: list[list[dict[str, Any]]]) -> Iterator[list[Ep
     if not _is_normalized(cell) or cell.way in _UNKNOWN_ORDER:
         yield [one for entries in by_number.values() for one in _of(cell, entries, {})]
         return
+    # in the order in which the environments were made: copies in processes of their own log their first step at any time
     numbers = [number for number in by_number if number != RECORDED or cell.way == "recorded data"]
+    numbers.sort(key=lambda number: (number == RECORDED, number))
     # an evaluation counts nowhere; its environments are made before the training's environments, or after them
     places = range(1, len(numbers)) if cell.extra in ("evaluation", "export and act") else ()
     parts = [numbers, *(numbers[:place] for place in places), *(numbers[place:] for place in places)]

@@ -6,13 +6,14 @@ import contextlib
 import os
 import pathlib
 import pickle
+import time
 from typing import Any, Iterator
 
 
 def record(directory: str, kind: str, **values: Any) -> None:
-    """Write an entry into the log of this process."""
+    """Write an entry into the log of this process. All processes of a machine share the clock of its time."""
     with open(os.path.join(directory, f"{os.getpid()}.log"), "ab") as file:
-        pickle.dump({"kind": kind, **values}, file)
+        pickle.dump({"kind": kind, "time": time.monotonic(), **values}, file)
 
 
 def entries(directory: pathlib.Path) -> Iterator[list[dict[str, Any]]]:

@@ -378,8 +378,10 @@ def test_an_agent_of_full_episodes_learns_from_recorded_steps_by_hand():
     assert agent.update() != 0 and agent.total_updates == 1
 
 
-def test_recorded_steps_are_stored_as_if_the_agent_had_played_them():
-    played, imported = bandit(updates_itself=False), bandit(updates_itself=False)
+@pytest.mark.parametrize("accumulates", [False, True])
+def test_recorded_steps_are_stored_as_if_the_agent_had_played_them(accumulates):
+    settings = {"updates_itself": False, "use_accumulated_reward_as_measurement": accumulates}
+    played, imported = bandit(**settings), bandit(**settings)
     rows = []
     for step in range(20):
         now, after = state(step % 5 / 5), state((step % 5 + 1) / 5)

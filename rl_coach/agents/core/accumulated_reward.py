@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rl_coach.core_types import StateType
+from rl_coach.core_types import StateType, Transition
 from rl_coach.spaces import StateSpace, VectorObservationSpace
 
 _NAME, _ELEMENT = "measurements", "accumulated_reward"
@@ -34,3 +34,13 @@ def with_accumulated_reward(state: StateType, reward: float) -> StateType:
     """
     measurements = np.append(np.asarray(state.get(_NAME, ()), np.float32), np.float32(reward))
     return {**state, _NAME: measurements}
+
+
+def add_accumulated_rewards(episode: list[Transition]) -> None:
+    """Add the measurement to the states of an episode. It is the sum of the filtered rewards before each state."""
+    before = 0.0
+    for transition in episode:
+        after = before + transition.reward
+        transition.state = with_accumulated_reward(transition.state, before)
+        transition.next_state = with_accumulated_reward(transition.next_state, after)
+        before = after
