@@ -18,7 +18,10 @@ from tests.conformance.seen import filtered, is_same_action, named
 _OWN_OBSERVATIONS = {"measurements", "goal", "accumulated_reward"}
 _TOLERANCE = 2e-4
 _CUT = ("PPO", "AdaptivePPO", "TRPO", "GAIL", "PQN")
-_CUT_BY_WORKERS = {"-n 2": ("IMPALA", *_CUT), "-dc -n 2": ("A2C", "ACER", "IMPALA", "NStepQ", "PG", *_CUT)}
+_CUT_BY_WORKERS = {
+    "-n 2": ("APPO", "IMPALA", *_CUT),
+    "-dc -n 2": ("A2C", "ACER", "APPO", "IMPALA", "NStepQ", "PG", *_CUT),
+}
 _WHOLE = ("one environment", "own loop", "recorded data")
 _PLAYS_MORE = ("kill and resume", "export and act", "evaluation")
 _UNKNOWN_ORDER = (*COMMANDS, "compiled")
