@@ -100,8 +100,8 @@ class ARSEpisode(EpisodeInProgress):
     """An episode with one set of weights.
 
     :ivar direction: the number of updates before the episode, the seed of its direction, and its side, 1 or -1; zeros
-        as long as nothing but the heatup has acted
-    :ivar weights: the policy's weights, changed by the direction; None for ``direction`` zeros
+        for an episode that the heatup has begun, which does not count
+    :ivar weights: the policy's weights, changed by the direction; None as long as the policy has not acted
     """
 
     def __init__(self, algorithm: AlgorithmParameters):
@@ -234,6 +234,9 @@ class ARSAgent(Agent):
         episode = self.episode
         if episode.weights is None:
             weights = self.networks["main"].online_network.get_weights()
+            if episode.steps > 1:  # its return is no direction's, because the heatup has begun it
+                episode.weights = weights
+                return weights
             episode.direction = _, seed, side = self.learning.next_direction()
             changes = shaped(side * self.ap.algorithm.noise * direction_of(seed, weights), weights)
             episode.weights = [array + change for array, change in zip(weights, changes)]

@@ -151,6 +151,19 @@ def test_a_worker_tells_the_trainer_which_weights_it_played(tmp_path):
         learner.take_in(ExperienceChunk(sum(lengths), lengths, columns))
 
 
+def test_the_return_of_an_episode_that_the_heatup_began_does_not_count(tmp_path):
+    manager = graph(small(), Target, tmp_path, schedule(10000))
+    agent = manager.get_agent()
+    manager.phase = RunPhase.HEATUP
+    manager.act(EnvironmentSteps(2))  # an episode has five steps
+    manager.phase = RunPhase.TRAIN
+    manager.act(EnvironmentSteps(3))
+    assert agent.clock.episodes == 1 and agent.learning._present == {}
+    manager.act(EnvironmentSteps(5))
+    ((_, sides),) = agent.learning._present.items()
+    assert set(sides) == {1}
+
+
 def test_a_checkpoint_continues_exactly(tmp_path):
     managers = [graph(small(normalizes=True), Lottery, tmp_path / name, schedule(10000)) for name in ("one", "other")]
     first, second = (manager.get_agent() for manager in managers)

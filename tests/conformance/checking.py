@@ -19,8 +19,8 @@ _OWN_OBSERVATIONS = {"measurements", "goal", "accumulated_reward"}
 _TOLERANCE = 2e-4
 _CUT = ("PPO", "AdaptivePPO", "TRPO", "GAIL", "PQN")
 _CUT_BY_WORKERS = {
-    "-n 2": ("APPO", "IMPALA", *_CUT),
-    "-dc -n 2": ("A2C", "ACER", "APPO", "IMPALA", "NStepQ", "PG", *_CUT),
+    "-n 2": ("APPO", "ARS", "IMPALA", *_CUT),
+    "-dc -n 2": ("A2C", "ACER", "APPO", "ARS", "IMPALA", "NStepQ", "PG", *_CUT),
 }
 _WHOLE = ("one environment", "own loop", "recorded data")
 _PLAYS_MORE = ("kill and resume", "export and act", "evaluation")
