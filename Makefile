@@ -111,7 +111,7 @@ AGENTS := tests/conformance/test_cells.py $(addprefix tests/agents/test_,learnin
 OTHERS := $(filter-out $(ON_JAX),$(patsubst %/,%,$(wildcard tests/*/)) $(wildcard tests/test_*.py))
 
 # A sample of `make torch`, which needs PyTorch in the environment.
-ON_TORCH := tests/architectures/torch_components tests/agents/test_toy_agent.py \
+ON_TORCH := tests/architectures/torch_components tests/agents/test_toy_agent.py tests/conformance/test_cells.py \
   $(addprefix tests/architectures/test_,update.py learner.py parts.py)
 HAS_TORCH = $(BIN)/python -c 'import importlib.util as u, sys; sys.exit(u.find_spec("torch") is None)'
 

@@ -156,7 +156,7 @@ def _episodes(cell: Cell, found: list[list[dict[str, Any]]]) -> Iterator[list[Ep
     if not _is_normalized(cell) or cell.way in _UNKNOWN_ORDER:
         yield [one for entries in by_number.values() for one in _of(cell, entries, {})]
         return
-    # in the order in which the environments were made: copies in processes of their own log their first step at any time
+    # in the order in which the environments were made: copies in processes log their first step at any time
     numbers = [number for number in by_number if number != RECORDED or cell.way == "recorded data"]
     numbers.sort(key=lambda number: (number == RECORDED, number))
     # an evaluation counts nowhere; its environments are made before the training's environments, or after them

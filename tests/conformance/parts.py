@@ -168,7 +168,8 @@ def _shorten(algorithm: Any) -> None:
         algorithm.num_steps_between_copying_online_weights_to_target = type(period)(20)
     settings = {
         "optimization_epochs": 2, "num_steps_between_gradient_updates": 6, "apply_gradients_every_x_episodes": 1,
-        "dnd_size": 60, "number_of_knn": 1, "pretraining_updates": 2, "num_directions": 2, "num_transitions_to_start_replay": 10, "atoms": 5,
+        "dnd_size": 60, "number_of_knn": 1, "pretraining_updates": 2, "num_transitions_to_start_replay": 10, "atoms": 5,
+        "num_directions": 2,
         "num_consecutive_training_steps": min(2, algorithm.num_consecutive_training_steps),
     }  # fmt: skip
     for name, value in settings.items():

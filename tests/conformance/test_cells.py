@@ -38,7 +38,6 @@ def _chosen() -> list[Cell]:
     return cells[: min(len(cells) // 10, _MOST)]
 
 
-@pytest.mark.slow  # until all cells have run: see ``make conformance``
 @pytest.mark.parametrize("cell", _chosen(), ids=str)
 def test_a_cell_is_refused_in_one_line_or_learns_from_what_is_logged(cell):
     what, faults = verdict(cell)
