@@ -5,6 +5,7 @@
     page             write docs/what_goes_together.md.
 
 ``--framework`` is the framework of this process, jax by default. ``--workers`` is the number of cells at a time.
+``--agent`` finds the refusals of one agent, such as a new one.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ def main() -> int:
     parser.add_argument("what", choices=("run", "find", "page"))
     parser.add_argument("cells", nargs="*")
     parser.add_argument("--framework", default="jax", choices=("jax", "tensorflow", "mxnet", "torch"))
+    parser.add_argument("--agent")
     parser.add_argument("--workers", type=int, default=2)
     arguments = parser.parse_intermixed_args()
     named = {text.split("/")[2] for text in arguments.cells}
@@ -35,7 +37,7 @@ def main() -> int:
     if arguments.what == "find":
         from tests.conformance.finding import find
 
-        find(framework, arguments.workers)
+        find(framework, arguments.workers, arguments.agent)
         return 0
     return _run(arguments.cells, framework, arguments.workers)
 

@@ -25,21 +25,25 @@ _RICHEST = {"memory": "EpisodicExperienceReplay", "observations": "Dict"}
 _AGENTS = ("DQN", "DDPG", "PPO")  # one of them takes whatever any agent takes
 
 
-def find(framework: str, workers: int) -> None:
+def find(framework: str, workers: int, agent: str | None = None) -> None:
     """Find the refusals of a framework, until all cells of the array can run, and write them down.
 
     A refusal names the framework unless it holds on JAX: find the refusals of JAX first. Listed refusals that do not
     hold any more are left out.
+
+    :param agent: look at this agent only, such as a new one
     """
-    refusals = [one for one in known_refusals() if _framework_of(one) != framework]
-    for one, found in results(_again, [one for one in known_refusals() if one not in refusals], workers):
+    known = known_refusals()
+    again = [one for one in known if _framework_of(one) == framework and agent in (None, one.values.get("agent"))]
+    refusals = [one for one in known if one not in again]
+    for one, found in results(_again, again, workers):
         refusals += [] if isinstance(found, str) else found
         if isinstance(found, str) or not found:
             print(f"no longer refused: {dict(one.values)} {found or ''}", flush=True)
     tried: set[Cell] = set()
     while True:
         before = len(refusals)
-        cells = _cells(framework, refusals)
+        cells = [cell for cell in _cells(framework, refusals) if agent in (None, cell.agent)]
         unknown = (cell for cell in cells if cell not in tried and not _is_known(cell, refusals))
         for cell, found in results(_refusals_of, unknown, workers):
             tried.add(cell)
