@@ -26,7 +26,12 @@ def not_on_mxnet(reason: str) -> pytest.MarkDecorator:
     return pytest.mark.skipif(FRAMEWORK is Frameworks.mxnet, reason=f"on MXNet, {reason}")
 
 
-NOT_ON_MXNET = {"trpo": "there are no second derivatives"}
+_NOT_CURIOUS = "the networks of curiosity cannot be trained"
+NOT_ON_MXNET = {
+    "trpo": "there are no second derivatives",
+    "curious DQN in several environments": _NOT_CURIOUS,
+    "curious ClippedPPO in several environments": _NOT_CURIOUS,
+}
 """Why an agent does not learn there, by its name in the zoo."""
 
 in_layers_of_keras = pytest.mark.skipif(

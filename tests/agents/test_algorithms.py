@@ -69,6 +69,8 @@ WITHOUT_WAY = {
 """Algorithms that need more than an environment and small settings, and a part of the line that says so."""
 if FRAMEWORK is not Frameworks.jax:
     WITHOUT_WAY["DreamerV3"] = "learns on JAX alone"
+if FRAMEWORK is Frameworks.mxnet:
+    WITHOUT_WAY["TRPO"] = "second derivatives"
 
 
 def test_each_class_of_parameters_has_a_name():

@@ -5,8 +5,6 @@ from __future__ import annotations
 import pathlib
 from typing import Any
 
-import pytest
-
 from rl_coach.agents.categorical_dqn_agent import CategoricalDQNAgentParameters
 from rl_coach.agents.dqfd_agent import DQfDAgentParameters
 from rl_coach.agents.dqn_agent import DQNAgentParameters
@@ -36,7 +34,7 @@ from rl_coach.memories.non_episodic.prioritized_experience_replay import Priorit
 from rl_coach.presets.CartPole_DQfD import agent_params as of_cart_pole_dqfd
 from rl_coach.presets.CartPole_GAIL import agent_params as of_cart_pole_gail
 from rl_coach.schedules import LinearSchedule
-from tests.frameworks import FRAMEWORK
+from tests.frameworks import FRAMEWORK, agents_of_zoo
 from tests.zoo import parameters
 from tests.zoo.continuous import drq, exploring, with_state_dependent_noise
 from tests.zoo.environments import Bandit, Target
@@ -252,7 +250,7 @@ def run_names(*quick: str) -> list[Any]:
     :param quick: those that belong to every run of the tests
     """
     chosen = quick or _IN_EVERY_RUN
-    return [name if name in chosen else pytest.param(name, marks=pytest.mark.slow) for name in RUNS]
+    return agents_of_zoo(RUNS, slow=RUNS.keys() - set(chosen))
 
 
 def graph_of(name: str, steps: int) -> BasicRLGraphManager:

@@ -67,10 +67,14 @@ def one_hot(x: Any, num_classes: int, axis: int = -1, dtype: str = "float32") ->
 
 
 def take_along_axis(x: Any, indices: Any, axis: int = -1) -> Any:
-    """x[..., indices[..., i]] along the last axis."""
-    if axis not in (-1, x.ndim - 1):
-        raise NotImplementedError("take_along_axis works on the last axis only")
-    return sum(x[..., None, :] * one_hot(indices, x.shape[-1]), axis=-1)
+    """x[..., indices[..., i], ...] along an axis. On another axis than the last one, the indices may differ along the
+    first axis alone."""
+    if axis in (-1, x.ndim - 1):
+        return sum(x[..., None, :] * one_hot(indices, x.shape[-1]), axis=-1)
+    rows, num_taken = _np.moveaxis(x, axis, 1), indices.shape[axis]
+    chosen = one_hot(reshape(indices, (len(x), num_taken)), x.shape[axis])  # [B, taken, size]
+    taken = matmul(chosen, reshape(rows, (len(x), x.shape[axis], -1)))
+    return _np.moveaxis(reshape(taken, (len(x), num_taken, *rows.shape[2:])), 1, axis)
 
 
 def logical_and(x: Any, y: Any) -> Any:
