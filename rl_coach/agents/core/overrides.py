@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any, Mapping
 
-from rl_coach.utilities.overrides import OverrideTable, overrides_after, why_not_on_fast_path
+from rl_coach.utilities.overrides import OverrideTable, overridden, overrides_after, why_not_on_fast_path
 
 REPLACED_BY: Mapping[str, tuple[str, ...]] = {
     # the agent's own update replaces the update rule
@@ -62,6 +62,13 @@ REPLACED_BY: Mapping[str, tuple[str, ...]] = {
 # a class with both learns by its learn_from_batch, which may use the rule; a rule never calls learn_from_batch
 is_replaced = OverrideTable(REPLACED_BY, replaced_beside={"make_update_rule"}).is_replaced
 
+HOOKS = (
+    "learning_scalars", "post_training_commands", "run_pre_network_filter_for_inference",
+    "update_transition_before_adding_to_replay_buffer",
+)  # fmt: skip
+"""Methods of an agent that do nothing if no class overrides them and there is no pre-network filter. A step calls them
+only if they do something (``Agent.hooks``)."""
+
 _CALLED_ON_ALL_PATHS = frozenset({
     "collect_savers", "connect", "create_agents", "create_networks", "fits", "get_state", "listen_to_rows",
     "make_compiled", "make_update_rule", "policy_description", "record_evaluated", "record_played", "register_signal",
@@ -91,6 +98,12 @@ ALLOWED: Mapping[str, frozenset[str]] = {
     },
 }  # fmt: skip
 """For each fast path, the methods that a user's agent may override and still use the path."""
+
+
+def hooks_of(agent: Any, base: type) -> frozenset[str]:
+    """The methods of ``HOOKS`` that do something for an agent. :param base: the class in which they do nothing"""
+    filters_states = {"run_pre_network_filter_for_inference"} if agent.pre_network_filter.observation_filters else set()
+    return overridden(agent, base, HOOKS) | filters_states
 
 
 def override_that_excludes(agent: Any, declaration: str) -> str | None:
