@@ -22,7 +22,7 @@ from rl_coach.agents.core.experience import Experience, ExperienceChunk
 from rl_coach.agents.core.finite_watch import FiniteWatch
 from rl_coach.agents.core.inference import StateColumns
 from rl_coach.agents.core.learning import Learning
-from rl_coach.agents.core.overrides import hooks_of, is_replaced
+from rl_coach.agents.core.overrides import HOOKS, is_replaced
 from rl_coach.agents.core.recorder import Recorder
 from rl_coach.agents.core.requirements import requirements_of
 from rl_coach.agents.core.signals import RowUnit, Signals
@@ -48,7 +48,7 @@ from rl_coach.logger import screen
 from rl_coach.saver import SaverCollection
 from rl_coach.spaces import ActionSpace, GoalsSpace, SpacesDefinition
 from rl_coach.utilities.errors import refuse
-from rl_coach.utilities.overrides import coachs_class
+from rl_coach.utilities.overrides import coachs_class, overridden
 from rl_coach.utilities.requirements import check
 from rl_coach.utils import Signal, dynamic_import_and_instantiate_module_from_params
 
@@ -101,8 +101,7 @@ class Agent(CoachNames, AgentInterface):
         in each update
     :ivar parallel: its actors in several copies of the environment; None if it acts in one
     :ivar curiosity: adds intrinsic rewards; None if ``curiosity`` of its parameters is None
-    :ivar hooks: the methods of ``HOOKS`` that do something: a subclass overrides them, or the instance did when the
-        phase began
+    :ivar hooks: the methods of ``HOOKS`` that a subclass overrides, or the instance when the phase began
     :ivar training_has_begun: ``before_training`` was called, in this run or before its checkpoint
     :ivar is_in_evaluation: True in an evaluation (phase ``TEST``)
     :ivar is_played_elsewhere: other processes play for it, and it learns from their steps (``take_in``)
@@ -148,9 +147,9 @@ class Agent(CoachNames, AgentInterface):
         self.environment_spaces: Any = None
         self.in_action_space = algorithm.in_action_space
         self.learning_periods: dict[str, int] = {}
-        self.is_recurrent = self.stores_recurrent_states = False
-        self.can_train = self.is_in_evaluation = False
-        self._trains_by_coach_names, self.hooks = is_replaced(self, "should_train"), hooks_of(self, Agent)
+        self.is_recurrent = self.stores_recurrent_states = self.can_train = self.is_in_evaluation = False
+        self._trains_by_coach_names = is_replaced(self, "should_train")
+        self.hooks = overridden(self, Agent, HOOKS)
         self.acts_by_networks = True
         self.rng = np.random.default_rng()
         self._seeds = np.random.SeedSequence()
@@ -324,7 +323,8 @@ class Agent(CoachNames, AgentInterface):
             self.reset_evaluation_state(value)
         self._phase, self.is_in_evaluation = value, value is RunPhase.TEST
         # decided once in each phase, because each step reads them
-        self._trains_by_coach_names, self.hooks = is_replaced(self, "should_train"), hooks_of(self, Agent)
+        self._trains_by_coach_names = is_replaced(self, "should_train")
+        self.hooks = overridden(self, Agent, HOOKS)
         self.acts_by_networks = value is not RunPhase.HEATUP or self.ap.algorithm.heatup_using_network_decisions
         for network in self.networks.values():
             network.online_network.waits_for_updates = self.is_in_evaluation

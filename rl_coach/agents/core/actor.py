@@ -195,7 +195,7 @@ class Actor:
             chosen = space.sample_with_info() if mask is None else space.sample_with_info(mask)
         elif agent.parallel is not None and agent.parallel.are_asked_together:
             chosen = agent.choose_action(agent.parallel.state)
-        elif "run_pre_network_filter_for_inference" in agent.hooks:
+        elif agent.pre_network_filter.observation_filters or "run_pre_network_filter_for_inference" in agent.hooks:
             chosen = agent.choose_action(agent.run_pre_network_filter_for_inference(episode.curr_state))
         else:
             chosen = agent.choose_action(episode.curr_state)

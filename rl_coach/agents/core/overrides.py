@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any, Mapping
 
-from rl_coach.utilities.overrides import OverrideTable, overridden, overrides_after, why_not_on_fast_path
+from rl_coach.utilities.overrides import OverrideTable, overrides_after, why_not_on_fast_path
 
 REPLACED_BY: Mapping[str, tuple[str, ...]] = {
     # the agent's own update replaces the update rule
@@ -66,8 +66,8 @@ HOOKS = (
     "learning_scalars", "post_training_commands", "run_pre_network_filter_for_inference",
     "update_transition_before_adding_to_replay_buffer",
 )  # fmt: skip
-"""Methods of an agent that do nothing if no class overrides them and there is no pre-network filter. A step calls them
-only if they do something (``Agent.hooks``)."""
+"""Methods of an agent that do nothing, unless a class overrides them or there is a pre-network filter. A step does not
+call methods that do nothing."""
 
 _CALLED_ON_ALL_PATHS = frozenset({
     "collect_savers", "connect", "create_agents", "create_networks", "fits", "get_state", "listen_to_rows",
@@ -98,12 +98,6 @@ ALLOWED: Mapping[str, frozenset[str]] = {
     },
 }  # fmt: skip
 """For each fast path, the methods that a user's agent may override and still use the path."""
-
-
-def hooks_of(agent: Any, base: type) -> frozenset[str]:
-    """The methods of ``HOOKS`` that do something for an agent. :param base: the class in which they do nothing"""
-    filters_states = {"run_pre_network_filter_for_inference"} if agent.pre_network_filter.observation_filters else set()
-    return overridden(agent, base, HOOKS) | filters_states
 
 
 def override_that_excludes(agent: Any, declaration: str) -> str | None:

@@ -159,10 +159,6 @@ class UpdateLoop:
         return self._batches.gives_many_at_once and not self._rules.learns_one_by_one
 
     @cached_property
-    def _has_filters(self) -> bool:
-        return bool(self._filters.observation_filters or self._filters.reward_filters)
-
-    @cached_property
     def _changes_columns(self) -> bool:
         return bool(overridden(self._batches, BatchSource, ("columns",)))
 
@@ -222,9 +218,9 @@ class UpdateLoop:
         :param may_update: add its states to the filters' statistics, if ``update_pre_network_filters_state_on_train``
             is True
         """
-        if not self._has_filters:
-            return batch
         filters = self._filters
+        if not (filters.observation_filters or filters.reward_filters):
+            return batch
         update = may_update and self._settings.algorithm.update_pre_network_filters_state_on_train
         filtered = copy.copy(batch)
         filtered.state_columns = filters.filter_columns(batch.state_columns, update)
@@ -248,7 +244,7 @@ class UpdateLoop:
         if count != 1:
             compiled = self._most_per_call
         batch = self._batches.sample(count, self._batch_parameters.batch_size)
-        if self._has_filters:
+        if self._filters.observation_filters or self._filters.reward_filters:
             batch = self.filtered(batch)
         columns = self._rules.learning_columns(batch)
         if self._changes_columns:
