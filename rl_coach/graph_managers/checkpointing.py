@@ -343,15 +343,14 @@ class GraphCheckpoints:
 
     def _about(self, reward: float | None) -> dict[str, Any]:
         """The part of the manifest that describes the run. :param reward: of the last evaluation"""
-        counts = self._counter.counters
         return {
             "graph": self._graph,
             "preset": self._task.preset,
             "framework": self._task.framework_type.name,
             "environment": self._environment,
             **MOVES,
-            "steps": counts[EnvironmentSteps],
-            "episodes": counts[EnvironmentEpisodes],
-            "updates": counts[TrainingSteps],
+            "steps": self._counter[EnvironmentSteps],
+            "episodes": self._counter[EnvironmentEpisodes],
+            "updates": self._counter[TrainingSteps],
             "evaluation_reward": reward,
         }
