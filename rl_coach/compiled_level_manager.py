@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import itertools
 import os
 import time
-from typing import Any, Iterator, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -16,20 +15,15 @@ from rl_coach.agents.core.clock import TrainingClock
 from rl_coach.agents.core.episode import EpisodeReport
 from rl_coach.agents.core.finite_watch import ADVICE
 from rl_coach.agents.core.overrides import override_that_excludes
-from rl_coach.agents.core.signals import RowUnit
 from rl_coach.architectures.compiled_loop import Phase, Plan, PlannedPhase, Played, sources_of
-from rl_coach.architectures.layers import NoisyNetDense
 from rl_coach.architectures.loop_of_seeds import LoopOfSeeds
-from rl_coach.base_parameters import DistributedTaskParameters, Frameworks, TaskParameters
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, EnvResponse, RunPhase, TrainingSteps
 from rl_coach.environments.gym_environment import GymEnvironment
-from rl_coach.filters.filter import changes_nothing
 from rl_coach.filters.pure import PureFilters, without_pure_form
 from rl_coach.level_manager import LevelManager
 from rl_coach.logger import screen
-from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace, OneHotObservationSpace
+from rl_coach.spaces import BoxActionSpace
 from rl_coach.utilities.overrides import why_not_on_fast_path
-from rl_coach.utilities.requirements import settings_below
 from rl_coach.utils import CoachError
 
 _STEPS_PER_CALL = 4096  # of all copies: a small overhead for each call, and bounded memory for its records
@@ -157,7 +151,7 @@ class CompiledLevelManager(LevelManager):
         agent = self.agent
         chains = (agent.input_filter, agent.pre_network_filter)
         override = (
-            _uncalled_override(agent)
+            uncalled_override(agent)
             or why_not_on_fast_path(agent.exploration_policy, ())
             or next(filter(None, map(without_pure_form, chains)), None)
         )
@@ -298,11 +292,11 @@ class CompiledLevelManager(LevelManager):
         if last > first:
             self._count(played, int(ends[last - 1]))
             self._close_row_before(int(ends[first]) - 1)
-            before, rows = self.agent.training_steps, slice(first, last)
+            before, rows = self.agent.training_iteration, slice(first, last)
             shown = {name: column[rows] for name, column in played.shown.items()}
             made = Phase(*(column[rows] for column in plan.phases))._replace(count=played.counts[rows])
             self._part.record(made, played.outputs[rows], shown)
-            self._updates_made += self.agent.training_steps - before
+            self._updates_made += self.agent.training_iteration - before
         return last
 
     def _record_episode(self, played: Played, step: int, index: int) -> None:
@@ -384,43 +378,7 @@ class CompiledLevelManager(LevelManager):
         return True
 
 
-def why_not_compiled(agent: Any, environment: Any, parameters: Any, task: TaskParameters, heats_up: bool) -> str | None:
-    """The reason why the loop of an agent in an environment of pure functions is not compiled; None if it can be.
-
-    :param agent: a new agent, without networks
-    :param parameters: the environment's parameters
-    :param heats_up: the run begins with a heatup
-    """
-    return next(_unmet(agent, environment, parameters, task, heats_up), None)
-
-
-def _unmet(agent: Any, environment: Any, parameters: Any, task: TaskParameters, heats_up: bool) -> Iterator[str]:
-    visualization = agent.ap.visualization
-    if task.framework_type is not Frameworks.jax:
-        yield f"the framework is {task.framework_type.name}, not jax (-f jax)"
-    if isinstance(task, DistributedTaskParameters) or not (task.role.acts and task.role.trains):
-        yield "several processes play or learn"
-    if visualization.dump_in_episode_signals or visualization.render or environment.is_rendered:
-        yield "steps are shown or written one by one"
-    if parameters.frame_skip != 1:
-        yield f"env_params.frame_skip is {parameters.frame_skip}"
-    copies = parameters.num_environments
-    if not isinstance(agent, Agent):
-        yield f"{type(agent).__name__} has no compiled form"
-    elif (reason := agent.why_not_compiled(copies, environment.action_space, heats_up)) is not None:
-        yield reason
-    elif (override := _uncalled_override(agent)) is not None:
-        yield _uncalled(override, override)
-    yield from itertools.chain(
-        _unmet_by_spaces(environment), _unmet_by_filters(agent), _unmet_by_settings(agent, copies)
-    )
-
-
-def _uncalled(name: str, part: str) -> str:
-    return f"a compiled loop would not call {name}" if "." in name else f"{part} has no compiled form"
-
-
-def _uncalled_override(agent: Agent) -> str | None:
+def uncalled_override(agent: Agent) -> str | None:
     """A user's override, ``Class.method``, that a compiled loop would not call, or the class of a part that it would
     not use; None if there is neither.
 
@@ -430,52 +388,3 @@ def _uncalled_override(agent: Agent) -> str | None:
     if (override := override_that_excludes(agent, "make_compiled")) is not None:
         return override
     return next(filter(None, (why_not_on_fast_path(part, ()) for part in (agent.memory, agent.output_filter))), None)
-
-
-def _unmet_by_spaces(environment: Any) -> Iterator[str]:
-    actions, observations = environment.action_space, environment.state_space.sub_spaces.values()
-    is_discrete = type(actions) is DiscreteActionSpace and actions.raw_actions is None
-    if not is_discrete and not (type(actions) is BoxActionSpace and actions.is_raw_vector):
-        yield f"actions {actions} have no compiled form"
-    if any(isinstance(space, OneHotObservationSpace) for space in observations):
-        yield "an observation is a number of a Discrete space"
-    if any(getattr(space, "raw_channels_first", False) for space in observations):
-        yield "an observation has its channels on the first axis"
-
-
-def _unmet_by_filters(agent: Agent) -> Iterator[str]:
-    algorithm = agent.ap.algorithm
-    for chain in (agent.input_filter, agent.pre_network_filter):
-        if (name := without_pure_form(chain)) is not None:
-            yield _uncalled(name, f"the filter {name}")
-    if PureFilters(agent.input_filter, np).learn:
-        yield "an input filter has statistics: use a pre_network_filter"
-    if not changes_nothing(agent.output_filter):
-        yield "there is an output filter"
-    trains_only = algorithm.update_pre_network_filters_state_on_train
-    trains_only = trains_only and not algorithm.update_pre_network_filters_state_on_inference
-    if not trains_only and PureFilters(agent.pre_network_filter, np).learn:
-        yield "the statistics of pre-network filters are not updated only in training"
-
-
-def _unmet_by_settings(agent: Agent, copies: int) -> Iterator[str]:
-    algorithm, networks = agent.ap.algorithm, agent.ap.network_wrappers.values()
-    for name in (
-        "use_accumulated_reward_as_measurement", "override_episode_rewards_with_the_last_transition_reward",
-        "act_beside_learning",
-    ):  # fmt: skip
-        if getattr(algorithm, name):
-            yield f"algorithm.{name} is True"
-    if agent.ap.curiosity is not None:
-        yield "the agent is curious"
-    if algorithm.act_for_full_episodes and not agent.is_on_policy:
-        yield "training phases wait for the end of an episode"
-    if agent.row_unit is not RowUnit.EPISODE:
-        yield f"the rows of its CSV are {agent.row_unit.value}"
-    if agent.ap.is_batch_rl_training or agent.in_action_space is not None:
-        yield "the agent learns from recorded data, or takes directives"
-    # the loop draws noise only at updates, so several steps would share it
-    steps = algorithm.num_consecutive_playing_steps.num_steps
-    parts = (part for network in networks for _, part in settings_below(network))
-    if steps > max(1, copies or 1) and any(getattr(part, "dense_layer", None) is NoisyNetDense for part in parts):
-        yield f"NoisyNet draws new noise in each step, and there are {steps} steps between updates"

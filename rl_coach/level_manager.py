@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import operator
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Callable, Mapping, Union, cast
@@ -72,6 +73,7 @@ class LevelManager(EnvironmentInterface):
     :cvar trains_in_one_episode: heatup and training have one episode at a time, as evaluations have; False if several
         episodes begin and end by themselves, here or in other processes
     :ivar training_steps: environment steps of heatup and training, set before each evaluation
+    :ivar training_steps_of: the agent's training steps so far, as the run's schedule counts them; updates by default
     :ivar left: function of the class of a ``StepMethod``: the limit of the next step in this unit, or None for no
         limit; for levels that make many environment steps in one step
     """
@@ -112,6 +114,7 @@ class LevelManager(EnvironmentInterface):
         self.left: Callable[[type[StepMethod]], int | None] = lambda unit: 1
         self._observation_due = True
         self._reset_due = False
+        self.training_steps_of: Callable[[Any], int] = operator.attrgetter("training_iteration")
         self._is_closed = False  # the agent's episode ended with its directive, before the environment's episode
         self._training_episode: Any = None
         self.agent.parent = self
@@ -261,7 +264,7 @@ class LevelManager(EnvironmentInterface):
             self.look(action)
         total_reward: Any = 0.0
         for _ in range(self.steps_limit.num_steps):
-            chosen = self.choose()
+            chosen = None if self.episode_over else self.agent.act()
             if chosen is None:
                 response = self._last_answer()
                 break
@@ -347,9 +350,9 @@ class LevelManager(EnvironmentInterface):
         """
         agent = self.agent
         agent.updates_left = None if at_most is None else max(0, at_most)
-        before = agent.training_steps
+        before = self.training_steps_of(agent)
         agent.train()
-        return agent.training_steps - before
+        return self.training_steps_of(agent) - before
 
     @property
     def can_train(self) -> bool:

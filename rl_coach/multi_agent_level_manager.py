@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Any, Callable, Iterable, Mapping, Union
 
 from rl_coach.agents.agent_interface import AgentInterface
-from rl_coach.agents.players import Players
+from rl_coach.agents.players import Players, seats_of
 from rl_coach.agents.self_play import SelfPlay
 from rl_coach.core_types import EnvironmentSteps, EnvResponse
 from rl_coach.environments.multi_agent_environment import MultiAgentEnvironment, PlayersResponse, by_name
@@ -144,30 +144,3 @@ class MultiAgentLevelManager(LevelManager):
 
     def _episode_state(self) -> dict[str, Any] | None:
         return super()._episode_state() if self.agent.has_savable_episode else None
-
-
-def seats_of(players: list[str], agents: list[str], agent_of: Mapping[str, str] | None) -> dict[str, str]:
-    """The agent that plays each player, by player.
-
-    :param players: the environment's players, in their order
-    :param agents: the names of the agents
-    :param agent_of: the user's choice; None gives one agent all players, or one player to each of several agents, in
-        order
-    :raises CoachError: a player is unknown or has no agent, or their numbers differ
-    """
-    if agent_of is None:
-        if len(agents) == 1:
-            return dict.fromkeys(players, agents[0])
-        if len(agents) != len(players):
-            raise CoachError(
-                f"{len(agents)} agents for {len(players)} players ({', '.join(players)}): give agent_of, the agent "
-                f"that plays each player"
-            )
-        return dict(zip(players, agents))
-    for player in agent_of:
-        if player not in players:
-            raise CoachError(f"agent_of: there is no player '{player}'{did_you_mean(player, players)}")
-    missing = [player for player in players if player not in agent_of]
-    if missing:
-        raise CoachError(f"agent_of: no agent plays '{missing[0]}'; the players are {', '.join(players)}")
-    return {player: agent_of[player] for player in players}

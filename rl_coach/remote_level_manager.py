@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
 from rl_coach.agents.agent import Agent
 from rl_coach.agents.core.experience import EnvironmentProgress, ExperienceChunk
+from rl_coach.agents.core.transport import TransportSignals
 from rl_coach.core_types import EnvResponse, RunPhase
 from rl_coach.level_manager import LevelManager
 from rl_coach.memories.backend.connection import of_agent
 from rl_coach.memories.backend.ledger import Ledger
 from rl_coach.multi_agent_level_manager import MultiAgentLevelManager
 from rl_coach.utilities import plain_data
-from rl_coach.utils import CoachError, Signal
+from rl_coach.utils import CoachError
 
 _MOST_EPISODES_AHEAD = 1000  # of one agent, if chunks of another agent are discarded
 
@@ -28,20 +28,6 @@ class ExperienceSource(Protocol):
 
         :return: the agent's stream, and the stored experience
         """
-
-
-@dataclass(frozen=True)
-class TransportSignals:
-    """Signals of an agent about the experience from other processes.
-
-    :param policy_lag: number of updates since the acting policy was published
-    :param discarded: number of discarded steps, which an older policy has played
-    :param waiting: the share of their time that workers have waited
-    """
-
-    policy_lag: Signal
-    discarded: Signal
-    waiting: Signal
 
 
 class RemoteLevelManager(LevelManager):
@@ -66,9 +52,7 @@ class RemoteLevelManager(LevelManager):
                 raise CoachError(f"agent '{agent.name}' cannot be split into trainer and workers: {reason}")
             agent.is_played_elsewhere = True
             self.ledgers[stream] = Ledger()
-            self.transport_signals[stream] = TransportSignals(
-                *map(agent.register_signal, ("Policy Lag", "Discarded Steps", "Share of Time Waited"))
-            )
+            self.transport_signals[stream] = TransportSignals.of(agent)
 
     @property
     def is_fed(self) -> bool:  # type: ignore[override]

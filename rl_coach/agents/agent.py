@@ -10,12 +10,11 @@ from rl_coach.agents.agent_interface import AgentInterface
 from rl_coach.agents.algorithms import unmet_by_actions
 from rl_coach.agents.compat import CoachNames
 from rl_coach.agents.core import agent_state, building, inference, transport
-from rl_coach.agents.core.accumulated_reward import with_accumulated_reward_space
 from rl_coach.agents.core.actor import Actor
 from rl_coach.agents.core.actors import Actors
 from rl_coach.agents.core.batches import BatchSource, DataSetPass, MemoryBatches
 from rl_coach.agents.core.clock import TrainingClock
-from rl_coach.agents.core.curiosity import Curiosity, add_networks, make_curious, unmet_by_curiosity
+from rl_coach.agents.core.curiosity import Curiosity, add_networks, unmet_by_curiosity
 from rl_coach.agents.core.episode import EpisodeInProgress, EpisodeReport, let_checkpoints_hold
 from rl_coach.agents.core.episode_attributes import EpisodeAttributes
 from rl_coach.agents.core.evaluation import EvaluationInProgress
@@ -23,7 +22,7 @@ from rl_coach.agents.core.experience import Experience, ExperienceChunk
 from rl_coach.agents.core.finite_watch import FiniteWatch
 from rl_coach.agents.core.inference import StateColumns
 from rl_coach.agents.core.learning import Learning
-from rl_coach.agents.core.overrides import is_replaced
+from rl_coach.agents.core.overrides import HOOKS, is_replaced
 from rl_coach.agents.core.recorder import Recorder
 from rl_coach.agents.core.requirements import requirements_of
 from rl_coach.agents.core.signals import RowUnit, Signals
@@ -44,12 +43,12 @@ from rl_coach.core_types import (
     Transition,
 )
 from rl_coach.exploration_policies.exploration_policy import make_exploration_policy
-from rl_coach.filters.filter import NoInputFilter, NoOutputFilter, filtered_spaces
+from rl_coach.filters.filter import NoInputFilter, NoOutputFilter
 from rl_coach.logger import screen
 from rl_coach.saver import SaverCollection
 from rl_coach.spaces import ActionSpace, GoalsSpace, SpacesDefinition
 from rl_coach.utilities.errors import refuse
-from rl_coach.utilities.overrides import coachs_class
+from rl_coach.utilities.overrides import coachs_class, overridden
 from rl_coach.utilities.requirements import check
 from rl_coach.utils import Signal, dynamic_import_and_instantiate_module_from_params
 
@@ -102,6 +101,7 @@ class Agent(CoachNames, AgentInterface):
         in each update
     :ivar parallel: its actors in several copies of the environment; None if it acts in one
     :ivar curiosity: adds intrinsic rewards; None if ``curiosity`` of its parameters is None
+    :ivar hooks: the methods of ``HOOKS`` that a subclass overrides, or the instance when the phase began
     :ivar training_has_begun: ``before_training`` was called, in this run or before its checkpoint
     :ivar is_in_evaluation: True in an evaluation (phase ``TEST``)
     :ivar is_played_elsewhere: other processes play for it, and it learns from their steps (``take_in``)
@@ -147,9 +147,9 @@ class Agent(CoachNames, AgentInterface):
         self.environment_spaces: Any = None
         self.in_action_space = algorithm.in_action_space
         self.learning_periods: dict[str, int] = {}
-        self.is_recurrent = self.stores_recurrent_states = False
-        self.can_train = self.is_in_evaluation = False
+        self.is_recurrent = self.stores_recurrent_states = self.can_train = self.is_in_evaluation = False
         self._trains_by_coach_names = is_replaced(self, "should_train")
+        self.hooks = overridden(self, Agent, HOOKS)
         self.acts_by_networks = True
         self.rng = np.random.default_rng()
         self._seeds = np.random.SeedSequence()
@@ -191,15 +191,7 @@ class Agent(CoachNames, AgentInterface):
     def set_environment_parameters(self, spaces: SpacesDefinition) -> None:
         """Compute the spaces after the filters from the environment's spaces, and build the parts that depend on
         them."""
-        self.environment_spaces = spaces
-        self.memory_spaces = filtered_spaces(spaces, self.input_filter, NoInputFilter(), self.output_filter)
-        if self.ap.algorithm.use_accumulated_reward_as_measurement:
-            self.memory_spaces.state = with_accumulated_reward_space(self.memory_spaces.state)
-        self.spaces = filtered_spaces(self.memory_spaces, NoInputFilter(), self.pre_network_filter, NoOutputFilter())
-        self.policy_spaces = self.spaces
-        refuse(building.unmet_by_goals(self))
-        if isinstance(self.in_action_space, GoalsSpace):
-            self.in_action_space.set_target_space(spaces.state[self.in_action_space.goal_name])
+        building.set_spaces(self, spaces)
         check(self.ap, self.name)
         refuse(self.unmet_by_actions())
         refuse(self.unmet_by_settings())
@@ -240,14 +232,7 @@ class Agent(CoachNames, AgentInterface):
         self.is_recurrent = any(network.is_recurrent for network in self.networks.values())
         refuse(self.unmet_by_networks())
         self.stores_recurrent_states = self.is_recurrent and self.learns_from_stored_states
-        self.batches = self.make_batches()
-        building.require_passes(self)
-        make_curious(self)
-        self.batches.seed(self._seeds.spawn(1)[0])
-        self.update_loop = building.make_update_loop(self)
-        self.learning = self.make_learning()
-        self.experience.rollout = self.learning.rollout
-        building.warn_of_batch_sizes(self)
+        building.add_learning(self, self._seeds)
         self.initialize_session_dependent_components()
         if self.ap.visualization.print_networks_summary:
             for network in self.networks.values():
@@ -313,18 +298,10 @@ class Agent(CoachNames, AgentInterface):
         """Write the row of the episode that has ended."""
         self.recorder.write_episode(self.episode.report(self._phase))
 
-    def update_step_in_episode_log(self) -> None:
-        """Write the row of one step to the in-episode CSV."""
-        self.recorder.write_step()
-
     @property
     def writes_steps(self) -> bool:
         """True if the steps of the present episode have rows. Only steps in the first copy of the environment have."""
         return self.signals.writes_steps and (self.parallel is None or self.parallel.index == 0)
-
-    def log_to_screen(self) -> None:
-        """Print the line of the present episode, for programs that read it."""
-        self.recorder.print_episode(self.episode.report(self._phase))
 
     def get_success_rate(self) -> float:
         """The share of episodes in the last evaluation with a reward of at least the environment's threshold."""
@@ -345,7 +322,9 @@ class Agent(CoachNames, AgentInterface):
         if self._phase is not value:
             self.reset_evaluation_state(value)
         self._phase, self.is_in_evaluation = value, value is RunPhase.TEST
-        self._trains_by_coach_names = is_replaced(self, "should_train")  # decided once, because each step reads it
+        # decided once in each phase, because each step reads them
+        self._trains_by_coach_names = is_replaced(self, "should_train")
+        self.hooks = overridden(self, Agent, HOOKS)
         self.acts_by_networks = value is not RunPhase.HEATUP or self.ap.algorithm.heatup_using_network_decisions
         for network in self.networks.values():
             network.online_network.waits_for_updates = self.is_in_evaluation
@@ -420,6 +399,10 @@ class Agent(CoachNames, AgentInterface):
     # acting
 
     def act(self, action: ActionType | None = None) -> ActionInfo | None:
+        if self.ap.algorithm.num_consecutive_playing_steps.num_steps == 0 and self._phase is RunPhase.TRAIN:
+            return None
+        if not self.is_in_evaluation or self.evaluates_only:
+            self.count_played(1)
         return self.actor.act(action)
 
     def count_played(self, steps: int) -> None:
@@ -480,10 +463,6 @@ class Agent(CoachNames, AgentInterface):
             return state
         return inference.filtered(self, state, update_filter_internal_state and not self.is_in_evaluation)
 
-    def get_state_embedding(self, state: StateType | list[StateType]) -> np.ndarray:
-        """[B, D], the output of the middleware of network ``main`` for one state or a list of them."""
-        return self.networks["main"].embedding(self.prepare_batch_for_inference(state, "main"))
-
     def get_predictions(self, states: dict[str, np.ndarray], prediction_type: type[PredictionType]) -> Any:
         """The predictions for states [B, ...], for another agent. :raises CoachError: no network predicts that"""
         return predictions_of(self.networks, states, prediction_type)
@@ -502,10 +481,6 @@ class Agent(CoachNames, AgentInterface):
         return not is_replaced(self, "make_update_rule")
 
     @property
-    def training_steps(self) -> int:
-        return self.batches.epoch or 0 if self.ap.is_batch_rl_training else self.clock.updates
-
-    @property
     def decides_on_targets(self) -> bool:
         """True if ``targets_due`` decides when target networks are updated, and not the clock."""
         return is_replaced(self, "decides_on_targets")
@@ -513,10 +488,6 @@ class Agent(CoachNames, AgentInterface):
     def targets_due(self) -> bool:
         """True if the target networks must be updated now. True also starts the next period."""
         return self._should_update_online_weights_to_target()
-
-    @property
-    def optimizer_steps(self) -> int:
-        return self.clock.optimizer_steps
 
     def make_learning(self) -> Learning:
         """The part that decides when and from which experience the agent learns: in phases, or in epochs in batch
@@ -540,7 +511,8 @@ class Agent(CoachNames, AgentInterface):
         if not self.should_train():
             return 0.0
         loss = self.learning.learn(self.updates_left)
-        self.post_training_commands()
+        if "post_training_commands" in self.hooks:
+            self.post_training_commands()
         if self.row_unit is not RowUnit.EPISODE:
             self.recorder.write_row_if_due()
         return loss
@@ -638,14 +610,11 @@ class Agent(CoachNames, AgentInterface):
 
     def acting_policy(self) -> dict[str, Any]:
         """The policy that another process needs to act as this agent, as plain data."""
-        names = self.acting_networks or tuple(name for name, one in self.networks.items() if one.input_names)
-        networks = {name: self.networks[name] for name in names}
-        return transport.policy_of(networks, self.filters, self.exploration_policy, self.clock.updates)
+        return transport.policy_of(self)
 
     def take_policy(self, policy: dict[str, Any]) -> None:
         """Act with the policy from ``acting_policy`` of another process."""
-        transport.take_policy(policy, self.networks, self.filters, self.exploration_policy)
-        self.clock.updates = policy["updates"]
+        transport.take_policy(self, policy)
 
     def sync(self) -> None:
         self.update_loop.take_newest()

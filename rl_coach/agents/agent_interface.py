@@ -175,11 +175,6 @@ class AgentInterface:
         """Updates of the agent's networks so far, each minibatch counted: PPO makes many in a training iteration."""
         return self.training_iteration
 
-    @property
-    def training_steps(self) -> int:
-        """Training steps of the run so far, as its schedule counts them: updates, or epochs over a data set."""
-        return self.training_iteration
-
     def sync(self) -> None:
         """Copy the newest shared weights, if weights are shared."""
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from rl_coach.core_types import ActionInfo, RunPhase, Transition
+import numpy as np
+
+from rl_coach.core_types import ActionInfo, RunPhase, StateType, Transition
 
 
 def delegated(part: str, name: str) -> Any:
@@ -52,6 +54,8 @@ class CoachNames:
     accumulated_rewards_across_evaluation_episodes = delegated("signals.evaluation", "reward")
     accumulated_shaped_rewards_across_evaluation_episodes = delegated("signals.evaluation", "shaped_reward")
 
+    optimizer_steps = delegated("clock", "optimizer_steps")
+
     def call_memory(self: Any, func: str, args: Any = ()) -> Any:
         """Call a method of the memory by name."""
         return getattr(self.memory, func)(*(args if isinstance(args, tuple) else (args,)))
@@ -63,6 +67,18 @@ class CoachNames:
     def get_current_time(self: Any) -> int:
         """Index of the CSV's present row: the training episodes that have ended."""
         return self.clock.episodes
+
+    def get_state_embedding(self: Any, state: StateType | list[StateType]) -> np.ndarray:
+        """[B, D], the output of the middleware of network ``main`` for one state or a list of them."""
+        return self.networks["main"].embedding(self.prepare_batch_for_inference(state, "main"))
+
+    def update_step_in_episode_log(self: Any) -> None:
+        """Write the row of one step to the in-episode CSV."""
+        self.recorder.write_step()
+
+    def log_to_screen(self: Any) -> None:
+        """Print the line of the present episode, for programs that read it."""
+        self.recorder.print_episode(self.episode.report(self.phase))
 
     # An override of one of the next three methods decides instead of the clock; core/overrides.py has the table.
 

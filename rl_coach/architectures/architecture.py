@@ -7,7 +7,6 @@ from typing import Any, Mapping, Sequence
 import numpy as np
 
 from rl_coach.architectures.network_saver import NetworkSaver
-from rl_coach.architectures.network_state import Kept
 from rl_coach.architectures.onnx_model import with_weights
 from rl_coach.architectures.onnx_predictor import OnnxPredictor
 from rl_coach.architectures.target_learning import Fitted, TargetLearning
@@ -113,7 +112,7 @@ class Architecture:
         :param weights: in the order of ``get_weights``
         """
         predictor = self._fresh_predictor()
-        predictor.set_weights([*weights, *self._arrays()[len(weights) :]])
+        predictor.set_weights(weights)  # the buffers after them stay
         self._version = -1  # the next prediction takes the network's own weights again
         values = predictor(inputs)
         return values[0] if len(values) == 1 else values
@@ -156,14 +155,17 @@ class Architecture:
     def _fresh_predictor(self) -> OnnxPredictor:
         kept = None if self.waits_for_updates else self._state.kept
         version = self._state.version if kept is None else kept.version
-        if self._predictor is None:
-            # at the first prediction: a network that only learns is never exported
-            threads = num_acting_threads(self.num_parameters, self._state.has_convolutions)
-            self._predictor = OnnxPredictor(self._export(), self._arrays(kept), threads)
+        if self._version != version:
+            arrays = self._state.arrays(*self._groups) if kept is None else kept.arrays
+            weights = [array for array in arrays if array.dtype == np.float32]
+            if self._predictor is None:
+                # at the first prediction: a network that only learns is never exported
+                threads = num_acting_threads(self.num_parameters, self._state.has_convolutions)
+                self._predictor = OnnxPredictor(self._export(), weights, threads)
+            else:
+                self._predictor.set_weights(weights)
             self._version = version
-        elif self._version != version:
-            self._predictor.set_weights(self._arrays(kept))
-            self._version = version
+        assert self._predictor is not None
         if self._noise:
             self._renew_noise(self._predictor.weights)
         return self._predictor
@@ -175,16 +177,11 @@ class Architecture:
         :param outputs: names of the outputs to keep, among ``output_names`` and ``recurrent_outputs``; all if not given
         :return: the serialised ``ModelProto``
         """
-        arrays = list(self._arrays())
+        arrays = [array for array in self._state.arrays(*self._groups) if array.dtype == np.float32]
         first = self._state.num_arrays(self._groups[0])
         for index in self._noise:
             arrays[first + index] = np.zeros_like(arrays[first + index])
         return with_weights(self._export(), arrays, metadata, outputs)
-
-    def _arrays(self, kept: Kept | None = None) -> list[np.ndarray]:
-        read = self._state.arrays if kept is None else kept.groups.__getitem__
-        arrays = [array for group in self._groups for array in read(group)]
-        return [array for array in arrays if array.dtype == np.float32]
 
     def _renew_noise(self, arrays: list[np.ndarray]) -> None:
         first = self._state.num_arrays(self._groups[0])

@@ -10,6 +10,7 @@ from typing import Any, Callable, Iterator, Mapping, Sequence
 import numpy as np
 
 from rl_coach.architectures.native_messages import quiet_native_code
+from rl_coach.architectures.network_state import ACTING_GROUPS
 from rl_coach.architectures.update import (
     LearningBatch,
     Move,
@@ -355,7 +356,9 @@ class Learner:
         # one vector, because each argument of a compiled call costs as much as a small update
         vector = packing.pack(columns, self._scalars(scalars, learning, moving, num_updates, training_step), count)
         for network in self.networks.values():
-            network.prepare_update()  # a failure stops the run before another update is made of it
+            network.finish()  # a failure stops the run before another update is made of it
+            if network.keeps_for_acting:
+                network.keep({group: network.arrays(group) for group in ACTING_GROUPS})
         with _first_call() if is_new else contextlib.nullcontext():
             (outputs,) = compiled(vector, [columns[name] for name in packing.large], indices)
         result = self.result_of(stages, outputs, count, learning, columns)

@@ -20,10 +20,16 @@ class Kept(NamedTuple):
     """The values that the online network predicts with during an update.
 
     :param version: the version of the state with these values
+    :param groups: by name
     """
 
     version: int
     groups: dict[str, list[np.ndarray]]
+
+    @property
+    def arrays(self) -> list[np.ndarray]:
+        """The values of all groups, in the order of ``ACTING_GROUPS``."""
+        return [array for group in ACTING_GROUPS for array in self.groups[group]]
 
 
 class StateLayout:
@@ -144,8 +150,8 @@ class NetworkState:
         """True if the network looks at images."""
         return any(len(shape) == CONVOLUTION_RANK for shape, _ in self._forms["weights"])
 
-    def arrays(self, group: str) -> list[np.ndarray]:
-        """The values of one group, such as ``'target_weights'``. Do not change the arrays.
+    def arrays(self, *groups: str) -> list[np.ndarray]:
+        """The values of some groups, such as ``'target_weights'``, one group after the other. Do not change the arrays.
 
         :raises TrainingError: an update that computes these values failed
         """
@@ -170,14 +176,6 @@ class NetworkState:
     def update_target(self, rate: float) -> None:
         """Move the target's weights towards the online ones; a rate of 1 copies them."""
         raise NotImplementedError(f"{type(self).__name__} moves no target")
-
-    def prepare_update(self) -> None:
-        """Wait for updates in progress, and raise an error if they failed. If ``keeps_for_acting`` is True, copy the
-        values for acting during the next update.
-        """
-        self.finish()
-        if self.keeps_for_acting:
-            self.keep({group: self.arrays(group) for group in ACTING_GROUPS})
 
     def keep(self, groups: Mapping[str, Sequence[np.ndarray]]) -> None:
         """Predict with these values, which are copied, until the next update begins."""
@@ -219,11 +217,12 @@ class CompiledNetworkState(NetworkState):
         self._pending: Callable[[], Any] | None = None
         self._target_updates: dict[float, Callable[[], None]] = {}
 
-    def arrays(self, group: str) -> list[np.ndarray]:
+    def arrays(self, *groups: str) -> list[np.ndarray]:
         self.finish()
         known = self.published
-        values = {index: known[index] if index in known else self._read(index) for index in self._variables_of[group]}
-        return self.layout.group(np, values, group)
+        indices = [index for group in groups for index in self._variables_of[group]]
+        values = {index: known[index] if index in known else self._read(index) for index in indices}
+        return [array for group in groups for array in self.layout.group(np, values, group)]
 
     def hold(self, variables: Sequence[np.ndarray]) -> None:
         """Replace the values of all variables."""

@@ -89,7 +89,7 @@ class OnnxPredictor:
         return OnnxPredictor, (self.exported, self._own_form, self._num_threads)
 
     def set_weights(self, weights: Sequence[np.ndarray]) -> None:
-        """Predict with these from now on; they are copied."""
+        """Predict with these from now on; they are copied. Weights after the given ones stay."""
         for bound, array in zip(self._own_form, weights):
             np.copyto(bound, array)
 

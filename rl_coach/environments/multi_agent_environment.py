@@ -11,7 +11,7 @@ import numpy as np
 from rl_coach.base_parameters import VisualizationParameters
 from rl_coach.core_types import ActionType, EnvResponse
 from rl_coach.environments.environment import Environment, LevelSelection
-from rl_coach.spaces import ActionSpace, CompoundActionSpace, SpacesDefinition, VectorObservationSpace
+from rl_coach.spaces import ActionSpace, CompoundActionSpace, SpacesDefinition, VectorObservationSpace, clips_actions
 from rl_coach.utils import CoachError
 
 Value = TypeVar("Value")
@@ -153,9 +153,16 @@ class MultiAgentEnvironment(Environment):
 
     # an episode
 
+    @functools.cached_property
+    def _clips(self) -> bool:
+        """True if an action of a player may lie outside of its space."""
+        return any(clips_actions(spaces.action) for spaces in self.spaces.values())
+
     def _play(self, action: Mapping[str, ActionType]) -> None:
-        spaces = self.spaces
-        self._take_actions({player: spaces[player].action.clip_action_to_space(one) for player, one in action.items()})
+        taken = dict(action)
+        if self._clips:
+            taken = {player: self.action_space_of(player).clip_action_to_space(one) for player, one in taken.items()}
+        self._take_actions(taken)
 
     def _take_actions(self, actions: dict[str, ActionType]) -> None:
         """Do the actions of the players in the simulator. :param actions: by player"""

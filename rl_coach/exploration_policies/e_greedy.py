@@ -98,7 +98,9 @@ class EGreedy(ExplorationPolicy):
         return self.evaluation_epsilon if self.phase == RunPhase.TEST else self.epsilon_schedule.current_value
 
     def requires_action_values(self) -> bool:
-        if self.current_random_value >= self._epsilon():
+        # each step asks twice, so this is not a call of _epsilon
+        epsilon = self.evaluation_epsilon if self.phase is RunPhase.TEST else self.epsilon_schedule.current_value
+        if self.current_random_value >= epsilon:
             return True
         if self.continuous_exploration_policy is not None:
             return self.phase != RunPhase.TRAIN

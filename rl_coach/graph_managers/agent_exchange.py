@@ -10,14 +10,13 @@ import numpy as np
 
 from rl_coach.agents.agent import Agent
 from rl_coach.agents.core.experience import ExperienceChunk
-from rl_coach.agents.core.transport import blueprints_of, played_in
+from rl_coach.agents.core.transport import TransportSignals, blueprints_of, played_in
 from rl_coach.base_parameters import DistributedCoachSynchronizationType
 from rl_coach.core_types import RunPhase
 from rl_coach.data_stores.data_store import DataStore
 from rl_coach.memories.backend.connection import of_agent, reason_of
 from rl_coach.memories.backend.streams import TrainerLink
 from rl_coach.memories.backend.wire import Chunk, ChunkError, pack
-from rl_coach.remote_level_manager import TransportSignals
 from rl_coach.utils import CoachError, TrainingError
 
 _SMALL_ROWS, _FRAME_ROWS = 32, 256

@@ -16,7 +16,7 @@ from rl_coach.base_parameters import (
     TaskParameters,
     VisualizationParameters,
 )
-from rl_coach.compiled_level_manager import CompiledLevelManager, why_not_compiled
+from rl_coach.compiled_level_manager import CompiledLevelManager
 from rl_coach.environments.gym_environment import GymEnvironmentParameters
 from rl_coach.environments.gym_levels import is_function_level
 from rl_coach.graph_managers.building import (
@@ -27,6 +27,7 @@ from rl_coach.graph_managers.building import (
     make_copies,
     make_environment,
 )
+from rl_coach.graph_managers.compiled_loops import why_not_compiled
 from rl_coach.graph_managers.graph_manager import GraphManager, ScheduleParameters
 from rl_coach.level_manager import LevelManager
 from rl_coach.logger import screen

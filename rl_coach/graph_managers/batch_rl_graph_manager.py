@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import operator
 import time
 from typing import Any, Sequence
 
@@ -130,6 +131,7 @@ class BatchRLGraphManager(BasicRLGraphManager):
         if not isinstance(agent.learning, DataSetLearning):
             played = f"{type(agent).__name__} learns from what it has just played, not from a data set"
             raise CoachError(f"{played}: choose another agent")
+        levels[0].training_steps_of = operator.attrgetter("batches.epoch")
         self._seed_of_data = as_int(self.spawn_seed())
         return levels, environments
 

@@ -942,7 +942,7 @@ class GraphManager(CoachNames, Constrained):
 
     def get_state(self) -> dict[str, Any]:
         """Everything that is needed to continue exactly."""
-        callbacks = self._run_callbacks.get_state()
+        callbacks = self._run_callbacks.get_state() if self._run_callbacks.exist else None
         state = self._state.get(self.reset_required, self.force_next_reset)
         return {**state, "callbacks": callbacks} if callbacks else state
 

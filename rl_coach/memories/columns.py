@@ -290,7 +290,7 @@ class VectorObservations:
 
     def take(self, rows: np.ndarray, contiguous: bool = True) -> tuple[np.ndarray, np.ndarray]:
         """Copies of the observations before and after the step, each [B, ...]."""
-        return self.states.take(rows), self.next_states.take(rows)
+        return self.states.values.take(rows, 0), self.next_states.values.take(rows, 0)
 
     def chunk(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The rows in the form that ``put_many`` accepts."""
@@ -392,6 +392,9 @@ class OneHotObservations(VectorObservations):
     column_class = OneHotColumn
     states: OneHotColumn
     next_states: OneHotColumn
+
+    def take(self, rows: np.ndarray, contiguous: bool = True) -> tuple[np.ndarray, np.ndarray]:
+        return self.states.take(rows), self.next_states.take(rows)
 
     @staticmethod
     def fit(example: np.ndarray) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from functools import cache
 from types import FunctionType
-from typing import Any, Collection, Mapping, Sequence
+from typing import Any, Collection, Iterable, Mapping, Sequence
 
 
 class OverrideTable:
@@ -49,6 +49,12 @@ def _is_replaced(kind: Any, on_instance: tuple[str, ...], name: str, methods: tu
     is_overridden = any(name in names for names in definers[declared + 1 :])
     wins_where_both_are = beside and is_overridden
     return any(first(method) < declared + wins_where_both_are for method in methods)
+
+
+def overridden(holder: Any, base: type, names: Iterable[str]) -> frozenset[str]:
+    """The methods of ``base`` that a later class or the instance overrides. :param names: the methods to look at"""
+    kind, own = type(holder), vars(holder)
+    return frozenset(name for name in names if name in own or getattr(kind, name) is not getattr(base, name))
 
 
 def users_classes(kind: type) -> list[type]:

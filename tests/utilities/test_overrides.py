@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rl_coach.utilities.overrides import OverrideTable, why_not_on_fast_path
+from rl_coach.utilities.overrides import OverrideTable, overridden, why_not_on_fast_path
 
 TABLE = OverrideTable({"answer": ("ask",), "guess": ("ask", "look")}, replaced_beside={"guess"})
 
@@ -151,3 +151,11 @@ def test_a_method_on_the_instance_excludes_it():
     assert why_not_on_fast_path(part, (), "describe") == "FastBase.ask"
     part.describe = lambda: None
     assert why_not_on_fast_path(part, (), "describe") is None, "it speaks for itself"
+
+
+@pytest.mark.parametrize("kind, expected", [(Base, set()), (Asks, {"ask"}), (Mixed, {"ask"}), (Grandchild, {"ask"})])
+def test_methods_that_a_later_class_or_the_instance_overrides_are_found(kind, expected):
+    part = kind()
+    assert overridden(part, Base, ("ask", "look")) == expected
+    part.look = lambda: None
+    assert overridden(part, Base, ("ask", "look")) == {"look", *expected}

@@ -124,8 +124,20 @@ class Actor:
         :return: True if the episode is over
         :raises CoachError: the reward is an array of numbers, also after the filters
         """
-        agent, episode = self._agent, self.episode
-        filtered = self._filtered(env_response)
+        agent, episode, filtered = self._agent, self.episode, env_response
+        if agent.is_in_evaluation:
+            # states of an evaluation do not enter the statistics of the filters
+            filtered = self.input_filter.filter_evaluated(env_response)
+        else:
+            if self._filters_responses:
+                filtered = self.input_filter.filter(env_response, deep_copy=False)[0]
+            action = None if episode.last_action_info is None else episode.last_action_info.action
+            agent.watch.look(env_response, filtered, episode.steps, agent.clock.episodes + 1, action)
+        if isinstance(filtered.reward, np.ndarray) and filtered.reward.ndim > 0:
+            raise CoachError(
+                f"the reward of a step is an array of {filtered.reward.size} numbers, but agents learn from one: "
+                f"combine the numbers in a wrapper of the environment"
+            )
         if episode.incoming_goal is not None or agent.ap.algorithm.use_accumulated_reward_as_measurement:
             filtered = self._with_more_observations(filtered)
         if episode.steps == 0:
@@ -149,26 +161,10 @@ class Actor:
         episode.total_shaped_reward += filtered.reward
         agent.signals.reward.add_sample(env_response.reward)
         agent.signals.shaped_reward.add_sample(filtered.reward)
-        ended: bool = agent.observe_transition(agent.update_transition_before_adding_to_replay_buffer(transition))
+        if "update_transition_before_adding_to_replay_buffer" in agent.hooks:
+            transition = agent.update_transition_before_adding_to_replay_buffer(transition)
+        ended: bool = agent.observe_transition(transition)
         return ended
-
-    def _filtered(self, env_response: EnvResponse) -> EnvResponse:
-        agent, filtered = self._agent, env_response
-        if agent.is_in_evaluation:
-            # states of an evaluation do not enter the statistics of the filters
-            filtered = self.input_filter.filter_evaluated(env_response)
-        else:
-            if self._filters_responses:
-                filtered = self.input_filter.filter(env_response, deep_copy=False)[0]
-            last, steps = self.episode.last_action_info, self.episode.steps
-            action = None if last is None else last.action
-            agent.watch.look(env_response, filtered, steps, agent.clock.episodes + 1, action)
-        if isinstance(filtered.reward, np.ndarray) and filtered.reward.ndim > 0:
-            raise CoachError(
-                f"the reward of a step is an array of {filtered.reward.size} numbers, but agents learn from one: "
-                f"combine the numbers in a wrapper of the environment"
-            )
-        return filtered
 
     def _with_more_observations(self, filtered: EnvResponse) -> EnvResponse:
         """The answer with the observations in use: the goal of the level above, and the accumulated reward."""
@@ -180,18 +176,14 @@ class Actor:
             extended.next_state = with_accumulated_reward(extended.next_state, accumulated)
         return extended
 
-    def act(self, action: ActionType | None = None) -> ActionInfo | None:
-        """Choose an action for the current state, and count the environment step.
+    def act(self, action: ActionType | None = None) -> ActionInfo:
+        """Choose an action for the current state.
 
         :param action: an action of the caller, to use instead of the agent's choice
-        :return: the action in the environment's action space; None if the agent learns without acting
+        :return: the action in the environment's action space
         """
         agent, episode = self._agent, self.episode
-        if agent.ap.algorithm.num_consecutive_playing_steps.num_steps == 0 and agent.phase is RunPhase.TRAIN:
-            return None
         episode.steps += 1
-        if not agent.is_in_evaluation or agent.evaluates_only:
-            agent.count_played(1)
         if agent.stores_recurrent_states:
             # before the choice, which advances the recurrent state
             episode.acted_from = agent.recurrent_state
@@ -203,8 +195,10 @@ class Actor:
             chosen = space.sample_with_info() if mask is None else space.sample_with_info(mask)
         elif agent.parallel is not None and agent.parallel.are_asked_together:
             chosen = agent.choose_action(agent.parallel.state)
-        else:
+        elif agent.pre_network_filter.observation_filters or "run_pre_network_filter_for_inference" in agent.hooks:
             chosen = agent.choose_action(agent.run_pre_network_filter_for_inference(episode.curr_state))
+        else:
+            chosen = agent.choose_action(episode.curr_state)
         if episode.acted_from:
             self._remember_present_state()
             agent.note_action(chosen)

@@ -6,13 +6,47 @@ from typing import Any, Iterator
 
 import numpy as np
 
+from rl_coach.agents.core.accumulated_reward import with_accumulated_reward_space
+from rl_coach.agents.core.curiosity import make_curious
 from rl_coach.agents.core.requirements import requirements_of, unmet_by_recurrent_networks
 from rl_coach.agents.core.signals import RowUnit
 from rl_coach.agents.core.update_loop import UpdateLoop, UpdateSettings
 from rl_coach.architectures.network_wrapper import NetworkWrapper
+from rl_coach.filters.filter import NoInputFilter, NoOutputFilter, filtered_spaces
 from rl_coach.logger import screen
-from rl_coach.spaces import DiscreteActionSpace, GoalsSpace
+from rl_coach.spaces import DiscreteActionSpace, GoalsSpace, SpacesDefinition
+from rl_coach.utilities.errors import refuse
 from rl_coach.utils import CoachError
+
+
+def set_spaces(agent: Any, spaces: SpacesDefinition) -> None:
+    """Set the spaces of an agent after its filters, and the goals that it pursues.
+
+    :param spaces: the environment's spaces
+    :raises CoachError: the environment lacks the observation of these goals
+    """
+    agent.environment_spaces = spaces
+    agent.memory_spaces = filtered_spaces(spaces, agent.input_filter, NoInputFilter(), agent.output_filter)
+    if agent.ap.algorithm.use_accumulated_reward_as_measurement:
+        agent.memory_spaces.state = with_accumulated_reward_space(agent.memory_spaces.state)
+    agent.spaces = filtered_spaces(agent.memory_spaces, NoInputFilter(), agent.pre_network_filter, NoOutputFilter())
+    agent.policy_spaces = agent.spaces
+    refuse(_unmet_by_goals(agent))
+    if isinstance(agent.in_action_space, GoalsSpace):
+        agent.in_action_space.set_target_space(spaces.state[agent.in_action_space.goal_name])
+
+
+def add_learning(agent: Any, seeds: np.random.SeedSequence) -> None:
+    """Give an agent with networks its source of batches and the parts that learn. :param seeds: gives the source its
+    seed"""
+    agent.batches = agent.make_batches()
+    _require_passes(agent)
+    make_curious(agent)
+    agent.batches.seed(seeds.spawn(1)[0])
+    agent.update_loop = _make_update_loop(agent)
+    agent.learning = agent.make_learning()
+    agent.experience.rollout = agent.learning.rollout
+    _warn_of_batch_sizes(agent)
 
 
 def make_networks(agent: Any, seeds: np.random.SeedSequence) -> dict[str, NetworkWrapper]:
@@ -30,7 +64,7 @@ def make_networks(agent: Any, seeds: np.random.SeedSequence) -> dict[str, Networ
     }
 
 
-def make_update_loop(agent: Any) -> UpdateLoop:
+def _make_update_loop(agent: Any) -> UpdateLoop:
     """The part of an agent that updates its networks."""
     parameters = agent.ap
     settings = UpdateSettings(
@@ -82,7 +116,7 @@ def unmet_by_acting_beside_learning(agent: Any) -> Iterator[str]:
         )
 
 
-def unmet_by_goals(agent: Any) -> Iterator[str]:
+def _unmet_by_goals(agent: Any) -> Iterator[str]:
     """The observation of the goals that a level above gives, if the environment lacks it."""
     pursued = agent.in_action_space
     if isinstance(pursued, GoalsSpace):
@@ -103,7 +137,7 @@ def unmet_by_networks(agent: Any) -> Iterator[str]:
     yield from requirements_of(agent).unmet_by_networks(agent.name, agent.networks, agent.exploration_policy)
 
 
-def require_passes(agent: Any) -> None:
+def _require_passes(agent: Any) -> None:
     """Check that an agent learns in passes over its data if its rows are epochs.
 
     :raises CoachError: the agent's rows are epochs, but its source of batches makes no passes
@@ -123,7 +157,7 @@ def require_passes(agent: Any) -> None:
         )
 
 
-def warn_of_batch_sizes(agent: Any) -> None:
+def _warn_of_batch_sizes(agent: Any) -> None:
     """Warn of a ``batch_size`` without effect: all networks of an agent learn from the same batches."""
     read = [name for name in requirements_of(agent).network_requirements if name in agent.networks]
     # A process that only acts has no use for a batch size.

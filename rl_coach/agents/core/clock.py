@@ -114,10 +114,10 @@ class TrainingClock:
 
         :param updates: the number of updates wanted
         """
-        period = self.target_period
-        if isinstance(period, EnvironmentSteps):
+        period = self._algorithm.num_steps_between_copying_online_weights_to_target
+        if self.plays and isinstance(period, EnvironmentSteps):
             return updates, self._algorithm.num_consecutive_training_steps == 1 and period.num_steps <= 1
-        if isinstance(period, EnvironmentEpisodes):
+        if self.plays and isinstance(period, EnvironmentEpisodes):
             return updates, False
         if period.num_steps <= 1 or self._updates_targets_within_calls:
             return updates, True
@@ -126,8 +126,8 @@ class TrainingClock:
 
     def targets_due(self) -> bool:
         """True if the targets must be updated now. True also starts the next period."""
-        period = self.target_period
-        if isinstance(period, TrainingSteps):
+        period = self._algorithm.num_steps_between_copying_online_weights_to_target
+        if isinstance(period, TrainingSteps) or not self.plays:
             now = self.updates
         else:
             now = self.episodes if isinstance(period, EnvironmentEpisodes) else self.steps

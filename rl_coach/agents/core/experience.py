@@ -162,7 +162,7 @@ class Experience:
             # Learning starts a sequence from the state that acted, not from zeros.
             transition.info[stored_state(name)] = state[0]
         buffer = episode.buffer
-        buffer.insert(transition)
+        buffer.transitions.append(transition)
         algorithm = self._algorithm
         if self._receives_episodes or algorithm.store_transitions_only_when_episodes_are_terminated:
             return

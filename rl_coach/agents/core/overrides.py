@@ -62,6 +62,13 @@ REPLACED_BY: Mapping[str, tuple[str, ...]] = {
 # a class with both learns by its learn_from_batch, which may use the rule; a rule never calls learn_from_batch
 is_replaced = OverrideTable(REPLACED_BY, replaced_beside={"make_update_rule"}).is_replaced
 
+HOOKS = (
+    "learning_scalars", "post_training_commands", "run_pre_network_filter_for_inference",
+    "update_transition_before_adding_to_replay_buffer",
+)  # fmt: skip
+"""Methods of an agent that do nothing, unless a class overrides them or there is a pre-network filter. A step does not
+call methods that do nothing."""
+
 _CALLED_ON_ALL_PATHS = frozenset({
     "collect_savers", "connect", "create_agents", "create_networks", "fits", "get_state", "listen_to_rows",
     "make_compiled", "make_update_rule", "policy_description", "record_evaluated", "record_played", "register_signal",

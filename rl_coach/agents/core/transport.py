@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Mapping
 
 import numpy as np
@@ -14,10 +15,30 @@ from rl_coach.core_types import RunPhase
 from rl_coach.memories.backend.wire import MOST_ROWS, UNREADABLE, Chunk, ChunkError
 from rl_coach.memories.memory import receives_episodes
 from rl_coach.utilities.sound_values import is_count, is_finite
+from rl_coach.utils import Signal
 
 FILTERS = ("input_filter", "output_filter", "pre_network_filter")
 """The names of the attributes that hold an agent's filters."""
 _ABOUT = {"reports", "segment_starts", "filters", "priorities", "waited", "environment"}
+
+
+@dataclass(frozen=True)
+class TransportSignals:
+    """Signals of an agent about the experience from other processes.
+
+    :param policy_lag: number of updates since the acting policy was published
+    :param discarded: number of discarded steps, which an older policy has played
+    :param waiting: the share of their time that workers have waited
+    """
+
+    policy_lag: Signal
+    discarded: Signal
+    waiting: Signal
+
+    @classmethod
+    def of(cls, agent: Any) -> TransportSignals:
+        """New signals of an agent."""
+        return cls(*map(agent.register_signal, ("Policy Lag", "Discarded Steps", "Share of Time Waited")))
 
 
 def about_played(
@@ -142,21 +163,16 @@ def take_in(agent: Any, played: ExperienceChunk) -> None:
         agent.learning.take_in(played)
 
 
-def policy_of(
-    networks: Mapping[str, NetworkWrapper], filters: Mapping[str, Any], exploration_policy: Any, updates: int
-) -> dict[str, Any]:
-    """The policy that another process needs to act as this one: the newest weights, the statistics of filters, and the
-    schedules of exploration.
-
-    :param networks: the networks that choose actions, by name
-    :param filters: the agent's filters, by name
-    :param updates: the number of updates that the weights have had
-    """
+def policy_of(agent: Any) -> dict[str, Any]:
+    """The policy that another process needs to act as an agent: the newest weights of the networks that act, the
+    statistics of filters, the schedules of exploration, and the number of updates so far."""
+    networks = agent.networks
+    names = agent.acting_networks or tuple(name for name, network in networks.items() if network.input_names)
     return {
-        "networks": {name: _weights(network.state) for name, network in networks.items()},
-        "filters": {name: one.get_state() for name, one in filters.items()},
-        "exploration": exploration_policy.get_schedules(),
-        "updates": updates,
+        "networks": {name: _weights(networks[name].state) for name in names},
+        "filters": {name: one.get_state() for name, one in agent.filters.items()},
+        "exploration": agent.exploration_policy.get_schedules(),
+        "updates": agent.clock.updates,
     }
 
 
@@ -166,19 +182,15 @@ def _weights(state: Any) -> dict[str, list[np.ndarray]]:
     return {"weights": list(state.arrays("weights")), "buffers": buffers}
 
 
-def take_policy(
-    policy: dict[str, Any],
-    networks: Mapping[str, NetworkWrapper],
-    filters: Mapping[str, Any],
-    exploration_policy: Any,
-) -> None:
-    """Act with the policy that ``policy_of`` returned. :param networks: networks that only act"""
+def take_policy(agent: Any, policy: dict[str, Any]) -> None:
+    """Let an agent with networks that only act use the policy that ``policy_of`` returned."""
     for name, groups in policy["networks"].items():
         for group, arrays in groups.items():
-            networks[name].state.set_arrays(group, arrays)
+            agent.networks[name].state.set_arrays(group, arrays)
     for name, state in policy["filters"].items():
-        filters[name].set_state(state)
-    exploration_policy.take_schedules(policy["exploration"])
+        agent.filters[name].set_state(state)
+    agent.exploration_policy.take_schedules(policy["exploration"])
+    agent.clock.updates = policy["updates"]
 
 
 def blueprints_of(networks: Mapping[str, NetworkWrapper]) -> dict[str, Any]:

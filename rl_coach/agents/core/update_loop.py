@@ -22,6 +22,7 @@ from rl_coach.architectures.update import TrainingStep, stages_of
 from rl_coach.base_parameters import AlgorithmParameters, NetworkParameters
 from rl_coach.core_types import Batch
 from rl_coach.filters.filter import InputFilter
+from rl_coach.utilities.overrides import overridden
 from rl_coach.utils import LazyArray
 
 Outcome = tuple[float, list[float], float]
@@ -56,7 +57,8 @@ class UpdateLoop:
     ``learn`` takes batches from a source, ``update`` takes columns from the caller. Neither reads the results of an
     update, so the environment can step while the device computes.
 
-    :param rules: the agent, or an object with its methods of learning, from ``learns_by_rule`` to ``learning_scalars``
+    :param rules: the agent, or an object with its ``hooks`` and its methods of learning, from ``learns_by_rule`` to
+        ``learning_scalars``
     :param networks: the networks by name
     :param batches: the source of batches
     :param clock: counts the updates, and says when targets are updated
@@ -157,6 +159,10 @@ class UpdateLoop:
         return self._batches.gives_many_at_once and not self._rules.learns_one_by_one
 
     @cached_property
+    def _changes_columns(self) -> bool:
+        return bool(overridden(self._batches, BatchSource, ("columns",)))
+
+    @cached_property
     def optimizer(self) -> Any:
         """The optimizer of the first network. Its learning rate is recorded."""
         return next(iter(self._networks.values())).optimizer
@@ -237,8 +243,12 @@ class UpdateLoop:
         compiled = 1
         if count != 1:
             compiled = self._most_per_call
-        batch = self.filtered(self._batches.sample(count, self._batch_parameters.batch_size))
-        columns = self._batches.columns(batch, self._rules.learning_columns(batch))
+        batch = self._batches.sample(count, self._batch_parameters.batch_size)
+        if self._filters.observation_filters or self._filters.reward_filters:
+            batch = self.filtered(batch)
+        columns = self._rules.learning_columns(batch)
+        if self._changes_columns:
+            columns = self._batches.columns(batch, columns)
         if compiled != count:
             # the compiled shape holds all updates of a phase; the padding is never read, because count ends the loop
             columns = pad(columns, len(columns["weights"]) // count * compiled)
@@ -270,7 +280,8 @@ class UpdateLoop:
                 name: [number % period == 0 for number in numbers] for name, period in self.learning_periods.items()
             }
         learner = self._shared_learner or self.learner
-        result = learner.train(columns, self._rules.learning_scalars(), **how)
+        scalars = self._rules.learning_scalars() if "learning_scalars" in self._rules.hooks else None
+        result = learner.train(columns, scalars, **how)
         self.record(result, is_counted)
         if batch is not None and self._batches.wants_errors and result.errors is not None:
             # a padded call has more errors than the batch has rows

@@ -47,8 +47,8 @@ class ActingNetworkState(NetworkState):
         super().__init__(function, online | target)
         self._arrays = online | target
 
-    def arrays(self, group: str) -> list[np.ndarray]:
-        return self._arrays[group]
+    def arrays(self, *groups: str) -> list[np.ndarray]:
+        return [array for group in groups for array in self._arrays[group]]
 
     def update_target(self, rate: float) -> None:
         self._arrays = TrainingStep.update_targets({"": self._arrays}, {"": rate})[""]

@@ -92,7 +92,10 @@ class ArrayNetworkState(NetworkState):
         super().__init__(function, groups)
         self.variables: dict[str, Any] = {name: self._held(name, group) for name, group in groups.items()}
 
-    def arrays(self, group: str) -> list[np.ndarray]:
+    def arrays(self, *groups: str) -> list[np.ndarray]:
+        return [array for group in groups for array in self._group(group)]
+
+    def _group(self, group: str) -> list[np.ndarray]:
         held = self.variables[group]
         if isinstance(held, Pieces):
             return held.numpy()

@@ -187,7 +187,7 @@ class DirectCall:
 
         :raises CoachError: the stored step of an earlier run was damaged, for example by a full disk
         """
-        # the last call does not read this memory any more: train waits for it before it makes another (prepare_update)
+        # the last call does not read this memory any more: train waits for it before it makes another
         self._vector.array[:] = vector  # into memory that TensorFlow reads: a new tensor would cost 80 us
         arguments = [self._vector.tensor, *map(tf.constant, large)]
         if indices is not None:

@@ -48,6 +48,7 @@ class Source:
 class Rules:
     """V(s) towards 1."""
 
+    hooks = frozenset({"learning_scalars"})
     learns_by_rule = True
     learns_one_by_one = False
     decides_on_targets = False

@@ -1,0 +1,103 @@
+"""The conditions for a compiled loop: a level that makes many steps and updates in one call."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any, Iterator
+
+import numpy as np
+
+from rl_coach.agents.agent import Agent
+from rl_coach.agents.core.signals import RowUnit
+from rl_coach.architectures.layers import NoisyNetDense
+from rl_coach.base_parameters import DistributedTaskParameters, Frameworks, TaskParameters
+from rl_coach.compiled_level_manager import uncalled_override
+from rl_coach.filters.filter import changes_nothing
+from rl_coach.filters.pure import PureFilters, without_pure_form
+from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace, OneHotObservationSpace
+from rl_coach.utilities.requirements import settings_below
+
+
+def why_not_compiled(agent: Any, environment: Any, parameters: Any, task: TaskParameters, heats_up: bool) -> str | None:
+    """The reason why the loop of an agent in an environment of pure functions is not compiled; None if it can be.
+
+    :param agent: a new agent, without networks
+    :param parameters: the environment's parameters
+    :param heats_up: the run begins with a heatup
+    """
+    return next(_unmet(agent, environment, parameters, task, heats_up), None)
+
+
+def _unmet(agent: Any, environment: Any, parameters: Any, task: TaskParameters, heats_up: bool) -> Iterator[str]:
+    visualization = agent.ap.visualization
+    if task.framework_type is not Frameworks.jax:
+        yield f"the framework is {task.framework_type.name}, not jax (-f jax)"
+    if isinstance(task, DistributedTaskParameters) or not (task.role.acts and task.role.trains):
+        yield "several processes play or learn"
+    if visualization.dump_in_episode_signals or visualization.render or environment.is_rendered:
+        yield "steps are shown or written one by one"
+    if parameters.frame_skip != 1:
+        yield f"env_params.frame_skip is {parameters.frame_skip}"
+    copies = parameters.num_environments
+    if not isinstance(agent, Agent):
+        yield f"{type(agent).__name__} has no compiled form"
+    elif (reason := agent.why_not_compiled(copies, environment.action_space, heats_up)) is not None:
+        yield reason
+    elif (override := uncalled_override(agent)) is not None:
+        yield _uncalled(override, override)
+    yield from itertools.chain(
+        _unmet_by_spaces(environment), _unmet_by_filters(agent), _unmet_by_settings(agent, copies)
+    )
+
+
+def _uncalled(name: str, part: str) -> str:
+    return f"a compiled loop would not call {name}" if "." in name else f"{part} has no compiled form"
+
+
+def _unmet_by_spaces(environment: Any) -> Iterator[str]:
+    actions, observations = environment.action_space, environment.state_space.sub_spaces.values()
+    is_discrete = type(actions) is DiscreteActionSpace and actions.raw_actions is None
+    if not is_discrete and not (type(actions) is BoxActionSpace and actions.is_raw_vector):
+        yield f"actions {actions} have no compiled form"
+    if any(isinstance(space, OneHotObservationSpace) for space in observations):
+        yield "an observation is a number of a Discrete space"
+    if any(getattr(space, "raw_channels_first", False) for space in observations):
+        yield "an observation has its channels on the first axis"
+
+
+def _unmet_by_filters(agent: Agent) -> Iterator[str]:
+    algorithm = agent.ap.algorithm
+    for chain in (agent.input_filter, agent.pre_network_filter):
+        if (name := without_pure_form(chain)) is not None:
+            yield _uncalled(name, f"the filter {name}")
+    if PureFilters(agent.input_filter, np).learn:
+        yield "an input filter has statistics: use a pre_network_filter"
+    if not changes_nothing(agent.output_filter):
+        yield "there is an output filter"
+    trains_only = algorithm.update_pre_network_filters_state_on_train
+    trains_only = trains_only and not algorithm.update_pre_network_filters_state_on_inference
+    if not trains_only and PureFilters(agent.pre_network_filter, np).learn:
+        yield "the statistics of pre-network filters are not updated only in training"
+
+
+def _unmet_by_settings(agent: Agent, copies: int) -> Iterator[str]:
+    algorithm, networks = agent.ap.algorithm, agent.ap.network_wrappers.values()
+    for name in (
+        "use_accumulated_reward_as_measurement", "override_episode_rewards_with_the_last_transition_reward",
+        "act_beside_learning",
+    ):  # fmt: skip
+        if getattr(algorithm, name):
+            yield f"algorithm.{name} is True"
+    if agent.ap.curiosity is not None:
+        yield "the agent is curious"
+    if algorithm.act_for_full_episodes and not agent.is_on_policy:
+        yield "training phases wait for the end of an episode"
+    if agent.row_unit is not RowUnit.EPISODE:
+        yield f"the rows of its CSV are {agent.row_unit.value}"
+    if agent.ap.is_batch_rl_training or agent.in_action_space is not None:
+        yield "the agent learns from recorded data, or takes directives"
+    # the loop draws noise only at updates, so several steps would share it
+    steps = algorithm.num_consecutive_playing_steps.num_steps
+    parts = (part for network in networks for _, part in settings_below(network))
+    if steps > max(1, copies or 1) and any(getattr(part, "dense_layer", None) is NoisyNetDense for part in parts):
+        yield f"NoisyNet draws new noise in each step, and there are {steps} steps between updates"
