@@ -26,7 +26,7 @@ def not_on_mxnet(reason: str) -> pytest.MarkDecorator:
     return pytest.mark.skipif(FRAMEWORK is Frameworks.mxnet, reason=f"on MXNet, {reason}")
 
 
-NOT_ON_MXNET = {"trpo": "there are no second derivatives"}
+NOT_ON_MXNET = {"decision transformer": "a transformer is refused", "trpo": "there are no second derivatives"}
 """Why an agent does not learn there, by its name in the zoo."""
 
 in_layers_of_keras = pytest.mark.skipif(
