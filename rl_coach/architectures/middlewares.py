@@ -74,12 +74,14 @@ def causal_attention(layers: Layers, queries: Any, keys: Any, values: Any, heads
     ops, (count, size) = layers.ops, queries.shape[1:]
     size //= heads
 
-    def by_head(x: Any, order: tuple[int, ...]) -> Any:
-        return ops.transpose(ops.reshape(x, (-1, count, heads, size)), order)
+    def by_head(x: Any) -> Any:
+        # rows and heads are one axis: PyTorch's compiler replaces attention over four axes, and fails with one head
+        split = ops.transpose(ops.reshape(x, (-1, count, heads, size)), (0, 2, 1, 3))
+        return ops.reshape(split, (-1, count, size))
 
-    scores = ops.matmul(by_head(queries, (0, 2, 1, 3)), by_head(keys, (0, 2, 3, 1))) / math.sqrt(size)
+    scores = ops.matmul(by_head(queries), ops.transpose(by_head(keys), (0, 2, 1))) / math.sqrt(size)
     is_later = layers.constant(np.triu(np.full((count, count), _MASKED_SCORE), 1))
-    mixed = ops.matmul(ops.softmax(scores + is_later), by_head(values, (0, 2, 1, 3)))
+    mixed = ops.reshape(ops.matmul(ops.softmax(scores + is_later), by_head(values)), (-1, heads, count, size))
     return ops.reshape(ops.transpose(mixed, (0, 2, 1, 3)), (-1, count, heads * size))
 
 
@@ -115,8 +117,7 @@ class TransformerMiddleware(Middleware):
 
     def _block(self, layers: Layers, x: Any) -> Any:
         parameters, width = self.parameters, self.parameters.width
-        normalised = layers.layernorm(x)
-        queries, keys, values = (layers.dense(normalised, width) for _ in range(3))
+        queries, keys, values = layers.ops.split(layers.dense(layers.layernorm(x), 3 * width), 3, axis=-1)
         mixed = causal_attention(layers, queries, keys, values, parameters.heads)
         x = x + self._dropped(layers, layers.dense(mixed, width))
         hidden = layers.dense(layers.layernorm(x), 4 * width)

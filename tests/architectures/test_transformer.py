@@ -11,7 +11,7 @@ from rl_coach.architectures.embedder_parameters import ContextEmbedderParameters
 from rl_coach.architectures.head_parameters import QHeadParameters
 from rl_coach.architectures.layers import Conv2d, Dense
 from rl_coach.architectures.middleware_parameters import TransformerMiddlewareParameters
-from rl_coach.base_parameters import AgentParameters, TaskParameters
+from rl_coach.base_parameters import AgentParameters, Frameworks, TaskParameters
 from rl_coach.filters.filter import InputFilter
 from rl_coach.filters.observation.observation_stacking_filter import ObservationStackingFilter
 from rl_coach.policy import Policy
@@ -71,7 +71,7 @@ def transformed(weights: Weights, x: np.ndarray, heads: int, blocks: int) -> np.
     """[B, T, D], all tokens after the blocks."""
     for _ in range(blocks):
         inner = normalised(x, *weights.next())
-        queries, keys, values = (weights.dense(inner) for _ in range(3))
+        queries, keys, values = np.split(weights.dense(inner), 3, axis=-1)
         x = x + weights.dense(attention(queries, keys, values, heads))
         hidden = weights.dense(normalised(x, *weights.next()))
         x = x + weights.dense(np.maximum(hidden, 0))
@@ -156,6 +156,15 @@ def test_agents_learn_with_a_context(make, tmp_path):
     after = weights_of(manager)
     assert all(np.isfinite(array).all() for array in after)
     assert any(not np.array_equal(one, other) for one, other in zip(before, after, strict=True))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(FRAMEWORK is not Frameworks.torch, reason="the other frameworks compile in each test")
+def test_pytorch_compiles_the_updates(tmp_path, monkeypatch):
+    monkeypatch.setenv("COACH_TORCH_COMPILE", "on")
+    manager = graph(with_context(parameters.dqn()), Bandit, tmp_path, schedule(20, heatup=40))
+    manager.improve()
+    assert manager.get_agent().training_iteration > 0
 
 
 def test_an_exported_policy_has_the_context_of_the_agent(tmp_path):
