@@ -8,7 +8,7 @@ import numpy as np
 
 from rl_coach.agents.agent import Agent
 from rl_coach.agents.core.batches import BatchSource
-from rl_coach.agents.core.context_replay import ContextReplay
+from rl_coach.agents.core.context_replay import ContextPass, ContextReplay
 from rl_coach.agents.core.episode import EpisodeInProgress
 from rl_coach.agents.core.requirements import HeadRequirement, MemoryRequirement, NetworkRequirement
 from rl_coach.agents.imitation_agent import ImitationAgent
@@ -129,6 +129,11 @@ class DecisionTransformerAgent(ImitationAgent):
         self.best_return: float | None = None
 
     def unmet_by_settings(self) -> Iterator[str]:
+        if self.memory.relabels:
+            yield (
+                f"agent '{self.name}' learns from returns, and {type(self.memory).__name__} adds transitions with "
+                f"other goals, which have none: set memory to EpisodicExperienceReplayParameters()"
+            )
         yield from super().unmet_by_settings()
         for name, space in self._observations.items():
             if isinstance(space, ImageObservationSpace):
@@ -166,7 +171,8 @@ class DecisionTransformerAgent(ImitationAgent):
         return super().create_networks()
 
     def make_batches(self) -> BatchSource:
-        return ContextReplay(self.memory, self.ap.algorithm.context_length)
+        source = ContextPass if self.ap.is_batch_rl_training else ContextReplay
+        return source(self.memory, self.ap.algorithm.context_length)
 
     def make_update_rule(self) -> UpdateRule:
         return trajectory_rule(self.ap.network_wrappers["main"].heads_parameters[0].loss_weight)

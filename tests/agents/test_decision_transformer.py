@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rl_coach.agents.core.context_replay import ContextPass, contexts
 from rl_coach.agents.decision_transformer_agent import DecisionTransformerAgentParameters
 from rl_coach.agents.rules.decision_transformer import trajectory_rule
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
@@ -78,7 +79,7 @@ def small(recorded: str | None, updates: int = 8, dropout: float = 0.0) -> Agent
 
 def test_a_context_begins_at_each_step_and_ends_with_the_episode(tmp_path):
     agent = graph(small(played(tmp_path / "steps.npz")), Bandit, tmp_path).get_agent()
-    batch = agent.batches._contexts(np.array([0, 3, 4, 5, 11]))
+    batch = contexts(agent.memory, np.array([0, 3, 4, 5, 11]), K)
     columns, stored = agent.learning_columns(batch), agent.memory.transitions_at(np.arange(12))
     np.testing.assert_array_equal(
         batch.info("timestep").reshape(5, K), [[0, 1, 2], [3, 4, 4], [4, 4, 4], [0, 1, 2], [3] * 3]
@@ -92,7 +93,7 @@ def test_a_context_begins_at_each_step_and_ends_with_the_episode(tmp_path):
     np.testing.assert_array_equal(columns["states/actions"][0], np.eye(2)[stored.action_column[:3]])
     np.testing.assert_allclose(columns["states/observation"][0], stored.state_columns["observation"][:3], rtol=1e-6)
     assert agent.best_return == 3.0
-    steps = agent.batches.sample(1, 12).info("timestep").reshape(12, K)[:, 0]
+    steps = ContextPass(agent.memory, K).sample(1, 12).info("timestep").reshape(12, K)[:, 0]
     assert sorted(steps) == [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 4]
 
 
