@@ -33,6 +33,7 @@ from rl_coach.spaces import (
     ActionMaskSpace,
     DiscreteActionSpace,
     ImageObservationSpace,
+    Space,
     SpacesDefinition,
     StateSpace,
     TensorObservationSpace,
@@ -155,7 +156,7 @@ class DecisionTransformerAgent(ImitationAgent):
         widths = {name: int(np.prod(space.shape)) for name, space in self._observations.items()}
         own, actions = self.spaces, self.spaces.action
         widths |= {RETURNS: 1, TIMESTEPS: 1, ACTIONS: getattr(actions, "num_actions", actions.num_elements)}
-        contexts = {name: TensorObservationSpace((steps, width)) for name, width in widths.items()}
+        contexts: dict[str, Space] = {name: TensorObservationSpace((steps, width)) for name, width in widths.items()}
         self.policy_spaces = SpacesDefinition(StateSpace(contexts), own.goal, own.action, own.reward)
         super().init_environment_dependent_modules()
 
@@ -200,18 +201,20 @@ class DecisionTransformerAgent(ImitationAgent):
 
     def _encoded(self, actions: Any) -> np.ndarray:
         space = self.spaces.action
-        return space.encoded(np.asarray(actions)) if isinstance(space, DiscreteActionSpace) else np.float32(actions)
+        actions = np.asarray(actions)
+        return space.encoded(actions) if isinstance(space, DiscreteActionSpace) else actions.astype(np.float32)
 
     # acting
 
     def update_transition_before_adding_to_replay_buffer(self, transition: Transition) -> Transition:
         episode = self.episode
-        step = self._step(self.run_pre_network_filter_for_inference(transition.state, False), transition.reward)
-        step[ACTIONS] = np.float32(self._encoded(transition.action)).ravel()
+        state: Any = transition.state
+        step = self._step(self.run_pre_network_filter_for_inference(state, False), transition.reward)
+        step[ACTIONS] = self._encoded(transition.action).ravel()
         episode.context = [*episode.context, step][-self.ap.algorithm.context_length :]
         return transition
 
-    def _step(self, state: StateType, reward: float = 0.0) -> dict[str, np.ndarray]:
+    def _step(self, state: StateType, reward: Any = 0.0) -> dict[str, np.ndarray]:
         """The inputs of a step of the episode without its action.
 
         :param state: as networks see it
@@ -221,8 +224,8 @@ class DecisionTransformerAgent(ImitationAgent):
         target = (self.best_return or 0.0) if algorithm.target_return is None else algorithm.target_return
         step = {name: np.float32(state[name]).ravel() for name in self._observations}
         left = target - (episode.total_shaped_reward - reward)
-        step[RETURNS] = np.float32([left / algorithm.return_scale])
-        step[TIMESTEPS] = np.float32([episode.steps - 1])
+        step[RETURNS] = np.array([left / algorithm.return_scale], np.float32)
+        step[TIMESTEPS] = np.array([episode.steps - 1], np.float32)
         step[ACTIONS] = np.zeros(self.policy_spaces.state[ACTIONS].shape[1], np.float32)
         return step
 
