@@ -208,6 +208,7 @@ class Agent(CoachNames, AgentInterface):
         before the networks exist. A subclass may add requirements."""
         yield from requirements_of(self).unmet_by_settings(self.name, self.ap, self.memory, self.spaces.action)
         yield from building.unmet_by_spaces(self)
+        yield from building.unmet_by_contexts(self)
         yield from building.unmet_by_acting_beside_learning(self)
         yield from unmet_by_curiosity(self)
 

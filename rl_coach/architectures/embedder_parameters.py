@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rl_coach.base_parameters import EmbedderScheme, NetworkComponentParameters
-from rl_coach.utilities.requirements import TEXT, dictionary_of, flags, limit, number, optional, pair
+from rl_coach.utilities.requirements import TEXT, dictionary_of, flags, limit, number, optional, pair, whole
 
 INPUT_RESCALING = {"image": 255.0, "vector": 1.0, "tensor": 1.0}
 INPUT_OFFSET = {"image": 0.0, "vector": 0.0, "tensor": 0.0}
@@ -67,3 +67,19 @@ class TeamEmbedderParameters(InputEmbedderParameters):
     @property
     def path(self) -> str:
         return "TeamEmbedder"
+
+
+@dataclass(eq=False, repr=False)
+class ContextEmbedderParameters(InputEmbedderParameters):
+    """Settings of an embedder of the last observations, for a ``TransformerMiddlewareParameters``.
+
+    :param steps: number of observations that ``ObservationStackingFilter(steps)`` stacks
+    """
+
+    constraints = {"steps": whole(1)}
+
+    steps: int = 4
+
+    @property
+    def path(self) -> str:
+        return "ContextEmbedder"

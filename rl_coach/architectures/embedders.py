@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from rl_coach.architectures.components import component_class, is_torch_module
-from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
+from rl_coach.architectures.embedder_parameters import ContextEmbedderParameters, InputEmbedderParameters
+from rl_coach.architectures.initializers import Constant
 from rl_coach.architectures.layers import Layers
 from rl_coach.architectures.network_inputs import NetworkInput
+from rl_coach.utils import CoachError
 
 
 class InputEmbedder:
@@ -41,6 +44,31 @@ class TeamEmbedder(InputEmbedder):
         return super().embed(layers, layers.ops.reshape(x, (-1, x.shape[-1])))
 
 
+class ContextEmbedder(InputEmbedder):
+    """Embeds each of the last K observations with the same layers, and adds a trained position: [B, K, F]. The input is
+    a stack of ``ObservationStackingFilter(K)``, with the steps on the last axis or in one long vector."""
+
+    parameters: ContextEmbedderParameters
+
+    def embed(self, layers: Layers, x: Any) -> Any:
+        ops, steps = layers.ops, self.parameters.steps
+        shape = self._shape_of_step()
+        by_step = ops.transpose(ops.reshape(x, (-1, math.prod(shape), steps)), (0, 2, 1))
+        features = super().embed(layers, ops.reshape(by_step, (-1, *shape)))
+        size = int(features.shape[-1])
+        x = ops.reshape(features, (-1, steps, size))
+        return x + layers.trained_row(x, steps * size, Constant(0.0), lambda row: ops.reshape(row, (1, steps, size)))
+
+    def _shape_of_step(self) -> tuple[int, ...]:
+        given, steps = self.given, self.parameters.steps
+        if given.shape[-1] % steps or (given.kind != "vector" and given.shape[-1] != steps):
+            raise CoachError(
+                f"a ContextEmbedder of {steps} steps does not fit an input of the shape {given.shape}: add an "
+                f"ObservationStackingFilter({steps}) to the input filter, as the last one"
+            )
+        return (given.shape[-1] // steps,) if given.kind == "vector" else (*given.shape[:-1], 1)
+
+
 class ModuleEmbedder(InputEmbedder):
     """An embedder that is a module of PyTorch; see ``Layers.module``."""
 
@@ -52,7 +80,11 @@ class ModuleEmbedder(InputEmbedder):
         return layers.module(self.module_class, x)
 
 
-EMBEDDERS: dict[str, type[InputEmbedder]] = {"InputEmbedder": InputEmbedder, "TeamEmbedder": TeamEmbedder}
+EMBEDDERS: dict[str, type[InputEmbedder]] = {
+    "ContextEmbedder": ContextEmbedder,
+    "InputEmbedder": InputEmbedder,
+    "TeamEmbedder": TeamEmbedder,
+}
 
 
 def make_embedder(parameters: InputEmbedderParameters, given: NetworkInput) -> InputEmbedder:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from rl_coach.base_parameters import Frameworks, MiddlewareScheme, NetworkComponentParameters
-from rl_coach.utilities.requirements import TEXT, flags, number, optional, whole
+from rl_coach.utilities.requirements import TEXT, Constraint, exactly, flags, number, optional, whole
 
 
 @dataclass(eq=False, repr=False)
@@ -85,3 +85,32 @@ class LSTMMiddlewareParameters(MiddlewareParameters):
         self.number_of_lstm_cells = number_of_lstm_cells
         self.sequence_length = type(self).sequence_length
         self.burn_in = type(self).burn_in
+
+
+class TransformerMiddlewareParameters(MiddlewareParameters):
+    """A causal transformer over the steps of a context. The embedders must give it steps, as ``ContextEmbedder`` does.
+
+    :param width: the size of each token
+    :param heads: number of heads of the attention; ``width`` must be a multiple of it
+    :param blocks: number of blocks of attention and two layers
+    :param dropout_rate: the share of elements set to zero in training after the embedding and in each block; 0 is off
+    :param activation_function: the activation in the layers of a block, which have ``4 * width`` units
+    """
+
+    frameworks = (Frameworks.jax, Frameworks.tensorflow, Frameworks.torch)
+    constraints = {
+        "width": whole(1),
+        "heads": whole(1),
+        "blocks": whole(1),
+        "scheme": exactly(MiddlewareScheme.Empty),
+        "batchnorm": Constraint("False", lambda value: value is False),
+    }
+
+    def __init__(
+        self, width: int = 64, heads: int = 1, blocks: int = 1, dropout_rate: float = 0.0,
+        activation_function: str = "relu", name: str = "middleware_transformer",
+    ):  # fmt: skip
+        super().__init__(
+            "TransformerMiddleware", activation_function, MiddlewareScheme.Empty, False, dropout_rate, name
+        )
+        self.width, self.heads, self.blocks = width, heads, blocks

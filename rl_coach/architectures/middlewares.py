@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
+
+import numpy as np
 
 from rl_coach.architectures import schemes
 from rl_coach.architectures.components import component_class, is_torch_module
 from rl_coach.architectures.layers import Layers
 from rl_coach.architectures.middleware_parameters import MiddlewareParameters
+from rl_coach.utils import CoachError
 
 State = dict[str, Any]
+_MASKED_SCORE = -1e9
 
 
 class Middleware:
@@ -60,6 +65,69 @@ class LSTMMiddleware(FCMiddleware):
         return x, {"lstm_h": h, "lstm_c": c}
 
 
+def causal_attention(layers: Layers, queries: Any, keys: Any, values: Any, heads: int) -> Any:
+    """[B, T, D], the weighted mean of the values of each token and the tokens before it. In each head of size
+    d = D / heads, the weights are softmax(q k / sqrt(d)) (Vaswani et al. 2017, equation 1).
+
+    :param queries: [B, T, D]; ``keys`` and ``values`` have the same shape
+    """
+    ops, (count, size) = layers.ops, queries.shape[1:]
+    size //= heads
+
+    def by_head(x: Any) -> Any:
+        # rows and heads are one axis: PyTorch's compiler replaces attention over four axes, and fails with one head
+        split = ops.transpose(ops.reshape(x, (-1, count, heads, size)), (0, 2, 1, 3))
+        return ops.reshape(split, (-1, count, size))
+
+    scores = ops.matmul(by_head(queries), ops.transpose(by_head(keys), (0, 2, 1))) / math.sqrt(size)
+    is_later = layers.constant(np.triu(np.full((count, count), _MASKED_SCORE), 1))
+    mixed = ops.reshape(ops.matmul(ops.softmax(scores + is_later), by_head(values)), (-1, heads, count, size))
+    return ops.reshape(ops.transpose(mixed, (0, 2, 1, 3)), (-1, count, heads * size))
+
+
+class TransformerMiddleware(Middleware):
+    """Blocks of causal self-attention over the tokens of a context. Each block normalises its input first (Radford et
+    al. 2019, "Language models are unsupervised multitask learners", section 2.3). The features are the last token's.
+    """
+
+    def __init__(self, parameters: Any):
+        super().__init__(parameters)
+        if parameters.width % parameters.heads:
+            raise CoachError(
+                f"the width {parameters.width} of a transformer is not a multiple of its {parameters.heads} heads: "
+                f"change width or heads of middleware_parameters"
+            )
+
+    def __call__(self, layers: Layers, x: Any, state: State) -> tuple[Any, State]:
+        if len(x.shape) != 3:
+            raise CoachError(
+                f"{type(self).__name__} reads the steps of a context, not one vector: set the embedders of its network "
+                f"to ContextEmbedderParameters(steps)"
+            )
+        if x.shape[-1] != self.parameters.width:
+            x = layers.dense(x, self.parameters.width)
+        x = self._dropped(layers, x)
+        for _ in range(self.parameters.blocks):
+            x = self._block(layers, x)
+        return self.read(layers, layers.layernorm(x)), {}
+
+    def read(self, layers: Layers, x: Any) -> Any:
+        """The features, of the tokens [B, T, width] after all blocks."""
+        return layers.ops.squeeze(x[:, x.shape[1] - 1 :], axis=1)
+
+    def _block(self, layers: Layers, x: Any) -> Any:
+        parameters, width = self.parameters, self.parameters.width
+        queries, keys, values = layers.ops.split(layers.dense(layers.layernorm(x), 3 * width), 3, axis=-1)
+        mixed = causal_attention(layers, queries, keys, values, parameters.heads)
+        x = x + self._dropped(layers, layers.dense(mixed, width))
+        hidden = layers.dense(layers.layernorm(x), 4 * width)
+        return x + self._dropped(layers, layers.dense(layers.activate(parameters.activation_function, hidden), width))
+
+    def _dropped(self, layers: Layers, x: Any) -> Any:
+        rate = self.parameters.dropout_rate
+        return layers.dropout(x, rate) if rate else x
+
+
 class ModuleMiddleware(Middleware):
     """A middleware that is a module of PyTorch; see ``Layers.module``."""
 
@@ -71,7 +139,11 @@ class ModuleMiddleware(Middleware):
         return layers.module(self.module_class, x), {}
 
 
-MIDDLEWARES: dict[str, type[Middleware]] = {"FCMiddleware": FCMiddleware, "LSTMMiddleware": LSTMMiddleware}
+MIDDLEWARES: dict[str, type[Middleware]] = {
+    "FCMiddleware": FCMiddleware,
+    "LSTMMiddleware": LSTMMiddleware,
+    "TransformerMiddleware": TransformerMiddleware,
+}
 
 
 def make_middleware(parameters: MiddlewareParameters) -> Middleware:

@@ -45,9 +45,11 @@ CONSTRUCTORS = {
     "LayerNorm": "rl_coach.architectures.layers",
     "Flatten": "rl_coach.architectures.layers",
     "Orthogonal": "rl_coach.architectures.initializers",
+    "ContextEmbedderParameters": "rl_coach.architectures.embedder_parameters",
     "InputEmbedderParameters": "rl_coach.architectures.embedder_parameters",
     "FCMiddlewareParameters": "rl_coach.architectures.middleware_parameters",
     "LSTMMiddlewareParameters": "rl_coach.architectures.middleware_parameters",
+    "TransformerMiddlewareParameters": "rl_coach.architectures.middleware_parameters",
     "RNDParameters": "rl_coach.agents.curiosity",
 }
 """Names that may be constructed, and their modules. Layers may also be written without a call, as classes."""

@@ -18,7 +18,7 @@ from rl_coach.agents.discrete_cql_agent import DiscreteCQLAgentParameters
 from rl_coach.architectures.learner import Learner
 from rl_coach.base_parameters import AgentParameters
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
-from tests.agents import test_bc, test_cil, test_iql, test_offline_actor_critic
+from tests.agents import test_bc, test_cil, test_decision_transformer, test_iql, test_offline_actor_critic
 from tests.frameworks import FRAMEWORK
 from tests.zoo.environments import Bandit, Target
 from tests.zoo.graphs import graph, schedule
@@ -60,7 +60,20 @@ def _branched(directory: pathlib.Path) -> Any:
     return graph(test_cil.imitating(test_cil.recorded(directory)), test_cil.Crossroads, directory)
 
 
-OF_FILES = {"bc": _cloning, "cil": _branched}
+def _of_trajectories(is_discrete: bool) -> Callable[[pathlib.Path], Any]:
+    def made(directory: pathlib.Path) -> Any:
+        recorded = test_decision_transformer.played(directory / "played.npz", is_discrete=is_discrete)
+        return graph(test_decision_transformer.small(recorded), Bandit if is_discrete else Target, directory)
+
+    return made
+
+
+OF_FILES = {
+    "bc": _cloning,
+    "cil": _branched,
+    "decision_transformer": _of_trajectories(True),
+    "decision_transformer of continuous actions": _of_trajectories(False),
+}
 """Agents that imitate the steps of a file."""
 NAMES = [*(name for name in PROBLEMS if name not in DRAWS_NOISE), *IN_RUNS, *OF_RECORDED_STEPS, *OF_FILES]
 OTHER_SLOPES = {"jax": ("direct_future_prediction",)}

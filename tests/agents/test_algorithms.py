@@ -38,6 +38,11 @@ SETTINGS = {
         "goal_vector": [1.0],
         "input_embedders_parameters": {"observation": {"scheme": []}},
     },
+    "DecisionTransformer": {
+        "context_length": 3,
+        "network_wrappers['main'].batch_size": 8,
+        "network_wrappers['main'].middleware_parameters.width": 8,
+    },
     "DreamerV3": {"algorithm.size": ModelSize(16, 8, 2, 8)},
     "FastTD3": {**ROLLOUT, "network_wrappers['actor'].batch_size": 8, "network_wrappers['critic'].batch_size": 8},
     "NEC": {"number_of_knn": 2},
@@ -71,6 +76,7 @@ if FRAMEWORK is not Frameworks.jax:
     WITHOUT_WAY["DreamerV3"] = "learns on JAX alone"
 if FRAMEWORK is Frameworks.mxnet:
     WITHOUT_WAY["TRPO"] = "second derivatives"
+    WITHOUT_WAY["DecisionTransformer"] = "learns on JAX, TensorFlow and PyTorch alone"
 
 
 def test_each_class_of_parameters_has_a_name():

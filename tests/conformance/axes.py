@@ -40,7 +40,7 @@ _CONTINUOUS = (
     "CQL", "DDPG", "DrQv2", "IQL", "NAF", "SAC", "TD3", "TD3+BC", "TD3Exploration", "TD3GoalBased",
     "TD3IntrinsicReward", "Random", "AWAC", "CIL", "FastTD3",
 )  # fmt: skip
-_FROM_DATA = ("AWAC", "BCQ", "CQL", "IQL", "DiscreteCQL", "TD3+BC", "BC", "CIL", "MARWIL")
+_FROM_DATA = ("AWAC", "BCQ", "CQL", "IQL", "DiscreteCQL", "TD3+BC", "BC", "CIL", "MARWIL", "DecisionTransformer")
 _OBSERVATIONS = {"DrQv2": "image, channels last", "TD3GoalBased": "Dict", "CIL": "Dict"}
 _REFUSED = pathlib.Path(__file__).with_name("refused.json")
 _CELLS = pathlib.Path(__file__).with_name("cells.json")

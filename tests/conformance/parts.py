@@ -122,6 +122,9 @@ def agent_parameters(cell: Cell) -> AgentParameters:
     if cell.agent == "DFP" and cell.observations != "Dict":
         parameters.algorithm.use_accumulated_reward_as_measurement = True
         parameters.algorithm.goal_vector = [1.0]
+    if cell.agent == "DecisionTransformer":
+        middleware = parameters.network_wrappers["main"].middleware_parameters
+        middleware.width, middleware.blocks, parameters.algorithm.context_length = 8, 1, 3
     if cell.agent == "CIL":
         parameters.algorithm.state_key_with_the_class_index = "command"
         parameters.network_wrappers["main"].heads_parameters[0].num_output_head_copies = 2

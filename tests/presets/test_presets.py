@@ -26,6 +26,7 @@ OF_NEWER_ALGORITHMS = {
     "CartPole_ARS",
     "CartPole_ApexDQN",
     "CartPole_BC",
+    "CartPole_DecisionTransformer_BatchRL",
     "CartPole_DreamerV3",
     "CartPole_DQfD",
     "CartPole_DiscreteCQL_BatchRL",

@@ -14,6 +14,7 @@ from rl_coach.agents.categorical_dqn_agent import CategoricalDQNAgentParameters
 from rl_coach.agents.clipped_ppo_agent import ClippedPPOAgentParameters
 from rl_coach.agents.curiosity import RNDParameters
 from rl_coach.agents.ddqn_agent import DDQNAgentParameters
+from rl_coach.agents.decision_transformer_agent import DecisionTransformerAgentParameters
 from rl_coach.agents.dfp_agent import DFPAgentParameters, HandlingTargetsAfterEpisodeEnd
 from rl_coach.agents.dqn_agent import DQNAgentParameters
 from rl_coach.agents.dreamer_v3_agent import DreamerV3AgentParameters
@@ -177,6 +178,16 @@ def direct_future_prediction() -> AgentParameters:
     algorithm.goal_vector, algorithm.num_predicted_steps_ahead = [1.0], 3
     algorithm.handling_targets_after_episode_end = HandlingTargetsAfterEpisodeEnd.LastStep
     algorithm.num_consecutive_playing_steps = EnvironmentSteps(1)
+    return agent
+
+
+def decision_transformer() -> AgentParameters:
+    agent = DecisionTransformerAgentParameters()
+    network, algorithm = agent.network_wrappers["main"], agent.algorithm
+    network.middleware_parameters.width, network.middleware_parameters.blocks = 8, 1
+    network.learning_rate, network.batch_size = 0.01, 8
+    algorithm.context_length, algorithm.return_scale, algorithm.max_timestep = 3, 2.0, 6
+    agent.exploration.evaluation_epsilon = 0
     return agent
 
 

@@ -222,6 +222,7 @@ AGENTS: dict[str, tuple[Any, str, int]] = {
     "ppo with an LSTM": (parameters.recurrent_penalized_ppo, "CartPole-v1", 2),
     "dqfd": (_dqfd, "CartPole-v1", 1),
     "gail": (_gail, "CartPole-v1", 2),
+    "decision transformer": (parameters.decision_transformer, "CartPole-v1", 2),
     "categorical with an LSTM": (_recurrent_categorical, "CartPole-v1", 1),
     "drq": (drq, "rl_coach.environments.toy_problems.pendulum_pixels:PendulumPixels", 1),
     "td3 at random": (lambda: exploring(RandomAgentParameters), "Pendulum-v1", 1),

@@ -11,10 +11,12 @@ from rl_coach.agents.core.curiosity import make_curious
 from rl_coach.agents.core.requirements import requirements_of, unmet_by_recurrent_networks
 from rl_coach.agents.core.signals import RowUnit
 from rl_coach.agents.core.update_loop import UpdateLoop, UpdateSettings
+from rl_coach.architectures.embedder_parameters import ContextEmbedderParameters
 from rl_coach.architectures.network_wrapper import NetworkWrapper
 from rl_coach.filters.filter import NoInputFilter, NoOutputFilter, filtered_spaces
+from rl_coach.filters.observation.observation_stacking_filter import ObservationStackingFilter
 from rl_coach.logger import screen
-from rl_coach.spaces import DiscreteActionSpace, GoalsSpace, SpacesDefinition
+from rl_coach.spaces import DiscreteActionSpace, GoalsSpace, SpacesDefinition, VectorObservationSpace
 from rl_coach.utilities.errors import refuse
 from rl_coach.utils import CoachError
 
@@ -102,6 +104,23 @@ def unmet_by_spaces(agent: Any) -> Iterator[str]:
                 f"{type(memory).__name__} stores '{goal}' of shape {stored} as actions, and the actions of agent "
                 f"'{agent.name}' have the shape {taken}: use another memory"
             )
+
+
+def unmet_by_contexts(agent: Any) -> Iterator[str]:
+    """Embedders of contexts without the filter that stacks their vectors. The length of a vector does not show if it is
+    a stack."""
+    for name, network in agent.ap.network_wrappers.items():
+        for observation, embedder in network.input_embedders_parameters.items():
+            is_vector = isinstance(agent.spaces.state.sub_spaces.get(observation), VectorObservationSpace)
+            if not (is_vector and isinstance(embedder, ContextEmbedderParameters)):
+                continue
+            members = agent.input_filter.observation_filters.get(observation, {}).values()
+            stacks = [one for one in members if isinstance(one, ObservationStackingFilter)]
+            if not any(one.stack_size == embedder.steps and one.stacking_axis in (-1, 1) for one in stacks):
+                yield (
+                    f"network '{name}' of agent '{agent.name}' embeds the last {embedder.steps} observations of "
+                    f"'{observation}': add an ObservationStackingFilter({embedder.steps}) to the agent's input_filter"
+                )
 
 
 def unmet_by_acting_beside_learning(agent: Any) -> Iterator[str]:

@@ -187,7 +187,8 @@ def _unmet_by_framework(agent: str, parameters: AgentParameters) -> Iterator[str
     for network in parameters.network_wrappers.values():
         trained_on = getattr(network.middleware_parameters, "frameworks", None)
         if trained_on is not None and framework not in trained_on:
-            names = " and ".join(one.value for one in trained_on)
+            *first, last = (one.value for one in trained_on)
+            names = f"{', '.join(first)} and {last}" if first else last
             yield (
                 f"agent '{agent}' learns on {names} alone, and this run is on {framework.value}: use "
                 f"-f {trained_on[0].name}"

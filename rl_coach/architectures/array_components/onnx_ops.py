@@ -203,16 +203,15 @@ class OnnxOps:
 
     def conv(self, inputs: OnnxTensor, kernel: OnnxTensor, strides: int) -> OnnxTensor:
         """[B, height, width, channels] with a kernel [height, width, channels, filters], without padding."""
-        batch, height, width, channels = inputs.shape
+        batch, height, width, _ = inputs.shape
         size, filters = kernel.shape[0], kernel.shape[3]
         rows, columns = ((n - size) // strides + 1 for n in (height, width))
-        x = self._transpose(inputs, (0, 3, 1, 2), (batch, channels, height, width))
-        k = self._transpose(kernel, (3, 2, 0, 1), (filters, channels, size, size))
+        x, k = self.transpose(inputs, (0, 3, 1, 2)), self.transpose(kernel, (3, 2, 0, 1))
         y = self._node("Conv", [x, k], (batch, filters, rows, columns), strides=[strides, strides])
-        return self._transpose(y, (0, 2, 3, 1), (batch, rows, columns, filters))
+        return self.transpose(y, (0, 2, 3, 1))
 
-    def _transpose(self, x: OnnxTensor, order: Sequence[int], shape: Shape) -> OnnxTensor:
-        return self._node("Transpose", [x], shape, perm=list(order))
+    def transpose(self, x: OnnxTensor, axes: Sequence[int]) -> OnnxTensor:
+        return self._node("Transpose", [x], tuple(x.shape[axis] for axis in axes), perm=list(axes))
 
     def _node(self, kind: str, inputs: list[OnnxTensor], shape: Shape, **attributes: Any) -> OnnxTensor:
         name = self._new_name()
