@@ -527,7 +527,12 @@ class VisualizationParameters(Parameters):
 
 
 class CuriosityParameters(Parameters):
-    """Base of the settings of intrinsic rewards; see ``rl_coach.agents.curiosity``."""
+    """Base of the settings of intrinsic rewards; see ``rl_coach.agents.curiosity``.
+
+    :cvar frameworks: the frameworks that can train the networks of the part; None for all
+    """
+
+    frameworks: ClassVar[tuple[Frameworks, ...] | None] = None
 
 
 class AgentParameters(Parameters):
