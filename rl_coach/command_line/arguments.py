@@ -183,8 +183,8 @@ examples:
     coach reproduce CartPole_DQN_01_02_2026-10_00.zip
 
 The exit code is 1 if the signals or the policy differ. A file may contain
-programs: the preset, and the modules that it imports. They are run. Read the
-programs in a file of somebody else first.
+programs: the preset, and the modules that it imports. --trust runs them. Read
+the programs in a file of somebody else first.
 """
 
 INIT_EXAMPLES = """\
@@ -688,6 +688,7 @@ def get_reproduce_parser() -> Parser:
     about = "Train again from a file of coach pack, and compare bit for bit."
     parser = Parser(f"coach {REPRODUCE}", about, REPRODUCE_EXAMPLES)
     parser.add_argument("file", metavar="FILE", help="the zip that coach pack has written")
+    parser.add_argument("--trust", action="store_true", help="run the programs that the file contains or names")
     return parser
 
 
