@@ -551,6 +551,7 @@ class CoachLauncher:
             resume=bool(args.resume),
             preset=preset_catalogue.name_of(args.preset) if args.preset else None,
             num_threads=args.num_threads,
+            num_devices=args.num_devices,
             seeds_program=args.seeds_program,
         )
 

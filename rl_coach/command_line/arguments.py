@@ -411,6 +411,10 @@ _FLAGS = {
         _flag("--num_threads",
               "number of threads for the networks (default: one for small networks, all cores for large networks)",
               type=_from(1), metavar="N"),
+        _flag("--num_devices",
+              "number of devices that share each batch, or the environments of a compiled loop; needs -f jax (default:"
+              " one; a compiled loop uses all if their number divides the number of environments)",
+              type=_from(1), metavar="N"),
         _flag("-asc --apply_stop_condition", "stop when evaluations reach the target reward", action="store_true"),
         _flag("--budget",
               "train for as many steps as fit into TIME, such as 90s, 20min or 1h30min, evaluations and start included",
