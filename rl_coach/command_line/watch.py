@@ -45,6 +45,8 @@ def _check(directory: str, files: dict[str, str]) -> None:
     from rl_coach.environments.rendering import has_display
 
     flag_checks.require_run(directory)
+    if not os.path.isdir(run := _run_of(directory)):
+        raise CoachError(f"there is no directory '{run}'")
     if is_group(directory):
         one = run_directories(directory)[:1] or [directory]
         raise CoachError(f"'{directory}' has several runs: watch one of them, such as {one[0]}")
@@ -133,8 +135,15 @@ def _run_player(args: argparse.Namespace, output: dict[str, bool], folder: str, 
         manager.close()
 
 
+def _run_of(directory: str) -> str:
+    """The directory of the run in ``RUN`` or ``RUN/best``."""
+    above, name = os.path.split(directory.rstrip(os.sep))
+    return above or os.curdir if name == _BEST else directory
+
+
 def _flags(args: argparse.Namespace) -> list[str]:
     """The flags of a run that evaluates the agent of the directory."""
-    run, name = os.path.split(args.directory.rstrip(os.sep))
-    flags = [f"--resume={run}", f"-crd={args.directory}"] if name == _BEST else [f"--resume={args.directory}"]
-    return [*flags, "--evaluate=0", f"--seed={args.seed}", *([f"-lvl={args.level}"] if args.level else [])]
+    run = _run_of(args.directory)
+    checkpoint = [] if run == args.directory else [f"-crd={args.directory}"]
+    flags = [f"--resume={run}", *checkpoint, "--evaluate=0", f"--seed={args.seed}"]
+    return [*flags, *([f"-lvl={args.level}"] if args.level else [])]
