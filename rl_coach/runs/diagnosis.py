@@ -158,9 +158,10 @@ def _epsilon_still_high(run: Evidence) -> str | None:
     final = run.setting(f"{schedule}.final_value")
     if not epsilon.size or final is None or epsilon[-1] < 0.5 or epsilon[-1] <= final:
         return None
-    steps = run.setting(f"{schedule}.decay_steps", "more")
+    steps = run.setting(f"{schedule}.decay_steps")
+    needed = "more" if steps is None else f"{steps:,.0f}"
     return (
-        f"epsilon was still {epsilon[-1]:.2g} at the end, after {run.steps:,} steps: its schedule needs {steps} steps "
+        f"epsilon was still {epsilon[-1]:.2g} at the end, after {run.steps:,} steps: its schedule needs {needed} steps "
         f"to reach {final}; train longer, or shorten the schedule"
     )
 

@@ -79,7 +79,7 @@ def falling(first, last):
             {"Policy_Standard_Deviation__Mean": falling(1.0, 1e-3), "Training_Reward": falling(22.0, 9.0)},
         ),
         ("the target network was not updated in 1,900 updates", TARGET, {"Update_Target_Network": 0.0}),
-        ("epsilon was still 0.9 at the end, after 2,000 steps", SLOW_EPSILON, {"Epsilon": 0.9}),
+        ("at the end, after 2,000 steps: its schedule needs 90,000 steps to reach 0.1", SLOW_EPSILON, {"Epsilon": 0.9}),
         ("an evaluation is one episode", ONE_EPISODE, {"Evaluation_Reward": np.tile([9.0, 200.0], ROWS // 2)}),
     ],
 )
