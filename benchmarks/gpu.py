@@ -70,14 +70,15 @@ def cases(quick: bool, has_gpu: bool) -> Iterator[Case]:
             row, work = f"{name}, {copies:,} copies", _with_copies(WORKS[name], copies)
             yield Case(row, "Coach", work, "gymnax")
             yield Case(row, "straight loop", work, "gymnax")
-    for name in ("W4", "W5", "W9"):
-        yield Case(name, "Coach", WORKS[name])
+    acting_on_processor = [(name, WORKS[name], None if name == "W4" else "ale_py") for name in ("W4", "W5", "W9")]
+    for name, work, package in acting_on_processor:
+        yield Case(name, "Coach", work, package)
     yield Case("playground", "Coach", _with_copies(PLAYGROUND, 8) if quick else PLAYGROUND, "mujoco_playground")
     for seeds in QUICK_SEEDS if quick else SEEDS:
         yield Case(f"W13, {seeds} seeds", "Coach", replace(WORKS["W13"], seeds=seeds), "gymnax")
     if has_gpu:
-        for name in ("W4", "W5", "W9"):
-            yield Case(name, "Coach, processor", WORKS[name])
+        for name, work, package in acting_on_processor:
+            yield Case(name, "Coach, processor", work, package)
 
 
 def _with_copies(work: Work, copies: int) -> Work:
