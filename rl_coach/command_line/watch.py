@@ -29,11 +29,11 @@ def run(arguments: Sequence[str], launcher: Any) -> None:
     args = command_line.get_watch_parser().parse_args(arguments)
     files = {f".{kind}": file for kind in ("gif", "mp4") if (file := getattr(args, kind)) is not None}
     _check(args.directory, files)
-    from rl_coach.environments.rendering import WindowClosed
+    from rl_coach.environments.rendering import WindowClosed, drawing
 
     output = {"render": not files, "real_time": True, "dump_gifs": ".gif" in files, "dump_mp4": ".mp4" in files}
     player = _policy_player if flag_checks.is_policy(args.directory) else _run_player
-    with contextlib.suppress(WindowClosed), tempfile.TemporaryDirectory() as folder, _without_display(bool(files)):
+    with contextlib.suppress(WindowClosed), tempfile.TemporaryDirectory() as folder, drawing():
         with player(args, output, folder, launcher) as (play, environment):
             if not files:
                 print(f"level {environment.env_id}: press Esc or close the window to end")
@@ -60,24 +60,6 @@ def _check(directory: str, files: dict[str, str]) -> None:
             raise CoachError(f"--{suffix[1:]}: the name of the file must end with {suffix}, not '{file}'")
         if not os.path.isdir(os.path.dirname(file) or "."):
             raise CoachError(f"--{suffix[1:]}: there is no directory '{os.path.dirname(file)}'")
-
-
-@contextlib.contextmanager
-def _without_display(is_hidden: bool) -> Iterator[None]:
-    """Inside this context, SDL draws without a display if there is none. Otherwise it prints an error.
-
-    :param is_hidden: nothing is shown in a window
-    """
-    from rl_coach.environments.rendering import has_display
-
-    if not is_hidden or has_display():
-        yield
-        return
-    os.environ["SDL_VIDEODRIVER"] = "dummy"
-    try:
-        yield
-    finally:
-        del os.environ["SDL_VIDEODRIVER"]
 
 
 def _play(play: Callable[[], float], environment: Any, is_endless: bool) -> None:

@@ -115,5 +115,6 @@ def test_a_wrong_directory_is_named_before_a_missing_display(directory, monkeypa
 
 def test_an_evaluation_prints_the_paths_of_its_videos(run, tmp_path):
     lines = in_terminal(tmp_path, "evaluate", str(run), "--steps", "20", "-dm", columns=300)
+    assert not any("XDG_RUNTIME_DIR" in line for line in lines)
     videos = [line.removeprefix("video: ") for line in lines if line.startswith("video: ")]
     assert videos and all((tmp_path / video).is_file() and video.endswith(".mp4") for video in videos)
