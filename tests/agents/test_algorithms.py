@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pathlib
+import sys
 
 import gymnasium
 import numpy as np
@@ -21,6 +22,7 @@ from rl_coach.core_types import EnvironmentSteps
 from rl_coach.utils import CoachError
 from tests.frameworks import FRAMEWORK
 from tests.samples import one_in
+from tests.terminal import terminal
 
 DIRECTORY = pathlib.Path(rl_coach.agents.__file__).parent
 STATES = gymnasium.spaces.Box(-1, 1, (4,), np.float32)
@@ -131,6 +133,13 @@ def test_a_new_file_is_on_the_list(tmp_path, monkeypatch):
         assert find_algorithm("my-new").about == "My algorithm."
     finally:
         known_algorithms.cache_clear()
+
+
+def test_the_table_fits_the_terminal(tmp_path):
+    with terminal([sys.executable, "-m", "rl_coach", "algorithms"], 80, tmp_path) as program:
+        assert program.watch(60)
+    lines = [line.split("  ", 1) for line in program.lines() if not line.startswith(" ")]
+    assert len(lines) > 15 and all(about.strip()[0].isupper() for _, about in lines)  # no name is a wrapped text
 
 
 def test_the_command_lists_names(capsys):
