@@ -53,26 +53,31 @@ def assert_equal_numbers(one: pathlib.Path, other: pathlib.Path) -> None:
         np.testing.assert_allclose(states[0][path], states[1][path], rtol=0, atol=1e-5, err_msg=path)
 
 
+def assert_divided(printed: str, programs: pathlib.Path, rows: int) -> None:
+    assert f"batches of {rows} rows are divided between 2 devices" in printed
+    # XLA adds the devices' gradients: without a division, there would be nothing to add
+    assert any("all-reduce" in file.read_text() for file in programs.glob("*after_optimizations.txt"))
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("preset", "steps", "settings", "rows"),
     [
         ("CartPole_DQN", 100, "", 32),
-        pytest.param("CartPole_ClippedPPO", 200, PPO, 64, marks=pytest.mark.slow),
-        pytest.param("tuned/Pendulum_SAC", 100, "", 256, marks=pytest.mark.slow),
+        ("CartPole_ClippedPPO", 200, PPO, 64),
+        ("tuned/Pendulum_SAC", 100, "", 256),
     ],
 )
 def test_several_devices_make_the_updates_of_one(preset, steps, settings, rows, tmp_path):
     printed = train(tmp_path / "two", preset, 2, steps, settings, f"--xla_dump_to={tmp_path / 'programs'}")
-    assert f"batches of {rows} rows are divided between 2 devices" in printed
-    # XLA adds the devices' gradients: without a division, there would be nothing to add
-    compiled = (tmp_path / "programs").glob("*after_optimizations.txt")
-    assert any("all-reduce" in file.read_text() for file in compiled)
+    assert_divided(printed, tmp_path / "programs", rows)
     assert "divided" not in train(tmp_path / "one", preset, 1, steps, settings)
     assert_equal_numbers(tmp_path / "one", tmp_path / "two")
 
 
-def test_a_run_on_two_devices_goes_on_with_one(tmp_path):
-    train(tmp_path / "moved", "CartPole_DQN", 2, 60)
+def test_a_run_on_two_devices_goes_on_with_one_and_learns_the_same(tmp_path):
+    printed = train(tmp_path / "moved", "CartPole_DQN", 2, 60, flags=f"--xla_dump_to={tmp_path / 'programs'}")
+    assert_divided(printed, tmp_path / "programs", 32)
     run = str(run_below(tmp_path / "moved"))
     refused = coach("--resume", run, devices=1)
     assert refused.returncode == 2
