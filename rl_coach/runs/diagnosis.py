@@ -207,7 +207,13 @@ def _late(values: np.ndarray) -> float:
 
 
 def problem_of(run: Evidence) -> str | None:
-    """The first problem that a check finds, in one sentence with its evidence; None if no check finds one."""
+    """The first problem that a check finds, in one sentence with its evidence; None if no check finds one.
+
+    A run that only evaluates an agent has no problem: all its rows have the number of updates that the agent had.
+    """
+    updates = run.column(TRAINING_ITERATION, after_heatup=False)
+    if updates.size and updates.min() == updates.max() > 0:
+        return None
     return next((found for found in (check(run) for check in CHECKS) if found is not None), None)
 
 
