@@ -70,7 +70,7 @@ def _dqn(work: Work, parameters: Any = None) -> Any:
     _layers(network, work)
     network.batch_size = work.batch_size
     network.replace_mse_with_huber_loss = False
-    parameters.memory.max_size = (MemoryGranularity.Transitions, 40_000)
+    parameters.memory.max_size = (MemoryGranularity.Transitions, work.memory)
     parameters.algorithm.num_consecutive_playing_steps = EnvironmentSteps(work.steps_per_update)
     parameters.algorithm.num_steps_between_copying_online_weights_to_target = EnvironmentSteps(100)
     parameters.exploration.epsilon_schedule.final_value = 0.01
@@ -158,7 +158,7 @@ def _deterministic(parameters: Any, work: Work) -> Any:
     # the action joins behind the first layer, as in the papers; the peers' critics take it in their first
     parameters.network_wrappers["critic"].input_embedders_parameters["action"].scheme = EmbedderScheme.Empty
     parameters.memory = ExperienceReplayParameters()
-    parameters.memory.max_size = (MemoryGranularity.Transitions, 40_000)
+    parameters.memory.max_size = (MemoryGranularity.Transitions, work.memory)
     parameters.exploration = AdditiveNoiseParameters()
     return parameters
 

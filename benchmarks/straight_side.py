@@ -17,7 +17,7 @@ import optax
 from benchmarks.works import Work
 
 DISCOUNT, GAE_LAMBDA, CLIPPING, ENTROPY_WEIGHT = 0.99, 0.95, 0.2, 0.01
-BUFFER, TARGET_PERIOD, EPSILON_STEPS, LAST_EPSILON = 40_000, 100, 1_000, 0.01
+TARGET_PERIOD, EPSILON_STEPS, LAST_EPSILON = 100, 1_000, 0.01
 
 
 class StraightLoop:
@@ -185,7 +185,7 @@ def _ppo(work: Work, environment: Any, params: Any) -> tuple[Callable, Callable,
 
 def _dqn(work: Work, environment: Any, params: Any) -> tuple[Callable, Callable, int]:
     copies, count = _Copies(environment, params, work.environments), work.environments
-    capacity, optimizer = BUFFER // count, optax.adam(2.5e-4)
+    capacity, optimizer = work.memory // count, optax.adam(2.5e-4)
     num_inputs, num_actions = environment.observation_space(params).shape[0], environment.action_space(params).n
     kept = ("observations", "actions", "rewards", "terminated", "next_observations")
 

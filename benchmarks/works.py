@@ -19,6 +19,7 @@ class Work:
     :param environments: copies of the environment that are stepped together
     :param rollout: environment steps, of all copies together, that PPO and A2C learn from at a time
     :param epochs: of PPO
+    :param memory: transitions that a replay memory holds
     :param seeds: runs that are made, each with ``steps / seeds`` steps; see ``seeds_side``
     """
 
@@ -34,6 +35,7 @@ class Work:
     environments: int = 1
     rollout: int = 2048
     epochs: int = 10
+    memory: int = 40_000
     seeds: int = 1
 
     @property

@@ -20,6 +20,7 @@ from bokeh.server.server import Server
 from tornado.ioloop import IOLoop, PeriodicCallback
 from tornado.websocket import WebSocketClosedError
 
+from rl_coach.command_line.arguments import Parser
 from rl_coach.runs.status import process_is_gone
 from rl_coach.utils import CoachError
 
@@ -37,9 +38,17 @@ _ONLY_THIS_MACHINE = ("127.0.0.1", "localhost", "::1")
 _HERE = Path(__file__).parent
 
 
+class _Parser(Parser):
+    def about_word(self, word: str) -> str:
+        return f"{super().about_word(word)}; did you mean -d {word}?"
+
+
 def arguments(command_line: Sequence[str] | None = None, program: str = "dashboard") -> argparse.Namespace:
-    """Read the command line."""
-    parser = argparse.ArgumentParser(prog=program, description="See what Coach's runs do, in a browser.")
+    """Read the command line.
+
+    :raises CoachError: an argument is unknown, or has a value that it cannot have
+    """
+    parser = _Parser(program, "See what Coach's runs do, in a browser.", "")
     parser.add_argument(
         "-d", "--experiment_dir", metavar="DIR", help="show every run below this directory (default: ./experiments)"
     )
@@ -74,8 +83,8 @@ def arguments(command_line: Sequence[str] | None = None, program: str = "dashboa
 
 def main(command_line: Sequence[str] | None = None, program: str = "dashboard") -> int:
     """Run ``dashboard`` or ``coach dashboard``. :return: the exit status"""
-    options = arguments(command_line, program)
     try:
+        options = arguments(command_line, program)
         root, files = _where(options.experiment_dir, options.experiment_files)
         serve(
             root,

@@ -527,7 +527,12 @@ class VisualizationParameters(Parameters):
 
 
 class CuriosityParameters(Parameters):
-    """Base of the settings of intrinsic rewards; see ``rl_coach.agents.curiosity``."""
+    """Base of the settings of intrinsic rewards; see ``rl_coach.agents.curiosity``.
+
+    :cvar frameworks: the frameworks that can train the networks of the part; None for all
+    """
+
+    frameworks: ClassVar[tuple[Frameworks, ...] | None] = None
 
 
 class AgentParameters(Parameters):
@@ -631,7 +636,7 @@ class TaskParameters(Parameters):
     :param checkpoint_save_dir: directory of the checkpoints
     :param export_onnx_graph: write the networks as ONNX with each checkpoint
     :param apply_stop_condition: stop once the environment's success rate is reached
-    :param num_gpu: number of GPUs to use
+    :param num_gpu: has no effect; it exists for programs written for Coach 1.0.1. See ``num_devices``
     :param checkpoint_memory: save the replay memory in checkpoints; an exact continuation needs it. The filled part of
         the memory is then part of each checkpoint
     :param checkpoint_save_steps: environment steps of training between checkpoints; None for none
@@ -640,6 +645,9 @@ class TaskParameters(Parameters):
         uses the setting of the graph manager
     :param num_threads: number of threads for the networks, fixed with the first network of this process; None
         chooses by their size
+    :param num_devices: number of devices that share each batch, or the environments of a compiled loop; more than one
+        need JAX. None uses one device, and in compiled loops all devices if their number divides the number of
+        environments
     :param preset: the name of the preset, for the records
     :param resume: continue the run that wrote ``checkpoint_restore_path``, in its directory
     :param role: the part of the control loop that this process runs
@@ -659,6 +667,7 @@ class TaskParameters(Parameters):
         "checkpoint_save_episodes": optional(whole(1)),
         "checkpoint_keep": optional(whole(0)),
         "num_threads": optional(whole(1)),
+        "num_devices": optional(whole(1)),
         "preset": optional(TEXT),
         "seeds_program": optional(TEXT),
         "role": member(TaskRole),
@@ -687,6 +696,7 @@ class TaskParameters(Parameters):
         num_threads: int | None = None,
         role: TaskRole = TaskRole.BOTH,
         seeds_program: str | None = None,
+        num_devices: int | None = None,
     ):
         self.framework_type = framework_type
         self.task_index = 0
@@ -704,6 +714,7 @@ class TaskParameters(Parameters):
         self.checkpoint_save_steps = checkpoint_save_steps
         self.checkpoint_save_episodes = checkpoint_save_episodes
         self.num_threads = num_threads
+        self.num_devices = num_devices
         self.checkpoint_keep = checkpoint_keep
         self.resume = resume
         self.preset = preset

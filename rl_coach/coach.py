@@ -74,6 +74,7 @@ class CoachInterface(CoachLauncher):
         framework: Literal["tensorflow", "jax", "mxnet", "torch"] | None = None,
         use_cpu: bool = False,
         num_threads: int | None = None,
+        num_devices: int | None = None,
         apply_stop_condition: bool = False,
         evaluate: int | bool | None = None,
         play: bool = False,

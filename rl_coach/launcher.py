@@ -12,6 +12,7 @@ import os
 import pathlib
 import shutil
 import sys
+import textwrap
 import time
 import traceback
 import warnings
@@ -198,13 +199,14 @@ class CoachLauncher:
         from rl_coach.agents.algorithms import known_algorithms  # after --help has answered
         from rl_coach.utils import CoachError
 
-        rows = [(", ".join(one.names), one.about) for one in known_algorithms()]
+        rows = [(", ".join(one.names), one.about.replace("``", "")) for one in known_algorithms()]
         found = [row for row in rows if text.lower() in " ".join(row).lower()]
         if not found:
             raise CoachError(f"no algorithm contains '{text}' (coach algorithms lists all)")
         width = max(len(names) for names, _ in found)
         for names, about in [("names", "algorithm"), *found]:
-            print(f"{names:<{width}}{_GAP}{about}")
+            first, *more = textwrap.wrap(about, _room() - width - len(_GAP))
+            print(f"{names:<{width}}{_GAP}{first}", *(" " * width + _GAP + line for line in more), sep="\n")
 
     def check_environment_and_exit(self, arguments: Sequence[str]) -> NoReturn:
         """``coach check-env``: print a line for each error of an environment, and exit, with code 1 if there are
@@ -551,6 +553,7 @@ class CoachLauncher:
             resume=bool(args.resume),
             preset=preset_catalogue.name_of(args.preset) if args.preset else None,
             num_threads=args.num_threads,
+            num_devices=args.num_devices,
             seeds_program=args.seeds_program,
         )
 
@@ -761,14 +764,17 @@ def _print_what_can_be_done(graph_manager: GraphManager, args: argparse.Namespac
         )
 
 
+def _room() -> int:
+    """The number of columns of the terminal, at least 80; unlimited in a file or a pipe."""
+    return max(_NARROWEST, shutil.get_terminal_size().columns) if sys.stdout.isatty() else sys.maxsize
+
+
 def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
     """The widths of a table's columns. On a narrow terminal, algorithms and environments are cut."""
     widths = [max(map(len, column)) for column in zip(*rows)]
-    if sys.stdout.isatty():
-        room = max(_NARROWEST, shutil.get_terminal_size().columns)
-        for column, narrowest in _CAN_BE_CUT.items():
-            excess = sum(widths) + len(_GAP) * (len(widths) - 1) - room
-            widths[column] -= min(max(0, excess), max(0, widths[column] - narrowest))
+    for column, narrowest in _CAN_BE_CUT.items():
+        excess = sum(widths) + len(_GAP) * (len(widths) - 1) - _room()
+        widths[column] -= min(max(0, excess), max(0, widths[column] - narrowest))
     return widths
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import cProfile
 import functools
 import json
+import os
 import shutil
 import subprocess
+import sys
 from dataclasses import asdict, replace
 
 import numpy as np
@@ -535,3 +537,36 @@ def test_a_straight_loop_learns(work):
     loop.mean_return()
     loop(20_000)
     assert loop.mean_return() > 3 * first
+
+
+def measured_on_gpu(tmp_path, *flags):
+    """The JSON file and the output of ``python -m benchmarks.gpu``."""
+    command = [sys.executable, "-m", "benchmarks.gpu", "--output", str(tmp_path / "gpu.json"), *flags]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, "COLUMNS": "80"})
+    assert done.returncode == 0, done.stderr
+    assert max(map(len, done.stdout.splitlines())) <= 100
+    return json.loads((tmp_path / "gpu.json").read_text()), done.stdout
+
+
+def test_without_time_the_gpu_script_names_all_that_it_leaves_out(tmp_path):
+    pytest.importorskip("jax")
+    found, printed = measured_on_gpu(tmp_path, "--seconds", "0")
+    assert found["results"] == [] and {one["reason"] for one in found["left_out"]} == {"the time is spent"}
+    assert found["machine"]["jax"] and found["machine"]["kind"]
+    names = {(one["name"], one["side"]) for one in found["left_out"]}
+    for work in ("W11", "W12"):
+        for copies in ("8", "256", "2,048", "16,384"):
+            assert {(f"{work}, {copies} copies", side) for side in ("Coach", "straight loop")} <= names
+    assert {(name, "Coach") for name in ("W4", "W5", "W9", "playground", "W13, 8 seeds", "W13, 64 seeds")} <= names
+    assert all(f"left out: {name}, {side}: the time is spent" in printed for name, side in names)
+
+
+@pytest.mark.slow  # four processes that compile
+def test_the_gpu_script_measures_both_loops_on_a_processor_too(tmp_path):
+    for package in ("jax", "gymnax", "optax"):
+        pytest.importorskip(package)
+    found, printed = measured_on_gpu(tmp_path, "--quick", "W12")
+    assert [one["side"] for one in found["results"]] == ["Coach", "straight loop"] * 2
+    assert all(one["steps_per_second"] > 0 for one in found["results"]) and not found["left_out"]
+    assert found["machine"]["has_gpu"] or "finds no GPU" in printed
+    assert "W12, 64 copies" in printed

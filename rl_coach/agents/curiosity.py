@@ -8,7 +8,7 @@ from typing import Iterator
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.head_parameters import RNDHeadParameters
 from rl_coach.architectures.middleware_parameters import FCMiddlewareParameters
-from rl_coach.base_parameters import CuriosityParameters, MiddlewareScheme, NetworkParameters
+from rl_coach.base_parameters import CuriosityParameters, Frameworks, MiddlewareScheme, NetworkParameters
 from rl_coach.utilities.requirements import FLAG, FRACTION, instance, number
 
 
@@ -41,6 +41,7 @@ class RNDParameters(CuriosityParameters):
         count; ``batch_size`` has no effect, because the predictor learns from the agent's batches
     """
 
+    frameworks = (Frameworks.tensorflow, Frameworks.jax, Frameworks.torch)
     constraints = {
         "coefficient": number(0),
         "intrinsic_discount": number(0, below=1),

@@ -30,6 +30,8 @@ class Framework:
     :param compiled_loop: the class of compiled loops; None if the framework does not support them
     :param compiled_seeds: the class of compiled loops for several seeds in one program
     :param compiled_evaluation: the class that plays evaluations during compiled loops
+    :param divided: returns the same framework with each batch divided between a number of devices. Raises CoachError if
+        there are fewer. None if the framework does not support this
     """
 
     make_function: Callable[[NetworkParameters, SpacesDefinition, str, np.random.Generator], NetworkFunction]
@@ -39,3 +41,4 @@ class Framework:
     compiled_loop: Any = None
     compiled_seeds: Any = None
     compiled_evaluation: Any = None
+    divided: Callable[[int], Framework] | None = None

@@ -25,6 +25,7 @@ class _Framework:
     :param package: must be installed
     :param install: the command that installs it
     :param uses_keras: its networks are Keras networks
+    :param divides_batches: several devices can share a batch; see ``Framework.divided``
     :param unneeded: modules that it imports where they are installed, for what Coach does not use. Without them,
         importing TensorFlow takes 2.6 s of a processor instead of 4.4, and 190 MB less; with JAX 1.2 s instead of 2.4.
         Keras functions that need these modules report that they are missing, unless a program imports Keras before its
@@ -34,6 +35,7 @@ class _Framework:
     package: str
     install: str
     uses_keras: bool = True
+    divides_batches: bool = False
     unneeded: Sequence[str] = ()
 
 
@@ -46,17 +48,19 @@ _FRAMEWORKS = {
     Frameworks.tensorflow: _Framework(
         "tensorflow", install_command("tensorflow"), unneeded=(*_UNNEEDED_BY_KERAS, "jax")
     ),
-    Frameworks.jax: _Framework("jax", install_command("jax"), unneeded=_UNNEEDED_BY_KERAS),
+    Frameworks.jax: _Framework("jax", install_command("jax"), divides_batches=True, unneeded=_UNNEEDED_BY_KERAS),
     Frameworks.mxnet: _Framework("mxnet", f"{install_command('mxnet')} (Python up to 3.12)", uses_keras=False),
     Frameworks.torch: _Framework("torch", install_command("torch"), uses_keras=False),
     Frameworks.acting: _Framework("onnxruntime", pip_install("onnxruntime"), uses_keras=False),
 }
 
 
-def load_framework(framework: Frameworks) -> Framework:
+def load_framework(framework: Frameworks, num_devices: int | None = None) -> Framework:
     """The framework of that name.
 
-    :raises CoachError: the framework is not installed, or Keras already runs on another framework
+    :param num_devices: ``TaskParameters.num_devices``
+    :raises CoachError: the framework is not installed, Keras already runs on another framework, or the devices are not
+        there
     """
     if framework not in _FRAMEWORKS:
         known = ", ".join(f"'{one.name}'" for one in _FRAMEWORKS)
@@ -69,11 +73,15 @@ def load_framework(framework: Frameworks) -> Framework:
                 f"{chosen.install}"
             )
         raise CoachError(f"-f {framework.name} needs the extra {framework.name}: {chosen.install}")
+    if num_devices not in (None, 1) and not chosen.divides_batches:
+        able = " or ".join(f"-f {one.name}" for one, its in _FRAMEWORKS.items() if its.divides_batches)
+        raise CoachError(f"-f {framework.name} learns on one device: leave out num_devices, or use {able}")
     if chosen.uses_keras:
         _choose_keras_backend(framework.name)
     keep_compiled_steps(framework)
     with quiet_native_code(), hidden_modules(*chosen.unneeded):
-        return importlib.import_module(f"rl_coach.architectures.{framework.name}_components.framework").FRAMEWORK
+        found = importlib.import_module(f"rl_coach.architectures.{framework.name}_components.framework").FRAMEWORK
+        return found if num_devices is None or not chosen.divides_batches else found.divided(num_devices)
 
 
 def _choose_keras_backend(backend: str) -> None:

@@ -55,7 +55,7 @@ class NetworkWrapper:
         embed_what_is_there(agent_parameters.network_wrappers, spaces)
         set_num_threads(framework, wanted_threads, agent_parameters.network_wrappers, spaces)
         # an import and a build take seconds each: the checks let Ctrl-C end the run between them
-        self.framework = load_framework(framework)
+        self.framework = load_framework(framework, task.num_devices if task else None)
         stop_signals.stop_if_asked()
         function = self.network_parameters.make_function(self.framework, spaces, name, self.rng)
         self.state = self.framework.hold(function, has_target)

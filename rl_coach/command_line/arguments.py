@@ -183,8 +183,8 @@ examples:
     coach reproduce CartPole_DQN_01_02_2026-10_00.zip
 
 The exit code is 1 if the signals or the policy differ. A file may contain
-programs: the preset, and the modules that it imports. They are run. Read the
-programs in a file of somebody else first.
+programs: the preset, and the modules that it imports. --trust runs them. Read
+the programs in a file of somebody else first.
 """
 
 INIT_EXAMPLES = """\
@@ -410,6 +410,10 @@ _FLAGS = {
         _flag("-c --use_cpu", "do not use a GPU", action="store_true"),
         _flag("--num_threads",
               "number of threads for the networks (default: one for small networks, all cores for large networks)",
+              type=_from(1), metavar="N"),
+        _flag("--num_devices",
+              "number of devices that share each batch, or the environments of a compiled loop; needs -f jax (default:"
+              " one; a compiled loop uses all if their number divides the number of environments)",
               type=_from(1), metavar="N"),
         _flag("-asc --apply_stop_condition", "stop when evaluations reach the target reward", action="store_true"),
         _flag("--budget",
@@ -688,6 +692,7 @@ def get_reproduce_parser() -> Parser:
     about = "Train again from a file of coach pack, and compare bit for bit."
     parser = Parser(f"coach {REPRODUCE}", about, REPRODUCE_EXAMPLES)
     parser.add_argument("file", metavar="FILE", help="the zip that coach pack has written")
+    parser.add_argument("--trust", action="store_true", help="run the programs that the file contains or names")
     return parser
 
 

@@ -446,15 +446,17 @@ class _Target:
         """
         if not self.last.is_item and (self._is_read_only() or not hasattr(self.holder, "__dict__")):
             raise CoachError(f"-cp: '{assignment}' can be read but not set")
-        wanted = None if self._takes_schedules(assignment.value) else _wanted_kind(self.get(), assignment.value)
+        wanted = None if self._is_declared(assignment.value) else _wanted_kind(self.get(), assignment.value)
         if _is_a(self.holder, "rl_coach.schedules", "Schedule") and not _is_number(assignment.value):
             wanted = wanted or "a number"
         if wanted:
             raise CoachError(f"-cp: '{assignment}' must be {wanted}, not {assignment.value!r}")
 
-    def _takes_schedules(self, value: Any) -> bool:
-        """True if the setting may be a number or a schedule, and the value is one of these."""
-        if self.last.is_item or not any(_is_a(one, "rl_coach.schedules", "Schedule") for one in (self.get(), value)):
+    def _is_declared(self, value: Any) -> bool:
+        """True if the value may be None, or if it may be a number or a schedule and is one of these."""
+        if self.last.is_item or not (
+            value is None or any(_is_a(one, "rl_coach.schedules", "Schedule") for one in (self.get(), value))
+        ):
             return False
         declared = [vars(kind).get("constraints", {}) for kind in type(self.holder).__mro__]
         constraint = next((one[self.last.key] for one in declared if self.last.key in one), None)

@@ -13,6 +13,7 @@ import json
 import math
 import os
 import pathlib
+import re
 import shutil
 from typing import Any, Iterable, Iterator, Mapping, Sequence
 
@@ -22,13 +23,13 @@ from rl_coach.utils import CoachError
 _SIGNAL_FILES = "worker_*.csv"
 _DECISIVE = (
     "preset", "level", "framework", "environment_type", "exploration_policy_type", "custom_parameter", "callback",
-    "apply_stop_condition", "use_cpu", "num_threads",
+    "apply_stop_condition", "use_cpu", "num_threads", "num_devices",
 )  # fmt: skip
 """The flags that the results depend on."""
 _OF_CHECKPOINTS = (
     "checkpoint_save_secs", "checkpoint_save_steps", "checkpoint_save_episodes", "checkpoint_keep", "checkpoint_memory",
 )  # fmt: skip
-_CLASSES = ("environment_type", "exploration_policy_type", "callback")
+_OF_A_MODULE = re.compile(r"[A-Za-z_][\w./]*:[A-Za-z_][\w-]*")
 _NOT_WHEN_RESUMED = (*_DECISIVE, "checkpoint_restore_dir", "checkpoint_restore_file")
 _TOLERANCE = 0.001
 
@@ -227,17 +228,18 @@ def reproduce(arguments: Sequence[str], launcher: Any) -> bool:
         new = ExperimentDirectory(command_line.free_experiment_path(names), may_exist=False)
         new.release()  # the training locks it
         try:
-            _train(run, packed / packed_run.SOURCE, new.path, launcher)
+            _train(run, packed / packed_run.SOURCE, new.path, launcher, args.trust)
         finally:
             if not new.has_begun():
                 new.remove()
         return _compare(run, packed, new.path)
 
 
-def _train(run: Any, source: pathlib.Path, directory: pathlib.Path, launcher: Any) -> None:
+def _train(run: Any, source: pathlib.Path, directory: pathlib.Path, launcher: Any, trusts: bool) -> None:
     """Train with the flags of a packed run.
 
-    :raises CoachError: a flag is unknown or names a file that is not packed
+    :param trusts: the programs of the packed run may be run
+    :raises CoachError: a flag is unknown or names a file that is not packed, or programs are not trusted
     """
     here = directory / source.name
     if source.is_dir():
@@ -250,13 +252,21 @@ def _train(run: Any, source: pathlib.Path, directory: pathlib.Path, launcher: An
         file = _file_in(value) if flag != "callback" else ""
         if file and not ((start / file).is_file() and (start / file).resolve().is_relative_to(here.resolve())):
             raise CoachError(f"the packed run is damaged: '{file}' is not packed")
-    programs = sorted(str(file.relative_to(source)) for file in source.rglob("*.py"))
-    programs += [run.arguments[name] for name in _CLASSES if name in run.arguments]
-    if programs:
-        print(f"the file runs programs: {', '.join(dict.fromkeys(programs))}")
+    programs = ", ".join(_programs(given, source))
+    if programs and not trusts:
+        raise CoachError(f"the file contains or names programs: give --trust to run them ({programs})")
     with _in_directory(start, here) if source.is_dir() else contextlib.nullcontext():
         flags = {**given, "seed": run.seed, "run_directory": str(directory)}
         launcher.launch(command_line.arguments_from_keywords(flags))
+
+
+def _programs(flags: Mapping[str, Any], source: pathlib.Path) -> list[str]:
+    """The packed Python files, and the classes of installed modules that flags name."""
+    from rl_coach.environments.gym_levels import FUNCTION_LEVEL
+
+    files = sorted(str(file.relative_to(source)) for file in source.rglob("*.py"))
+    named = [text for value in flags.values() for text in _OF_A_MODULE.findall(str(value)) if ".py:" not in text]
+    return [*files, *dict.fromkeys(text for text in named if not FUNCTION_LEVEL.fullmatch(text))]
 
 
 @contextlib.contextmanager

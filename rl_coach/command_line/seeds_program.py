@@ -31,8 +31,10 @@ def run(handles: Sequence[str], launcher: Any) -> None:
     with tempfile.TemporaryDirectory() as directory:
         level = _level([*flags, f"--run_directory={directory}", f"--num_threads={devices}"], launcher)
     if level is not None:
-        screen.log(f"{len(names)} seeds in one program, on {devices} devices")
-        SeedsServer(listening, parent, names, level.for_seeds(len(names))).serve()
+        seeds = level.for_seeds(len(names))
+        many = "one device" if seeds.num_devices == 1 else f"{seeds.num_devices} devices"
+        screen.log(f"{len(names)} seeds in one program, on {many}")
+        SeedsServer(listening, parent, names, seeds).serve()
 
 
 def _level(flags: Sequence[str], launcher: Any) -> CompiledLevelManager | None:

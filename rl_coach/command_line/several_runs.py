@@ -514,7 +514,7 @@ def cluster_settings(flags: Mapping[str, Any]) -> DistributedSettings | None:
 
 def _may_be_compiled(flags: Mapping[str, Any]) -> bool:
     """True if runs with these flags may have compiled loops, which one process can compute for all."""
-    if flags.get("framework") != "jax" or any(flags.get(name) for name in _OF_SEVERAL_PROCESSES):
+    if flags.get("framework") != "jax" or any(flags.get(name) for name in (*_OF_SEVERAL_PROCESSES, "num_devices")):
         return False
     from rl_coach.environments.gym_levels import is_function_level
 

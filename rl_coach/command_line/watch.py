@@ -29,11 +29,11 @@ def run(arguments: Sequence[str], launcher: Any) -> None:
     args = command_line.get_watch_parser().parse_args(arguments)
     files = {f".{kind}": file for kind in ("gif", "mp4") if (file := getattr(args, kind)) is not None}
     _check(args.directory, files)
-    from rl_coach.environments.rendering import WindowClosed
+    from rl_coach.environments.rendering import WindowClosed, drawing
 
     output = {"render": not files, "real_time": True, "dump_gifs": ".gif" in files, "dump_mp4": ".mp4" in files}
     player = _policy_player if flag_checks.is_policy(args.directory) else _run_player
-    with contextlib.suppress(WindowClosed), tempfile.TemporaryDirectory() as folder, _without_display(bool(files)):
+    with contextlib.suppress(WindowClosed), tempfile.TemporaryDirectory() as folder, drawing():
         with player(args, output, folder, launcher) as (play, environment):
             if not files:
                 print(f"level {environment.env_id}: press Esc or close the window to end")
@@ -45,6 +45,8 @@ def _check(directory: str, files: dict[str, str]) -> None:
     from rl_coach.environments.rendering import has_display
 
     flag_checks.require_run(directory)
+    if not os.path.isdir(run := _run_of(directory)):
+        raise CoachError(f"there is no directory '{run}'")
     if is_group(directory):
         one = run_directories(directory)[:1] or [directory]
         raise CoachError(f"'{directory}' has several runs: watch one of them, such as {one[0]}")
@@ -58,24 +60,6 @@ def _check(directory: str, files: dict[str, str]) -> None:
             raise CoachError(f"--{suffix[1:]}: the name of the file must end with {suffix}, not '{file}'")
         if not os.path.isdir(os.path.dirname(file) or "."):
             raise CoachError(f"--{suffix[1:]}: there is no directory '{os.path.dirname(file)}'")
-
-
-@contextlib.contextmanager
-def _without_display(is_hidden: bool) -> Iterator[None]:
-    """Inside this context, SDL draws without a display if there is none. Otherwise it prints an error.
-
-    :param is_hidden: nothing is shown in a window
-    """
-    from rl_coach.environments.rendering import has_display
-
-    if not is_hidden or has_display():
-        yield
-        return
-    os.environ["SDL_VIDEODRIVER"] = "dummy"
-    try:
-        yield
-    finally:
-        del os.environ["SDL_VIDEODRIVER"]
 
 
 def _play(play: Callable[[], float], environment: Any, is_endless: bool) -> None:
@@ -133,8 +117,15 @@ def _run_player(args: argparse.Namespace, output: dict[str, bool], folder: str, 
         manager.close()
 
 
+def _run_of(directory: str) -> str:
+    """The directory of the run in ``RUN`` or ``RUN/best``."""
+    above, name = os.path.split(directory.rstrip(os.sep))
+    return above or os.curdir if name == _BEST else directory
+
+
 def _flags(args: argparse.Namespace) -> list[str]:
     """The flags of a run that evaluates the agent of the directory."""
-    run, name = os.path.split(args.directory.rstrip(os.sep))
-    flags = [f"--resume={run}", f"-crd={args.directory}"] if name == _BEST else [f"--resume={args.directory}"]
-    return [*flags, "--evaluate=0", f"--seed={args.seed}", *([f"-lvl={args.level}"] if args.level else [])]
+    run = _run_of(args.directory)
+    checkpoint = [] if run == args.directory else [f"-crd={args.directory}"]
+    flags = [f"--resume={run}", *checkpoint, "--evaluate=0", f"--seed={args.seed}"]
+    return [*flags, *([f"-lvl={args.level}"] if args.level else [])]

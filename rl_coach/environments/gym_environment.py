@@ -29,6 +29,7 @@ from rl_coach.environments.gym_levels import (
 )
 from rl_coach.environments.keyboard import NAMES_OF_ACTIONS, Keyboard
 from rl_coach.environments.observation_space_type import ObservationSpaceType
+from rl_coach.environments.rendering import drawing
 from rl_coach.filters.filter import InputFilter, NoInputFilter, NoOutputFilter
 from rl_coach.spaces import ImageObservationSpace, ObservationSpace, RewardSpace
 from rl_coach.utilities.requirements import FLAG, TEXT, check, flags, instance, list_of, member, optional, whole
@@ -457,7 +458,8 @@ class GymEnvironment(Environment):
         :raises CoachError: the level gives no images, or something that draws them is missing
         """
         try:
-            image = self.env.render()
+            with drawing():
+                image = self.env.render()
         except Exception as error:
             raise CoachError(f"level '{self.env_id}' cannot be rendered: {type(error).__name__}: {error}") from error
         if image is None:

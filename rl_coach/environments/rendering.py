@@ -7,7 +7,7 @@ import errno
 import os
 import pathlib
 import sys
-from typing import Any
+from typing import Any, Iterator
 
 import numpy as np
 
@@ -21,6 +21,19 @@ def has_display() -> bool:
     if not sys.platform.startswith("linux"):
         return True
     return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER"))
+
+
+@contextlib.contextmanager
+def drawing() -> Iterator[None]:
+    """Inside this context, SDL draws without a display if there is none. Otherwise it prints an error."""
+    if has_display():
+        yield
+        return
+    os.environ["SDL_VIDEODRIVER"] = "dummy"
+    try:
+        yield
+    finally:
+        del os.environ["SDL_VIDEODRIVER"]
 
 
 class WindowClosed(KeyboardInterrupt):

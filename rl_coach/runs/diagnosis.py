@@ -158,9 +158,10 @@ def _epsilon_still_high(run: Evidence) -> str | None:
     final = run.setting(f"{schedule}.final_value")
     if not epsilon.size or final is None or epsilon[-1] < 0.5 or epsilon[-1] <= final:
         return None
-    steps = run.setting(f"{schedule}.decay_steps", "more")
+    steps = run.setting(f"{schedule}.decay_steps")
+    needed = "more" if steps is None else f"{steps:,.0f}"
     return (
-        f"epsilon was still {epsilon[-1]:.2g} at the end, after {run.steps:,} steps: its schedule needs {steps} steps "
+        f"epsilon was still {epsilon[-1]:.2g} at the end, after {run.steps:,} steps: its schedule needs {needed} steps "
         f"to reach {final}; train longer, or shorten the schedule"
     )
 
@@ -206,7 +207,13 @@ def _late(values: np.ndarray) -> float:
 
 
 def problem_of(run: Evidence) -> str | None:
-    """The first problem that a check finds, in one sentence with its evidence; None if no check finds one."""
+    """The first problem that a check finds, in one sentence with its evidence; None if no check finds one.
+
+    A run that only evaluates an agent has no problem: all its rows have the number of updates that the agent had.
+    """
+    updates = run.column(TRAINING_ITERATION, after_heatup=False)
+    if updates.size and updates.min() == updates.max() > 0:
+        return None
     return next((found for found in (check(run) for check in CHECKS) if found is not None), None)
 
 

@@ -167,7 +167,8 @@ def _check_agreement(
     for name in names:
         value, was = getattr(explicit, name), arguments.get(name, defaults[name])
         if value not in (defaults[name], was) and lasting_path(value) != was:
-            raise CoachError(f"'{directory}': this run has --{name} {was}; leave it out, or start a new run with -crd")
+            has = f"no --{name}" if was is None else f"--{name} {was}"
+            raise CoachError(f"'{directory}': this run has {has}; leave it out, or start a new run with -crd")
 
 
 def settings_in(text: str) -> list[tuple[str, str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pathlib
+import sys
 
 import gymnasium
 import numpy as np
@@ -21,6 +22,7 @@ from rl_coach.core_types import EnvironmentSteps
 from rl_coach.utils import CoachError
 from tests.frameworks import FRAMEWORK
 from tests.samples import one_in
+from tests.terminal import terminal
 
 DIRECTORY = pathlib.Path(rl_coach.agents.__file__).parent
 STATES = gymnasium.spaces.Box(-1, 1, (4,), np.float32)
@@ -73,10 +75,10 @@ WITHOUT_WAY = {
 }
 """Algorithms that need more than an environment and small settings, and a part of the line that says so."""
 if FRAMEWORK is not Frameworks.jax:
-    WITHOUT_WAY["DreamerV3"] = "learns on JAX alone"
+    WITHOUT_WAY["DreamerV3"] = "learns only on JAX"
 if FRAMEWORK is Frameworks.mxnet:
     WITHOUT_WAY["TRPO"] = "second derivatives"
-    WITHOUT_WAY["DecisionTransformer"] = "learns on JAX, TensorFlow and PyTorch alone"
+    WITHOUT_WAY["DecisionTransformer"] = "learns only on"
 
 
 def test_each_class_of_parameters_has_a_name():
@@ -139,6 +141,13 @@ def test_a_new_file_is_on_the_list(tmp_path, monkeypatch):
         assert find_algorithm("my-new").about == "My algorithm."
     finally:
         known_algorithms.cache_clear()
+
+
+def test_the_table_fits_the_terminal(tmp_path):
+    with terminal([sys.executable, "-m", "rl_coach", "algorithms"], 80, tmp_path) as program:
+        assert program.watch(60)
+    lines = [line.split("  ", 1) for line in program.lines() if not line.startswith(" ")]
+    assert len(lines) > 15 and all(about.strip()[0].isupper() for _, about in lines)  # no name is a wrapped text
 
 
 def test_the_command_lists_names(capsys):

@@ -371,7 +371,7 @@ def test_on_the_command_line(tmp_path):
         (["-p", "CartPole_DQN", "-dc", "-n", "2"], "its curiosity watches the steps of this process"),
         (["-p", "CartPole_A3C"], "does not learn from the rewards of single steps"),
         (["-p", "CartPole_DDQN_BatchRL"], "learns from recorded data"),
-        (["-p", "CartPole_DQN", "-f", "mxnet"], "mxnet"),
+        (["-p", "CartPole_DQN", "-f", "mxnet"], "learns only on TensorFlow, JAX, PyTorch, and this run is on MXNet"),
     ],
 )
 def test_the_command_refuses_it_in_one_line(arguments, line, tmp_path):

@@ -249,9 +249,9 @@ def test_what_it_cannot_model_is_refused(make, problem, reason, tmp_path):
     [
         (["-f", "jax", "-n", "2"], "cannot be split into trainer and workers"),
         (["-f", "jax", "-dc", "-n", "2"], "cannot be split into trainer and workers"),
-        (["-f", "tensorflow"], "learns on JAX alone, and this run is on TensorFlow: use -f jax"),
-        (["-f", "torch"], "learns on JAX alone, and this run is on PyTorch: use -f jax"),
-        (["-f", "mxnet"], "learns on JAX alone, and this run is on MXNet: use -f jax"),
+        (["-f", "tensorflow"], "learns only on JAX, and this run is on TensorFlow: use -f jax"),
+        (["-f", "torch"], "learns only on JAX, and this run is on PyTorch: use -f jax"),
+        (["-f", "mxnet"], "learns only on JAX, and this run is on MXNet: use -f jax"),
         *(
             (
                 ["-f", "jax", "-cp", f"env_params.num_environments=2; env_params.vectorization='{way}'"],

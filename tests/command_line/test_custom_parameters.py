@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rl_coach.agents.curiosity import RNDParameters
+from rl_coach.agents.dqn_agent import DQNAgentParameters
 from rl_coach.architectures.initializers import Orthogonal
 from rl_coach.base_parameters import (
     DistributedCoachSynchronizationType,
@@ -69,6 +71,15 @@ def test_sets_attributes_items_and_indices(manager):
     assert network.learning_rate == 1e-3
     assert network.heads_parameters[0].loss_weight == 2
     assert manager.improve_steps == EnvironmentSteps(7)
+
+
+def test_an_optional_object_becomes_none_again(manager):
+    manager.agent_params = DQNAgentParameters()
+    manager.agent_params.curiosity = RNDParameters()
+    with pytest.raises(CoachError, match="must be CuriosityParameters, as RNDParameters is, not 3"):
+        apply_custom_parameters(manager, "agent_params.curiosity=3")
+    apply_custom_parameters(manager, "agent_params.curiosity=None")
+    assert manager.agent_params.curiosity is None
 
 
 def test_the_schedule_by_the_name_that_presets_give_it(manager):

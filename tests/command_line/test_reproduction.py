@@ -212,9 +212,13 @@ def test_files_of_a_preset_its_level_and_its_exploration_are_packed(capsys, tmp_
     own.rename(tmp_path / "moved")
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
-    assert code_of("reproduce", str(file)) == 0
+    assert code_of("reproduce", str(file)) == 2
+    refused = capsys.readouterr().err
+    assert refused.startswith("coach: the file contains or names programs: give --trust to run them (project/envs/oth")
+    assert refused.count("\n") == 1 and not pathlib.Path("experiments").exists()
+    assert code_of("reproduce", str(file), "--trust") == 0
     said = capsys.readouterr().out
-    assert "equal: " in said and "the file runs programs: " in said and "project/preset.py" in said
+    assert "equal: " in said
     assert "was changed after the run began" not in said
 
 
@@ -338,9 +342,26 @@ def with_facts(**facts) -> bytes:
 )
 def test_a_damaged_or_hostile_file_is_one_line_and_writes_nothing(content, said, capsys, tmp_path):
     (tmp_path / "run.zip").write_bytes(content)
-    assert code_of("reproduce", "run.zip") == 2
+    assert code_of("reproduce", "run.zip", "--trust") == 2
     error = capsys.readouterr().err
     assert said in error and error.count("\n") == 1
+    assert [one.name for one in tmp_path.rglob("*") if one.is_file()] == ["run.zip"]
+
+
+@pytest.mark.parametrize(
+    "flags, named",
+    [
+        ({"level": "subprocess:getoutput"}, "subprocess:getoutput"),
+        ({"custom_parameter": "env_params.level = 'os.path:exists'"}, "os.path:exists"),
+        ({"callback": "StopOnReward(reward=5); shutil:rmtree(path='x')"}, "shutil:rmtree"),
+    ],
+)
+def test_an_installed_module_runs_only_if_the_file_is_trusted(flags, named, capsys, tmp_path):
+    facts = {**FACTS, "arguments": {"preset": "CartPole_DQN", **flags}}
+    (tmp_path / "run.zip").write_bytes(zip_of(**{"run.json": json.dumps(facts), **SIGNALS}))
+    assert code_of("reproduce", "run.zip") == 2
+    said = f"coach: the file contains or names programs: give --trust to run them ({named})\n"
+    assert capsys.readouterr().err == said
     assert [one.name for one in tmp_path.rglob("*") if one.is_file()] == ["run.zip"]
 
 

@@ -105,7 +105,16 @@ def test_bad_input_is_one_line(policy, tmp_path, monkeypatch, capsys, arguments,
     assert part in captured.err and captured.err.count("\n") == 1
 
 
+@pytest.mark.parametrize("directory", ["nowhere", "nowhere/best"])
+def test_a_wrong_directory_is_named_before_a_missing_display(directory, monkeypatch, capsys):
+    for name in HEADLESS:
+        monkeypatch.delenv(name, raising=False)
+    assert main(["watch", directory]) == BAD_INPUT
+    assert capsys.readouterr().err == "coach: there is no directory 'nowhere'\n"
+
+
 def test_an_evaluation_prints_the_paths_of_its_videos(run, tmp_path):
     lines = in_terminal(tmp_path, "evaluate", str(run), "--steps", "20", "-dm", columns=300)
+    assert not any("XDG_RUNTIME_DIR" in line for line in lines)
     videos = [line.removeprefix("video: ") for line in lines if line.startswith("video: ")]
     assert videos and all((tmp_path / video).is_file() and video.endswith(".mp4") for video in videos)

@@ -44,6 +44,8 @@ def test_coach_dashboard_is_the_same_program(tmp_path):
     [
         (["-f", "missing.csv"], "no file 'missing.csv'"),
         (["-d", "nothere"], "dashboard: no directory 'nothere'"),
+        (["experiments"], "unknown argument 'experiments'; did you mean -d experiments?"),
+        (["--prot", "80"], "unknown flag '--prot'; did you mean '--port'"),
         (["-d", __file__], "is a file; show it with --experiment_files"),
         (["--host", "256.0.0.1", "--no-open"], "cannot listen on '256.0.0.1'"),
     ],

@@ -79,7 +79,7 @@ def falling(first, last):
             {"Policy_Standard_Deviation__Mean": falling(1.0, 1e-3), "Training_Reward": falling(22.0, 9.0)},
         ),
         ("the target network was not updated in 1,900 updates", TARGET, {"Update_Target_Network": 0.0}),
-        ("epsilon was still 0.9 at the end, after 2,000 steps", SLOW_EPSILON, {"Epsilon": 0.9}),
+        ("at the end, after 2,000 steps: its schedule needs 90,000 steps to reach 0.1", SLOW_EPSILON, {"Epsilon": 0.9}),
         ("an evaluation is one episode", ONE_EPISODE, {"Evaluation_Reward": np.tile([9.0, 200.0], ROWS // 2)}),
     ],
 )
@@ -96,6 +96,7 @@ def test_a_problem_is_one_sentence_with_its_evidence(expected, settings, signals
         ({}, {"Entropy__Mean": falling(0.7, 1e-6)}),  # sure of itself, and at its best reward
         ({}, {"Q__Mean": 450.0}),  # the largest mean reward of a step is near 1: 1 / (1 - 0.99)
         (TARGET, {"Update_Target_Network": falling(0.0, 1.0)}),
+        (TARGET, {"Training_Iter": 2000.0, "Update_Target_Network": 0.0}),  # an evaluation of a trained agent
         (SLOW_EPSILON, {"Epsilon": 0.3}),
         (ONE_EPISODE, {"Evaluation_Reward": np.linspace(0.0, 200.0, ROWS)}),
         (SLOW_EPSILON, {"Epsilon": np.nan, "Evaluation_Reward": np.nan}),

@@ -14,7 +14,6 @@ from rl_coach.agents.curiosity import RNDParameters
 from rl_coach.agents.rules.curiosity import CONSTANT, INTRINSIC_REWARD, NOVEL, PREDICTOR, curious_rule, predictor_rule
 from rl_coach.architectures.network_wrapper import NetworkWrapper
 from rl_coach.architectures.update import Stage, Stages
-from rl_coach.base_parameters import Frameworks
 from rl_coach.core_types import Batch, Transition
 from rl_coach.filters.filter import InputFilter
 from rl_coach.spaces import SpacesDefinition
@@ -251,7 +250,7 @@ def make_curious(agent: Any) -> None:
 
 def unmet_by_curiosity(agent: Any) -> Iterator[str]:
     """Reasons why a curious agent cannot be curious, with advice."""
-    advice, task = "set curiosity to None", agent.ap.task_parameters
+    advice = "set curiosity to None"
     if agent.ap.curiosity is None:
         return
     if not isinstance(agent.ap.curiosity, RNDParameters):
@@ -271,5 +270,3 @@ def unmet_by_curiosity(agent: Any) -> Iterator[str]:
         )
     elif agent.ap.algorithm.in_action_space is not None:
         yield f"agent '{agent.name}' pursues goals of another agent, and curiosity has none: {advice}"
-    elif task is not None and task.framework_type is Frameworks.mxnet:
-        yield f"curiosity of agent '{agent.name}' needs -f tensorflow, jax or torch, not mxnet"

@@ -184,14 +184,13 @@ class AgentRequirements:
 def _unmet_by_framework(agent: str, parameters: AgentParameters) -> Iterator[str]:
     task = parameters.task_parameters
     framework = DEFAULT_FRAMEWORK if task is None else task.framework_type
-    for network in parameters.network_wrappers.values():
-        trained_on = getattr(network.middleware_parameters, "frameworks", None)
+    middlewares = [network.middleware_parameters for network in parameters.network_wrappers.values()]
+    for part in (*middlewares, parameters.curiosity):
+        trained_on = getattr(part, "frameworks", None)
         if trained_on is not None and framework not in trained_on:
-            *first, last = (one.value for one in trained_on)
-            names = f"{', '.join(first)} and {last}" if first else last
             yield (
-                f"agent '{agent}' learns on {names} alone, and this run is on {framework.value}: use "
-                f"-f {trained_on[0].name}"
+                f"agent '{agent}': {type(part).__name__} learns only on {', '.join(one.value for one in trained_on)}, "
+                f"and this run is on {framework.value}: use -f {' or '.join(one.name for one in trained_on)}"
             )
 
 

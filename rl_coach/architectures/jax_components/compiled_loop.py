@@ -9,15 +9,17 @@ from typing import Any, Mapping, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import NamedSharding, PartitionSpec
 from keras import ops
 
 from rl_coach.architectures.compiled_loop import CompiledAgent, Plan, Played, PlayedStep
 from rl_coach.architectures.jax_components import loop_random
+from rl_coach.architectures.jax_components.device_mesh import DeviceMesh
 from rl_coach.architectures.jax_components.layers import inside_loop
+from rl_coach.architectures.jax_components.learner import JaxLearner
 from rl_coach.architectures.learner import Learner, OutputNames
 from rl_coach.filters.pure import PureFilters
 from rl_coach.space_values import observation_name
+from rl_coach.utils import CoachError
 
 Carry = dict[str, Any]
 """All values that pass from one step to the next, except for the networks: a tree of arrays.
@@ -44,12 +46,28 @@ class _Keys(NamedTuple):
     learn: Any
 
 
+def _mesh_for(num_copies: int, chosen: DeviceMesh | None) -> DeviceMesh:
+    """The chosen devices, or all devices if their number divides the number of copies, otherwise one.
+
+    :raises CoachError: the number of the chosen devices does not divide the number of copies
+    """
+    if chosen is None:
+        number = len(jax.devices())
+        return DeviceMesh(number if num_copies % number == 0 else 1)
+    if num_copies % chosen.num_devices:
+        raise CoachError(
+            f"num_devices is {chosen.num_devices}, which does not divide the {num_copies} environments of the compiled "
+            "loop: change num_devices or env_params.num_environments"
+        )
+    return chosen
+
+
 class JaxCompiledLoop:
     """Plays, stores steps and learns, in calls of many steps.
 
     The results do not depend on how steps are divided into calls. If JAX has several devices and their number divides
     the number of copies, the copies and their part of the memory are split evenly over the devices. Each device has the
-    networks. XLA splits the computation.
+    networks. XLA splits the computation. ``TaskParameters.num_devices`` chooses another number of devices.
 
     :param environment: a ``FunctionEnvironment``
     :param shapes: shapes of the agent's observations, by name
@@ -62,23 +80,22 @@ class JaxCompiledLoop:
     :param num_copies: N, the number of copies of the environment
     :param most_steps: S, the largest number of steps of each copy in one call
     :param most_phases: P, the largest number of phases in one call
+    :raises CoachError: the chosen number of devices does not divide the number of copies
     """
 
     random = loop_random
 
     def __init__(
         self, environment: Any, shapes: Mapping[str, tuple[int, ...]], bounds: tuple[np.ndarray, np.ndarray] | None,
-        agent: CompiledAgent, learner: Learner, input_filters: PureFilters, network_filters: PureFilters,
+        agent: CompiledAgent, learner: JaxLearner, input_filters: PureFilters, network_filters: PureFilters,
         discount: float, num_copies: int, most_steps: int, most_phases: int,
     ):  # fmt: skip
         self._environment, self._shapes, self._bounds = environment, shapes, bounds
         self._agent, self._learner, self._discount = agent, learner, discount
         self._input_filters, self._network_filters = input_filters, network_filters
         self._num_copies, self._most_steps, self._most_phases = num_copies, most_steps, most_phases
-        devices = jax.devices() if num_copies % len(jax.devices()) == 0 else jax.devices()[:1]
-        self.num_devices = len(devices)
-        self._mesh = jax.sharding.Mesh(np.array(devices), ("copies",))
-        self._everywhere = NamedSharding(self._mesh, PartitionSpec())
+        self._mesh = _mesh_for(num_copies, learner.mesh)
+        self.num_devices = self._mesh.num_devices
         # donated: XLA writes the new values over the old ones. No code may read the old ones after the call
         self._compiled = jax.jit(self.compute, donate_argnums=(0, 1))
         self._begun = jax.jit(self._begin_episodes)
@@ -107,7 +124,7 @@ class JaxCompiledLoop:
         carry = {"key": jax.random.key_data(jax.random.key(seed)), "step": jnp.uint32(0)}
         if self.num_devices > 1:
             for network in self._learner.networks.values():
-                network.variables = jax.device_put(network.variables, self._everywhere)
+                network.variables = jax.device_put(network.variables, self._mesh.everywhere)
         episodes, level = self._begun(carry), self._agent.levels(0, 1)[0]
         played = jax.eval_shape(
             lambda carry: self._played(
@@ -175,11 +192,10 @@ class JaxCompiledLoop:
     def _places(self, carry: Carry) -> Carry:
         """The place of each array: the axis of the copies is divided, the first one or, in memories, the second."""
 
-        def divided(leaf: Any, axis: int) -> NamedSharding:
-            spec = PartitionSpec(*[None] * axis, "copies")
-            return NamedSharding(self._mesh, spec) if np.ndim(leaf) > axis else self._everywhere
+        def divided(leaf: Any, axis: int) -> jax.sharding.NamedSharding:
+            return self._mesh.divided(axis) if np.ndim(leaf) > axis else self._mesh.everywhere
 
-        whole = jax.tree.map(lambda leaf: self._everywhere, carry)
+        whole = jax.tree.map(lambda leaf: self._mesh.everywhere, carry)
         of_copies = {name: jax.tree.map(partial(divided, axis=0), carry[name]) for name in _OF_COPIES}
         return {**whole, **of_copies, "memory": jax.tree.map(partial(divided, axis=1), carry["memory"])}
 
@@ -209,7 +225,7 @@ class JaxCompiledLoop:
             variables = {name: one.layout.pack(ops, state[name]) for name, one in networks.items()}
             if self.num_devices > 1:  # as the next call takes them
                 carry = jax.lax.with_sharding_constraint(carry, self._places(carry))
-                variables = jax.lax.with_sharding_constraint(variables, self._everywhere)
+                variables = jax.lax.with_sharding_constraint(variables, self._mesh.everywhere)
             return variables, carry, played
 
     def _phase(self, plan: Plan, keys: _Keys, p: Any, carried: tuple) -> tuple:

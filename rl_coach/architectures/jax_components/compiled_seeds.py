@@ -9,10 +9,10 @@ from typing import Any, Iterable, Mapping
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from rl_coach.architectures.compiled_loop import Plan, Played
 from rl_coach.architectures.jax_components.compiled_loop import Carry, JaxCompiledLoop, data_of, with_data
+from rl_coach.architectures.jax_components.device_mesh import DeviceMesh
 from rl_coach.architectures.learner import OutputNames
 
 
@@ -52,9 +52,7 @@ class JaxCompiledSeeds:
     def __init__(self, loop: JaxCompiledLoop, num_seeds: int):
         self._loop, self._num_seeds = loop.on_one_device(), num_seeds
         self.num_devices = math.gcd(num_seeds, len(jax.devices()))
-        self._rows = NamedSharding(
-            Mesh(np.array(jax.devices()[: self.num_devices]), ("seeds",)), PartitionSpec("seeds")
-        )
+        self._rows = DeviceMesh(self.num_devices).divided()
         # the plan is one for all, so that XLA sees loops with a number of steps, and not seeds that wait for others
         self._together = jax.jit(
             jax.vmap(self._loop.compute, in_axes=(0, 0, None)),

@@ -12,11 +12,14 @@ import jax.numpy as jnp
 import numpy as np
 from keras import ops
 
+from rl_coach.architectures.jax_components.device_mesh import DeviceMesh
 from rl_coach.architectures.jax_components.layers import inside_loop
 from rl_coach.architectures.learner import CompiledStep, Learner, StepLayout, Variables
 from rl_coach.architectures.network_function import NetworkFunction
 from rl_coach.architectures.network_state import CompiledNetworkState
 from rl_coach.architectures.update import TrainingStep
+from rl_coach.logger import screen
+from rl_coach.utils import CoachError
 
 
 class JaxNetworkState(CompiledNetworkState):
@@ -50,16 +53,23 @@ class JaxNetworkState(CompiledNetworkState):
 
 
 class JaxLearner(Learner):
-    """See ``Learner``."""
+    """See ``Learner``.
+
+    :param mesh: the devices that share each batch; each has all weights. None computes on JAX's first device
+    """
 
     networks: dict[str, JaxNetworkState]
 
-    def __init__(self, step: TrainingStep, networks: dict[str, JaxNetworkState], published: tuple[str, ...] = ()):
+    def __init__(
+        self, step: TrainingStep, networks: dict[str, JaxNetworkState], published: tuple[str, ...] = (),
+        mesh: DeviceMesh | None = None,
+    ):  # fmt: skip
         super().__init__(ops, step, networks)  # all weights cost little to read, also unpublished ones
+        self.mesh = mesh
 
     def _compile(self, layout: StepLayout, compute: Callable[..., tuple[Variables, list]]) -> CompiledStep:
         # donated: XLA writes the new values over the old ones. No code may read the old ones after the call
-        compiled = jax.jit(partial(compute, layout), donate_argnums=0)
+        compiled = jax.jit(partial(compute, layout), donate_argnums=0, **self._places(layout))
 
         def call(vector: np.ndarray, large: list[np.ndarray], indices: np.ndarray | None) -> list[jax.Array]:
             variables = {name: network.variables for name, network in self.networks.items()}
@@ -69,6 +79,31 @@ class JaxLearner(Learner):
             return results
 
         return call
+
+    def _places(self, layout: StepLayout) -> dict[str, Any]:
+        """The places of a step's arguments and results, as ``jax.jit`` takes them.
+
+        :raises CoachError: the number of devices does not divide the batch
+        """
+        mesh, size = self.mesh, layout.batch_size
+        if mesh is None:
+            return {}
+        if size % mesh.num_devices:
+            raise CoachError(
+                f"num_devices is {mesh.num_devices}, which does not divide a batch of {size} rows: change num_devices "
+                "or the batch size"
+            )
+        if self.num_compilations == 1 and mesh.num_devices > 1:
+            screen.log(f"batches of {size} rows are divided between {mesh.num_devices} devices")
+        # the rows of several updates may be mixed: a device needs all of them
+        is_one_batch = layout.packing.num_updates == 1 and not layout.is_indexed
+        large = mesh.divided() if is_one_batch else mesh.everywhere
+        places = (mesh.everywhere, mesh.everywhere, large, mesh.everywhere)
+        return {"in_shardings": places, "out_shardings": mesh.everywhere}
+
+    def _columns(self, layout: StepLayout, rows: Any, large: dict[str, Any], k: Any, indices: Any) -> dict[str, Any]:
+        columns = super()._columns(layout, rows, large, k, indices)
+        return columns if self.mesh is None else jax.lax.with_sharding_constraint(columns, self.mesh.divided())
 
     def _gradients(self, function: Callable, weights: dict[str, list]) -> tuple[dict[str, list], Any]:
         # One forward pass, and for each loss a backward pass. A single backward pass with a mask over the losses would
