@@ -17,6 +17,7 @@ from rl_coach.architectures.update import UpdateRule
 from rl_coach.architectures.values import ValuesParameters
 from rl_coach.architectures.world_model import (
     BLOCKS,
+    SIZES,
     VARIABLES,
     DecoderHead,
     ModelEmbedderParameters,
@@ -42,11 +43,12 @@ from rl_coach.core_types import (
     GradientClippingMethod,
     TrainingSteps,
 )
-from rl_coach.exploration_policies.categorical import CategoricalParameters
+from rl_coach.exploration_policies.categorical import categorical_or
+from rl_coach.exploration_policies.continuous_entropy import ContinuousEntropyParameters
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
 from rl_coach.schedules import LinearSchedule
-from rl_coach.spaces import ImageObservationSpace
-from rl_coach.utilities.requirements import FRACTION, instance, number, whole
+from rl_coach.spaces import BoxActionSpace, ImageObservationSpace
+from rl_coach.utilities.requirements import FRACTION, instance, number, one_of, whole
 from rl_coach.utils import CoachError
 
 
@@ -71,7 +73,7 @@ class DreamerV3NetworkParameters(NetworkParameters):
 class DreamerV3AlgorithmParameters(AlgorithmParameters):
     """Hyperparameters of DreamerV3.
 
-    :ivar size: the size of the world model
+    :ivar size: the size of the world model: a ``ModelSize``, or a name from ``size1m`` to ``size400m``
     :ivar imagination_horizon: number of steps that the world model imagines from each state of a batch
     :ivar return_lambda: 0 bootstraps from the next state, 1 from the last imagined one
     :ivar entropy_weight: weight of the policy's entropy; 0 does not keep it random
@@ -80,7 +82,7 @@ class DreamerV3AlgorithmParameters(AlgorithmParameters):
     """
 
     constraints = {
-        "size": instance(ModelSize, "a ModelSize"),
+        "size": one_of(*SIZES) | instance(ModelSize, "a ModelSize"),
         "imagination_horizon": whole(1),
         "return_lambda": FRACTION,
         "entropy_weight": number(0),
@@ -88,7 +90,7 @@ class DreamerV3AlgorithmParameters(AlgorithmParameters):
 
     def __init__(self) -> None:
         super().__init__()
-        self.size = ModelSize()
+        self.size: str | ModelSize = "size1m"
         self.imagination_horizon = 15
         self.return_lambda = 0.95
         self.entropy_weight = 3e-4
@@ -99,7 +101,7 @@ class DreamerV3AlgorithmParameters(AlgorithmParameters):
 
 
 class DreamerV3AgentParameters(AgentParameters):
-    """DreamerV3, which samples from its policy."""
+    """DreamerV3, which samples from its policy. Evaluations take the best action or the mean."""
 
     path = "rl_coach.agents.dreamer_v3_agent:DreamerV3Agent"
     algorithm: DreamerV3AlgorithmParameters
@@ -107,13 +109,14 @@ class DreamerV3AgentParameters(AgentParameters):
     def __init__(self) -> None:
         super().__init__(
             algorithm=DreamerV3AlgorithmParameters(),
-            exploration=CategoricalParameters(),
+            exploration=categorical_or(ContinuousEntropyParameters()),
             memory=EpisodicExperienceReplayParameters(),
             networks={
                 "main": DreamerV3NetworkParameters(),
                 "returns": ValuesParameters(kept={"low": 0.0, "high": 0.0}),
             },
         )
+        self.exploration[BoxActionSpace].evaluation_noise = 0.0
 
 
 class ModelReplay(SequenceReplay):
@@ -144,7 +147,7 @@ class DreamerV3Agent(PolicyAgent):
                 HeadRequirement("ModelHeadParameters", ()),
                 HeadRequirement("ModelHeadParameters", ("probabilities_of_state",)),
                 HeadRequirement("ModelHeadParameters", ("reward_logits", "continue_logits")),
-                HeadRequirement("ModelHeadParameters", ("probabilities",)),
+                HeadRequirement("ModelHeadParameters", ("probabilities",), ("mean", "standard_deviation")),
                 HeadRequirement("ModelHeadParameters", ("return_logits",)),
             ),
             has_target=True,
@@ -156,6 +159,12 @@ class DreamerV3Agent(PolicyAgent):
     reason_to_act_alone = "it learns from the states of the model that acted: leave out -dc and -n"
     is_on_policy = False
     episode_attributes = ()
+
+    @property
+    def size(self) -> ModelSize:
+        """The size of the world model."""
+        size = self.ap.algorithm.size
+        return size if isinstance(size, ModelSize) else SIZES[size]
 
     def unmet_by_settings(self) -> Iterator[str]:
         yield from super().unmet_by_settings()
@@ -169,8 +178,11 @@ class DreamerV3Agent(PolicyAgent):
                 f"agent '{self.name}' learns from sequences of whole episodes: set memory to "
                 f"EpisodicExperienceReplayParameters()"
             )
-        if self.ap.algorithm.size.deter % BLOCKS:
+        if self.size.deter % BLOCKS:
             yield f"agent '{self.name}' has {BLOCKS} blocks: set deter of algorithm.size to a multiple of {BLOCKS}"
+        action = self.spaces.action
+        if isinstance(action, BoxActionSpace) and not np.all(np.isfinite([action.low, action.high])):
+            yield f"agent '{self.name}' needs actions with bounds: choose ClippedPPO or A2C, or give the space bounds"
         if self.spaces.action_mask_name is not None:
             yield f"agent '{self.name}' imagines no action masks: choose ClippedPPO, A2C or DQN"
         for name, space in self.spaces.state.sub_spaces.items():
@@ -181,7 +193,7 @@ class DreamerV3Agent(PolicyAgent):
         raise CoachError(f"agent '{self.name}' acts in one environment: set env_params.num_environments to 1")
 
     def create_networks(self) -> dict[str, NetworkWrapper]:
-        set_size(self.ap.network_wrappers["main"], self.ap.algorithm.size, self.spaces.action)
+        set_size(self.ap.network_wrappers["main"], self.size, self.spaces.action)
         return super().create_networks()
 
     def make_batches(self) -> BatchSource:
@@ -191,22 +203,26 @@ class DreamerV3Agent(PolicyAgent):
         algorithm = self.ap.algorithm
         return dreamer_rule(
             DreamerSettings(
-                algorithm.size,
+                self.size,
                 self.ap.network_wrappers["main"].middleware_parameters.sequence_length,
                 algorithm.imagination_horizon,
                 algorithm.return_lambda,
                 algorithm.entropy_weight,
-                self.spaces.action.num_actions,
+                self.spaces.action,
             )
         )
 
     def random_columns(self, rows: int) -> dict[str, np.ndarray]:
         """The random numbers of an update with some rows; see ``dreamer_rule``."""
-        horizon = self.ap.algorithm.imagination_horizon
-        return {
-            "extra/posterior": self.rng.random((rows, VARIABLES), np.float32),
-            "extra/imagined": self.rng.random((rows, horizon * (VARIABLES + 1)), np.float32),
-        }
+        horizon, action = self.ap.algorithm.imagination_horizon, self.spaces.action
+        posterior = self.rng.random((rows, VARIABLES), np.float32)
+        imagined = self.rng.random((rows, horizon, VARIABLES), np.float32)
+        if isinstance(action, BoxActionSpace):
+            drawn = self.rng.standard_normal((rows, horizon, action.num_elements), np.float32)
+        else:
+            drawn = self.rng.random((rows, horizon, 1), np.float32)
+        imagined = np.concatenate([imagined, drawn], axis=-1).reshape(rows, -1)
+        return {"extra/posterior": posterior, "extra/imagined": imagined}
 
     def note_action(self, chosen: ActionInfo) -> None:
         network = self.networks["main"].online_network

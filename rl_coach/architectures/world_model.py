@@ -23,7 +23,7 @@ from rl_coach.architectures.middlewares import Middleware, State
 from rl_coach.architectures.network_inputs import NetworkInput
 from rl_coach.base_parameters import Frameworks
 from rl_coach.core_types import LAST_ACTION
-from rl_coach.spaces import DiscreteActionSpace
+from rl_coach.spaces import ActionSpace, DiscreteActionSpace
 from rl_coach.utilities.requirements import exactly, instance, whole
 
 VARIABLES = 32
@@ -40,12 +40,14 @@ class ModelSize:
     :param hidden: units of the layers of the sequence model
     :param classes: categories of each of the 32 variables
     :param units: of the layers of encoder, decoder and heads
+    :param depth: filters of the convolutions, times 2, 3, 4 and 4
     """
 
     deter: int = 512
     hidden: int = 64
     classes: int = 4
     units: int = 64
+    depth: int = 4
 
     @property
     def stoch(self) -> int:
@@ -58,6 +60,11 @@ class ModelSize:
         return self.deter + self.stoch
 
 
+SIZES = {
+    f"size{millions}m": ModelSize(128 * depth, 16 * depth, depth, 16 * depth, depth)
+    for millions, depth in {1: 4, 12: 16, 25: 24, 50: 32, 100: 48, 200: 64, 400: 96}.items()
+}
+"""The sizes of the paper and of its published code, by their millions of parameters."""
 _SIZE = instance(ModelSize, "a ModelSize")
 
 
@@ -164,7 +171,6 @@ class ModelHead(Head):
     :cvar num_layers: hidden layers
     """
 
-    supported_actions = (DiscreteActionSpace,)
     num_layers = 1
 
     def _latent(self, features: Any) -> Any:
@@ -223,15 +229,21 @@ class ReturnHead(ModelHead):
 
 
 class ModelPolicyHead(ModelHead):
-    """A policy: ``probabilities`` and ``log_probabilities`` [B, A]."""
+    """A policy: ``probabilities`` and ``log_probabilities`` [B, A]; or ``mean`` [B, A] within the bounds of continuous
+    actions, and ``standard_deviation`` [B, A], from 0.1 to 1 times half their range."""
 
-    public = ("probabilities",)
+    public = ("probabilities", "mean", "standard_deviation")
     num_layers = 3
 
     def __call__(self, layers: Layers, features: Any, inputs: dict[str, Any]) -> dict[str, Any]:
-        outputs = self._scaled(layers, self._hidden(layers, features), self.num_actions, 0.01)
-        probabilities = unimixed(layers.ops, outputs)
-        return {"probabilities": probabilities, "log_probabilities": layers.ops.log(probabilities)}
+        ops, hidden, action = layers.ops, self._hidden(layers, features), self.spaces.action
+        outputs = self._scaled(layers, hidden, self.num_actions, 0.01)
+        if isinstance(action, DiscreteActionSpace):
+            probabilities = unimixed(ops, outputs)
+            return {"probabilities": probabilities, "log_probabilities": ops.log(probabilities)}
+        share = 0.1 + 0.9 * ops.sigmoid(self._scaled(layers, hidden, self.num_actions, 0.01) + 2.0)
+        mean = self._in_bounds(layers, ops.tanh(outputs))
+        return {"mean": mean, "standard_deviation": share * layers.constant((action.high - action.low) / 2)}
 
 
 class ModelEmbedderParameters(InputEmbedderParameters):
@@ -251,7 +263,7 @@ class ModelEmbedderParameters(InputEmbedderParameters):
 class StateSpaceMiddlewareParameters(MiddlewareParameters):
     """Settings of the recurrent state-space model.
 
-    :ivar size: the agent sets it, and ``num_actions``
+    :ivar size: the agent sets it, and ``num_actions``: of discrete actions, or the elements of a continuous one
     :ivar sequence_length: steps of each sequence that the model learns from
     :ivar burn_in: always 0
     """
@@ -280,9 +292,10 @@ class ModelHeadParameters(HeadParameters):
         self.size: ModelSize = ModelSize()
 
 
-def set_size(network: Any, size: ModelSize, action: DiscreteActionSpace) -> None:
+def set_size(network: Any, size: ModelSize, action: ActionSpace) -> None:
     """Set the size of all parts of a network. :param action: the action space"""
     parts = [*network.input_embedders_parameters.values(), network.middleware_parameters, *network.heads_parameters]
     for part in parts:
         part.size = size
-    network.middleware_parameters.num_actions = action.num_actions
+    is_discrete = isinstance(action, DiscreteActionSpace)
+    network.middleware_parameters.num_actions = action.num_actions if is_discrete else action.num_elements

@@ -87,16 +87,18 @@ class Model:
 
     :param size: of the model
     :param weights: all trained weights, in order
-    :param observation: the number of observed numbers; ``actions`` of choices
+    :param observation: the number of observed numbers
+    :param actions: the number of choices, or the bounds of continuous actions, two arrays [D]
     """
 
-    def __init__(self, size: ModelSize, weights: list[np.ndarray], observation: int, actions: int):
+    def __init__(self, size: ModelSize, weights: list[np.ndarray], observation: int, actions: Any):
         self.size, self.observation, self.actions = size, observation, actions
+        self.is_discrete = isinstance(actions, int)
         left = [np.asarray(weight, np.float64) for weight in weights]
         # a hidden layer has a kernel, a bias and a scale; an output layer or a layer of blocks no scale
         counts = {"encoder": 9, "middleware": 9 + 3 + 2 + 3 + 2, "decoder": 11, "prior": 8, "outcome": 10}
         self.own: dict[str, list[np.ndarray]] = {}
-        for name, count in {**counts, "policy": 11, "value": 11}.items():
+        for name, count in {**counts, "policy": 11 if self.is_discrete else 13, "value": 11}.items():
             self.own[name], left = left[:count], left[count:]
         assert not left
 
@@ -167,8 +169,36 @@ class Model:
         rewards = self.output(self.hidden(latent, weights), weights)
         return rewards, self.output(self.hidden(latent, weights), weights)[:, 0]
 
-    def policy(self, latent: np.ndarray) -> np.ndarray:
-        return 0.99 * softmax(self.head("policy", latent)) + 0.01 / self.actions
+    def encoded(self, actions: np.ndarray) -> np.ndarray:
+        if self.is_discrete:
+            return np.eye(self.actions)[actions.astype(int)]
+        low, high = self.actions
+        return (actions - low) / (high - low) * 2 - 1
+
+    def policy(self, latent: np.ndarray) -> tuple[np.ndarray, ...]:
+        """The probabilities of the choices; or mean and standard deviation of a normal distribution."""
+        weights = self.part("policy")
+        hidden = self.hidden(latent, weights, 3)
+        outputs = self.output(hidden, weights)
+        if self.is_discrete:
+            return (0.99 * softmax(outputs) + 0.01 / self.actions,)
+        low, high = self.actions
+        mean = low + (np.tanh(outputs) + 1) / 2 * (high - low)
+        return mean, (0.1 + 0.9 * sigmoid(self.output(hidden, weights) + 2)) * (high - low) / 2
+
+    def drawn_action(self, latent: np.ndarray, random: np.ndarray) -> np.ndarray:
+        policy = self.policy(latent)
+        if self.is_discrete:
+            return (random >= policy[0].cumsum(-1)[:, :-1]).sum(-1)
+        return policy[0] + policy[1] * random
+
+    def log_probability_and_entropy(self, latent: np.ndarray, action: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        policy = self.policy(latent)
+        if self.is_discrete:
+            return np.log(policy[0][np.arange(len(action)), action]), -(policy[0] * np.log(policy[0])).sum(-1)
+        mean, deviation = policy
+        density = np.exp(-(((action - mean) / deviation) ** 2) / 2) / np.sqrt(2 * np.pi) / deviation
+        return np.log(density).sum(-1), (0.5 + np.log(np.sqrt(2 * np.pi) * deviation)).sum(-1)
 
 
 def expected_loss(
@@ -183,8 +213,7 @@ def expected_loss(
         name: np.swapaxes(c.astype(np.float64).reshape(-1, rows, *c.shape[1:]), 0, 1) for name, c in columns.items()
     }
     sequences = by_time["weights"].shape[1]
-    onehot = np.eye(online.actions)
-    actions = onehot[by_time["actions"].astype(int)]
+    actions = online.encoded(by_time["actions"])
     embeddings = [online.encode(step) for step in by_time["states/observation"]]
     deter, stoch = by_time["states/deter"][0], by_time["states/stoch"][0]
     before = by_time["states/last_action"][0]
@@ -217,9 +246,8 @@ def expected_loss(
     dreamed, chosen = [np.concatenate([start_deter, start_stoch], -1)], []
     deter, stoch = start_deter, start_stoch
     for t in range(horizon):
-        policy = online.policy(dreamed[-1])
-        action = (random[:, t, 32:] >= policy.cumsum(-1)[:, :-1]).sum(-1)
-        deter, _ = online.posterior(deter, stoch, onehot[action], np.zeros_like(np.concatenate(embeddings)))
+        action = online.drawn_action(dreamed[-1], random[:, t, 32:])
+        deter, _ = online.posterior(deter, stoch, online.encoded(action), np.zeros_like(np.concatenate(embeddings)))
         stoch = online.drawn(online.prior(deter), random[:, t, :32])
         chosen.append(action), dreamed.append(np.concatenate([deter, stoch], -1))
     outcomes = [online.outcome(latent) for latent in dreamed]
@@ -237,9 +265,7 @@ def expected_loss(
     weights = np.cumprod(goes_on[:-1], axis=0)
     actor, critic = [], []
     for t in range(horizon):
-        policy = online.policy(dreamed[t])
-        log_probability = np.log(policy[np.arange(len(policy)), chosen[t]])
-        entropy = -(policy * np.log(policy)).sum(-1)
+        log_probability, entropy = online.log_probability_and_entropy(dreamed[t], chosen[t])
         gain = log_probability * (returns[t] - values[t]) / max(1, high - low) + 3e-4 * entropy
         targets = two_hot(returns[t]) + two_hot(decoded(slow.head("value", dreamed[t])))
         actor += [*(-weights[t] * gain)[counts[t]]]
