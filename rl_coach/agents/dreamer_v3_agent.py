@@ -12,11 +12,13 @@ from rl_coach.agents.core.requirements import HeadRequirement, NetworkRequiremen
 from rl_coach.agents.core.sequence_replay import SequenceReplay
 from rl_coach.agents.policy_optimization_agent import PolicyAgent
 from rl_coach.agents.rules.dreamer_v3 import DreamerSettings, dreamer_rule
+from rl_coach.architectures.network_inputs import NetworkInput
 from rl_coach.architectures.network_wrapper import NetworkWrapper
 from rl_coach.architectures.update import UpdateRule
 from rl_coach.architectures.values import ValuesParameters
 from rl_coach.architectures.world_model import (
     BLOCKS,
+    SHRINKING,
     SIZES,
     VARIABLES,
     DecoderHead,
@@ -47,7 +49,7 @@ from rl_coach.exploration_policies.categorical import categorical_or
 from rl_coach.exploration_policies.continuous_entropy import ContinuousEntropyParameters
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
 from rl_coach.schedules import LinearSchedule
-from rl_coach.spaces import BoxActionSpace, ImageObservationSpace
+from rl_coach.spaces import BoxActionSpace
 from rl_coach.utilities.requirements import FRACTION, instance, number, one_of, whole
 from rl_coach.utils import CoachError
 
@@ -185,15 +187,31 @@ class DreamerV3Agent(PolicyAgent):
             yield f"agent '{self.name}' needs actions with bounds: choose ClippedPPO or A2C, or give the space bounds"
         if self.spaces.action_mask_name is not None:
             yield f"agent '{self.name}' imagines no action masks: choose ClippedPPO, A2C or DQN"
-        for name, space in self.spaces.state.sub_spaces.items():
-            if isinstance(space, ImageObservationSpace):
-                yield f"agent '{self.name}' models vectors, and '{name}' is an image: choose Rainbow or ClippedPPO"
+        if self._images and self.size.depth % 2:
+            yield f"agent '{self.name}' models images with an even depth of algorithm.size, not {self.size.depth}"
+        for name, (height, width) in self._images.items():
+            if not all(side % SHRINKING == 0 and 48 <= side <= 256 for side in (height, width)):
+                yield (
+                    f"agent '{self.name}' models images with sides of 48, 64, 80, ... 256, and '{name}' is {height} x "
+                    f"{width}: add an ObservationRescaleToSizeFilter to the input filter"
+                )
+
+    @property
+    def _images(self) -> dict[str, tuple[int, int]]:
+        """Height and width of each observation that is an image."""
+        given = {name: NetworkInput.named(name, self.spaces, "main") for name in self.spaces.state.sub_spaces}
+        return {name: (one.shape[0], one.shape[1]) for name, one in given.items() if one.kind == "image"}
 
     def play_in_copies(self, count: int) -> Actors:
         raise CoachError(f"agent '{self.name}' acts in one environment: set env_params.num_environments to 1")
 
     def create_networks(self) -> dict[str, NetworkWrapper]:
-        set_size(self.ap.network_wrappers["main"], self.size, self.spaces.action)
+        main, names = self.ap.network_wrappers["main"], self.spaces.state.sub_spaces
+        # the model predicts each observation, so it reads each
+        given = main.input_embedders_parameters.items()
+        own = {name: embedder for name, embedder in given if name in names or name != "observation"}
+        main.input_embedders_parameters = {name: ModelEmbedderParameters() for name in names} | own
+        set_size(main, self.size, self.spaces.action)
         return super().create_networks()
 
     def make_batches(self) -> BatchSource:
@@ -209,6 +227,7 @@ class DreamerV3Agent(PolicyAgent):
                 algorithm.return_lambda,
                 algorithm.entropy_weight,
                 self.spaces.action,
+                tuple(self._images),
             )
         )
 

@@ -17,7 +17,7 @@ from rl_coach.architectures.embedders import InputEmbedder
 from rl_coach.architectures.head_parameters import HeadParameters
 from rl_coach.architectures.heads import Head
 from rl_coach.architectures.initializers import Constant, FanInNormal
-from rl_coach.architectures.layers import Layers
+from rl_coach.architectures.layers import Layers, SameConv2d
 from rl_coach.architectures.middleware_parameters import MiddlewareParameters
 from rl_coach.architectures.middlewares import Middleware, State
 from rl_coach.architectures.network_inputs import NetworkInput
@@ -30,6 +30,8 @@ VARIABLES = 32
 BLOCKS = 8
 UNIMIX = 0.01
 RETURN_BINS = 255
+SHRINKING = 16
+"""The sides of an image are divided by this number until the encoder flattens it."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class ModelSize:
     :param hidden: units of the layers of the sequence model
     :param classes: categories of each of the 32 variables
     :param units: of the layers of encoder, decoder and heads
-    :param depth: filters of the convolutions, times 2, 3, 4 and 4
+    :param depth: the unit of the filters of convolutions
     """
 
     deter: int = 512
@@ -58,6 +60,11 @@ class ModelSize:
     def latent(self) -> int:
         """Numbers of the whole state."""
         return self.deter + self.stoch
+
+    @property
+    def filters(self) -> tuple[int, ...]:
+        """The filters of the encoder's convolutions."""
+        return tuple(self.depth * factor for factor in (2, 3, 4, 4))
 
 
 SIZES = {
@@ -102,17 +109,28 @@ def _hidden(layers: Layers, x: Any, units: int, count: int = 1) -> Any:
     return x
 
 
+def _convolved(layers: Layers, x: Any, filters: int) -> Any:
+    return SameConv2d(filters, kernel_size=5, strides=1).applied(layers, x)
+
+
 def _activated(layers: Layers, x: Any) -> Any:
     x = layers.rmsnorm(x)
     return x * layers.ops.sigmoid(x)
 
 
 class ModelEmbedder(InputEmbedder):
-    """Three layers after ``symlog``."""
+    """Three layers after ``symlog``; of an image, four convolutions that each halve its sides."""
 
     parameters: ModelEmbedderParameters
 
     def embed(self, layers: Layers, x: Any) -> Any:
+        if self.given.kind == "image":
+            x = x - 0.5
+            for filters in self.parameters.size.filters:
+                x = _convolved(layers, x, filters)
+                pairs = layers.ops.reshape(x, (-1, x.shape[1] // 2, 2, x.shape[2] // 2, 2, filters))
+                x = _activated(layers, layers.ops.max(pairs, axis=(2, 4)))
+            return layers.flatten(x)
         flat = layers.flatten(x) if len(x.shape) > 2 else x
         return _hidden(layers, symlog(layers.ops, flat), self.parameters.size.units, 3)
 
@@ -196,17 +214,37 @@ class PriorHead(ModelHead):
 
 
 class DecoderHead(ModelHead):
-    """The ``symlog`` of each observation by name, [B, ...]."""
+    """Each observation by name, [B, ...]: an image with pixels from 0 to 1, the ``symlog`` of anything else."""
 
     num_layers = 3
 
     def __call__(self, layers: Layers, features: Any, inputs: dict[str, Any]) -> dict[str, Any]:
-        hidden = self._hidden(layers, features)
-        given = {name: NetworkInput.named(name, self.spaces, "main") for name in self.spaces.state.sub_spaces}
-        return {
-            name: layers.ops.reshape(layers.dense(hidden, math.prod(one.shape)), (-1, *one.shape))
-            for name, one in given.items()
-        }
+        hidden, outputs = None, {}
+        for name in self.spaces.state.sub_spaces:
+            given = NetworkInput.named(name, self.spaces, "main")
+            if given.kind == "image":
+                outputs[name] = self._image(layers, features, given.shape)
+            else:
+                hidden = self._hidden(layers, features) if hidden is None else hidden
+                outputs[name] = layers.ops.reshape(layers.dense(hidden, math.prod(given.shape)), (-1, *given.shape))
+        return outputs
+
+    def _image(self, layers: Layers, features: Any, shape: tuple[int, ...]) -> Any:
+        """[B, *shape], through four convolutions that each follow a doubling of the sides."""
+        size, ops = self.parameters.size, layers.ops
+        filters = size.filters[-1]
+        height, width = shape[0] // SHRINKING, shape[1] // SHRINKING
+        cells = height * width * filters
+        blocks = ops.reshape(features[:, : size.deter], (-1, BLOCKS, size.deter // BLOCKS))
+        blocks = layers.dense_blocks(blocks, cells // BLOCKS)
+        blocks = ops.transpose(ops.reshape(blocks, (-1, BLOCKS, height, width, filters // BLOCKS)), (0, 2, 3, 1, 4))
+        stoch = _hidden(layers, self._latent(features)[:, size.deter :], 2 * size.units)
+        x = ops.reshape(blocks, (-1, height, width, filters))
+        x = x + ops.reshape(layers.dense(stoch, cells), (-1, height, width, filters))
+        for count in (*size.filters[-2::-1], shape[-1]):
+            doubled = ops.repeat(ops.repeat(_activated(layers, x), 2, axis=1), 2, axis=2)
+            x = _convolved(layers, doubled, count)
+        return ops.sigmoid(x)
 
 
 class OutcomeHead(ModelHead):

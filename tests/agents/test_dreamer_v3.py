@@ -153,7 +153,25 @@ def views(agent: Any) -> dict[str, NetworkView]:
     return found
 
 
-@pytest.fixture(scope="module", params=[Bandit, Target])
+class Lamps(Bandit):
+    """The light is a lamp in a picture, and a number says how bright it is."""
+
+    def observations(self) -> dict[str, Any]:
+        return {"observation": VectorObservationSpace(1), "picture": ImageObservationSpace((48, 64, 3), 255)}
+
+    def first_state(self) -> dict[str, np.ndarray]:
+        self.light, level = int(self.rng.integers(2)), int(self.rng.integers(100, 256))
+        picture = np.zeros((48, 64, 3), np.uint8)
+        picture[16:32, 8 + 32 * self.light : 24 + 32 * self.light] = level
+        return {"observation": np.float32([level]), "picture": picture}
+
+    def outcome(self, action: Any) -> tuple[float, bool, bool]:
+        reward = float(action == self.light)
+        self.state = self.first_state()
+        return reward, False, self.steps >= 10
+
+
+@pytest.fixture(scope="module", params=[Bandit, Target, Lamps])
 def trained(tmp_path_factory, request):
     """An agent after some updates, so that no output layer is zero."""
     manager = graph(parameters.dreamer(), request.param, tmp_path_factory.mktemp("dreamer"), schedule(80, heatup=20))
@@ -168,10 +186,11 @@ def test_the_loss_is_the_papers(trained):
     batch = agent.batches.sample(1, 16)
     columns = agent.update_loop.columns(batch)
     assert 0 < (columns["weights"] > 0).mean() <= 1
-    observation, action = columns["states/observation"].shape[1], agent.spaces.action
+    observations = {name: tuple(space.shape) for name, space in agent.spaces.state.sub_spaces.items()}
+    action = agent.spaces.action
     actions = 2 if isinstance(action, DiscreteActionSpace) else (action.low, action.high)
     online, slow = (
-        Model(TINY, weights_in_order(main, group), observation, actions) for group in ("weights", "target_weights")
+        Model(TINY, weights_in_order(main, group), observations, actions) for group in ("weights", "target_weights")
     )
     before = [float(array) for array in agent.networks["returns"].state.arrays("buffers")]
     expected, low, high = expected_loss(online, slow, columns, length, 3, before)
@@ -236,7 +255,7 @@ def test_an_exported_policy_remembers_its_actions(action, tmp_path):
 
 class Picture(Bandit):
     def observations(self) -> dict[str, Any]:
-        return {"picture": ImageObservationSpace((48, 64, 3), 255)}
+        return {"picture": ImageObservationSpace((64, 84, 3), 255)}
 
 
 class Unbounded(Target):
@@ -250,9 +269,9 @@ def with_memory_of_steps() -> Any:
     return settings
 
 
-def in_uneven_blocks() -> Any:
+def of_size(**numbers: int) -> Any:
     settings = parameters.dreamer()
-    settings.algorithm.size = world_model.ModelSize(deter=100)
+    settings.algorithm.size = world_model.ModelSize(**numbers)
     return settings
 
 
@@ -260,9 +279,10 @@ def in_uneven_blocks() -> Any:
     ("make", "problem", "reason"),
     [
         (parameters.dreamer, MaskedChain, "imagines no action masks"),
-        (parameters.dreamer, Picture, "models vectors, and 'picture' is an image"),
+        (parameters.dreamer, Picture, "'picture' is 64 x 84: add an ObservationRescaleToSizeFilter"),
+        (lambda: of_size(depth=3), Lamps, "models images with an even depth of algorithm.size, not 3"),
         (parameters.dreamer, Unbounded, "needs actions with bounds"),
-        (in_uneven_blocks, Bandit, "set deter of algorithm.size to a multiple of 8"),
+        (lambda: of_size(deter=100), Bandit, "set deter of algorithm.size to a multiple of 8"),
         (with_memory_of_steps, Bandit, "learns from sequences of whole episodes: set memory to Episodic"),
     ],
 )

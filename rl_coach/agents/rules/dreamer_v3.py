@@ -121,6 +121,7 @@ class DreamerSettings:
     :param return_lambda: lambda of all returns
     :param entropy_weight: the weight of the policy's entropy
     :param action: discrete, or continuous with bounds
+    :param images: the names of the observations that are images with pixels from 0 to 255
     """
 
     size: ModelSize
@@ -129,6 +130,7 @@ class DreamerSettings:
     return_lambda: float
     entropy_weight: float
     action: ActionSpace
+    images: tuple[str, ...] = ()
 
 
 def dreamer_rule(settings: DreamerSettings) -> UpdateRule:
@@ -213,7 +215,8 @@ class _Losses:
         is_state, is_transition = self._is_state, self._flat(self._is_transition)
         for name, found in self.model.head(DECODER, features).items():
             observation = ops.cast(self._flat(self._by_step(self._batch.states[name])), "float32")
-            squares = ops.reshape(ops.square(found - symlog(ops, observation)), (features.shape[0], -1))
+            target = observation / 255.0 if name in self._settings.images else symlog(ops, observation)
+            squares = ops.reshape(ops.square(found - target), (features.shape[0], -1))
             reconstruction = reconstruction + weighted_mean(ops, ops.sum(squares, axis=-1), is_state)
         # a reward and its discount belong to the state after the transition
         outcome = self.model.head(OUTCOME, features[features.shape[0] - is_transition.shape[0] :])
