@@ -165,8 +165,7 @@ class DreamerV3Agent(PolicyAgent):
     @property
     def size(self) -> ModelSize:
         """The size of the world model."""
-        size = self.ap.algorithm.size
-        return size if isinstance(size, ModelSize) else SIZES[size]
+        return SIZES.get(self.ap.algorithm.size, self.ap.algorithm.size)
 
     def unmet_by_settings(self) -> Iterator[str]:
         yield from super().unmet_by_settings()
@@ -189,7 +188,7 @@ class DreamerV3Agent(PolicyAgent):
             yield f"agent '{self.name}' imagines no action masks: choose ClippedPPO, A2C or DQN"
         if self._images and self.size.depth % 2:
             yield f"agent '{self.name}' models images with an even depth of algorithm.size, not {self.size.depth}"
-        for name, (height, width) in self._images.items():
+        for name, (height, width, _) in self._images.items():
             if not all(side % SHRINKING == 0 and 48 <= side <= 256 for side in (height, width)):
                 yield (
                     f"agent '{self.name}' models images with sides of 48, 64, 80, ... 256, and '{name}' is {height} x "
@@ -197,10 +196,10 @@ class DreamerV3Agent(PolicyAgent):
                 )
 
     @property
-    def _images(self) -> dict[str, tuple[int, int]]:
-        """Height and width of each observation that is an image."""
+    def _images(self) -> dict[str, tuple[int, ...]]:
+        """The shape of each observation that is an image."""
         given = {name: NetworkInput.named(name, self.spaces, "main") for name in self.spaces.state.sub_spaces}
-        return {name: (one.shape[0], one.shape[1]) for name, one in given.items() if one.kind == "image"}
+        return {name: one.shape for name, one in given.items() if one.kind == "image"}
 
     def play_in_copies(self, count: int) -> Actors:
         raise CoachError(f"agent '{self.name}' acts in one environment: set env_params.num_environments to 1")
@@ -218,30 +217,22 @@ class DreamerV3Agent(PolicyAgent):
         return ModelReplay(self)
 
     def make_update_rule(self) -> UpdateRule:
-        algorithm = self.ap.algorithm
-        return dreamer_rule(
-            DreamerSettings(
-                self.size,
-                self.ap.network_wrappers["main"].middleware_parameters.sequence_length,
-                algorithm.imagination_horizon,
-                algorithm.return_lambda,
-                algorithm.entropy_weight,
-                self.spaces.action,
-                tuple(self._images),
-            )
-        )
+        algorithm, middleware = self.ap.algorithm, self.ap.network_wrappers["main"].middleware_parameters
+        settings = DreamerSettings(
+            self.size, middleware.sequence_length, algorithm.imagination_horizon, algorithm.return_lambda,
+            algorithm.entropy_weight, self.spaces.action, tuple(self._images),
+        )  # fmt: skip
+        return dreamer_rule(settings)
 
     def random_columns(self, rows: int) -> dict[str, np.ndarray]:
         """The random numbers of an update with some rows; see ``dreamer_rule``."""
         horizon, action = self.ap.algorithm.imagination_horizon, self.spaces.action
+        is_box = isinstance(action, BoxActionSpace)
+        draw, count = (self.rng.standard_normal, action.num_elements) if is_box else (self.rng.random, 1)
         posterior = self.rng.random((rows, VARIABLES), np.float32)
         imagined = self.rng.random((rows, horizon, VARIABLES), np.float32)
-        if isinstance(action, BoxActionSpace):
-            drawn = self.rng.standard_normal((rows, horizon, action.num_elements), np.float32)
-        else:
-            drawn = self.rng.random((rows, horizon, 1), np.float32)
-        imagined = np.concatenate([imagined, drawn], axis=-1).reshape(rows, -1)
-        return {"extra/posterior": posterior, "extra/imagined": imagined}
+        imagined = np.concatenate([imagined, draw((rows, horizon, count), np.float32)], axis=-1)
+        return {"extra/posterior": posterior, "extra/imagined": imagined.reshape(rows, -1)}
 
     def note_action(self, chosen: ActionInfo) -> None:
         network = self.networks["main"].online_network

@@ -30,8 +30,7 @@ VARIABLES = 32
 BLOCKS = 8
 UNIMIX = 0.01
 RETURN_BINS = 255
-SHRINKING = 16
-"""The sides of an image are divided by this number until the encoder flattens it."""
+FILTERS, SHRINKING = (2, 3, 4, 4), 16
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,7 @@ class ModelSize:
     :param hidden: units of the layers of the sequence model
     :param classes: categories of each of the 32 variables
     :param units: of the layers of encoder, decoder and heads
-    :param depth: the unit of the filters of convolutions
+    :param depth: the convolutions have 2, 3, 4 and 4 times as many filters
     """
 
     deter: int = 512
@@ -60,11 +59,6 @@ class ModelSize:
     def latent(self) -> int:
         """Numbers of the whole state."""
         return self.deter + self.stoch
-
-    @property
-    def filters(self) -> tuple[int, ...]:
-        """The filters of the encoder's convolutions."""
-        return tuple(self.depth * factor for factor in (2, 3, 4, 4))
 
 
 SIZES = {
@@ -119,14 +113,14 @@ def _activated(layers: Layers, x: Any) -> Any:
 
 
 class ModelEmbedder(InputEmbedder):
-    """Three layers after ``symlog``; of an image, four convolutions that each halve its sides."""
+    """Three layers after ``symlog``; of an image, four convolutions that divide its sides by ``SHRINKING``."""
 
     parameters: ModelEmbedderParameters
 
     def embed(self, layers: Layers, x: Any) -> Any:
         if self.given.kind == "image":
             x = x - 0.5
-            for filters in self.parameters.size.filters:
+            for filters in (self.parameters.size.depth * factor for factor in FILTERS):
                 x = _convolved(layers, x, filters)
                 pairs = layers.ops.reshape(x, (-1, x.shape[1] // 2, 2, x.shape[2] // 2, 2, filters))
                 x = _activated(layers, layers.ops.max(pairs, axis=(2, 4)))
@@ -184,10 +178,7 @@ class StateSpaceMiddleware(Middleware):
 
 
 class ModelHead(Head):
-    """Base of the heads that read a latent state.
-
-    :cvar num_layers: hidden layers
-    """
+    """Base of the heads that read a latent state through ``num_layers`` hidden layers."""
 
     num_layers = 1
 
@@ -232,7 +223,7 @@ class DecoderHead(ModelHead):
     def _image(self, layers: Layers, features: Any, shape: tuple[int, ...]) -> Any:
         """[B, *shape], through four convolutions that each follow a doubling of the sides."""
         size, ops = self.parameters.size, layers.ops
-        filters = size.filters[-1]
+        *fewer, filters = (size.depth * factor for factor in FILTERS)
         height, width = shape[0] // SHRINKING, shape[1] // SHRINKING
         cells = height * width * filters
         blocks = ops.reshape(features[:, : size.deter], (-1, BLOCKS, size.deter // BLOCKS))
@@ -241,7 +232,7 @@ class DecoderHead(ModelHead):
         stoch = _hidden(layers, self._latent(features)[:, size.deter :], 2 * size.units)
         x = ops.reshape(blocks, (-1, height, width, filters))
         x = x + ops.reshape(layers.dense(stoch, cells), (-1, height, width, filters))
-        for count in (*size.filters[-2::-1], shape[-1]):
+        for count in (*reversed(fewer), shape[-1]):
             doubled = ops.repeat(ops.repeat(_activated(layers, x), 2, axis=1), 2, axis=2)
             x = _convolved(layers, doubled, count)
         return ops.sigmoid(x)
@@ -335,5 +326,5 @@ def set_size(network: Any, size: ModelSize, action: ActionSpace) -> None:
     parts = [*network.input_embedders_parameters.values(), network.middleware_parameters, *network.heads_parameters]
     for part in parts:
         part.size = size
-    is_discrete = isinstance(action, DiscreteActionSpace)
-    network.middleware_parameters.num_actions = action.num_actions if is_discrete else action.num_elements
+    count = action.num_actions if isinstance(action, DiscreteActionSpace) else action.num_elements
+    network.middleware_parameters.num_actions = count

@@ -228,9 +228,15 @@ def test_stored_states_hold_the_last_action_of_each_step(trained):
 BOX = BoxActionSpace(2, low=np.array([-2.0, 0.0]), high=np.array([4.0, 0.5]))
 
 
-@pytest.mark.parametrize("action", [DiscreteActionSpace(3), BOX], ids=["discrete", "box"])
-def test_an_exported_policy_remembers_its_actions(action, tmp_path):
-    observations = {"observation": VectorObservationSpace(3)}
+VECTOR = {"observation": VectorObservationSpace(3)}
+PICTURE = {"picture": ImageObservationSpace(np.array([48, 64, 3]), 255)}
+
+
+@pytest.mark.parametrize(
+    ("observations", "action"), [(VECTOR, DiscreteActionSpace(3)), (VECTOR, BOX), ({**VECTOR, **PICTURE}, BOX)],
+    ids=["discrete", "box", "picture"],
+)  # fmt: skip
+def test_an_exported_policy_remembers_its_actions(observations, action, tmp_path):
     settings = parameters.dreamer()
     settings.task_parameters = TaskParameters(FRAMEWORK, experiment_path=str(tmp_path))
     agent = policies.build(settings, observations, action)
@@ -240,8 +246,8 @@ def test_an_exported_policy_remembers_its_actions(action, tmp_path):
     policy = Policy.load(policies.write(agent, tmp_path / "policy"))
     for _ in range(8):
         state = policies.draw(observations, rng)
-        outputs = network.predict({"observation": state["observation"][None]}, squeeze_output=False)
-        chosen = policy.act(state["observation"])
+        outputs = network.predict({name: seen[None] for name, seen in state.items()}, squeeze_output=False)
+        chosen = policy.act(state)
         if action is BOX:
             np.testing.assert_allclose(chosen, outputs[0][0], rtol=1e-4)
             encoded = (chosen - [1.0, 0.25]) / [3.0, 0.25]
