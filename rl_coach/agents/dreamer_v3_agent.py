@@ -158,6 +158,7 @@ class DreamerV3Agent(PolicyAgent):
     acting_networks = ("main",)
     batch_network = "main"
     learns_from_stored_states = True
+    learns_from_recorded_steps = False  # they have no states of the model
     reason_to_act_alone = "it learns from the states of the model that acted: leave out -dc and -n"
     is_on_policy = False
     episode_attributes = ()
@@ -202,7 +203,7 @@ class DreamerV3Agent(PolicyAgent):
         return {name: one.shape for name, one in given.items() if one.kind == "image"}
 
     def play_in_copies(self, count: int) -> Actors:
-        raise CoachError(f"agent '{self.name}' acts in one environment: set env_params.num_environments to 1")
+        raise CoachError(f"agent '{self.name}' acts alone in one environment: set env_params.num_environments to 1")
 
     def create_networks(self) -> dict[str, NetworkWrapper]:
         main, names = self.ap.network_wrappers["main"], self.spaces.state.sub_spaces
