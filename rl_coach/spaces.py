@@ -419,7 +419,8 @@ class ActionSpace(Space):
         return action
 
     def encoded(self, actions: np.ndarray) -> np.ndarray:
-        """[B, A] float32, one-hot. :param actions: [B]"""
+        """[B, A] float32, as a network reads them: one-hot of actions [B], or from -1 to 1 of actions [B, A] with
+        bounds."""
         raise NotImplementedError(f"the actions of a {type(self).__name__} have no encoding")
 
     def get_description(self, action: Any) -> str:
@@ -466,6 +467,9 @@ class BoxActionSpace(ActionSpace):
 
     def clip_action_to_space(self, action: ActionType) -> np.ndarray:
         return np.clip(action, self.low, self.high)
+
+    def encoded(self, actions: np.ndarray) -> np.ndarray:
+        return ((2 * actions - self.low - self.high) / (self.high - self.low)).astype(np.float32)
 
     def to_raw(self, action: Any) -> Any:
         if self.raw_form is not None:

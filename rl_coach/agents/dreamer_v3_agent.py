@@ -12,11 +12,14 @@ from rl_coach.agents.core.requirements import HeadRequirement, NetworkRequiremen
 from rl_coach.agents.core.sequence_replay import SequenceReplay
 from rl_coach.agents.policy_optimization_agent import PolicyAgent
 from rl_coach.agents.rules.dreamer_v3 import DreamerSettings, dreamer_rule
+from rl_coach.architectures.network_inputs import NetworkInput
 from rl_coach.architectures.network_wrapper import NetworkWrapper
 from rl_coach.architectures.update import UpdateRule
 from rl_coach.architectures.values import ValuesParameters
 from rl_coach.architectures.world_model import (
     BLOCKS,
+    SHRINKING,
+    SIZES,
     VARIABLES,
     DecoderHead,
     ModelEmbedderParameters,
@@ -42,11 +45,12 @@ from rl_coach.core_types import (
     GradientClippingMethod,
     TrainingSteps,
 )
-from rl_coach.exploration_policies.categorical import CategoricalParameters
+from rl_coach.exploration_policies.categorical import categorical_or
+from rl_coach.exploration_policies.continuous_entropy import ContinuousEntropyParameters
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
 from rl_coach.schedules import LinearSchedule
-from rl_coach.spaces import ImageObservationSpace
-from rl_coach.utilities.requirements import FRACTION, instance, number, whole
+from rl_coach.spaces import BoxActionSpace
+from rl_coach.utilities.requirements import FRACTION, instance, number, one_of, whole
 from rl_coach.utils import CoachError
 
 
@@ -71,7 +75,7 @@ class DreamerV3NetworkParameters(NetworkParameters):
 class DreamerV3AlgorithmParameters(AlgorithmParameters):
     """Hyperparameters of DreamerV3.
 
-    :ivar size: the size of the world model
+    :ivar size: the size of the world model: a ``ModelSize``, or a name from ``size1m`` to ``size400m``
     :ivar imagination_horizon: number of steps that the world model imagines from each state of a batch
     :ivar return_lambda: 0 bootstraps from the next state, 1 from the last imagined one
     :ivar entropy_weight: weight of the policy's entropy; 0 does not keep it random
@@ -80,7 +84,7 @@ class DreamerV3AlgorithmParameters(AlgorithmParameters):
     """
 
     constraints = {
-        "size": instance(ModelSize, "a ModelSize"),
+        "size": one_of(*SIZES) | instance(ModelSize, "a ModelSize"),
         "imagination_horizon": whole(1),
         "return_lambda": FRACTION,
         "entropy_weight": number(0),
@@ -88,7 +92,7 @@ class DreamerV3AlgorithmParameters(AlgorithmParameters):
 
     def __init__(self) -> None:
         super().__init__()
-        self.size = ModelSize()
+        self.size: str | ModelSize = "size1m"
         self.imagination_horizon = 15
         self.return_lambda = 0.95
         self.entropy_weight = 3e-4
@@ -99,7 +103,7 @@ class DreamerV3AlgorithmParameters(AlgorithmParameters):
 
 
 class DreamerV3AgentParameters(AgentParameters):
-    """DreamerV3, which samples from its policy."""
+    """DreamerV3, which samples from its policy. Evaluations take the best action or the mean."""
 
     path = "rl_coach.agents.dreamer_v3_agent:DreamerV3Agent"
     algorithm: DreamerV3AlgorithmParameters
@@ -107,13 +111,14 @@ class DreamerV3AgentParameters(AgentParameters):
     def __init__(self) -> None:
         super().__init__(
             algorithm=DreamerV3AlgorithmParameters(),
-            exploration=CategoricalParameters(),
+            exploration=categorical_or(ContinuousEntropyParameters()),
             memory=EpisodicExperienceReplayParameters(),
             networks={
                 "main": DreamerV3NetworkParameters(),
                 "returns": ValuesParameters(kept={"low": 0.0, "high": 0.0}),
             },
         )
+        self.exploration[BoxActionSpace].evaluation_noise = 0.0
 
 
 class ModelReplay(SequenceReplay):
@@ -144,7 +149,7 @@ class DreamerV3Agent(PolicyAgent):
                 HeadRequirement("ModelHeadParameters", ()),
                 HeadRequirement("ModelHeadParameters", ("probabilities_of_state",)),
                 HeadRequirement("ModelHeadParameters", ("reward_logits", "continue_logits")),
-                HeadRequirement("ModelHeadParameters", ("probabilities",)),
+                HeadRequirement("ModelHeadParameters", ("probabilities",), ("mean", "standard_deviation")),
                 HeadRequirement("ModelHeadParameters", ("return_logits",)),
             ),
             has_target=True,
@@ -153,9 +158,15 @@ class DreamerV3Agent(PolicyAgent):
     acting_networks = ("main",)
     batch_network = "main"
     learns_from_stored_states = True
+    learns_from_recorded_steps = False  # they have no states of the model
     reason_to_act_alone = "it learns from the states of the model that acted: leave out -dc and -n"
     is_on_policy = False
     episode_attributes = ()
+
+    @property
+    def size(self) -> ModelSize:
+        """The size of the world model."""
+        return SIZES.get(self.ap.algorithm.size, self.ap.algorithm.size)
 
     def unmet_by_settings(self) -> Iterator[str]:
         yield from super().unmet_by_settings()
@@ -169,44 +180,60 @@ class DreamerV3Agent(PolicyAgent):
                 f"agent '{self.name}' learns from sequences of whole episodes: set memory to "
                 f"EpisodicExperienceReplayParameters()"
             )
-        if self.ap.algorithm.size.deter % BLOCKS:
+        if self.size.deter % BLOCKS:
             yield f"agent '{self.name}' has {BLOCKS} blocks: set deter of algorithm.size to a multiple of {BLOCKS}"
+        action = self.spaces.action
+        if isinstance(action, BoxActionSpace) and not np.all(np.isfinite([action.low, action.high])):
+            yield f"agent '{self.name}' needs actions with bounds: choose ClippedPPO or A2C, or give the space bounds"
         if self.spaces.action_mask_name is not None:
             yield f"agent '{self.name}' imagines no action masks: choose ClippedPPO, A2C or DQN"
-        for name, space in self.spaces.state.sub_spaces.items():
-            if isinstance(space, ImageObservationSpace):
-                yield f"agent '{self.name}' models vectors, and '{name}' is an image: choose Rainbow or ClippedPPO"
+        if self._images and self.size.depth % 2:
+            yield f"agent '{self.name}' models images with an even depth of algorithm.size, not {self.size.depth}"
+        for name, (height, width, _) in self._images.items():
+            if not all(side % SHRINKING == 0 and 48 <= side <= 256 for side in (height, width)):
+                yield (
+                    f"agent '{self.name}' models images with sides of 48, 64, 80, ... 256, and '{name}' is {height} x "
+                    f"{width}: add an ObservationRescaleToSizeFilter to the input filter"
+                )
+
+    @property
+    def _images(self) -> dict[str, tuple[int, ...]]:
+        """The shape of each observation that is an image."""
+        given = {name: NetworkInput.named(name, self.spaces, "main") for name in self.spaces.state.sub_spaces}
+        return {name: one.shape for name, one in given.items() if one.kind == "image"}
 
     def play_in_copies(self, count: int) -> Actors:
-        raise CoachError(f"agent '{self.name}' acts in one environment: set env_params.num_environments to 1")
+        raise CoachError(f"agent '{self.name}' acts alone in one environment: set env_params.num_environments to 1")
 
     def create_networks(self) -> dict[str, NetworkWrapper]:
-        set_size(self.ap.network_wrappers["main"], self.ap.algorithm.size, self.spaces.action)
+        main, names = self.ap.network_wrappers["main"], self.spaces.state.sub_spaces
+        # the model predicts each observation, so it reads each
+        given = main.input_embedders_parameters.items()
+        own = {name: embedder for name, embedder in given if name in names or name != "observation"}
+        main.input_embedders_parameters = {name: ModelEmbedderParameters() for name in names} | own
+        set_size(main, self.size, self.spaces.action)
         return super().create_networks()
 
     def make_batches(self) -> BatchSource:
         return ModelReplay(self)
 
     def make_update_rule(self) -> UpdateRule:
-        algorithm = self.ap.algorithm
-        return dreamer_rule(
-            DreamerSettings(
-                algorithm.size,
-                self.ap.network_wrappers["main"].middleware_parameters.sequence_length,
-                algorithm.imagination_horizon,
-                algorithm.return_lambda,
-                algorithm.entropy_weight,
-                self.spaces.action.num_actions,
-            )
-        )
+        algorithm, middleware = self.ap.algorithm, self.ap.network_wrappers["main"].middleware_parameters
+        settings = DreamerSettings(
+            self.size, middleware.sequence_length, algorithm.imagination_horizon, algorithm.return_lambda,
+            algorithm.entropy_weight, self.spaces.action, tuple(self._images),
+        )  # fmt: skip
+        return dreamer_rule(settings)
 
     def random_columns(self, rows: int) -> dict[str, np.ndarray]:
         """The random numbers of an update with some rows; see ``dreamer_rule``."""
-        horizon = self.ap.algorithm.imagination_horizon
-        return {
-            "extra/posterior": self.rng.random((rows, VARIABLES), np.float32),
-            "extra/imagined": self.rng.random((rows, horizon * (VARIABLES + 1)), np.float32),
-        }
+        horizon, action = self.ap.algorithm.imagination_horizon, self.spaces.action
+        is_box = isinstance(action, BoxActionSpace)
+        draw, count = (self.rng.standard_normal, action.num_elements) if is_box else (self.rng.random, 1)
+        posterior = self.rng.random((rows, VARIABLES), np.float32)
+        imagined = self.rng.random((rows, horizon, VARIABLES), np.float32)
+        imagined = np.concatenate([imagined, draw((rows, horizon, count), np.float32)], axis=-1)
+        return {"extra/posterior": posterior, "extra/imagined": imagined.reshape(rows, -1)}
 
     def note_action(self, chosen: ActionInfo) -> None:
         network = self.networks["main"].online_network

@@ -17,19 +17,20 @@ from rl_coach.architectures.embedders import InputEmbedder
 from rl_coach.architectures.head_parameters import HeadParameters
 from rl_coach.architectures.heads import Head
 from rl_coach.architectures.initializers import Constant, FanInNormal
-from rl_coach.architectures.layers import Layers
+from rl_coach.architectures.layers import Layers, SameConv2d
 from rl_coach.architectures.middleware_parameters import MiddlewareParameters
 from rl_coach.architectures.middlewares import Middleware, State
 from rl_coach.architectures.network_inputs import NetworkInput
 from rl_coach.base_parameters import Frameworks
 from rl_coach.core_types import LAST_ACTION
-from rl_coach.spaces import DiscreteActionSpace
+from rl_coach.spaces import ActionSpace, DiscreteActionSpace
 from rl_coach.utilities.requirements import exactly, instance, whole
 
 VARIABLES = 32
 BLOCKS = 8
 UNIMIX = 0.01
 RETURN_BINS = 255
+FILTERS, SHRINKING = (2, 3, 4, 4), 16
 
 
 @dataclass(frozen=True)
@@ -40,12 +41,14 @@ class ModelSize:
     :param hidden: units of the layers of the sequence model
     :param classes: categories of each of the 32 variables
     :param units: of the layers of encoder, decoder and heads
+    :param depth: the convolutions have 2, 3, 4 and 4 times as many filters
     """
 
     deter: int = 512
     hidden: int = 64
     classes: int = 4
     units: int = 64
+    depth: int = 4
 
     @property
     def stoch(self) -> int:
@@ -58,6 +61,11 @@ class ModelSize:
         return self.deter + self.stoch
 
 
+SIZES = {
+    f"size{millions}m": ModelSize(128 * depth, 16 * depth, depth, 16 * depth, depth)
+    for millions, depth in {1: 4, 12: 16, 25: 24, 50: 32, 100: 48, 200: 64, 400: 96}.items()
+}
+"""The sizes of the paper and of its published code, by their millions of parameters."""
 _SIZE = instance(ModelSize, "a ModelSize")
 
 
@@ -95,17 +103,28 @@ def _hidden(layers: Layers, x: Any, units: int, count: int = 1) -> Any:
     return x
 
 
+def _convolved(layers: Layers, x: Any, filters: int) -> Any:
+    return SameConv2d(filters, kernel_size=5, strides=1).applied(layers, x)
+
+
 def _activated(layers: Layers, x: Any) -> Any:
     x = layers.rmsnorm(x)
     return x * layers.ops.sigmoid(x)
 
 
 class ModelEmbedder(InputEmbedder):
-    """Three layers after ``symlog``."""
+    """Three layers after ``symlog``; of an image, four convolutions that divide its sides by ``SHRINKING``."""
 
     parameters: ModelEmbedderParameters
 
     def embed(self, layers: Layers, x: Any) -> Any:
+        if self.given.kind == "image":
+            x = x - 0.5
+            for filters in (self.parameters.size.depth * factor for factor in FILTERS):
+                x = _convolved(layers, x, filters)
+                pairs = layers.ops.reshape(x, (-1, x.shape[1] // 2, 2, x.shape[2] // 2, 2, filters))
+                x = _activated(layers, layers.ops.max(pairs, axis=(2, 4)))
+            return layers.flatten(x)
         flat = layers.flatten(x) if len(x.shape) > 2 else x
         return _hidden(layers, symlog(layers.ops, flat), self.parameters.size.units, 3)
 
@@ -159,12 +178,8 @@ class StateSpaceMiddleware(Middleware):
 
 
 class ModelHead(Head):
-    """Base of the heads that read a latent state.
+    """Base of the heads that read a latent state through ``num_layers`` hidden layers."""
 
-    :cvar num_layers: hidden layers
-    """
-
-    supported_actions = (DiscreteActionSpace,)
     num_layers = 1
 
     def _latent(self, features: Any) -> Any:
@@ -190,17 +205,37 @@ class PriorHead(ModelHead):
 
 
 class DecoderHead(ModelHead):
-    """The ``symlog`` of each observation by name, [B, ...]."""
+    """Each observation by name, [B, ...]: an image with pixels from 0 to 1, the ``symlog`` of anything else."""
 
     num_layers = 3
 
     def __call__(self, layers: Layers, features: Any, inputs: dict[str, Any]) -> dict[str, Any]:
-        hidden = self._hidden(layers, features)
-        given = {name: NetworkInput.named(name, self.spaces, "main") for name in self.spaces.state.sub_spaces}
-        return {
-            name: layers.ops.reshape(layers.dense(hidden, math.prod(one.shape)), (-1, *one.shape))
-            for name, one in given.items()
-        }
+        hidden, outputs = None, {}
+        for name in self.spaces.state.sub_spaces:
+            given = NetworkInput.named(name, self.spaces, "main")
+            if given.kind == "image":
+                outputs[name] = self._image(layers, features, given.shape)
+            else:
+                hidden = self._hidden(layers, features) if hidden is None else hidden
+                outputs[name] = layers.ops.reshape(layers.dense(hidden, math.prod(given.shape)), (-1, *given.shape))
+        return outputs
+
+    def _image(self, layers: Layers, features: Any, shape: tuple[int, ...]) -> Any:
+        """[B, *shape], through four convolutions that each follow a doubling of the sides."""
+        size, ops = self.parameters.size, layers.ops
+        *fewer, filters = (size.depth * factor for factor in FILTERS)
+        height, width = shape[0] // SHRINKING, shape[1] // SHRINKING
+        cells = height * width * filters
+        blocks = ops.reshape(features[:, : size.deter], (-1, BLOCKS, size.deter // BLOCKS))
+        blocks = layers.dense_blocks(blocks, cells // BLOCKS)
+        blocks = ops.transpose(ops.reshape(blocks, (-1, BLOCKS, height, width, filters // BLOCKS)), (0, 2, 3, 1, 4))
+        stoch = _hidden(layers, self._latent(features)[:, size.deter :], 2 * size.units)
+        x = ops.reshape(blocks, (-1, height, width, filters))
+        x = x + ops.reshape(layers.dense(stoch, cells), (-1, height, width, filters))
+        for count in (*reversed(fewer), shape[-1]):
+            doubled = ops.repeat(ops.repeat(_activated(layers, x), 2, axis=1), 2, axis=2)
+            x = _convolved(layers, doubled, count)
+        return ops.sigmoid(x)
 
 
 class OutcomeHead(ModelHead):
@@ -223,15 +258,21 @@ class ReturnHead(ModelHead):
 
 
 class ModelPolicyHead(ModelHead):
-    """A policy: ``probabilities`` and ``log_probabilities`` [B, A]."""
+    """A policy: ``probabilities`` and ``log_probabilities`` [B, A]; or ``mean`` [B, A] within the bounds of continuous
+    actions, and ``standard_deviation`` [B, A], from 0.1 to 1 times half their range."""
 
-    public = ("probabilities",)
+    public = ("probabilities", "mean", "standard_deviation")
     num_layers = 3
 
     def __call__(self, layers: Layers, features: Any, inputs: dict[str, Any]) -> dict[str, Any]:
-        outputs = self._scaled(layers, self._hidden(layers, features), self.num_actions, 0.01)
-        probabilities = unimixed(layers.ops, outputs)
-        return {"probabilities": probabilities, "log_probabilities": layers.ops.log(probabilities)}
+        ops, hidden, action = layers.ops, self._hidden(layers, features), self.spaces.action
+        outputs = self._scaled(layers, hidden, self.num_actions, 0.01)
+        if isinstance(action, DiscreteActionSpace):
+            probabilities = unimixed(ops, outputs)
+            return {"probabilities": probabilities, "log_probabilities": ops.log(probabilities)}
+        share = 0.1 + 0.9 * ops.sigmoid(self._scaled(layers, hidden, self.num_actions, 0.01) + 2.0)
+        mean = self._in_bounds(layers, ops.tanh(outputs))
+        return {"mean": mean, "standard_deviation": share * layers.constant((action.high - action.low) / 2)}
 
 
 class ModelEmbedderParameters(InputEmbedderParameters):
@@ -251,7 +292,7 @@ class ModelEmbedderParameters(InputEmbedderParameters):
 class StateSpaceMiddlewareParameters(MiddlewareParameters):
     """Settings of the recurrent state-space model.
 
-    :ivar size: the agent sets it, and ``num_actions``
+    :ivar size: the agent sets it, and ``num_actions``: of discrete actions, or the elements of a continuous one
     :ivar sequence_length: steps of each sequence that the model learns from
     :ivar burn_in: always 0
     """
@@ -280,9 +321,10 @@ class ModelHeadParameters(HeadParameters):
         self.size: ModelSize = ModelSize()
 
 
-def set_size(network: Any, size: ModelSize, action: DiscreteActionSpace) -> None:
+def set_size(network: Any, size: ModelSize, action: ActionSpace) -> None:
     """Set the size of all parts of a network. :param action: the action space"""
     parts = [*network.input_embedders_parameters.values(), network.middleware_parameters, *network.heads_parameters]
     for part in parts:
         part.size = size
-    network.middleware_parameters.num_actions = action.num_actions
+    count = action.num_actions if isinstance(action, DiscreteActionSpace) else action.num_elements
+    network.middleware_parameters.num_actions = count

@@ -87,16 +87,22 @@ class Model:
 
     :param size: of the model
     :param weights: all trained weights, in order
-    :param observation: the number of observed numbers; ``actions`` of choices
+    :param observations: the shape of each observation by name; images [height, width, channels] and vectors
+    :param actions: the number of choices, or the bounds of continuous actions, two arrays [D]
     """
 
-    def __init__(self, size: ModelSize, weights: list[np.ndarray], observation: int, actions: int):
-        self.size, self.observation, self.actions = size, observation, actions
+    def __init__(self, size: ModelSize, weights: list[np.ndarray], observations: dict[str, tuple], actions: Any):
+        self.size, self.observations, self.actions = size, observations, actions
+        self.is_discrete = isinstance(actions, int)
         left = [np.asarray(weight, np.float64) for weight in weights]
         # a hidden layer has a kernel, a bias and a scale; an output layer or a layer of blocks no scale
-        counts = {"encoder": 9, "middleware": 9 + 3 + 2 + 3 + 2, "decoder": 11, "prior": 8, "outcome": 10}
+        counts = {name: 12 if len(observations[name]) == 3 else 9 for name in sorted(observations)}
+        images = sum(len(shape) == 3 for shape in observations.values())
+        vectors = len(observations) - images
+        decoder = 9 * (vectors > 0) + 2 * vectors + (2 + 3 + 2 + 4 * 3) * images
+        counts |= {"middleware": 9 + 3 + 2 + 3 + 2, "decoder": decoder, "prior": 8, "outcome": 10}
         self.own: dict[str, list[np.ndarray]] = {}
-        for name, count in {**counts, "policy": 11, "value": 11}.items():
+        for name, count in {**counts, "policy": 11 if self.is_discrete else 13, "value": 11}.items():
             self.own[name], left = left[:count], left[count:]
         assert not left
 
@@ -132,8 +138,48 @@ class Model:
         index = (uniform[..., None] >= probabilities.cumsum(-1)[..., :-1]).sum(-1)
         return np.eye(probabilities.shape[-1])[index].reshape(len(index), -1)
 
-    def encode(self, observation: np.ndarray) -> np.ndarray:
-        return self.hidden(symlog(observation), self.part("encoder"), 3)
+    @staticmethod
+    def convolved(x: np.ndarray, kernel: np.ndarray, bias: np.ndarray) -> np.ndarray:
+        """[N, height, width, filters], with two rows and columns of zeros around the images."""
+        padded = np.pad(x, [(0, 0), (2, 2), (2, 2), (0, 0)])
+        height, width = x.shape[1:3]
+        return bias + sum(padded[:, i : i + height, j : j + width] @ kernel[i, j] for i in range(5) for j in range(5))
+
+    def encode(self, observations: dict[str, np.ndarray]) -> np.ndarray:
+        """:param observations: [N, ...] by name"""
+        embeddings = []
+        for name in sorted(self.observations):
+            x, weights = observations[name], self.part(name)
+            if x.ndim == 2:
+                embeddings.append(self.hidden(symlog(x), weights, 3))
+                continue
+            x = x / 255 - 0.5
+            for _ in range(4):
+                x = self.convolved(x, next(weights), next(weights))
+                x = np.max([x[:, i::2, j::2] for i in range(2) for j in range(2)], axis=0)
+                x = self.normal(x, next(weights))
+            embeddings.append(x.reshape(len(x), -1))
+        return np.concatenate(embeddings, -1)
+
+    def decode(self, latent: np.ndarray) -> dict[str, np.ndarray]:
+        """Observations in the form that they are compared in, by name."""
+        weights, found, hidden = self.part("decoder"), {}, None
+        deter, stoch = latent[:, : self.size.deter], latent[:, self.size.deter :]
+        for name, shape in self.observations.items():
+            if len(shape) == 1:
+                hidden = self.hidden(latent, weights, 3) if hidden is None else hidden
+                found[name] = self.output(hidden, weights)
+                continue
+            height, width, filters = shape[0] // 16, shape[1] // 16, 4 * self.size.depth
+            blocks = deter @ self.block_matrix(next(weights)) + next(weights).ravel()
+            blocks = blocks.reshape(len(deter), 8, height, width, filters // 8)
+            other = self.output(self.hidden(stoch, weights), weights)
+            x = np.concatenate([blocks[:, i] for i in range(8)], -1) + other.reshape(-1, height, width, filters)
+            for _ in range(4):
+                x = np.kron(self.normal(x, next(weights)), np.ones((1, 2, 2, 1)))
+                x = self.convolved(x, next(weights), next(weights))
+            found[name] = sigmoid(x)
+        return found
 
     def next_deter(self, deter: np.ndarray, stoch: np.ndarray, action: np.ndarray, weights: Any) -> np.ndarray:
         inputs = [self.hidden(one, weights) for one in (deter, stoch, action / np.maximum(1, np.abs(action)))]
@@ -167,8 +213,36 @@ class Model:
         rewards = self.output(self.hidden(latent, weights), weights)
         return rewards, self.output(self.hidden(latent, weights), weights)[:, 0]
 
-    def policy(self, latent: np.ndarray) -> np.ndarray:
-        return 0.99 * softmax(self.head("policy", latent)) + 0.01 / self.actions
+    def encoded(self, actions: np.ndarray) -> np.ndarray:
+        if self.is_discrete:
+            return np.eye(self.actions)[actions.astype(int)]
+        low, high = self.actions
+        return (actions - low) / (high - low) * 2 - 1
+
+    def policy(self, latent: np.ndarray) -> tuple[np.ndarray, ...]:
+        """The probabilities of the choices; or mean and standard deviation of a normal distribution."""
+        weights = self.part("policy")
+        hidden = self.hidden(latent, weights, 3)
+        outputs = self.output(hidden, weights)
+        if self.is_discrete:
+            return (0.99 * softmax(outputs) + 0.01 / self.actions,)
+        low, high = self.actions
+        mean = low + (np.tanh(outputs) + 1) / 2 * (high - low)
+        return mean, (0.1 + 0.9 * sigmoid(self.output(hidden, weights) + 2)) * (high - low) / 2
+
+    def drawn_action(self, latent: np.ndarray, random: np.ndarray) -> np.ndarray:
+        policy = self.policy(latent)
+        if self.is_discrete:
+            return (random >= policy[0].cumsum(-1)[:, :-1]).sum(-1)
+        return policy[0] + policy[1] * random
+
+    def log_probability_and_entropy(self, latent: np.ndarray, action: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        policy = self.policy(latent)
+        if self.is_discrete:
+            return np.log(policy[0][np.arange(len(action)), action]), -(policy[0] * np.log(policy[0])).sum(-1)
+        mean, deviation = policy
+        density = np.exp(-(((action - mean) / deviation) ** 2) / 2) / np.sqrt(2 * np.pi) / deviation
+        return np.log(density).sum(-1), (0.5 + np.log(np.sqrt(2 * np.pi) * deviation)).sum(-1)
 
 
 def expected_loss(
@@ -183,9 +257,9 @@ def expected_loss(
         name: np.swapaxes(c.astype(np.float64).reshape(-1, rows, *c.shape[1:]), 0, 1) for name, c in columns.items()
     }
     sequences = by_time["weights"].shape[1]
-    onehot = np.eye(online.actions)
-    actions = onehot[by_time["actions"].astype(int)]
-    embeddings = [online.encode(step) for step in by_time["states/observation"]]
+    actions = online.encoded(by_time["actions"])
+    seen = {name: by_time[f"states/{name}"] for name in online.observations}
+    embeddings = [online.encode({name: column[t] for name, column in seen.items()}) for t in range(rows)]
     deter, stoch = by_time["states/deter"][0], by_time["states/stoch"][0]
     before = by_time["states/last_action"][0]
     deters, stochs, posteriors = [], [], []
@@ -200,7 +274,10 @@ def expected_loss(
 
     losses = {"reconstruction": [], "kl": [], "reward": [], "continue": [], "replay": []}
     for t in range(rows):
-        errors = np.square(online.head("decoder", latents[t]) - symlog(by_time["states/observation"][t])).sum(-1)
+        errors = np.zeros(sequences)
+        for name, found in online.decode(latents[t]).items():
+            target = seen[name][t] / 255 if found.ndim == 4 else symlog(seen[name][t])
+            errors += np.square(found - target).reshape(sequences, -1).sum(-1)
         prior = online.prior(deters[t])
         kl = np.maximum((posteriors[t] * np.log(posteriors[t] / prior)).sum((-1, -2)), 1)
         losses["reconstruction"] += [*errors[is_state[t]]]
@@ -217,9 +294,8 @@ def expected_loss(
     dreamed, chosen = [np.concatenate([start_deter, start_stoch], -1)], []
     deter, stoch = start_deter, start_stoch
     for t in range(horizon):
-        policy = online.policy(dreamed[-1])
-        action = (random[:, t, 32:] >= policy.cumsum(-1)[:, :-1]).sum(-1)
-        deter, _ = online.posterior(deter, stoch, onehot[action], np.zeros_like(np.concatenate(embeddings)))
+        action = online.drawn_action(dreamed[-1], random[:, t, 32:])
+        deter, _ = online.posterior(deter, stoch, online.encoded(action), np.zeros_like(np.concatenate(embeddings)))
         stoch = online.drawn(online.prior(deter), random[:, t, :32])
         chosen.append(action), dreamed.append(np.concatenate([deter, stoch], -1))
     outcomes = [online.outcome(latent) for latent in dreamed]
@@ -237,9 +313,7 @@ def expected_loss(
     weights = np.cumprod(goes_on[:-1], axis=0)
     actor, critic = [], []
     for t in range(horizon):
-        policy = online.policy(dreamed[t])
-        log_probability = np.log(policy[np.arange(len(policy)), chosen[t]])
-        entropy = -(policy * np.log(policy)).sum(-1)
+        log_probability, entropy = online.log_probability_and_entropy(dreamed[t], chosen[t])
         gain = log_probability * (returns[t] - values[t]) / max(1, high - low) + 3e-4 * entropy
         targets = two_hot(returns[t]) + two_hot(decoded(slow.head("value", dreamed[t])))
         actor += [*(-weights[t] * gain)[counts[t]]]

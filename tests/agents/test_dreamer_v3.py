@@ -17,7 +17,7 @@ from rl_coach.base_parameters import Frameworks, TaskParameters
 from rl_coach.core_types import LAST_ACTION, EnvironmentSteps
 from rl_coach.memories.non_episodic.experience_replay import ExperienceReplayParameters
 from rl_coach.policy import Policy
-from rl_coach.spaces import DiscreteActionSpace, ImageObservationSpace, VectorObservationSpace
+from rl_coach.spaces import BoxActionSpace, DiscreteActionSpace, ImageObservationSpace, VectorObservationSpace
 from rl_coach.utils import CoachError
 from tests.agents.dreamer_in_numpy import (
     BINS,
@@ -54,6 +54,16 @@ def test_the_bins_are_symmetric_and_even_after_symlog():
     assert rules.BINS.shape == (255,)
     np.testing.assert_array_equal(rules.BINS, -rules.BINS[::-1])
     np.testing.assert_allclose(symlog(rules.BINS.astype(np.float64)), np.linspace(-20, 20, 255), atol=1e-5)
+
+
+def test_the_sizes_are_the_published_ones():
+    assert parameters.DreamerV3AgentParameters().algorithm.size == "size1m"
+    assert world_model.SIZES["size1m"] == world_model.ModelSize()
+    published = {"size1m": (512, 64, 4, 64, 4), "size12m": (2048, 256, 16, 256, 16)}
+    published |= {"size25m": (3072, 384, 24, 384, 24), "size50m": (4096, 512, 32, 512, 32)}
+    published |= {"size100m": (6144, 768, 48, 768, 48), "size200m": (8192, 1024, 64, 1024, 64)}
+    published |= {"size400m": (12288, 1536, 96, 1536, 96)}
+    assert {name: world_model.ModelSize(*numbers) for name, numbers in published.items()} == world_model.SIZES
 
 
 def test_two_hot_weights_the_neighbours_of_a_value():
@@ -143,10 +153,28 @@ def views(agent: Any) -> dict[str, NetworkView]:
     return found
 
 
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory):
+class Lamps(Bandit):
+    """The light is a lamp in a picture, and a number says how bright it is."""
+
+    def observations(self) -> dict[str, Any]:
+        return {"observation": VectorObservationSpace(1), "picture": ImageObservationSpace((48, 64, 3), 255)}
+
+    def first_state(self) -> dict[str, np.ndarray]:
+        self.light, level = int(self.rng.integers(2)), int(self.rng.integers(100, 256))
+        picture = np.zeros((48, 64, 3), np.uint8)
+        picture[16:32, 8 + 32 * self.light : 24 + 32 * self.light] = level
+        return {"observation": np.float32([level]), "picture": picture}
+
+    def outcome(self, action: Any) -> tuple[float, bool, bool]:
+        reward = float(action == self.light)
+        self.state = self.first_state()
+        return reward, False, self.steps >= 10
+
+
+@pytest.fixture(scope="module", params=[Bandit, Target, Lamps])
+def trained(tmp_path_factory, request):
     """An agent after some updates, so that no output layer is zero."""
-    manager = graph(parameters.dreamer(), Bandit, tmp_path_factory.mktemp("dreamer"), schedule(80, heatup=20))
+    manager = graph(parameters.dreamer(), request.param, tmp_path_factory.mktemp("dreamer"), schedule(80, heatup=20))
     manager.heatup(EnvironmentSteps(20))
     manager.improve()
     return manager.get_agent()
@@ -158,9 +186,11 @@ def test_the_loss_is_the_papers(trained):
     batch = agent.batches.sample(1, 16)
     columns = agent.update_loop.columns(batch)
     assert 0 < (columns["weights"] > 0).mean() <= 1
-    observation, actions = columns["states/observation"].shape[1], agent.spaces.action.num_actions
+    observations = {name: tuple(space.shape) for name, space in agent.spaces.state.sub_spaces.items()}
+    action = agent.spaces.action
+    actions = 2 if isinstance(action, DiscreteActionSpace) else (action.low, action.high)
     online, slow = (
-        Model(TINY, weights_in_order(main, group), observation, actions) for group in ("weights", "target_weights")
+        Model(TINY, weights_in_order(main, group), observations, actions) for group in ("weights", "target_weights")
     )
     before = [float(array) for array in agent.networks["returns"].state.arrays("buffers")]
     expected, low, high = expected_loss(online, slow, columns, length, 3, before)
@@ -171,7 +201,7 @@ def test_the_loss_is_the_papers(trained):
         if key and group in groups:
             groups[group][key] = ops.convert_to_tensor(column)
     given = LearningBatch(
-        states=groups["states"], next_states={}, actions=ops.convert_to_tensor(columns["actions"].astype(np.int32)),
+        states=groups["states"], next_states={}, actions=ops.convert_to_tensor(columns["actions"]),
         rewards=ops.convert_to_tensor(columns["rewards"].astype(np.float32)),
         discounts=ops.convert_to_tensor(columns["discounts"]), weights=ops.convert_to_tensor(columns["weights"]),
         extra=groups["extra"], scalars={},
@@ -187,34 +217,56 @@ def test_stored_states_hold_the_last_action_of_each_step(trained):
     """Also the random actions of the heatup, and nothing before the first action of an episode."""
     episode = trained.memory.get_all_complete_episodes()[0].transitions
     before = [transition.info[f"recurrent_state_{LAST_ACTION}"] for transition in episode]
-    np.testing.assert_array_equal(before[0], [0.0, 0.0])
-    np.testing.assert_array_equal(before[1:], np.eye(2)[[transition.action for transition in episode[:-1]]])
+    actions = np.array([transition.action for transition in episode[:-1]])
+    expected = np.eye(2)[actions] if actions.ndim == 1 else (actions - 1) / 3  # from -2 to 4
+    np.testing.assert_array_equal(before[0], np.zeros(expected.shape[1]))
+    np.testing.assert_allclose(before[1:], expected, atol=1e-6)
     categories = np.stack([transition.info["recurrent_state_stoch"] for transition in episode])
     np.testing.assert_array_equal(categories.sum(axis=1), [0] + [world_model.VARIABLES] * (len(episode) - 1))
 
 
-def test_an_exported_policy_remembers_its_actions(tmp_path):
-    observations = {"observation": VectorObservationSpace(3)}
+BOX = BoxActionSpace(2, low=np.array([-2.0, 0.0]), high=np.array([4.0, 0.5]))
+
+
+VECTOR = {"observation": VectorObservationSpace(3)}
+PICTURE = {"picture": ImageObservationSpace(np.array([48, 64, 3]), 255)}
+
+
+@pytest.mark.parametrize(
+    ("observations", "action"), [(VECTOR, DiscreteActionSpace(3)), (VECTOR, BOX), ({**VECTOR, **PICTURE}, BOX)],
+    ids=["discrete", "box", "picture"],
+)  # fmt: skip
+def test_an_exported_policy_remembers_its_actions(observations, action, tmp_path):
     settings = parameters.dreamer()
     settings.task_parameters = TaskParameters(FRAMEWORK, experiment_path=str(tmp_path))
-    agent = policies.build(settings, observations, DiscreteActionSpace(3))
+    agent = policies.build(settings, observations, action)
     network, rng = agent.networks["main"].online_network, np.random.default_rng(3)
     # the actions hardly change the state of a new model
     network.set_weights([weight + rng.normal(size=weight.shape) for weight in network.get_weights()])
     policy = Policy.load(policies.write(agent, tmp_path / "policy"))
     for _ in range(8):
         state = policies.draw(observations, rng)
-        (probabilities,) = network.predict({"observation": state["observation"][None]}, squeeze_output=False)
-        chosen = policy.act(state["observation"])
-        assert chosen == probabilities[0].argmax()
+        outputs = network.predict({name: seen[None] for name, seen in state.items()}, squeeze_output=False)
+        chosen = policy.act(state)
+        if action is BOX:
+            np.testing.assert_allclose(chosen, outputs[0][0], rtol=1e-4)
+            encoded = (chosen - [1.0, 0.25]) / [3.0, 0.25]
+        else:
+            assert chosen == outputs[0][0].argmax()
+            encoded = np.eye(3)[chosen]
         # the deterministic state depends on all actions before
         np.testing.assert_allclose(policy._recurrent["deter"], network.recurrent_state["deter"], rtol=1e-4, atol=1e-5)
-        network.recurrent_state = {**network.recurrent_state, LAST_ACTION: np.eye(3, dtype=np.float32)[[chosen]]}
+        network.recurrent_state = {**network.recurrent_state, LAST_ACTION: np.float32([encoded])}
 
 
 class Picture(Bandit):
     def observations(self) -> dict[str, Any]:
-        return {"picture": ImageObservationSpace((48, 64, 3), 255)}
+        return {"picture": ImageObservationSpace((64, 84, 3), 255)}
+
+
+class Unbounded(Target):
+    def actions(self) -> Any:
+        return BoxActionSpace(1, low=np.array([-2.0]))
 
 
 def with_memory_of_steps() -> Any:
@@ -223,9 +275,9 @@ def with_memory_of_steps() -> Any:
     return settings
 
 
-def in_uneven_blocks() -> Any:
+def of_size(**numbers: int) -> Any:
     settings = parameters.dreamer()
-    settings.algorithm.size = world_model.ModelSize(deter=100)
+    settings.algorithm.size = world_model.ModelSize(**numbers)
     return settings
 
 
@@ -233,9 +285,10 @@ def in_uneven_blocks() -> Any:
     ("make", "problem", "reason"),
     [
         (parameters.dreamer, MaskedChain, "imagines no action masks"),
-        (parameters.dreamer, Picture, "models vectors, and 'picture' is an image"),
-        (parameters.dreamer, Target, "DreamerV3 is for discrete actions"),
-        (in_uneven_blocks, Bandit, "set deter of algorithm.size to a multiple of 8"),
+        (parameters.dreamer, Picture, "'picture' is 64 x 84: add an ObservationRescaleToSizeFilter"),
+        (lambda: of_size(depth=3), Lamps, "models images with an even depth of algorithm.size, not 3"),
+        (parameters.dreamer, Unbounded, "needs actions with bounds"),
+        (lambda: of_size(deter=100), Bandit, "set deter of algorithm.size to a multiple of 8"),
         (with_memory_of_steps, Bandit, "learns from sequences of whole episodes: set memory to Episodic"),
     ],
 )

@@ -10,9 +10,8 @@ from allpairspy import AllPairs
 
 from rl_coach.agents.algorithms import known_algorithms
 
-ALONE = ("Composite", "DreamerV3", "HAC", "Human", "MAPPO", "QMIX", "VDN")
-"""A group of agents, a world model whose cells were not tried, a hierarchy, a person at the keyboard, and the agents
-of a team. They are in no cell."""
+ALONE = ("Composite", "HAC", "Human", "MAPPO", "QMIX", "VDN")
+"""A group of agents, a hierarchy, a person at the keyboard, and the agents of a team. They are in no cell."""
 AXES: dict[str, tuple[str, ...]] = {
     "agent": tuple(one.names[0] for one in known_algorithms() if one.names[0] not in ALONE),
     "memory": (

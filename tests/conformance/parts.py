@@ -10,6 +10,7 @@ from rl_coach.agents.algorithms import find_algorithm
 from rl_coach.agents.drq_agent import ENCODER, trunk
 from rl_coach.architectures.embedder_parameters import InputEmbedderParameters
 from rl_coach.architectures.layers import Conv2d, Dense
+from rl_coach.architectures.world_model import ModelSize
 from rl_coach.base_parameters import AgentParameters, EmbedderScheme, MiddlewareScheme
 from rl_coach.core_types import EnvironmentSteps, TrainingSteps
 from rl_coach.filters.filter import InputFilter
@@ -35,7 +36,7 @@ from rl_coach.spaces import GoalsSpace, ReachingGoal
 from tests.conformance.axes import Cell
 
 STACK = 3
-_SPECIAL = ("DFP", "CIL", "TD3GoalBased", "TD3Exploration", "TD3IntrinsicReward", "Random")
+_SPECIAL = ("DFP", "CIL", "TD3GoalBased", "TD3Exploration", "TD3IntrinsicReward", "Random", "DreamerV3")
 
 
 class ListMemory(Memory):
@@ -117,6 +118,10 @@ def agent_parameters(cell: Cell) -> AgentParameters:
     if cell.agent == "BootstrappedDQN":
         parameters.network_wrappers["main"].heads_parameters[0].num_output_head_copies = 3
         parameters.exploration.architecture_num_q_heads = 3
+    if cell.agent == "DreamerV3":
+        parameters.algorithm.size = ModelSize(deter=16, hidden=8, classes=2, units=8, depth=2)
+        parameters.algorithm.imagination_horizon = 2
+        parameters.network_wrappers["main"].middleware_parameters.sequence_length = 4
     if cell.agent == "NEC":  # it learns when its dictionary has entries of every action
         parameters.exploration.epsilon_schedule = ConstantSchedule(1)
     if cell.agent == "DFP" and cell.observations != "Dict":

@@ -21,6 +21,7 @@ from rl_coach.agents.clipped_ppo_agent import ClippedPPOAgent, ClippedPPOAgentPa
 from rl_coach.agents.dqn_agent import DQNAgentParameters
 from rl_coach.agents.ppo_agent import PPOAgent
 from rl_coach.agents.td3_agent import TD3AgentParameters
+from rl_coach.base_parameters import Frameworks
 from rl_coach.callbacks import SaveEvery, StopOnReward
 from rl_coach.command_line.names_elsewhere import NAMES_HERE
 from rl_coach.core_types import EnvironmentSteps
@@ -360,7 +361,11 @@ def test_updates_by_hand_and_its_own_share_a_clock():
 
 @pytest.mark.parametrize(
     ("name", "reason"),
-    [*((name, "from the segments that it plays") for name in ("IMPALA", "ACER", "NStepQ")), ("NEC", "as it plays")],
+    [
+        *((name, "from the segments that it plays") for name in ("IMPALA", "ACER", "NStepQ")),
+        ("NEC", "as it plays"),
+        *([("DreamerV3", "as it plays")] if FRAMEWORK is Frameworks.jax else []),
+    ],
 )
 def test_an_agent_that_learns_from_the_steps_it_plays_refuses_recorded_steps(name, reason):
     agent = agent_of(name, observation_space=PLACE, action_space=Discrete(2), seed=1)

@@ -376,7 +376,7 @@ def soft_actor_critic() -> AgentParameters:
     return agent
 
 
-DREAMER_SIZE = ModelSize(deter=16, hidden=8, classes=2, units=8)
+DREAMER_SIZE = ModelSize(deter=16, hidden=8, classes=2, units=8, depth=2)
 
 
 def dreamer() -> AgentParameters:

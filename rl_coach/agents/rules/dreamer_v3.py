@@ -23,6 +23,7 @@ from rl_coach.architectures.update import (
 )
 from rl_coach.architectures.world_model import RETURN_BINS, VARIABLES, ModelSize, sampled, symlog
 from rl_coach.core_types import LAST_ACTION
+from rl_coach.spaces import ActionSpace, DiscreteActionSpace
 
 DECODER, PRIOR, OUTCOME, POLICY, RETURN = range(5)
 """The heads of the network, in order."""
@@ -119,7 +120,8 @@ class DreamerSettings:
     :param horizon: the imagined steps
     :param return_lambda: lambda of all returns
     :param entropy_weight: the weight of the policy's entropy
-    :param num_actions: A
+    :param action: discrete, or continuous with bounds
+    :param images: the names of the observations that are images with pixels from 0 to 255
     """
 
     size: ModelSize
@@ -127,14 +129,16 @@ class DreamerSettings:
     horizon: int
     return_lambda: float
     entropy_weight: float
-    num_actions: int
+    action: ActionSpace
+    images: tuple[str, ...] = ()
 
 
 def dreamer_rule(settings: DreamerSettings) -> UpdateRule:
     """The loss of world model, actor and critic, which are one network ``main``. ``returns`` keeps the percentiles.
 
     The rows of the batch are sequences of L + 1 states. Row t + 1 holds the state after the transition of row t.
-    ``extra`` has random numbers: ``posterior`` [B, 32] and ``imagined`` [B, horizon * 33].
+    ``extra`` has random numbers: ``posterior`` [B, 32] and ``imagined`` [B, horizon * 33] from 0 to 1. For continuous
+    actions with A elements, ``imagined`` is [B, horizon * (32 + A)], and the last A of each step are standard normal.
     """
 
     def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
@@ -193,8 +197,12 @@ class _Losses:
         return self._flat(ops.scan(step, start, given)[1])
 
     def _encoded(self, actions: Any) -> Any:
-        """[N, A], one-hot."""
-        return self._ops.one_hot(actions, self._settings.num_actions, dtype="float32")
+        """[N, A], as ``ActionSpace.encoded``."""
+        ops, space = self._ops, self._settings.action
+        if isinstance(space, DiscreteActionSpace):
+            return ops.one_hot(actions, space.num_actions, dtype="float32")
+        low, high = (ops.cast(bound, "float32") for bound in (space.low, space.high))
+        return (2.0 * ops.cast(actions, "float32") - low - high) / (high - low)
 
     def _recurrent(self, features: Any, action: Any, uniform: Any) -> dict[str, Any]:
         size = self._settings.size
@@ -207,7 +215,8 @@ class _Losses:
         is_state, is_transition = self._is_state, self._flat(self._is_transition)
         for name, found in self.model.head(DECODER, features).items():
             observation = ops.cast(self._flat(self._by_step(self._batch.states[name])), "float32")
-            squares = ops.reshape(ops.square(found - symlog(ops, observation)), (features.shape[0], -1))
+            target = observation / 255.0 if name in self._settings.images else symlog(ops, observation)
+            squares = ops.reshape(ops.square(found - target), (features.shape[0], -1))
             reconstruction = reconstruction + weighted_mean(ops, ops.sum(squares, axis=-1), is_state)
         # a reward and its discount belong to the state after the transition
         outcome = self.model.head(OUTCOME, features[features.shape[0] - is_transition.shape[0] :])
@@ -301,7 +310,9 @@ class _Losses:
 
 
 def drawn_action(ops: Any, policy: Mapping[str, Any], random: Any) -> Any:
-    """[N], actions of a policy. :param random: [N, 1] from 0 to 1"""
+    """[N] of a policy. :param random: [N, 1] from 0 to 1; or [N, A] standard normal for continuous actions [N, A]"""
+    if "mean" in policy:
+        return policy["mean"] + policy["standard_deviation"] * random
     is_above = random >= ops.cumsum(policy["probabilities"], axis=-1)[:, :-1]
     return ops.sum(ops.cast(is_above, "int32"), axis=-1)
 
