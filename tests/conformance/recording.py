@@ -18,18 +18,29 @@ DIRECTORY = "CONFORMANCE_DIRECTORY"
 
 def record_learning() -> None:
     """Write each batch that an agent learns from into the log, from now on in this process."""
-    original = UpdateLoop.filtered
-    if hasattr(original, "__wrapped__"):
+    filter_batch, update = UpdateLoop.filtered, UpdateLoop.update
+    if hasattr(filter_batch, "__wrapped__"):
         return
 
-    @functools.wraps(original)
+    @functools.wraps(filter_batch)
     def filtered(self: UpdateLoop, batch: Batch, may_update: bool = True) -> Batch:
-        found = original(self, batch, may_update)
-        if DIRECTORY in os.environ:
-            record(os.environ[DIRECTORY], "rows", discount=self._settings.algorithm.discount, **columns_of(found))
+        found = filter_batch(self, batch, may_update)
+        _record(self, found)
         return found
 
+    def recorded_update(self: UpdateLoop, *arguments: Any, batch: Batch | None = None, **how: Any) -> Any:
+        # a loop does not call `filtered` if there are no filters
+        if batch is not None and not (self._filters.observation_filters or self._filters.reward_filters):
+            _record(self, batch)
+        return update(self, *arguments, batch=batch, **how)
+
     UpdateLoop.filtered = filtered  # type: ignore[method-assign]
+    UpdateLoop.update = recorded_update  # type: ignore[method-assign]
+
+
+def _record(loop: UpdateLoop, batch: Batch) -> None:
+    if DIRECTORY in os.environ:
+        record(os.environ[DIRECTORY], "rows", discount=loop._settings.algorithm.discount, **columns_of(batch))
 
 
 def columns_of(batch: Batch) -> dict[str, Any]:

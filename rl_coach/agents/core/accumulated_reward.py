@@ -4,9 +4,11 @@
 
 from __future__ import annotations
 
+from typing import Any, Iterable
+
 import numpy as np
 
-from rl_coach.core_types import StateType, Transition
+from rl_coach.core_types import StateType
 from rl_coach.spaces import StateSpace, VectorObservationSpace
 
 _NAME, _ELEMENT = "measurements", "accumulated_reward"
@@ -36,8 +38,11 @@ def with_accumulated_reward(state: StateType, reward: float) -> StateType:
     return {**state, _NAME: measurements}
 
 
-def add_accumulated_rewards(episode: list[Transition]) -> None:
-    """Add the measurement to the states of an episode. It is the sum of the filtered rewards before each state."""
+def add_accumulated_rewards(episode: Iterable[Any]) -> None:
+    """Add the measurement to the states of an episode. It is the sum of the filtered rewards before each state.
+
+    :param episode: its transitions, in order
+    """
     before = 0.0
     for transition in episode:
         after = before + transition.reward
