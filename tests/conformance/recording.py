@@ -28,11 +28,11 @@ def record_learning() -> None:
         _record(self, found)
         return found
 
-    def recorded_update(self: UpdateLoop, *arguments: Any, batch: Batch | None = None, **how: Any) -> Any:
+    def recorded_update(self: UpdateLoop, columns: Any, batch: Batch | None = None, *more: Any, **how: Any) -> Any:
         # a loop does not call `filtered` if there are no filters
         if batch is not None and not (self._filters.observation_filters or self._filters.reward_filters):
             _record(self, batch)
-        return update(self, *arguments, batch=batch, **how)
+        return update(self, columns, batch, *more, **how)
 
     UpdateLoop.filtered = filtered  # type: ignore[method-assign]
     UpdateLoop.update = recorded_update  # type: ignore[method-assign]
