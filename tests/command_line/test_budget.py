@@ -80,7 +80,7 @@ def test_the_steps_fill_the_time_that_is_left():
             {"network_wrappers['main'].learning_rate": 391, "algorithm.clipping_decay_schedule": 100_000},
             [],
         ),
-        ("tuned/CartPole_DQN", {"network_wrappers['main'].learning_rate": 25_000}, ["exploration.epsilon_schedule"]),
+        ("tuned/CartPole_DQN", {"network_wrappers['main'].learning_rate": 50_000}, ["exploration.epsilon_schedule"]),
         ("CartPole_DQN", {}, ["exploration.epsilon_schedule"]),
     ],
 )

@@ -73,7 +73,7 @@ def test_another_checkpoint_than_the_newest():
     "flags, message",
     [
         (("-p", "CartPole_DQN"), "--preset"),
-        (("-lvl", "Acrobot-v1"), "--level None"),
+        (("-lvl", "Acrobot-v1"), "no --level"),
         (("--seed", "4"), "--seed 3"),
         (("-e", "other"), "leave out --experiment_name"),
         (("--play",), "to play, start a new run with -p"),
