@@ -206,7 +206,7 @@ $(MXNET_VENV)/.installed: $(METADATA)
 	$$python -m venv $(MXNET_VENV)
 	$(MXNET_BIN)/python -c '$(WITHOUT_FRAMEWORK)' > $(MXNET_VENV)/requirements.txt
 	$(MXNET_BIN)/python -m pip install --quiet -r $(MXNET_VENV)/requirements.txt \
-	  'mxnet==1.9.1' 'numpy<2' 'pyarrow<26' setuptools faiss-cpu pytest pytest-xdist hypothesis allpairspy pettingzoo
+	  'mxnet==1.9.1' 'numpy<2' 'pyarrow<26' setuptools faiss-cpu pytest pytest-xdist hypothesis allpairspy pettingzoo pyte
 	$(MXNET_BIN)/python -m pip install --quiet --no-deps --editable .
 	@touch $@
 
@@ -226,7 +226,7 @@ $(TORCH_VENV)/.installed: $(METADATA)
 	$$python -m venv $(TORCH_VENV)
 	$(TORCH_BIN)/python -c '$(WITHOUT_FRAMEWORK)' > $(TORCH_VENV)/requirements.txt
 	$(TORCH_BIN)/python -m pip install --quiet -r $(TORCH_VENV)/requirements.txt \
-	  '$(TORCH)' faiss-cpu pytest pytest-xdist hypothesis allpairspy pettingzoo stable-baselines3 'redis[hiredis]>=5.2'
+	  '$(TORCH)' faiss-cpu pytest pytest-xdist hypothesis allpairspy pettingzoo pyte stable-baselines3 'redis[hiredis]>=5.2'
 	$(TORCH_BIN)/python -m pip install --quiet --no-deps --editable .
 	@touch $@
 
