@@ -56,6 +56,11 @@ class Space:
         return int(np.prod(self.shape))
 
     @property
+    def is_bounded(self) -> bool:
+        """True if each element has two finite bounds."""
+        return bool(np.all(np.isfinite([self.low, self.high])))
+
+    @property
     def rng(self) -> np.random.Generator:
         """Random stream that ``sample`` draws from; created at its first use, because most spaces are never sampled."""
         if self._rng is None:

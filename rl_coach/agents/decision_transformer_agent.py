@@ -65,7 +65,8 @@ class DecisionTransformerAlgorithmParameters(AlgorithmParameters):
     :ivar target_return: the return that the agent asks for when it acts; None asks for the best return of the episodes
         that it has learned from
     :ivar return_scale: divides the returns that the network reads
-    :ivar max_timestep: number of steps of an episode with an embedding of their own; all later steps share the last one
+    :ivar max_timestep: the first steps of an episode have an embedding each, up to this number. Later steps share the
+        last one
     """
 
     constraints = {

@@ -183,7 +183,7 @@ class DreamerV3Agent(PolicyAgent):
         if self.size.deter % BLOCKS:
             yield f"agent '{self.name}' has {BLOCKS} blocks: set deter of algorithm.size to a multiple of {BLOCKS}"
         action = self.spaces.action
-        if isinstance(action, BoxActionSpace) and not np.all(np.isfinite([action.low, action.high])):
+        if isinstance(action, BoxActionSpace) and not action.is_bounded:
             yield f"agent '{self.name}' needs actions with bounds: choose ClippedPPO or A2C, or give the space bounds"
         if self.spaces.action_mask_name is not None:
             yield f"agent '{self.name}' imagines no action masks: choose ClippedPPO, A2C or DQN"

@@ -334,8 +334,7 @@ class PolicyHead(Head):
 
     def _mean(self, layers: Layers, features: Any) -> Any:
         mean = layers.dense(features, self.num_actions)
-        low, high = self.spaces.action.low, self.spaces.action.high
-        if not (np.all(np.isfinite(low)) and np.all(np.isfinite(high))):
+        if not self.spaces.action.is_bounded:
             return mean  # an infinite bound has no centre to squash around
         return self._in_bounds(layers, layers.ops.tanh(mean))
 

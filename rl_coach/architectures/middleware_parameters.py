@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-import numpy as np
-
 from rl_coach.base_parameters import Frameworks, MiddlewareScheme, NetworkComponentParameters
-from rl_coach.utilities.requirements import TEXT, Constraint, exactly, flags, number, optional, whole
+from rl_coach.utilities.requirements import TEXT, exactly, flags, number, optional, whole
 
 
 @dataclass(eq=False, repr=False)
@@ -105,7 +103,7 @@ class TransformerMiddlewareParameters(MiddlewareParameters):
         "heads": whole(1),
         "blocks": whole(1),
         "scheme": exactly(MiddlewareScheme.Empty),
-        "batchnorm": Constraint("False", lambda value: isinstance(value, (bool, np.bool_)) and not value),
+        "batchnorm": exactly(False),
     }
 
     def __init__(

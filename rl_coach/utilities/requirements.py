@@ -53,7 +53,9 @@ class Constrained:
 
 
 def exactly(value: Any) -> Constraint:
-    """The given value and no other. A whole number may be one of NumPy's."""
+    """The given value and no other. A whole number may be one of NumPy's, and so may True or False."""
+    if isinstance(value, bool):
+        return Constraint(str(value), lambda other: _is_flag(other) and bool(other) is value)
     kind = numbers.Integral if isinstance(value, int) else type(value)
     return Constraint(
         str(value), lambda other: isinstance(other, kind) and not isinstance(other, bool) and bool(other == value)

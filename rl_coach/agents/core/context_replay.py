@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from rl_coach.agents.core.batches import BatchSource, DataSetPass
+from rl_coach.agents.core.batches import DataSetPass, StepsOfEpisodes
 from rl_coach.core_types import Batch
-from rl_coach.memories.columns import uniform_rows
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplay
 
 
@@ -21,19 +20,16 @@ def contexts(memory: EpisodicExperienceReplay, firsts: np.ndarray, length: int) 
     :param firsts: [B], the positions of the first steps
     :param length: K
     """
-    ends = np.cumsum(memory.episode_lengths())
-    # the first end after a step is the end of its episode
-    episodes = ends.searchsorted(firsts, "right")
-    steps, last = firsts[:, None] + np.arange(length), ends[episodes][:, None] - 1
+    begins, last = (positions[:, None] for positions in memory.episodes_around(firsts))
+    steps = firsts[:, None] + np.arange(length)
     rows = np.minimum(steps, last)
     batch = memory.transitions_at(rows.ravel())
-    begins = np.concatenate([[0], ends])[episodes][:, None]
     batch.info_columns["timestep"] = (rows - begins).ravel()
     batch.info_columns["is_step"] = (steps <= last).astype(np.float32).ravel()
     return batch
 
 
-class ContextReplay(BatchSource):
+class ContextReplay(StepsOfEpisodes):
     """Contexts from the complete episodes of a memory. Each step is equally likely to be the first one.
 
     :param memory: keeps complete episodes in order
@@ -41,19 +37,15 @@ class ContextReplay(BatchSource):
     """
 
     def __init__(self, memory: EpisodicExperienceReplay, length: int):
-        self._memory, self._length = memory, length
-
-    @property
-    def has_rows(self) -> bool:
-        return self._memory.num_complete_episodes() > 0
+        super().__init__(memory)
+        self._length = length
 
     def sample(self, updates: int, batch_size: int) -> Batch:
-        count = self._memory.num_transitions_in_complete_episodes()
-        return contexts(self._memory, uniform_rows(self._memory.rng, count, updates * batch_size), self._length)
+        return contexts(self._memory, self._drawn(updates * batch_size), self._length)
 
 
 class ContextPass(DataSetPass):
-    """Passes over a memory in which each step is the first one of a context once. See ``ContextReplay``."""
+    """Passes over a memory. Each step begins one context of a pass. See ``ContextReplay``."""
 
     def __init__(self, memory: EpisodicExperienceReplay, length: int):
         super().__init__(memory)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from rl_coach.agents.core.batches import BatchSource
+from rl_coach.agents.core.batches import StepsOfEpisodes
 from rl_coach.agents.rules.future_measurements import steps_ahead
 from rl_coach.core_types import Batch
-from rl_coach.memories.columns import uniform_rows
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplay
 
 
-class FutureReplay(BatchSource):
+class FutureReplay(StepsOfEpisodes):
     """A source of steps from complete episodes, drawn uniformly, with two info columns:
 
     - ``future_measurements`` [B, K, M], the change of each measurement after each of K offsets, divided by its scale
@@ -26,21 +25,15 @@ class FutureReplay(BatchSource):
     """
 
     def __init__(self, memory: EpisodicExperienceReplay, name: str, num_offsets: int, scales: np.ndarray):
-        self._memory = memory
+        super().__init__(memory)
         self._name = name
         self._num_offsets = num_offsets
         self._scales = scales
 
-    @property
-    def has_rows(self) -> bool:
-        return self._memory.num_complete_episodes() > 0
-
     def sample(self, updates: int, batch_size: int) -> Batch:
         memory = self._memory
-        ends = np.cumsum(memory.episode_lengths())
-        steps = uniform_rows(memory.rng, memory.num_transitions_in_complete_episodes(), updates * batch_size)
-        # the first end after a step is the end of its episode
-        last_steps = ends[ends.searchsorted(steps, "right")] - 1
+        steps = self._drawn(updates * batch_size)
+        _, last_steps = memory.episodes_around(steps)
         ahead, is_known = steps_ahead(steps, last_steps, self._num_offsets)
         batch = memory.transitions_at(steps)
         future = memory.next_observations_at(self._name, ahead.ravel()).reshape(*ahead.shape, -1)

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field, fields
 from enum import Enum
 from typing import Any, Iterator, Mapping, Sequence
 
-import numpy as np
-
 from rl_coach.agents.core.overrides import REPLACED_BY, is_replaced
 from rl_coach.agents.rules.advantages import PolicyGradientRescaler
 from rl_coach.architectures.network_wrapper import NetworkWrapper
@@ -112,8 +110,7 @@ class AgentRequirements:
             if not requirement.is_optional and name not in given:
                 yield f"agent '{agent}' needs a network '{name}', but the names in network_wrappers are {shown(given)}"
         yield from _unmet_by_framework(agent, parameters)
-        is_bounded = isinstance(actions, BoxActionSpace) and np.all(np.isfinite([actions.low, actions.high]))
-        if self.needs_bounded_actions and not is_bounded:
+        if self.needs_bounded_actions and not (isinstance(actions, BoxActionSpace) and actions.is_bounded):
             found, advice = type(actions).__name__, "choose another agent or environment"
             if isinstance(actions, BoxActionSpace):
                 found = "a space without them"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from rl_coach.core_types import ActionType
 from rl_coach.filters.base_filter import Filter
 from rl_coach.spaces import ActionSpace
@@ -58,7 +56,7 @@ class ActionFilter(Filter):
             raise CoachError(f"{type(self).__name__} needs a {wanted.__name__}, not {space}; remove the filter")
 
     def _require_bounded(self, space: ActionSpace) -> None:
-        if not (np.all(np.isfinite(space.low)) and np.all(np.isfinite(space.high))):
+        if not space.is_bounded:
             raise CoachError(
                 f"{type(self).__name__} needs actions with finite bounds, not {space}; put a BoxMasking before it"
             )

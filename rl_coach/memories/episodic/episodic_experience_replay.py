@@ -119,6 +119,16 @@ class EpisodicExperienceReplay(Memory):
         """[E] the lengths of the complete episodes, oldest first."""
         return np.fromiter(self._lengths, dtype=np.int64, count=len(self._lengths))
 
+    def episodes_around(self, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The positions of the first and the last step of the complete episodes that contain some transitions.
+
+        :param positions: [N] of the transitions; 0 is the oldest
+        :return: [N] each
+        """
+        starts = self._starts()
+        episodes = starts.searchsorted(positions, "right") - 1
+        return starts[episodes], starts[episodes + 1] - 1
+
     def _starts(self) -> np.ndarray:
         return np.concatenate([[0], np.cumsum(self.episode_lengths())])
 
