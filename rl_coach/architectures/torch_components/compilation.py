@@ -73,7 +73,7 @@ def _digest(graph: GraphModule, tensors: Tensors) -> str:
     """All that the machine code depends on, apart from PyTorch's version and the processor."""
     constants = [(name, value) for name, value in vars(graph).items() if isinstance(value, torch.Tensor)]
     constants += list(graph.named_buffers())
-    known = [graph.code, str(torch.get_num_threads())]  # Inductor writes the number of threads into the code
+    known = [_COMPILE, graph.code, str(torch.get_num_threads())]
     known += [f"{tuple(tensor.shape)} {tensor.stride()} {tensor.dtype}" for tensor in tensors]
     known += [f"{name} {value.dtype} {value.tolist()}" for name, value in constants]
     return hashlib.sha256("\n".join(known).encode()).hexdigest()[:32]
@@ -110,8 +110,9 @@ def _compile(graph: GraphModule, tensors: Tensors, scratch: str) -> pathlib.Path
         return None
     program, written, errors = (pathlib.Path(scratch) / name for name in ("program.pt2", "step.pt2", "errors"))
     torch.export.save(torch.export.export(graph, tuple(tensors)), program)
-    environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": scratch, "OMP_NUM_THREADS": str(torch.get_num_threads())}
-    code = exit_code([sys.executable, "-c", _COMPILE, str(program), str(written)], environment, errors)
+    environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": scratch}
+    threads = str(torch.get_num_threads())
+    code = exit_code([sys.executable, "-c", _COMPILE, str(program), str(written), threads], environment, errors)
     if code is None:
         return None
     if code:
@@ -122,8 +123,11 @@ def _compile(graph: GraphModule, tensors: Tensors, scratch: str) -> pathlib.Path
     return written
 
 
+# Without a number, Inductor takes all processors. Its sums then have a place for each processor, but as many threads as
+# OpenMP gives at the call write there: with more threads than processors they overwrite the stack.
 _COMPILE = """
 import sys, torch
+torch._inductor.config.cpp.threads = int(sys.argv[3])
 program = torch.export.load(sys.argv[1])
 torch._inductor.aoti_compile_and_package(program, package_path=sys.argv[2])
 """

@@ -44,6 +44,16 @@ def example() -> list:
     return [torch.arange(3.0)]
 
 
+SUMS_WITH_MORE_THREADS = """
+import os, torch
+from rl_coach.architectures.torch_components import compilation
+torch.set_num_threads(max(2, os.cpu_count()))
+numbers = [torch.ones(100_000)]
+step = compilation.compiled(lambda given: [given[0].sum()], numbers)
+torch.set_num_threads(64)
+assert [step(numbers)[0].item() for _ in range(100)] == [100_000.0] * 100
+"""
+
 COMPARE = """
 import numpy as np, pathlib
 from tests.architectures.updates import updated
@@ -71,6 +81,11 @@ def test_a_compiled_update_is_the_uncompiled_one_and_is_found_by_the_next_proces
     monkeypatch.setenv("CXX", "no-such-compiler")  # nothing is compiled again
     run_on("torch", "-c", script)
     assert {file: file.stat().st_mtime_ns for file in tmp_path.glob("torch-*/*.pt2")} == packages
+
+
+@pytest.mark.slow
+def test_a_sum_may_have_more_threads_than_there_are_processors(kept):
+    run_on("torch", "-c", SUMS_WITH_MORE_THREADS)
 
 
 def test_a_compiled_step_writes_to_its_arguments_and_a_damaged_one_is_replaced(kept):
