@@ -510,7 +510,7 @@ class CoachLauncher:
         directory = ExperimentDirectory(args.experiment_path, may_exist=is_chosen)
         args.experiment_path = str(directory.path)
         screen.keep(directory.path / CONSOLE_FILE)
-        graph_manager.prints_summary = not args.no_summary
+        graph_manager.prints_only_counts = args.no_summary
         can_be_named = bool(args.preset) and args.checkpoint_save_dir is None
         if args.evaluate is None and not args.play and can_be_named:
             graph_manager.playback_hint = _playback_hint(directory.path)

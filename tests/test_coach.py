@@ -156,8 +156,8 @@ def test_the_way_to_play_it_back_is_a_command_line(experiment):
 
 
 def test_what_is_said_at_the_end():
-    assert CoachInterface(preset="recorder.py").graph_manager.prints_summary
-    assert not CoachInterface(preset="recorder.py", no_summary=True).graph_manager.prints_summary
+    assert not CoachInterface(preset="recorder.py").graph_manager.prints_only_counts
+    assert CoachInterface(preset="recorder.py", no_summary=True).graph_manager.prints_only_counts
     assert CoachInterface(preset="recorder.py", evaluate=10).graph_manager.playback_hint is None
 
 

@@ -459,7 +459,7 @@ _FLAGS = {
         _flag("-tb --tensorboard", "write TensorBoard event files, as --track tensorboard does", action="store_true"),
         _flag("-d --open_dashboard", "open the dashboard with this experiment", action="store_true"),
         _flag("--print_networks_summary", "print the layers of each network", action="store_true"),
-        _flag("-ns --no_summary", "print no summary at the end", action="store_true"),
+        _flag("-ns --no_summary", "print one line at the end, not the summary", action="store_true"),
         _flag("-v --verbosity", "high also shows the warnings of other libraries (default: %(default)s)",
               type=str.lower, choices=("low", "high"), default="low"),
         _flag("-tfv --tf_verbosity", "TensorFlow's own messages: 0 shows all, 3 shows only fatal ones (default: 3)",

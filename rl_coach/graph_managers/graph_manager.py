@@ -83,6 +83,7 @@ class GraphManager(CoachNames, Constrained):
     :ivar playback_hint: the command that plays the trained agent, for the summary
     :ivar resume_hint: the command that continues this run after an interruption
     :ivar prints_summary: print the results at the end
+    :ivar prints_only_counts: print one line of them, with the counts of episodes, steps and updates
     :ivar other_fields: returns more fields for the display; called a few times a second
     :ivar evaluation_rewards: the total reward of each episode of the last evaluation
     :ivar reset_required: the next step begins an episode
@@ -120,6 +121,7 @@ class GraphManager(CoachNames, Constrained):
         self.playback_hint: str | None = None
         self.resume_hint: str | None = None
         self.prints_summary = True
+        self.prints_only_counts = False
         self.graph_logger = Logger()
         self.progress = Progress()
         self.run_status = RunStatus(None)
@@ -844,7 +846,7 @@ class GraphManager(CoachNames, Constrained):
                 has_tensorboard=self.visualization_parameters.tensorboard,
                 playback_hint=self.playback_hint,
                 videos=[] if evaluation is None else self._evaluation_videos(),
-            ).print()
+            ).print(self.prints_only_counts)
 
     def _evaluation_videos(self) -> list[pathlib.Path]:
         environments = (level.evaluation_environment for level in self.level_managers)

@@ -61,8 +61,14 @@ class Summary:
     playback_hint: str | None
     videos: Sequence[pathlib.Path] = ()
 
-    def print(self) -> None:
-        """Print the summary."""
+    def print(self, only_counts: bool = False) -> None:
+        """Print the summary.
+
+        :param only_counts: print one line with the counts of episodes, steps and updates
+        """
+        if only_counts:
+            screen.print(self._counted()[0])
+            return
         progress = self.progress
         if self.evaluation is not None:
             screen.success(f"evaluation: {self.evaluation}")

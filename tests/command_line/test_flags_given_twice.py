@@ -31,10 +31,12 @@ def test_others_are_refused_in_one_line(capsys, given, said):
     assert said in error and error.count("\n") == 1
 
 
-def test_both_settings_hold(tmp_path, monkeypatch):
+def test_both_settings_hold(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     given = ["-p", "CartPole_DQN", "-ns", "-e", "e", "-cp", SHORT.format(steps=10)]
     assert main([*given, "-cp", "agent_params.algorithm.discount=0.5"]) == 0
+    printed = capsys.readouterr().out
+    assert "steps, " in printed.split("trained ")[1] and "Results stored at" not in printed
     (run,) = (tmp_path / "experiments" / "e").iterdir()
     record = (run / "experiment.json").read_text()
     assert "EnvironmentSteps(10); agent_params.algorithm.discount=0.5" in record
