@@ -49,6 +49,11 @@ AIMS = {
     "ExplorationChain_Bootstrapped": 10, "ExplorationChain_CuriousDDQN": 10, "ExplorationChain_UCB": 10,
     "Pendulum_NAF": -200, "CartPole_QR_DQN": 475, "CartPole_TRPO": 475,
 }  # fmt: skip
+# Gymnasium's reward_threshold of each environment. Pendulum has none.
+SOLVED = {
+    "CartPole": 475, "Acrobot": -100, "MountainCar": -110, "MountainCarContinuous": 90, "Pendulum": -200,
+    "LunarLander": 200, "InvertedPendulum": 950,
+}  # fmt: skip
 # rl-baselines3-zoo's table: one training each, the mean of hundreds of episodes
 PUBLISHED = {
     "Acrobot_A2C": -83.4, "Acrobot_DQN": -76.6, "Acrobot_PPO": -73.5, "Acrobot_QR_DQN": -69.1, "CartPole_A2C": 500,
@@ -236,7 +241,7 @@ def _row(preset: str, trainer: str, runs: list[Score]) -> str:
     scores = [one.score for one in runs]
     spread = f" ± {_figure(statistics.stdev(scores))}" if len(scores) > 1 else ""
     cells = [
-        f"`{path_of(preset)}`", f"{runs[0].steps:,}", _known(preset, AIMS), _known(preset, PUBLISHED),
+        f"`{path_of(preset)}`", f"{runs[0].steps:,}", _shown(aim(preset)), _shown(PUBLISHED.get(preset)),
         trainer, ", ".join(map(_figure, scores)), f"{_figure(statistics.mean(scores))}{spread}",
         _figure(min(scores)), _failures(preset, scores),
         ", ".join(_figure(_mean_at(part, runs)) for part in PARTS_OF_CURVE),
@@ -250,15 +255,19 @@ def _figure(value: float) -> str:
     return f"{float(f'{value:.4g}'):.10g}"
 
 
-def _known(preset: str, scores: dict[str, float]) -> str:
-    return f"{scores[preset]:g}" if preset in scores else "–"
+def aim(preset: str) -> float | None:
+    """The score that a training has to reach; None if the preset has no aim."""
+    return AIMS.get(preset, SOLVED.get(preset.partition("_")[0]))
+
+
+def _shown(score: float | None) -> str:
+    return "–" if score is None else f"{score:g}"
 
 
 def _failures(preset: str, scores: list[float]) -> str:
     """How many of the trainings missed the aim."""
-    if preset not in AIMS:
-        return "–"
-    return f"{sum(score < AIMS[preset] for score in scores)} of {len(scores)}"
+    wanted = aim(preset)
+    return "–" if wanted is None else f"{sum(score < wanted for score in scores)} of {len(scores)}"
 
 
 def _mean_at(part: float, runs: list[Score]) -> float:
