@@ -144,6 +144,12 @@ class ArrayLayers(Layers):
         weights = self.run.weight((x.shape[-1], units), self.kernel(kernel))
         return self.ops.matmul(x, weights) + self.run.weight((units,), self.bias(x.shape[-1], bias))
 
+    def dense_blocks(self, x: Any, units: int) -> Any:
+        blocks, inputs = x.shape[1:]
+        weights = self.run.weight((blocks, inputs, units), self.kernel())
+        products = self.ops.matmul(self.ops.swapaxes(x, 0, 1), weights)  # [blocks, B, units]
+        return self.ops.swapaxes(products, 0, 1) + self.run.weight((blocks, units), Constant(0.0))
+
     def unit_dense(self, x: Any, units: int) -> Any:
         return self.ops.matmul(x, self.run.weight((x.shape[-1], units), UnitColumns(self.rng), UNIT_COLUMNS))
 

@@ -8,8 +8,8 @@ from typing import Any, Sequence
 import numpy as np
 
 from rl_coach.architectures.array_components.layers import CONVOLUTION, UNIT_COLUMNS, ArrayLayers, DrawingPass, Pass
-from rl_coach.architectures.network_function import Outputs
-from rl_coach.architectures.network_structure import StructuredNetwork
+from rl_coach.architectures.network_function import NetworkParts, Outputs
+from rl_coach.architectures.network_structure import MakeLayers, StructuredNetwork
 from rl_coach.base_parameters import NetworkParameters
 from rl_coach.spaces import SpacesDefinition
 
@@ -26,6 +26,7 @@ class ArrayNetwork(StructuredNetwork):
 
     def __init__(self, parameters: NetworkParameters, spaces: SpacesDefinition, name: str, rng: np.random.Generator):
         super().__init__(parameters, spaces, name, rng)
+        self._ends: list[int] = []  # the number of weights up to the end of each part
         drawing = self._draw()
         self._weights, self._buffers, self.noise_buffers = drawing.drawn, drawing.initial_buffers, drawing.noise
         self.order = {"weights": list(range(len(self._weights))), "buffers": list(range(len(self._buffers)))}
@@ -42,6 +43,22 @@ class ArrayNetwork(StructuredNetwork):
         heads, recurrent = self.run(run, self._given(ops, inputs))
         return heads, recurrent, run.buffers
 
+    def in_parts(self, weights: Sequence) -> NetworkParts:
+        self._require_parts()
+        ops, ends = self.ops, self._ends
+        values = [ops.convert_to_tensor(weight) for weight in weights]
+
+        def layers_from(start: int) -> MakeLayers:
+            return partial(self.layers_class, Pass(ops, self.rng, values[start:], []))
+
+        return NetworkParts(
+            lambda states: self._embedding(
+                layers_from(0), {name: ops.cast(states[name], "float32") for name in self.input_shapes}
+            ),
+            lambda embedding, state: self._features(layers_from(ends[0]), embedding, state),
+            lambda number, features: self._outputs_of(self._heads[number], layers_from(ends[number + 1]), features, {}),
+        )
+
     def run(self, run: Pass, inputs: dict[str, Any]) -> tuple[Outputs, dict[str, Any]]:
         """The outputs of one pass, computed with the array operations of the pass.
 
@@ -54,5 +71,7 @@ class ArrayNetwork(StructuredNetwork):
         """The first pass, over one row of zeros."""
         zeros = {name: self.ops.zeros((1, *shape)) for name, shape in self.input_shapes.items()}
         run = DrawingPass(self.ops, self.rng)
-        self._name_outputs(self.run(run, self._given(self.ops, zeros))[0])
+        make_layers = partial(self.layers_class, run)
+        given = self._given(self.ops, zeros)
+        self._name_outputs(self.outputs(make_layers, given, lambda _: self._ends.append(len(run.drawn)))[0])
         return run

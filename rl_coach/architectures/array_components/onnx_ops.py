@@ -44,6 +44,9 @@ class OnnxTensor:
     def __truediv__(self, other: Any) -> OnnxTensor:
         return self.graph.elementwise("Div", self, other)
 
+    def __ge__(self, other: Any) -> OnnxTensor:
+        return self.graph.elementwise("GreaterOrEqual", self, other)
+
     __radd__, __rmul__ = __add__, __mul__
 
 
@@ -57,6 +60,7 @@ class OnnxOps:
 
     relu, tanh, sigmoid, softplus = map(_of_shape, ("Relu", "Tanh", "Sigmoid", "Softplus"))
     abs, cos, exp, log, selu, sin, sqrt = map(_of_shape, ("Abs", "Cos", "Exp", "Log", "Selu", "Sin", "Sqrt"))
+    sign = _of_shape("Sign")
     softmax, log_softmax = _of_shape("Softmax", axis=-1), _of_shape("LogSoftmax", axis=-1)
 
     def __init__(self) -> None:
@@ -135,6 +139,12 @@ class OnnxOps:
     def clip(self, x: OnnxTensor, x_min: float, x_max: float) -> OnnxTensor:
         return self._node("Clip", [x, self.convert_to_tensor(x_min), self.convert_to_tensor(x_max)], x.shape)
 
+    def cast(self, x: OnnxTensor, dtype: str) -> OnnxTensor:
+        return self._node("Cast", [x], x.shape, to={"float32": TensorProto.FLOAT}[dtype])
+
+    def cumsum(self, x: OnnxTensor, axis: int) -> OnnxTensor:
+        return self._node("CumSum", [x, self._integers([axis % len(x.shape)])], x.shape)
+
     def stop_gradient(self, x: OnnxTensor) -> OnnxTensor:
         return x
 
@@ -145,6 +155,13 @@ class OnnxOps:
         shape = list(xs[0].shape)
         shape[axis] = sum(x.shape[axis] for x in xs)
         return self._node("Concat", list(xs), tuple(shape), axis=axis)
+
+    def repeat(self, x: OnnxTensor, repeats: int, axis: int) -> OnnxTensor:
+        """Each entry along an axis ``repeats`` times."""
+        before, after = x.shape[1:axis], x.shape[axis + 1 :]
+        single = self.reshape(x, (-1, *before, x.shape[axis], 1, *after))
+        joined = self.concatenate([single] * repeats, axis + 1)
+        return self.reshape(joined, (-1, *before, repeats * x.shape[axis], *after))
 
     def stack(self, xs: Sequence[OnnxTensor], axis: int) -> OnnxTensor:
         place = axis % (len(xs[0].shape) + 1)
@@ -189,6 +206,11 @@ class OnnxOps:
     def min(self, x: OnnxTensor, axis: int, keepdims: bool = False) -> OnnxTensor:
         return self._reduced("ReduceMin", x, axis, keepdims)
 
+    def max(self, x: OnnxTensor, axis: int | tuple[int, ...], keepdims: bool = False) -> OnnxTensor:
+        for each in sorted(axis, reverse=True) if isinstance(axis, tuple) else (axis,):
+            x = self._reduced("ReduceMax", x, each, keepdims)
+        return x
+
     def _reduced(self, kind: str, x: OnnxTensor, axis: int, keepdims: bool) -> OnnxTensor:
         shape = tuple(1 if i == axis % len(x.shape) else size for i, size in enumerate(x.shape))
         reduced = self._node(kind, [x, self._integers([axis])], shape)
@@ -212,6 +234,11 @@ class OnnxOps:
 
     def transpose(self, x: OnnxTensor, axes: Sequence[int]) -> OnnxTensor:
         return self._node("Transpose", [x], tuple(x.shape[axis] for axis in axes), perm=list(axes))
+
+    def swapaxes(self, x: OnnxTensor, axis1: int, axis2: int) -> OnnxTensor:
+        axes = list(range(len(x.shape)))
+        axes[axis1], axes[axis2] = axes[axis2], axes[axis1]
+        return self.transpose(x, axes)
 
     def _node(self, kind: str, inputs: list[OnnxTensor], shape: Shape, **attributes: Any) -> OnnxTensor:
         name = self._new_name()

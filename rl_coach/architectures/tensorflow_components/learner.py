@@ -16,13 +16,13 @@ from typing import Any, Callable, Sequence
 
 import numpy as np
 import tensorflow as tf
-from keras import ops
 from tensorflow.python.eager import context
 
 from rl_coach.architectures.compilation_cache import forget_compiled_steps
 from rl_coach.architectures.learner import CompiledStep, Learner, StepLayout, Variables
 from rl_coach.architectures.network_function import NetworkFunction
 from rl_coach.architectures.network_state import CompiledNetworkState
+from rl_coach.architectures.tensorflow_components import ops
 from rl_coach.architectures.tensorflow_components.functions import shared
 from rl_coach.architectures.update import TrainingStep
 from rl_coach.base_parameters import Frameworks

@@ -54,7 +54,8 @@ def _of_two(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
 
 abs, all, any, arctan = map(_of_one, (torch.abs, torch.all, torch.any, torch.arctan))
 argmax, argmin, argsort = map(_of_one, (torch.argmax, torch.argmin, torch.argsort))
-broadcast_to, ceil, cos, cumsum = map(_of_one, (torch.broadcast_to, torch.ceil, torch.cos, torch.cumsum))
+broadcast_to, ceil, cos = map(_of_one, (torch.broadcast_to, torch.ceil, torch.cos))
+cumprod, cumsum = map(_of_one, (torch.cumprod, torch.cumsum))
 elu, log_sigmoid, softplus = map(_of_one, (functional.elu, functional.logsigmoid, functional.softplus))
 equal, not_equal, matmul, outer = map(_of_two, (torch.eq, torch.ne, torch.matmul, torch.outer))
 exp, expand_dims, expm1, floor = map(_of_one, (torch.exp, torch.unsqueeze, torch.expm1, torch.floor))
@@ -100,6 +101,28 @@ def stack(xs: Sequence[Any], axis: int = 0) -> torch.Tensor:
     return torch.stack([convert_to_tensor(x) for x in xs], dim=axis)
 
 
+def scan(step: Callable[[Any, Any], tuple[Any, Any]], start: Any, given: Any, reverse: bool = False) -> tuple[Any, Any]:
+    """What the last step carries, and the outputs of all steps; arrays or tuples of arrays, as ``given``.
+
+    The steps are separate, because a compiled loop has no gradient.
+    """
+    columns = given if isinstance(given, tuple) else (given,)
+    carried, outputs = start, []
+    for t in reversed(range(len(columns[0]))) if reverse else range(len(columns[0])):
+        row = tuple(column[t] for column in columns)
+        carried, output = step(carried, row if isinstance(given, tuple) else row[0])
+        outputs.append(output)
+    ordered = outputs[::-1] if reverse else outputs
+    if isinstance(output, tuple):
+        return carried, tuple(stack(column) for column in zip(*ordered, strict=True))
+    return carried, stack(ordered)
+
+
+def flip(x: torch.Tensor, axis: int) -> torch.Tensor:
+    """``x`` in reverse order along an axis."""
+    return torch.flip(x, (axis,))
+
+
 def split(x: torch.Tensor, indices_or_sections: int, axis: int = 0) -> Sequence[torch.Tensor]:
     """Equal parts along an axis."""
     return torch.split(x, x.shape[axis] // indices_or_sections, dim=axis)
@@ -131,7 +154,8 @@ def take(x: Any, indices: Any, axis: int | None = None) -> torch.Tensor:
     """The entries of ``x`` at ``indices`` along ``axis``."""
     x, indices = convert_to_tensor(x), convert_to_tensor(indices)
     x, axis = (x.reshape(-1), 0) if axis is None else (x, axis % x.ndim)
-    return x.index_select(axis, indices.reshape(-1)).reshape(*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
+    shape = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
+    return x.index_select(axis, indices.reshape(-1)).reshape(shape)
 
 
 def take_along_axis(x: torch.Tensor, indices: Any, axis: int = -1) -> torch.Tensor:
