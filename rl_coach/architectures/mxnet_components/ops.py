@@ -73,8 +73,8 @@ def take_along_axis(x: Any, indices: Any, axis: int = -1) -> Any:
         return sum(x[..., None, :] * one_hot(indices, x.shape[-1]), axis=-1)
     rows, num_taken = _np.moveaxis(x, axis, 1), indices.shape[axis]
     chosen = one_hot(reshape(indices, (len(x), num_taken)), x.shape[axis])  # [B, taken, size]
-    taken = matmul(chosen, reshape(rows, (len(x), x.shape[axis], -1)))
-    return _np.moveaxis(reshape(taken, (len(x), num_taken, *rows.shape[2:])), 1, axis)
+    taken = matmul(chosen, cast(reshape(rows, (len(x), x.shape[axis], -1)), "float32"))  # pictures have bytes
+    return _np.moveaxis(reshape(cast(taken, x.dtype), (len(x), num_taken, *rows.shape[2:])), 1, axis)
 
 
 def logical_and(x: Any, y: Any) -> Any:
