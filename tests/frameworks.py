@@ -29,6 +29,7 @@ def not_on_mxnet(reason: str) -> pytest.MarkDecorator:
 _NOT_CURIOUS = "the networks of curiosity cannot be trained"
 NOT_ON_MXNET = {
     "decision transformer": "a transformer is refused",
+    "dreamer": "its state-space model is refused",
     "trpo": "there are no second derivatives",
     "curious DQN in several environments": _NOT_CURIOUS,
     "curious ClippedPPO in several environments": _NOT_CURIOUS,

@@ -297,7 +297,7 @@ class StateSpaceMiddlewareParameters(MiddlewareParameters):
     :ivar burn_in: always 0
     """
 
-    frameworks = (Frameworks.jax,)
+    frameworks = (Frameworks.jax, Frameworks.tensorflow, Frameworks.torch)
     constraints = {"size": _SIZE, "num_actions": whole(1), "sequence_length": whole(1), "burn_in": exactly(0)}
 
     def __init__(self) -> None:

@@ -74,11 +74,9 @@ WITHOUT_WAY = {
     "VDN": "MultiAgentGraphManager, as the preset Spread_VDN",
 }
 """Algorithms that need more than an environment and small settings, and a part of the line that says so."""
-if FRAMEWORK is not Frameworks.jax:
-    WITHOUT_WAY["DreamerV3"] = "learns only on JAX"
 if FRAMEWORK is Frameworks.mxnet:
     WITHOUT_WAY["TRPO"] = "second derivatives"
-    WITHOUT_WAY["DecisionTransformer"] = "learns only on"
+    WITHOUT_WAY["DecisionTransformer"] = WITHOUT_WAY["DreamerV3"] = "learns only on"
 
 
 def test_each_class_of_parameters_has_a_name():

@@ -31,14 +31,17 @@ from tests.agents.dreamer_in_numpy import (
     symlog,
     two_hot,
 )
-from tests.agents.numpy_rules import ops
 from tests.frameworks import FRAMEWORK
 from tests.zoo import parameters, policies
 from tests.zoo.environments import Bandit, MaskedChain, Target
 from tests.zoo.graphs import graph, schedule
 
-if FRAMEWORK is not Frameworks.jax:
-    pytest.skip("it learns on JAX alone", allow_module_level=True)
+if FRAMEWORK is Frameworks.mxnet:
+    pytest.skip("on MXNet, it is refused", allow_module_level=True)
+elif FRAMEWORK is Frameworks.torch:
+    from rl_coach.architectures.torch_components import ops
+else:
+    from keras import ops
 
 TINY = parameters.DREAMER_SIZE
 RNG = np.random.default_rng(0)
@@ -173,10 +176,19 @@ class Lamps(Bandit):
 
 @pytest.fixture(scope="module", params=[Bandit, Target, Lamps])
 def trained(tmp_path_factory, request):
-    """An agent after some updates, so that no output layer is zero."""
+    """An agent after some updates, so that no output layer is zero.
+
+    The outer bins are made unlikely. They are as large as 5e8, and the rounding errors of their probabilities would be
+    larger than the results.
+    """
     manager = graph(parameters.dreamer(), request.param, tmp_path_factory.mktemp("dreamer"), schedule(80, heatup=20))
     manager.heatup(EnvironmentSteps(20))
     manager.improve()
+    main = manager.get_agent().networks["main"]
+    for group in ("weights", "target_weights"):
+        outer = -30.0 * np.abs(np.linspace(-1, 1, 255, dtype=np.float32))
+        arrays = main.state.arrays(group)
+        main.state.set_arrays(group, [one + outer if one.shape == (255,) else one for one in map(np.array, arrays)])
     return manager.get_agent()
 
 
@@ -208,7 +220,7 @@ def test_the_loss_is_the_papers(trained):
     )  # fmt: skip
     networks = views(agent)
     update = agent.make_update_rule()(ops, networks, given)
-    assert float(update.losses["main"]) == pytest.approx(expected, rel=1e-4)
+    assert float(update.losses["main"]) == pytest.approx(expected, rel=1e-5)
     kept = [float(one) for one in networks["returns"].buffers]
     np.testing.assert_allclose(kept, [low, high], rtol=1e-3)
 
@@ -302,9 +314,7 @@ def test_what_it_cannot_model_is_refused(make, problem, reason, tmp_path):
     [
         (["-f", "jax", "-n", "2"], "cannot be split into trainer and workers"),
         (["-f", "jax", "-dc", "-n", "2"], "cannot be split into trainer and workers"),
-        (["-f", "tensorflow"], "learns only on JAX, and this run is on TensorFlow: use -f jax"),
-        (["-f", "torch"], "learns only on JAX, and this run is on PyTorch: use -f jax"),
-        (["-f", "mxnet"], "learns only on JAX, and this run is on MXNet: use -f jax"),
+        (["-f", "mxnet"], "and this run is on MXNet: use -f jax"),
         *(
             (
                 ["-f", "jax", "-cp", f"env_params.num_environments=2; env_params.vectorization='{way}'"],
@@ -313,7 +323,7 @@ def test_what_it_cannot_model_is_refused(make, problem, reason, tmp_path):
             for way in ("sync", "async", "native")
         ),
     ],
-    ids=["workers", "-dc", "TensorFlow", "PyTorch", "MXNet", "sync", "async", "native"],
+    ids=["workers", "-dc", "MXNet", "sync", "async", "native"],
 )
 def test_the_command_refuses_other_ways_to_run(arguments, line, tmp_path):
     command = [sys.executable, "-m", "rl_coach", "-p", "CartPole_DreamerV3", *arguments]

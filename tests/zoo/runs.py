@@ -18,7 +18,6 @@ from rl_coach.agents.td3_exp_agent import (
 from rl_coach.architectures.middleware_parameters import LSTMMiddlewareParameters
 from rl_coach.base_parameters import (
     AgentParameters,
-    Frameworks,
     MiddlewareScheme,
     TaskParameters,
     VisualizationParameters,
@@ -224,6 +223,7 @@ AGENTS: dict[str, tuple[Any, str, int]] = {
     "gail": (_gail, "CartPole-v1", 2),
     "decision transformer": (parameters.decision_transformer, "CartPole-v1", 2),
     "categorical with an LSTM": (_recurrent_categorical, "CartPole-v1", 1),
+    "dreamer": (parameters.dreamer, "CartPole-v1", 1),
     "drq": (drq, "rl_coach.environments.toy_problems.pendulum_pixels:PendulumPixels", 1),
     "td3 at random": (lambda: exploring(RandomAgentParameters), "Pendulum-v1", 1),
     "td3 beside novelty": (lambda: exploring(TD3ExplorationAgentParameters), "Pendulum-v1", 1),
@@ -234,9 +234,6 @@ AGENTS: dict[str, tuple[Any, str, int]] = {
         1,
     ),
 }
-
-if FRAMEWORK is Frameworks.jax:
-    AGENTS["dreamer"] = parameters.dreamer, "CartPole-v1", 1
 
 # those that between them have every kind of memory, filter, network state and several environments
 _IN_EVERY_RUN = (

@@ -56,11 +56,12 @@ def two_hot(ops: Any, values: Any, bins: np.ndarray = BINS) -> Any:
 
 
 def decoded(ops: Any, logits: Any, bins: np.ndarray = BINS) -> Any:
-    """[N], the mean of the bins by the softmax of the logits [N, K]. Opposite bins are added first: a sum from left to
-    right has rounding errors as large as small returns."""
-    middle, each = len(bins) // 2, ops.softmax(logits) * bins
-    pairs = each[:, :middle] + ops.flip(each[:, middle + 1 :], axis=-1)
-    return ops.sum(pairs, axis=-1) + each[:, middle]
+    """[N], the mean of symmetric bins by the softmax of the logits [N, K]. Opposite bins have probabilities p and q.
+    Rounding errors of p - q, times outer bins of 5e8, would hide the mean: p - q is computed from the logits."""
+    middle, shares = len(bins) // 2, ops.softmax(logits)
+    (low, high), both = ((one[:, :middle], ops.flip(one[:, middle + 1 :], axis=-1)) for one in (logits, shares))
+    differences = ops.maximum(*both) * ops.expm1(-ops.abs(low - high)) * ops.sign(high - low)
+    return ops.sum(differences * ops.convert_to_tensor(bins[:middle]), axis=-1)
 
 
 def cross_entropy(ops: Any, logits: Any, targets: Any) -> Any:
