@@ -664,6 +664,7 @@ def make_agent(
     updates_itself: bool = True,
     seed: int | None = None,
     framework: str | None = None,
+    num_devices: int | None = None,
     experiment_path: str | None = None,
     reward_threshold: float | None = None,
     agent_class: Callable[..., Agent] | None = None,
@@ -688,6 +689,7 @@ def make_agent(
     :param seed: makes the agent repeatable; None draws one
     :param framework: ``tensorflow``, ``jax``, ``mxnet`` or ``torch``; None uses the first installed one of TensorFlow,
         JAX and PyTorch
+    :param num_devices: number of devices that share each batch; more than one need JAX. None uses one device
     :param experiment_path: directory for signals and checkpoints; None writes none
     :param reward_threshold: smallest total reward of a successful episode; None uses the environment's threshold
     :param agent_class: a subclass of ``Agent``, or a function with the same arguments
@@ -705,7 +707,7 @@ def make_agent(
     changed = saved.changed_settings(parameters) if isinstance(algorithm, AgentParameters) else {}
     environment = FedEnvironmentParameters.of(env, observation_space, action_space, action_mask, num_envs)
     environment.num_environments, environment.custom_reward_threshold = num_envs, reward_threshold
-    task = make_task(framework, seed, experiment_path)
+    task = make_task(framework, seed, num_devices, experiment_path)
     graph = make_graph(parameters, environment, heatup_steps, settings, task, experiment_path is not None)
     by_path = isinstance(algorithm, str) and ":" in algorithm
     definition = {
@@ -719,6 +721,7 @@ def make_agent(
         "heatup_steps": heatup_steps,
         "updates_itself": updates_itself,
         "framework": framework,
+        "num_devices": num_devices,
         "reward_threshold": reward_threshold,
         "settings": {**(changed or {}), **settings},
     }
