@@ -578,9 +578,9 @@ class AgentParameters(Parameters):
         self.exploration: Any = exploration
         self.memory: Any = memory
         self.network_wrappers = networks
-        self.input_filter: Any = None
-        self.output_filter: Any = None
-        self.pre_network_filter: Any = NoInputFilter()
+        self.input_filter: InputFilter | None = None
+        self.output_filter: OutputFilter | None = None
+        self.pre_network_filter: InputFilter = NoInputFilter()
         self.curiosity: CuriosityParameters | None = None
         self.full_name_id: str | None = None
         self.name: str | None = None

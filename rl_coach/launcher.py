@@ -269,8 +269,9 @@ class CoachLauncher:
         from rl_coach.runs.diagnosis import diagnose  # after --help has answered
 
         problems = diagnose(args.directory)
+        is_one_run = len(problems) == 1 and os.path.isfile(os.path.join(args.directory, experiment_record.RECORD_FILE))
         for run, problem in problems.items():
-            print(f"{run}: {problem or 'no problem found'}")
+            print(f"{args.directory if is_one_run else run}: {problem or 'no problem found'}")
         sys.exit(FOUND if any(problems.values()) else DONE)
 
     def compute_seeds(self, arguments: Sequence[str]) -> None:

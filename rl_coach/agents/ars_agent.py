@@ -3,7 +3,7 @@ learning")."""
 
 from __future__ import annotations
 
-from typing import Any, Iterator, Sequence
+from typing import Any, Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -214,6 +214,12 @@ class ARSAgent(Agent):
         main = self.networks["main"].online_network
         if self.ap.algorithm.starts_at_zero:
             main.set_weights([np.zeros_like(array) for array in main.get_weights()])
+
+    def unmet_by_settings(self) -> Iterable[str]:
+        yield from super().unmet_by_settings()
+        task = self.ap.task_parameters
+        if task is not None and task.num_devices not in (None, 1):
+            yield f"agent '{self.name}' has no batches for {task.num_devices} devices to share: leave out num_devices"
 
     def make_learning(self) -> DirectionLearning:
         return DirectionLearning(self)

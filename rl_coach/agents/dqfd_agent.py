@@ -125,10 +125,10 @@ class DQfDAgent(DDQNAgent):
     def learning_columns(self, batch: Batch) -> dict[str, np.ndarray]:
         columns, filters = super().learning_columns(batch), self.pre_network_filter
         discount, steps = self.ap.algorithm.discount, batch.info(STEPS_AHEAD)
-        rewards = batch.info(REWARDS_AHEAD)
-        rewards = filters.filter_rewards(rewards.ravel(), False).reshape(rewards.shape)
+        ahead = batch.info(REWARDS_AHEAD)
+        rewards = filters.filter_rewards(ahead.ravel(), False).reshape(ahead.shape)
         # an end has no rewards after it, whatever a filter makes of 0
-        discounts = discount ** np.arange(rewards.shape[1]) * (np.arange(rewards.shape[1]) < steps[:, None])
+        discounts = discount ** np.arange(ahead.shape[1]) * (np.arange(ahead.shape[1]) < steps[:, None])
         states = {name: batch.info(STATE_AHEAD + name) for name in self.update_loop.input_names}
         states = filters.filter_columns(states, False)
         columns["extra/rewards_ahead"] = (rewards * discounts).sum(axis=1).astype(np.float32)

@@ -74,8 +74,8 @@ def load_framework(framework: Frameworks, num_devices: int | None = None) -> Fra
             )
         raise CoachError(f"-f {framework.name} needs the extra {framework.name}: {chosen.install}")
     if num_devices not in (None, 1) and not chosen.divides_batches:
-        able = " or ".join(f"-f {one.name}" for one, its in _FRAMEWORKS.items() if its.divides_batches)
-        raise CoachError(f"-f {framework.name} learns on one device: leave out num_devices, or use {able}")
+        able = " or ".join(one.name for one, its in _FRAMEWORKS.items() if its.divides_batches)
+        raise CoachError(f"{framework.name} learns on one device: leave out num_devices, or use the framework {able}")
     if chosen.uses_keras:
         _choose_keras_backend(framework.name)
     keep_compiled_steps(framework)

@@ -595,9 +595,10 @@ class _MainParser(Parser):
         exact = [by_lower[word.lower()]] if word.lower() in by_lower else []
         if exact or os.path.isfile(word):
             return f"'{word}' is not a command; did you mean coach -p {exact[0] if exact else word}?"
+        similar = preset_catalogue.presets_with(word)[: preset_catalogue.MOST_SUGGESTIONS] or nearest(word, presets)
         close = [
             *(f"coach {name}" for name in nearest(word, _shown_commands())),
-            *(f"coach -p {name}" for name in nearest(word, presets)),
+            *(f"coach -p {name}" for name in similar),
         ]
         return f"there is no command '{word}'" + (f"; did you mean {' or '.join(close)}?" if close else "")
 

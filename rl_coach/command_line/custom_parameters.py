@@ -303,8 +303,14 @@ def _construct(node: ast.Call) -> Any:
         raise CoachError(f"-cp: '{source_of(node)}': ** is not allowed here")
     arguments = [_value(argument) for argument in node.args]
     keywords = {str(keyword.arg): _value(keyword.value) for keyword in node.keywords}
+    constructor = _constructor(name)
+    declared = list(inspect.signature(constructor.__init__).parameters.values())[1:]
+    parameters = [one.name for one in declared if one.kind is one.POSITIONAL_OR_KEYWORD]
+    if unknown := next((keyword for keyword in keywords if keyword not in parameters), None):
+        suggestion = did_you_mean(unknown, parameters) or f"; it has {', '.join(parameters) or 'none'}"
+        raise CoachError(f"-cp: '{name}' has no parameter '{unknown}'{suggestion}")
     try:
-        made = _constructor(name)(*arguments, **keywords)
+        made = constructor(*arguments, **keywords)
     except (TypeError, ValueError) as error:
         raise CoachError(f"-cp: '{source_of(node)}': {error}") from None
     return _whole_steps(made, node) if isinstance(made, StepMethod) else made
@@ -353,8 +359,9 @@ def _enum_member(node: ast.Attribute) -> Enum:
 def _nearest_name(node: ast.AST) -> str:
     if not isinstance(node, ast.Name):
         return ""
-    if node.id in CONSTRUCTORS:
-        return f"; write {node.id}(...)"
+    begun = [name for name in CONSTRUCTORS if len(node.id) > 2 and name.startswith(node.id)]
+    if begun:
+        return f"; write {begun[0]}(...)"
     quotes = "" if did_you_mean(node.id, [*CONSTRUCTORS, *ENUMS]) else f"; write a text in quotes: '{node.id}'"
     return did_you_mean(node.id, [*CONSTRUCTORS, *ENUMS, "True", "False", "None"]) or quotes
 

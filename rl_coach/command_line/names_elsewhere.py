@@ -14,6 +14,7 @@ NAMES_HERE = {
     "learning_starts": "heatup_steps",
     "lr": "learning_rate",
     "max_grad_norm": "clip_gradients",
+    "n_envs": "num_envs",
     "n_epochs": "optimization_epochs",
     "n_steps": "num_consecutive_playing_steps=EnvironmentSteps(N), for A2C num_steps_between_gradient_updates=N",
     "policy_kwargs": "middleware_parameters={'scheme': [Dense(N)]} and "
@@ -30,6 +31,7 @@ NAMES_HERE = {
 _FROM_ANYWHERE = ("lr",)
 _NOT_HERE = {
     "device": "a GPU is used if the framework finds one, and CUDA_VISIBLE_DEVICES=-1 hides it",
+    "policy": "the networks are made for the spaces; middleware_parameters={'scheme': [Dense(N)]} sets their layers",
     "verbose": "make_agent prints nothing, and experiment_path=DIRECTORY writes the signals",
 }
 

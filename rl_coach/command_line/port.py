@@ -9,6 +9,7 @@ import ast
 import json
 import math
 import pathlib
+import shlex
 from dataclasses import dataclass
 from typing import Any, Iterator, Sequence
 
@@ -245,7 +246,8 @@ def run(arguments: Sequence[str]) -> None:
     print(f"wrote {output}")
     for line, what in sorted(set(script.left_out)):
         print(f"not converted: {args.script}:{line}: {what}")
-    print(f"train with: python {output}" if args.library else f"train with: coach -p {output}{flags}")
+    name = shlex.quote(str(output))
+    print(f"train with: python {name}" if args.library else f"train with: coach -p {name}{flags}")
 
 
 class _Port:

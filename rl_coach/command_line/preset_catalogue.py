@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 DEFAULT_VARIABLE = "graph_manager"
 SCORES_FILE = "scores.json"
-_MOST_SUGGESTIONS = 4
+MOST_SUGGESTIONS = 4
 _DECLARED_NAMES = re.compile(r"^class (\w+)AgentParameters\b(?:(?!^class ).)*?algorithm_names = (\(.*?\))", re.M | re.S)
 _NAMED_BY_SETTINGS = ("CrossQ", "RecurrentPPO", "SimbaV2", "TQC")
 """Algorithms that are settings of another algorithm. Their presets have these names."""
@@ -222,14 +222,20 @@ def _module_exists(name: str) -> bool:
         return False
 
 
+def presets_with(text: str) -> list[str]:
+    """The presets with a text in their names, in any case."""
+    known = [*list_all_presets(), *list_tuned_presets()]
+    return [name for name in known if text and text.lower() in name.lower()]
+
+
 def _unknown_preset(preset: str) -> Exception:
     from rl_coach.utils import CoachError, did_you_mean
 
-    known = [*list_all_presets(), *list_tuned_presets()]
-    containing = [name for name in known if preset and preset.lower() in name.lower()]
+    containing = presets_with(preset)
     if not containing:
+        known = [*list_all_presets(), *list_tuned_presets()]
         return CoachError(f"no preset '{preset}'{did_you_mean(preset, known)} (coach --list shows all)")
-    some = " or ".join(f"'{name}'" for name in containing[:_MOST_SUGGESTIONS])
+    some = " or ".join(f"'{name}'" for name in containing[:MOST_SUGGESTIONS])
     return CoachError(f"no preset '{preset}'; did you mean {some}? (coach --list {preset} shows {len(containing)})")
 
 

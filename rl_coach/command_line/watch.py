@@ -6,12 +6,14 @@ import argparse
 import contextlib
 import os
 import pathlib
+import shlex
 import shutil
 import tempfile
 from typing import Any, Callable, Iterator, Sequence
 
 from rl_coach.command_line import arguments as command_line
 from rl_coach.command_line import flag_checks
+from rl_coach.runs import record
 from rl_coach.runs.run_group import is_group, run_directories
 from rl_coach.utils import CoachError
 
@@ -50,11 +52,11 @@ def _check(directory: str, files: dict[str, str]) -> None:
     if is_group(directory):
         one = run_directories(directory)[:1] or [directory]
         raise CoachError(f"'{directory}' has several runs: watch one of them, such as {one[0]}")
+    if not flag_checks.is_policy(directory):
+        record.read(run)
     if not files and not has_display():
-        raise CoachError(
-            f"there is no display to open a window on: coach {command_line.WATCH} {directory} --gif FILE.gif writes a "
-            "file"
-        )
+        hint = shlex.join(["coach", command_line.WATCH, directory, "--gif", "FILE.gif"])
+        raise CoachError(f"there is no display to open a window on: {hint} writes a file")
     for suffix, file in files.items():
         if pathlib.Path(file).suffix.lower() != suffix:
             raise CoachError(f"--{suffix[1:]}: the name of the file must end with {suffix}, not '{file}'")

@@ -17,6 +17,7 @@ from rl_coach.base_parameters import (
     VisualizationParameters,
 )
 from rl_coach.compiled_level_manager import CompiledLevelManager
+from rl_coach.environments.environment import EnvironmentParameters
 from rl_coach.environments.gym_environment import GymEnvironmentParameters
 from rl_coach.environments.gym_levels import is_function_level
 from rl_coach.graph_managers.building import (
@@ -52,7 +53,7 @@ class BasicRLGraphManager(GraphManager):
     def __init__(
         self,
         agent_params: AgentParameters,
-        env_params: Any,
+        env_params: EnvironmentParameters,
         schedule_params: ScheduleParameters,
         vis_params: VisualizationParameters | None = None,
         preset_validation_params: PresetValidationParameters | None = None,
@@ -60,7 +61,7 @@ class BasicRLGraphManager(GraphManager):
     ):
         super().__init__(name, schedule_params, vis_params)
         self.agent_params = agent_params
-        self.env_params = env_params
+        self.env_params: Any = env_params
         self.preset_validation_params = preset_validation_params or PresetValidationParameters()
 
     def _create_graph(self, task_parameters: TaskParameters) -> tuple[list[LevelManager], list[Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import operator
 import time
-from typing import Any, Sequence
+from typing import Any, Sequence, cast
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from rl_coach.base_parameters import (
     VisualizationParameters,
 )
 from rl_coach.core_types import Batch, RunPhase, StateType, StepMethod, TrainingSteps
+from rl_coach.environments.environment import EnvironmentParameters
 from rl_coach.filters.filter import changes_nothing
 from rl_coach.graph_managers.basic_rl_graph_manager import BasicRLGraphManager
 from rl_coach.graph_managers.building import as_int
@@ -89,7 +90,7 @@ class BatchRLGraphManager(BasicRLGraphManager):
     def __init__(
         self,
         agent_params: AgentParameters,
-        env_params: Any,
+        env_params: EnvironmentParameters | None,
         schedule_params: ScheduleParameters,
         vis_params: VisualizationParameters | None = None,
         preset_validation_params: PresetValidationParameters | None = None,
@@ -101,7 +102,8 @@ class BatchRLGraphManager(BasicRLGraphManager):
         experience_generating_schedule_params: ScheduleParameters | None = None,
         fitted_q_num_epochs: int = 20,
     ):
-        super().__init__(agent_params, env_params, schedule_params, vis_params, preset_validation_params, name)
+        environment = cast(EnvironmentParameters, env_params)
+        super().__init__(agent_params, environment, schedule_params, vis_params, preset_validation_params, name)
         self.spaces_definition = spaces_definition
         self.reward_model_num_epochs = reward_model_num_epochs
         self.train_to_eval_ratio = train_to_eval_ratio

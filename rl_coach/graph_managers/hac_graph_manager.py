@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rl_coach.agents.hac_ddpg_agent import HACDDPGAgent
 from rl_coach.base_parameters import AgentParameters, PresetValidationParameters, VisualizationParameters
 from rl_coach.core_types import EnvironmentSteps
+from rl_coach.environments.environment import EnvironmentParameters
 from rl_coach.graph_managers.graph_manager import ScheduleParameters
 from rl_coach.graph_managers.hrl_graph_manager import HRLGraphManager
 from rl_coach.spaces import GoalsSpace
@@ -29,7 +28,7 @@ class HACGraphManager(HRLGraphManager):
     def __init__(
         self,
         agents_params: list[AgentParameters],
-        env_params: Any,
+        env_params: EnvironmentParameters,
         schedule_params: ScheduleParameters,
         vis_params: VisualizationParameters,
         consecutive_steps_to_run_non_top_levels: EnvironmentSteps,

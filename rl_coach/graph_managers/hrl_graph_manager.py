@@ -11,6 +11,7 @@ from rl_coach.base_parameters import (
     VisualizationParameters,
 )
 from rl_coach.core_types import EnvironmentSteps
+from rl_coach.environments.environment import EnvironmentParameters
 from rl_coach.filters.filter import NoOutputFilter
 from rl_coach.graph_managers.building import agent_of_graph, as_int, environment_of_graph, make_agent, make_environment
 from rl_coach.graph_managers.graph_manager import GraphManager, ScheduleParameters
@@ -41,7 +42,7 @@ class HRLGraphManager(GraphManager):
     def __init__(
         self,
         agents_params: list[AgentParameters],
-        env_params: Any,
+        env_params: EnvironmentParameters,
         schedule_params: ScheduleParameters,
         vis_params: VisualizationParameters,
         consecutive_steps_to_run_each_level: Union[EnvironmentSteps, list[EnvironmentSteps]],
@@ -50,7 +51,7 @@ class HRLGraphManager(GraphManager):
     ):
         super().__init__(name, schedule_params, vis_params)
         self.agents_params = list(agents_params)
-        self.env_params = env_params
+        self.env_params: Any = env_params
         self.preset_validation_params = preset_validation_params or PresetValidationParameters()
         steps = consecutive_steps_to_run_each_level
         self.consecutive_steps_to_run_each_level = (

@@ -14,6 +14,7 @@ from rl_coach.base_parameters import (
     TaskParameters,
     VisualizationParameters,
 )
+from rl_coach.environments.environment import EnvironmentParameters
 from rl_coach.environments.multi_agent_environment import numbered_names
 from rl_coach.graph_managers.agents_alone import agents_alone_in, restore_agent, save_agent
 from rl_coach.graph_managers.building import agent_of_graph, as_int, environment_of_graph, make_agent, make_environment
@@ -57,7 +58,7 @@ class MultiAgentGraphManager(GraphManager):
     def __init__(
         self,
         agents_params: Union[list[AgentParameters], Mapping[str, AgentParameters]],
-        env_params: Any,
+        env_params: EnvironmentParameters,
         schedule_params: ScheduleParameters,
         vis_params: VisualizationParameters | None = None,
         preset_validation_params: PresetValidationParameters | None = None,
@@ -72,7 +73,7 @@ class MultiAgentGraphManager(GraphManager):
             names = ["agent_0"] if self_play is not None and len(agents_params) == 1 else None
             agents_params = dict(zip(names or numbered_names(len(agents_params)), agents_params))
         self.agents_params = dict(agents_params)
-        self.env_params = env_params
+        self.env_params: Any = env_params
         self.preset_validation_params = preset_validation_params or PresetValidationParameters()
         self.done_condition = done_condition
         self.agent_of = None if agent_of is None else dict(agent_of)

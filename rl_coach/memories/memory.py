@@ -48,7 +48,7 @@ class MemoryParameters(Parameters):
     constraints = {"shared_memory": FLAG}
 
     def __init__(self) -> None:
-        self.max_size: Any = None
+        self.max_size: tuple[MemoryGranularity, int] | None = None
         self.shared_memory = False
         self.load_memory_from_file_path: Any = None
 

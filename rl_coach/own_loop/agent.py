@@ -6,7 +6,7 @@ import contextlib
 import inspect
 import json
 import pathlib
-from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence, TypeAlias, cast
+from typing import Any, Callable, Iterable, Iterator, Literal, Mapping, Sequence, TypeAlias, cast
 
 import numpy as np
 
@@ -659,11 +659,12 @@ def make_agent(
     action_space: Any = None,
     action_mask: bool = False,
     num_envs: int = 1,
-    env_ids: Any = None,
+    env_ids: Iterable[Any] | None = None,
     heatup_steps: int = 0,
     updates_itself: bool = True,
     seed: int | None = None,
-    framework: str | None = None,
+    framework: Literal["tensorflow", "jax", "mxnet", "torch"] | None = None,
+    num_devices: int | None = None,
     experiment_path: str | None = None,
     reward_threshold: float | None = None,
     agent_class: Callable[..., Agent] | None = None,
@@ -688,6 +689,7 @@ def make_agent(
     :param seed: makes the agent repeatable; None draws one
     :param framework: ``tensorflow``, ``jax``, ``mxnet`` or ``torch``; None uses the first installed one of TensorFlow,
         JAX and PyTorch
+    :param num_devices: number of devices that share each batch; more than one need JAX. None uses one device
     :param experiment_path: directory for signals and checkpoints; None writes none
     :param reward_threshold: smallest total reward of a successful episode; None uses the environment's threshold
     :param agent_class: a subclass of ``Agent``, or a function with the same arguments
@@ -700,12 +702,12 @@ def make_agent(
     ids = list(range(num_envs)) if env_ids is None else list(env_ids)
     if len(set(ids)) != num_envs:
         raise CoachError(f"env_ids names each of the {num_envs} environments once, not {env_ids!r}")
-    framework = framework or default_framework()
+    chosen = framework or default_framework()
     parameters = algorithm_parameters(algorithm)
     changed = saved.changed_settings(parameters) if isinstance(algorithm, AgentParameters) else {}
     environment = FedEnvironmentParameters.of(env, observation_space, action_space, action_mask, num_envs)
     environment.num_environments, environment.custom_reward_threshold = num_envs, reward_threshold
-    task = make_task(framework, seed, experiment_path)
+    task = make_task(chosen, seed, num_devices, experiment_path)
     graph = make_graph(parameters, environment, heatup_steps, settings, task, experiment_path is not None)
     by_path = isinstance(algorithm, str) and ":" in algorithm
     definition = {
@@ -718,7 +720,8 @@ def make_agent(
         "action_mask": action_mask,
         "heatup_steps": heatup_steps,
         "updates_itself": updates_itself,
-        "framework": framework,
+        "framework": chosen,
+        "num_devices": num_devices,
         "reward_threshold": reward_threshold,
         "settings": {**(changed or {}), **settings},
     }

@@ -70,14 +70,14 @@ def _imported(path: str) -> Any:
         raise CoachError(f"algorithm '{path}': {missing_package(error)}") from error
 
 
-def make_task(framework: str, seed: int | None, experiment_path: str | None) -> TaskParameters:
+def make_task(framework: str, seed: int | None, num_devices: int | None, experiment_path: str | None) -> TaskParameters:
     """
     :raises CoachError: the framework does not exist
     """
     if framework not in Frameworks.__members__:
         suggestion = did_you_mean(framework, Frameworks.__members__)
         raise CoachError(f"there is no framework '{framework}'{suggestion}")
-    task = TaskParameters(framework_type=Frameworks[framework], seed=seed)
+    task = TaskParameters(framework_type=Frameworks[framework], seed=seed, num_devices=num_devices)
     if experiment_path is not None:
         task.experiment_path = experiment_path
     return task

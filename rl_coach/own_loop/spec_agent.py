@@ -25,8 +25,8 @@ from rl_coach.utilities.spec_fields import Fields, plain, read_spec, shown, unde
 from rl_coach.utils import CoachError, did_you_mean
 
 ARGUMENTS = (
-    "num_envs", "env_ids", "action_mask", "heatup_steps", "updates_itself", "seed", "framework", "experiment_path",
-    "reward_threshold",
+    "num_envs", "env_ids", "action_mask", "heatup_steps", "updates_itself", "seed", "framework", "num_devices",
+    "experiment_path", "reward_threshold",
 )  # fmt: skip
 """Arguments of ``make_agent`` that may stand beside a specification."""
 

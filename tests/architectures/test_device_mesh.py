@@ -97,7 +97,7 @@ def test_a_run_on_two_devices_goes_on_with_one_and_learns_the_same(tmp_path):
         ),
         (
             ["-p", "CartPole_DQN", "-f", "tensorflow"],
-            "-f tensorflow learns on one device: leave out num_devices, or use -f jax",
+            "tensorflow learns on one device: leave out num_devices, or use the framework jax",
         ),
         (
             ["-p", "CartPole_ClippedPPO", "-f", "jax", "-lvl", "tests.zoo.function_environments:Walk",

@@ -51,6 +51,7 @@ def refusal(capsys, *arguments: str) -> str:
         (["CartPole_DQN"], "'CartPole_DQN' is not a command; did you mean coach -p CartPole_DQN?"),
         (["tuned/cartpole_ppo"], "did you mean coach -p tuned/CartPole_PPO?"),
         (["mine.py"], "did you mean coach -p mine.py?"),
+        (["Pendulum_NAF"], "no command 'Pendulum_NAF'; did you mean coach -p tuned/Pendulum_NAF?"),
         (["train", "-p", "CartPole_DQN"], "no command 'train': coach -p PRESET trains a preset"),
         (["evalute", "here"], "no command 'evalute'; did you mean coach evaluate?"),
         (

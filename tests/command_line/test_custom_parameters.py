@@ -233,8 +233,12 @@ def test_initial_weights_of_a_network(manager):
     network = manager.agent_params.network_wrappers["main"]
     apply_custom_parameters(manager, "agent_params.network_wrappers['main'].initial_weights=Orthogonal(gain=2**0.5)")
     assert isinstance(network.initial_weights, Orthogonal) and network.initial_weights.gain == 2**0.5
-    with pytest.raises(CoachError, match=r"-cp: 'Orthogonal\(size=1\)': .*unexpected keyword"):
+    with pytest.raises(CoachError, match=r"-cp: 'Orthogonal' has no parameter 'size'; it has gain$"):
         parse("x=Orthogonal(size=1)")
+    with pytest.raises(CoachError, match=r"'RNDParameters' has no parameter 'coeficient'; did you mean 'coefficient'"):
+        parse("x=RNDParameters(coeficient=1)")
+    with pytest.raises(CoachError, match=r"'RND' is not an allowed value; write RNDParameters\(...\)"):
+        parse("x=RND")
     with pytest.raises(CoachError, match=r"'Orthogonal' is not an allowed value.*; write Orthogonal\(...\)"):
         parse("x=Orthogonal")
 

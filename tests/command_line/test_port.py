@@ -236,11 +236,12 @@ model.learn(100)
     assert manager.env_params.additional_simulator_parameters == ({"size": 4} if "size" in script else {})
 
 
-def test_a_library_script_trains():
+def test_a_library_script_trains(capsys):
     with open("train.py", "w", encoding="utf-8") as file:
         file.write(HEAD + 'model = A2C("MlpPolicy", make_vec_env("CartPole-v1", 2), seed=1)\nmodel.learn(200)\n')
-    assert main(["port", "train.py", "--library"]) == 0
-    for command in (["train_coach.py"], ["-c", "from rl_coach import Agent; Agent.load('a2c_agent')"]):
+    assert main(["port", "train.py", "--library", "-o", "own loop.py"]) == 0
+    assert capsys.readouterr().out.endswith("train with: python 'own loop.py'\n")
+    for command in (["own loop.py"], ["-c", "from rl_coach import Agent; Agent.load('a2c_agent')"]):
         done = subprocess.run([sys.executable, *command], capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
 

@@ -239,14 +239,16 @@ class Interrupts(Callback):
 
 def test_a_run_that_was_interrupted_is_packed_when_it_has_ended_and_is_equal(capsys):
     coach = CoachInterface(
-        "CartPole_DQN", seed=4, framework=FRAMEWORK.name, experiment_name="mine", custom_parameter=SHORT,
+        "CartPole_DQN", seed=4, framework=FRAMEWORK.name, experiment_name="my run", custom_parameter=SHORT,
         callbacks=[Interrupts()],
     )  # fmt: skip
     with pytest.raises(KeyboardInterrupt):
         coach.run()
-    (directory,) = pathlib.Path("experiments/mine").iterdir()
+    (directory,) = pathlib.Path("experiments/my run").iterdir()
     assert main(["pack", str(directory)]) == 2
-    assert "has not finished (stopped)" in capsys.readouterr().err
+    assert capsys.readouterr().err.endswith(
+        f"has not finished (stopped): continue it with coach --resume '{directory}'\n"
+    )
     assert main(["--resume", str(directory), "-ns"]) == 0
     assert code_of("reproduce", str(packed(directory))) == 0
     assert "equal: " in capsys.readouterr().out

@@ -105,12 +105,29 @@ def test_bad_input_is_one_line(policy, tmp_path, monkeypatch, capsys, arguments,
     assert part in captured.err and captured.err.count("\n") == 1
 
 
-@pytest.mark.parametrize("directory", ["nowhere", "nowhere/best"])
-def test_a_wrong_directory_is_named_before_a_missing_display(directory, monkeypatch, capsys):
+@pytest.mark.parametrize(
+    ("directory", "message"),
+    [
+        ("nowhere", "there is no directory 'nowhere'"),
+        ("nowhere/best", "there is no directory 'nowhere'"),
+        ("empty", "no experiment in 'empty', which has no experiment.json"),
+    ],
+)
+def test_a_wrong_directory_is_named_before_a_missing_display(directory, message, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty").mkdir()
     for name in HEADLESS:
         monkeypatch.delenv(name, raising=False)
     assert main(["watch", directory]) == BAD_INPUT
-    assert capsys.readouterr().err == "coach: there is no directory 'nowhere'\n"
+    assert capsys.readouterr().err == f"coach: {message}\n"
+
+
+def test_the_hint_can_be_pasted_if_the_directory_has_a_space(policy, tmp_path, monkeypatch, capsys):
+    for name in HEADLESS:
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / policy).rename(tmp_path / "my policy")
+    assert main(["watch", "my policy"]) == BAD_INPUT
+    assert "coach watch 'my policy' --gif FILE.gif writes a file" in capsys.readouterr().err
 
 
 def test_an_evaluation_prints_the_paths_of_its_videos(run, tmp_path):

@@ -54,6 +54,14 @@ SEARCHED = {
     "tensorboard": "tracking",
     "Optuna": "sweeps",
     "SAC": "algorithms/soft_actor_critic",
+    "fp16": "supported_systems",
+    "minibatch": "hyperparameters",
+    "invalid actions": "adding_an_environment",
+    "save a model": "checkpoints",
+    "fetch": "deployment",
+    "port": "from_stable_baselines3",
+    "pack": "reproducibility",
+    "doctor": "troubleshooting",
 }
 
 

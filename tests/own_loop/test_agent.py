@@ -509,6 +509,7 @@ def test_settings_have_short_names_paths_and_levels():
         ({"gamma": 0.9}, "no setting 'gamma'.*; 'gamma' of Stable-Baselines3 is discount here"),
         ({"lr": 0.9}, "no setting 'lr'; 'lr' of other libraries is learning_rate here"),
         ({"verbose": 1}, "leave out 'verbose': make_agent prints nothing"),
+        ({"policy": "MlpPolicy"}, "leave out 'policy': the networks are made for the spaces"),
         ({"device": "cuda"}, "leave out 'device': a GPU is used"),
     ]:
         with pytest.raises(CoachError, match=reason):

@@ -130,6 +130,10 @@ def test_the_command_names_the_problem_and_exits_with_1(tmp_path, capsys):
         main(["doctor", str(tmp_path)])
     printed = capsys.readouterr().out
     assert printed.count("\n") == 1 and "the learning rate was 0 in 100% of the rows with updates" in printed
+    (run,) = tmp_path.glob("run/*")
+    with pytest.raises(SystemExit, match=r"^1$"):
+        main(["doctor", str(run)])
+    assert capsys.readouterr().out.startswith(f"{run}: the learning rate was 0")
     assert main(["doctor", str(tmp_path / "nothing")]) == 2
 
 
