@@ -80,7 +80,7 @@ def resume(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     document = run_group.read(directory)
     _check_trains(directory, document)
     lock(directory)  # fails while the program that started the runs is still running
-    added = given(args, parser, OF_THE_GROUP)
+    added = _replacing(args, parser, OF_THE_GROUP)
     jobs = [job for run in document["runs"] if (job := next_run(directory, document["arguments"], added, run))]
     return _Group(directory, document, args, shares_input=False).run(jobs)
 
@@ -110,7 +110,7 @@ def evaluate(experiments: Sequence[str], flags: Sequence[str], parser: argparse.
         {"name": name, "evaluated": os.path.abspath(one), "environment": task}
         for name, one, task in zip(_names(directories), directories, _tasks(args, recorded))
     ]
-    flags_of_all = given(args, parser, [name for name in OF_THE_GROUP if name != "seed"])
+    flags_of_all = _replacing(args, parser, [name for name in OF_THE_GROUP if name != "seed"])
     jobs = [_job(directory, run["name"], {**flags_of_all, "resume": run["evaluated"]}) for run in runs]
     return _Group(directory, {"arguments": flags_of_all, "runs": runs}, args, trains=False, shares_input=False).run(
         jobs
@@ -388,6 +388,12 @@ def given(args: argparse.Namespace, parser: argparse.ArgumentParser, without: Se
     defaults = vars(parser.parse_args([]))
     flags = {name: value for name, value in vars(args).items() if name in defaults and name not in without}
     return {name: value for name, value in flags.items() if value != defaults[name] or name == "framework"}
+
+
+def _replacing(args: argparse.Namespace, parser: argparse.ArgumentParser, without: Sequence[str]) -> dict[str, Any]:
+    """The flags that replace those of recorded runs. Each run keeps its framework, unless ``-f`` names another one."""
+    kept = [] if "framework" in getattr(parser, "given", {}) else ["framework"]
+    return given(args, parser, [*without, *kept])
 
 
 def lasting(flags: dict[str, Any]) -> dict[str, Any]:
