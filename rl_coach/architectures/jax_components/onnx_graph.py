@@ -199,6 +199,7 @@ class OnnxGraph:
 
     def _jax_broadcast_in_dim(self, equation: Any, values: list[Value]) -> Value:
         shape, places = equation.params["shape"], equation.params["broadcast_dimensions"]
+        # only leading dimensions are new: ONNX adds them itself where the value is used
         if tuple(places) == tuple(range(len(shape) - len(places), len(shape))):
             return values[0]
         sizes = [1] * (len(places) - len(values[0].shape)) + list(values[0].shape)
