@@ -52,6 +52,7 @@ class ArrayNetwork(StructuredNetwork):
 
     def _draw(self) -> DrawingPass:
         """The first pass, over one row of zeros."""
+        # any values do: only shapes and the order of the layers count
         zeros = {name: self.ops.zeros((1, *shape)) for name, shape in self.input_shapes.items()}
         run = DrawingPass(self.ops, self.rng)
         self._name_outputs(self.run(run, self._given(self.ops, zeros))[0])
