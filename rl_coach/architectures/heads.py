@@ -345,6 +345,7 @@ class PolicyHead(Head):
         return layers.dense(features, self.num_actions, NormalizedColumns(layers.rng, 0.01))
 
     def _standard_deviation(self, layers: Layers, features: Any) -> Any:
+        # above 0: a policy with a deviation of 0 has no log probabilities
         return layers.ops.softplus(self._small_dense(layers, features)) + 1e-5
 
 
