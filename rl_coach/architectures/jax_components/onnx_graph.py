@@ -66,6 +66,7 @@ class OnnxGraph:
         :param outputs: results of the same function, each with its value
         """
         for info, value in outputs:
+            # a copy under the name of the output: one value may be several outputs
             self._nodes.append(helper.make_node("Identity", [value.name], [info.name]))
         needed, nodes = {info.name for info, _ in outputs}, []
         for node in reversed(self._nodes):
