@@ -291,9 +291,6 @@ def _unless_all_zero(masks: np.ndarray) -> np.ndarray:
 class TensorObservationSpace(ObservationSpace):
     """Observations of any rank, without a special meaning."""
 
-    def __init__(self, shape: Any, low: Bound = -np.inf, high: Bound = np.inf):
-        super().__init__(shape, low, high)
-
 
 class PlanarMapsObservationSpace(ObservationSpace):
     """Stacked planes of one height and width (an image's channels, feature maps), or one plane alone: [H, W].

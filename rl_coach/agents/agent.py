@@ -354,7 +354,6 @@ class Agent(CoachNames, AgentInterface):
         self.episode_state.begin_episode()
 
     def reset_internal_state(self) -> None:
-        """Forget the episode before."""
         self.actor.begin()
 
     def put_episode_aside(self) -> EpisodeInProgress:

@@ -205,6 +205,7 @@ class NAFHead(Head):
         place[np.arange(len(rows)), rows * size + columns] = 1.0
         on_diagonal = layers.constant(rows == columns)
         entries = layers.dense(features, len(rows))
+        # masked before the exponential: an entry off the diagonal could overflow, and inf * 0 is NaN
         diagonal = layers.ops.exp(self._exponent(layers, entries * on_diagonal))
         entries = diagonal * on_diagonal + entries * (1.0 - on_diagonal)
         return layers.ops.reshape(layers.ops.matmul(entries, layers.constant(place)), (-1, size, size))
@@ -296,6 +297,7 @@ def noise_of_state(
     scales = layers.trained_row(features, shape[0] * shape[1], Constant(initial_log_scale), ops.exp)
     features = ops.stop_gradient(features)  # the deviation must not train the features of the mean
     variance = ops.matmul(ops.square(features), ops.square(ops.reshape(scales[0], shape)))
+    # features of 0 give a variance of 0, where the logarithm and the slope of the root are infinite
     return variance + 1e-6, {"features": features, "noise_scales": scales}
 
 
@@ -343,6 +345,7 @@ class PolicyHead(Head):
         return layers.dense(features, self.num_actions, NormalizedColumns(layers.rng, 0.01))
 
     def _standard_deviation(self, layers: Layers, features: Any) -> Any:
+        # above 0: a policy with a deviation of 0 has no log probabilities
         return layers.ops.softplus(self._small_dense(layers, features)) + 1e-5
 
 

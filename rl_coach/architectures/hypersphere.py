@@ -16,6 +16,7 @@ _SMALLEST_SQUARE = 1e-24
 
 def on_sphere(ops: Any, x: Any, axis: int = -1) -> Any:
     """``x`` divided by its Euclidean norm over an axis; zeros stay zeros."""
+    # the square is bounded and not the root: the slope of a root is infinite at 0
     return x / ops.sqrt(ops.maximum(ops.sum(ops.square(x), axis=axis, keepdims=True), _SMALLEST_SQUARE))
 
 

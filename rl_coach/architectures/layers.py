@@ -34,6 +34,7 @@ class Layer(Constrained):
         return type(self) is type(other) and vars(self) == vars(other)
 
     def __hash__(self) -> int:
+        # as text, because a setting may be a list, which has no hash
         return hash((type(self), str(sorted(vars(self).items()))))
 
     def __repr__(self) -> str:

@@ -405,6 +405,7 @@ class Learner:
         key = (layout, tuple(scalars), sequence_length, stage)
         is_new = key not in self._compiled_gradients
         if is_new:
+            # no optimizer runs here. Its scalars only keep the rule's scalars at the place where ``_batch`` reads them
             packing = Packing(columns, len(self.networks) * OPTIMIZER_SCALARS + len(scalars), 1)
             self.num_compilations += 1
             made_for = StepLayout(
@@ -653,7 +654,9 @@ class Learner:
                 state, norms_of_stage, signals = self._moved(stage.move, stage, state, found, buffers, batch)
                 told_by_stage = replace(told_by_stage, signals={**told_by_stage.signals, **signals})
             told, norms = _together(told, told_by_stage), norms | norms_of_stage
+        # after the last stage, so that all stages of an update see the same targets
         state = self.step.keep_targets(ops, state, self.step.update_targets(state, layout.target_rates), moving)
+        # after the targets have moved, because the copies replace the convolutions of a target too
         state = self.step.share_convolutions(state, layout.stages)
         return state, self._outputs(layout.stages, told, norms)
 

@@ -72,6 +72,7 @@ class LoopOfSeeds:
     def read(self, played: int) -> Played:
         """The record of the oldest call that has not been read; waits until it is done."""
         record = self._ask("read")
+        # the other process knows the names once it has traced its first call
         if played == 1:
             self._learner.output_names = self._ask("output_names")
         return record

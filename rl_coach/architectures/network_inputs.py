@@ -113,6 +113,7 @@ def embed_what_is_there(networks: dict[str, NetworkParameters], spaces: SpacesDe
 
 def _adapted(pattern: InputEmbedderParameters, given: NetworkInput) -> InputEmbedderParameters:
     """An embedder like another one, which has the smallest scheme if the input is too small for its own."""
+    # observations must not share an embedder, because the scheme of one of them may change
     embedder = copy.deepcopy(pattern)
     if given.is_too_small(embedder):
         embedder.scheme = EmbedderScheme.Shallow

@@ -29,6 +29,7 @@ class NetworkSaver(Saver):
         return self._path
 
     def save(self, sess: Any, save_path: str) -> list[str]:
+        # restore sorts the names as texts, so the numbers need leading zeros
         arrays = {
             f"{owner}{group}.{i:03d}": array
             for owner, (state, groups) in self._states.items()

@@ -200,16 +200,16 @@ class CompiledNetworkState(NetworkState):
     A framework's subclass defines how variables are created, read, written and compiled (``_hold``, ``_read``,
     ``_write`` and ``_compile``).
 
-    :param ops: the framework's array operations, with the names of ``keras.ops``
-
+    :cvar ops: the framework's array operations, with the names of ``keras.ops``
     :ivar published: by index, values of variables that the last step returned with its results, if this is faster than
         reading the variables
     """
 
-    def __init__(self, ops: Any, function: NetworkFunction, has_target: bool):
+    ops: Any
+
+    def __init__(self, function: NetworkFunction, has_target: bool):
         groups = initial_groups(function, has_target)
         super().__init__(function, groups)
-        self.ops = ops
         self.published: dict[int, np.ndarray] = {}
         self.layout = StateLayout(groups)
         self.variables = [self._hold(array) for array in self.layout.pack(np, groups)]

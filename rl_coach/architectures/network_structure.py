@@ -42,6 +42,7 @@ class StructuredNetwork(NetworkFunction):
             raise CoachError(f"network '{name}' has no heads: set heads_parameters")
         self._heads = [make_head(head, spaces, parameters.softmax_temperature) for head in heads]
         embedded = embedded_names(parameters, name)
+        # a dict, because its keys keep their order: the order decides which weights fit which input
         names = dict.fromkeys([*embedded, *(wanted for head in self._heads for wanted in head.inputs)])
         inputs = {one: NetworkInput.named(one, spaces, name) for one in names}
         self.input_shapes = {one: given.shape for one, given in inputs.items()}

@@ -19,8 +19,7 @@ import numpy as np
 
 from rl_coach.architectures.learner import Learner, LearningResult, Masks
 from rl_coach.architectures.network_state import NetworkState
-from rl_coach.architectures.update import Optimizer, TrainingStep, clip
-from rl_coach.base_parameters import GradientClippingMethod
+from rl_coach.architectures.update import Optimizer, TrainingStep, clip, clips_each_variable
 
 GROUPS = ("weights", "slots", "buffers")
 _STRETCH = 32_768  # numbers
@@ -249,8 +248,7 @@ class SharedNetworks:
     def _clipped(self, name: str, vector: np.ndarray) -> np.ndarray:
         parameters = self._parameters[name]
         weights = self._vectors[name, "weights"]
-        methods = GradientClippingMethod.ClipByNorm, GradientClippingMethod.ClipByWeightNorm
-        if parameters.gradients_clipping_method not in methods:
+        if not clips_each_variable(parameters):
             return clip(np, [vector], [weights], parameters)[0]
         gradients, variables = (self._split(name, "weights", one) for one in (vector, weights))
         clipped = clip(np, gradients, variables, parameters)

@@ -57,6 +57,7 @@ class TargetLearning:
         columns = self.columns(inputs, targets, importance_weights)
         if scaler == 1.0:
             return self._read(self.teacher.train(padded(columns)))
+        # examined first: losses and norms are reported without the scaler
         result = self._examine(columns)
         self.teacher.train(padded({**columns, "weights": columns["weights"] / np.float32(scaler)}))
         return result

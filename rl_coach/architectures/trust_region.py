@@ -104,6 +104,7 @@ class TrustRegion:
         """
 
         def product(vector: list) -> list:
+            # F v is the slope of (the slope of the divergence) times v, so the matrix F is never built (appendix C.1)
             along = slope_of(lambda at: dot(ops, slope_of(divergence, at), vector), weights)
             return [image + self.damping * v for image, v in zip(along, vector)]
 

@@ -422,6 +422,12 @@ def clip(ops: Any, gradients: list, weights: list, parameters: NetworkParameters
     return [g * shrink for g in gradients]
 
 
+def clips_each_variable(parameters: NetworkParameters) -> bool:
+    """True if ``clip`` needs the norm of each single weight array."""
+    methods = GradientClippingMethod.ClipByNorm, GradientClippingMethod.ClipByWeightNorm
+    return bool(parameters.clip_gradients) and parameters.gradients_clipping_method in methods
+
+
 def _shrink(ops: Any, norm: Any, limit: Any) -> Any:
     # 1 for all norms up to the limit, so a norm of 0 is never a divisor
     return limit / ops.maximum(norm, limit)

@@ -28,6 +28,7 @@ from rl_coach.utilities.requirements import exactly, instance, whole
 
 VARIABLES = 32
 BLOCKS = 8
+# the uniform share that keeps probabilities above 0 and their divergences finite
 UNIMIX = 0.01
 RETURN_BINS = 255
 FILTERS, SHRINKING = (2, 3, 4, 4), 16
@@ -88,6 +89,7 @@ def sampled(ops: Any, probabilities: Any, uniform: Any) -> Any:
     """
     variables, classes = probabilities.shape[1:]
     u = ops.reshape(uniform, (-1, variables, 1))
+    # the last sum is left out: rounding may leave it below u, and no category would be drawn
     is_above = ops.cast(u >= ops.cumsum(probabilities, axis=-1)[:, :, : classes - 1], "float32")
     edge = ops.zeros_like(probabilities[:, :, :1])
     drawn = ops.concatenate([edge + 1.0, is_above], axis=-1) - ops.concatenate([is_above, edge], axis=-1)
@@ -162,6 +164,7 @@ class StateSpaceMiddleware(Middleware):
         """[B, deter], the next deterministic state."""
         size, ops, deter = self.parameters.size, layers.ops, state["deter"]
         action = state[LAST_ACTION]
+        # elements beyond 1 are scaled to 1 or -1; actions of an unbounded space have any size
         action = action / ops.stop_gradient(ops.maximum(ops.abs(action), 1.0))
         inputs = ops.concatenate(
             [_hidden(layers, one, size.hidden) for one in (deter, state["stoch"], action)], axis=-1
@@ -173,6 +176,7 @@ class StateSpaceMiddleware(Middleware):
         gates = layers.dense_blocks(ops.reshape(x, (-1, *by_block.shape[1:])), 3 * size.deter // BLOCKS)
         reset, candidate, update = (ops.reshape(gate, (-1, size.deter)) for gate in ops.split(gates, 3, axis=-1))
         candidate = ops.tanh(ops.sigmoid(reset) * candidate)
+        # minus 1: at first, a step keeps three quarters of the old state
         update = ops.sigmoid(update - 1.0)
         return update * candidate + (1.0 - update) * deter
 
@@ -243,6 +247,7 @@ class OutcomeHead(ModelHead):
     where the episode has terminated. Each has a layer of its own."""
 
     def __call__(self, layers: Layers, features: Any, inputs: dict[str, Any]) -> dict[str, Any]:
+        # weights of 0: an untrained model must not invent rewards
         rewards = self._scaled(layers, self._hidden(layers, features), RETURN_BINS, 0.0)
         continues = layers.dense(self._hidden(layers, features), 1)
         return {"reward_logits": rewards, "continue_logits": layers.ops.squeeze(continues, axis=-1)}
@@ -270,6 +275,7 @@ class ModelPolicyHead(ModelHead):
         if isinstance(action, DiscreteActionSpace):
             probabilities = unimixed(ops, outputs)
             return {"probabilities": probabilities, "log_probabilities": ops.log(probabilities)}
+        # plus 2: the first deviation is nine tenths of the largest one
         share = 0.1 + 0.9 * ops.sigmoid(self._scaled(layers, hidden, self.num_actions, 0.01) + 2.0)
         mean = self._in_bounds(layers, ops.tanh(outputs))
         return {"mean": mean, "standard_deviation": share * layers.constant((action.high - action.low) / 2)}

@@ -18,6 +18,7 @@ from enum import Enum
 from typing import Any, Callable, Iterator, Mapping, Union, cast
 
 from rl_coach.command_line.names_elsewhere import hint
+from rl_coach.command_line.preset_catalogue import is_graph_manager
 from rl_coach.core_types import StepMethod
 from rl_coach.utils import CoachError, did_you_mean
 
@@ -425,7 +426,7 @@ class _Target:
 
     def _is_setting(self) -> bool:
         """False for attributes of a graph manager that belong to its run."""
-        return str(self.last.key) not in _attributes_of_a_run() or not _is_graph_manager(self.holder)
+        return str(self.last.key) not in _attributes_of_a_run() or not is_graph_manager(self.holder)
 
     def is_new(self) -> bool:
         """True for a new key of a dictionary of plain values. Dictionaries of networks or embedders accept no new
@@ -478,18 +479,12 @@ class _Target:
     def names(self) -> list[str]:
         """Names or keys that the last step could have."""
         if not self.last.is_item:
-            of_run = _attributes_of_a_run() if _is_graph_manager(self.holder) else ()
+            of_run = _attributes_of_a_run() if is_graph_manager(self.holder) else ()
             names = getattr(self.holder, "__dict__", {})
             return [name for name in names if not name.startswith("_") and name not in of_run]
         if isinstance(self.holder, list):
             return [str(index) for index in range(len(self.holder))]
         return [str(_written(key)) for key in self.holder] if isinstance(self.holder, dict) else []
-
-
-def _is_graph_manager(value: Any) -> bool:
-    from rl_coach.graph_managers.graph_manager import GraphManager
-
-    return isinstance(value, GraphManager)
 
 
 _GENERAL = ("object", "Constrained", "Parameters", "NetworkComponentParameters", "Filter", "KeepsEpisodeState")

@@ -161,7 +161,7 @@ def load(preset: str) -> GraphManager:
     module_text, variable = _split(preset)
     module = _load_module(preset, module_text)
     graph_manager: Any = getattr(module, variable, None)
-    if not _is_graph_manager(graph_manager):
+    if not is_graph_manager(graph_manager):
         raise _no_graph_manager(module_text, variable, module)
     return copy.deepcopy(graph_manager)  # this run's changes must not reach the cached module
 
@@ -257,7 +257,8 @@ def _preset_error(path: str, error: Exception | SystemExit) -> Exception:
     return CoachError(text if path in text else f"preset '{path}': {text}")
 
 
-def _is_graph_manager(value: Any) -> bool:
+def is_graph_manager(value: Any) -> bool:
+    """True for a graph manager."""
     from rl_coach.graph_managers.graph_manager import GraphManager
 
     return isinstance(value, GraphManager)
@@ -266,6 +267,6 @@ def _is_graph_manager(value: Any) -> bool:
 def _no_graph_manager(path: str, variable: str, module: ModuleType) -> Exception:
     from rl_coach.utils import CoachError
 
-    others = [name for name, value in vars(module).items() if _is_graph_manager(value)]
+    others = [name for name, value in vars(module).items() if is_graph_manager(value)]
     hint = f"; it has {', '.join(others)}: -p {path}:{others[0]}" if others else "; write graph_manager = ... in it"
     return CoachError(f"preset '{path}' has no graph manager called '{variable}'{hint}")

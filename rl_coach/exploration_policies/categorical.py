@@ -67,6 +67,3 @@ class Categorical(DiscreteActionExplorationPolicy):
 
     def action_choice(self) -> CategoricalChoice:
         return CategoricalChoice()
-
-    def get_control_param(self) -> int:
-        return 0

@@ -49,6 +49,3 @@ class Greedy(ExplorationPolicy):
 
     def action_choice(self) -> GreedyChoice:
         return GreedyChoice()
-
-    def get_control_param(self) -> int:
-        return 0

@@ -133,6 +133,7 @@ class ParentLink:
         self._stop()
 
     def _stop(self) -> None:
+        # only once: a second request would end the run in the middle of a step
         if self._stop_signals.asked is None:
             self._stop_signals.ask(signal.SIGTERM)
 
@@ -151,6 +152,7 @@ class ReportedProgress(Progress):
 
     def start(self) -> None:
         super().start()
+        # Only the parent draws on the terminal.
         self._display = NoDisplay()
 
     def update(self, status: Status) -> None:
@@ -195,6 +197,7 @@ class Worker:
             traceback.print_exc()
             self._link.send(Failed(f"{type(error).__name__}: {error}", False))
         finally:
+            # Joint updates wait for every worker that has not left.
             if self._file is not None and self._plan.trains:
                 self._file.leave(self._plan.index)
 

@@ -174,6 +174,7 @@ class AsynchronousWorkers:
         self._display.show(self._fields())
 
     def _hear(self, index: int, worker: _Running) -> None:
+        # A broken pipe is no error here: ``_look`` reads the exit code.
         with contextlib.suppress(EOFError, ConnectionError):
             while worker.connection.poll():
                 worker.connection.recv().deliver(self, index)
@@ -200,6 +201,7 @@ class AsynchronousWorkers:
         self._fail(TrainingError(f"{worker.name}{', ' + what if what else ' '}{how}"))
 
     def _fail(self, error: Exception) -> None:
+        # The first failure is reported: the later ones may be its effects.
         self._failure = self._failure or error
         self._end_all(Stop(has_finished=True))
 
@@ -226,6 +228,7 @@ class AsynchronousWorkers:
     def _clear_up(self) -> None:
         self._kill()
         for worker in self._running:
+            # A process that is still alive may never read, and its sender would wait for it forever.
             if worker.process.exitcode is not None:
                 worker.part()
         self._delete_file()

@@ -26,6 +26,7 @@ class BackgroundSender:
 
     def post(self, message: Any) -> None:
         """Send a message. It is dropped if the reader is gone. Signal handlers may call this method."""
+        # In a tuple: the empty tuple of ``close`` ends the thread, and no message looks like it.
         self._messages.put((message,))
 
     def close(self) -> None:

@@ -75,6 +75,7 @@ class EmbeddedRedis:
             "save": '""', "appendonly": "no", "maxmemory-policy": "noeviction", "daemonize": "no",
             "dir": str(self._directory), "proto-max-bulk-len": "512mb", "loglevel": "warning",
         }  # fmt: skip
+        # In its own session, it gets no Ctrl-C: trainer and workers need it until they end.
         with open(self._directory / "redis.log", "ab") as log:
             self.process = subprocess.Popen(
                 [self._program, "-"], stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True,

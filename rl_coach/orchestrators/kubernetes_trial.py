@@ -143,6 +143,7 @@ class Trial:
             say(f"took up job '{self._job}' in namespace '{self.cluster.namespace}'")
         for manifest in manifests.dependents(self.description):
             self._create_unless_there(manifests.owned(manifest, owner))
+        # Only now: the pod needs the objects above, and these needed the Job as their owner.
         self.cluster.patch("Job", self._job, {"spec": {"suspend": False}})
 
     def _job_that_is_there(self) -> Manifest:

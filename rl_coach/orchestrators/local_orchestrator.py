@@ -101,6 +101,7 @@ class LocalOrchestrator:
             )
         self._connection = Connection(order.redis_url, order.password())
         self._cleanup.callback(self._connection.close)
+        # Before any process starts: a wrong address then gives one error and not one from each process.
         self._connection.check(order.limits.connect_seconds)
         file = self._directory / "order.json"
         order.write(file)
@@ -189,6 +190,7 @@ class LocalOrchestrator:
         self._let_workers_hear()
         for worker in self._workers:
             worker.signal(signal.SIGTERM)
+        # One deadline for all workers, because they end side by side.
         deadline = time.monotonic() + _SECONDS_FOR_WORKERS
         for worker in self._workers:
             worker.wait(deadline - time.monotonic())

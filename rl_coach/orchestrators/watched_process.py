@@ -142,6 +142,7 @@ class LocalProcess(WatchedProcess):
             if self._log is None:
                 self._open(None)
                 return
+            # Appended: the log keeps the output from before a restart.
             with open(self._log, "ab") as log:
                 self._open(log)
 

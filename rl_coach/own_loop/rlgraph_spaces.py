@@ -137,7 +137,6 @@ class BoxSpace(Space):
         return found.astype(self.dtype) if shape else self.dtype(found)
 
     def contains(self, sample: Any) -> bool:
-        """True if a value is in the space."""
         values = np.asarray(sample)
         leading = self.has_batch_rank + self.has_time_rank
         if (
@@ -165,7 +164,6 @@ class BoxSpace(Space):
         return {"": self}
 
     def to_gymnasium(self) -> Any:
-        """Gymnasium's space of one value."""
         from gymnasium import spaces
 
         part = self.part
@@ -287,7 +285,6 @@ class Dict(ContainerSpace):
         return {name: function(name, space) for name, space in self.spaces.items()}
 
     def contains(self, sample: Any) -> bool:
-        """True if a value is in the space."""
         fits = isinstance(sample, Mapping) and sample.keys() == self.spaces.keys()
         return fits and all(space.contains(sample[name]) for name, space in self.spaces.items())  # type: ignore[attr-defined]
 
@@ -300,7 +297,6 @@ class Dict(ContainerSpace):
         return self.spaces.items()
 
     def to_gymnasium(self) -> Any:
-        """Gymnasium's space."""
         from gymnasium import spaces
 
         return spaces.Dict(self._collect(lambda name, space: space.to_gymnasium()))
@@ -318,7 +314,6 @@ class Tuple(ContainerSpace):
         return tuple(function(name, space) for name, space in self.spaces.items())
 
     def contains(self, sample: Any) -> bool:
-        """True if a value is in the space."""
         fits = isinstance(sample, (list, tuple)) and len(sample) == len(self.spaces)
         return fits and all(space.contains(sample[name]) for name, space in self.spaces.items())  # type: ignore[attr-defined]
 
@@ -326,7 +321,6 @@ class Tuple(ContainerSpace):
         return iter(self.spaces.values())
 
     def to_gymnasium(self) -> Any:
-        """Gymnasium's space."""
         from gymnasium import spaces
 
         return spaces.Tuple(self._collect(lambda name, space: space.to_gymnasium()))

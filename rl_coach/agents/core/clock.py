@@ -8,6 +8,7 @@ from typing import Callable
 from rl_coach.base_parameters import AlgorithmParameters
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, StepMethod, TrainingSteps
 
+# updates; calls of more updates are fast enough to end where targets are due
 LONGEST_PERIOD_WITHIN_CALLS = 10
 
 

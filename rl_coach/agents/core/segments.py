@@ -206,6 +206,7 @@ class ReceivedSegments:
 
     def get_state(self) -> dict[str, Any]:
         """The segments as plain data."""
+        # set_state sorts the keys as texts, so the numbers need leading zeros
         starts = {f"{i:04d}": start.plain() for i, start in enumerate(self._starts)}
         return {"store": self._store.get_state(), "lengths": list(self._lengths), "starts": starts}
 

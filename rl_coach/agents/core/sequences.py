@@ -41,6 +41,7 @@ def rows_of(sequences: np.ndarray, length: int) -> np.ndarray:
     :param sequences: [K, S], the numbers of the sequences; -1 pads an update and gives rows of -1
     :param length: L, the rows of a sequence
     """
+    # 32 bits: compiled steps are made for rows of this type
     rows = sequences[..., None] * np.int32(length) + np.arange(length, dtype=np.int32)
     return np.where(sequences[..., None] < 0, np.int32(-1), rows).reshape(len(sequences), -1)
 

@@ -55,6 +55,7 @@ class ActingNetworkState(NetworkState):
         self.version += 1
 
     def _replace(self, group: str, arrays: Sequence[np.ndarray]) -> None:
+        # new arrays: a target that was copied shares its arrays with the online network
         self._arrays = {**self._arrays, group: [np.array(array) for array in arrays]}
 
 

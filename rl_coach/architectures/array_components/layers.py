@@ -116,6 +116,7 @@ class DrawingPass(Pass):
         return self._add(initializer(shape))
 
     def noise_buffer(self, size: int) -> int:
+        # counted among the float buffers, because only these are inputs of the acting graph
         self.noise.append(sum(buffer.dtype == np.float32 for buffer in self.initial_buffers))
         return super().noise_buffer(size)
 
@@ -169,6 +170,7 @@ class ArrayLayers(Layers):
         kernel = run.weight((x.shape[-1], 4 * cells), self.kernel())
         recurrent = run.weight((cells, 4 * cells), self.kernel())
         bias = run.weight((4 * cells,), _OpenForgetGate(1.0))
+        # one product for the inputs of all steps: only the recurrent part must wait for the step before
         projected = ops.matmul(x, kernel) + bias
         if run.single_step:
             h, c = self._cell(projected + ops.matmul(h, recurrent), c)

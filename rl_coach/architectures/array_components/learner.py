@@ -9,9 +9,7 @@ import numpy as np
 
 from rl_coach.architectures.array_components.state import with_updated_target
 from rl_coach.architectures.learner import CompiledStep, Learner, Packing, StepLayout, Variables
-from rl_coach.architectures.update import TrainingStep
-from rl_coach.base_parameters import NetworkParameters
-from rl_coach.core_types import GradientClippingMethod
+from rl_coach.architectures.update import TrainingStep, clips_each_variable
 
 LEARNED = ("weights", "slots")
 Called = tuple[Variables, Sequence[Any]]
@@ -54,7 +52,7 @@ class VectorStep(TrainingStep):
         return new_state, norms
 
     def _needs_each_variable(self, name: str) -> bool:
-        return bool(self.networks[name].unit_columns) or _clips_each_variable(self.parameters[name])
+        return bool(self.networks[name].unit_columns) or clips_each_variable(self.parameters[name])
 
     @staticmethod
     def choose(ops: Any, condition: Any, these: Any, others: Any) -> Any:
@@ -67,11 +65,6 @@ class VectorStep(TrainingStep):
     def _with_convolutions(self, name: str, groups: dict[str, Any], group: str, convolutions: list) -> dict[str, Any]:
         changed = super()._with_convolutions(name, groups, group, convolutions)
         return {**changed, group: groups[group].replaced(changed[group])}
-
-
-def _clips_each_variable(parameters: NetworkParameters) -> bool:
-    methods = GradientClippingMethod.ClipByNorm, GradientClippingMethod.ClipByWeightNorm
-    return bool(parameters.clip_gradients) and parameters.gradients_clipping_method in methods
 
 
 class ArrayLearner(Learner):

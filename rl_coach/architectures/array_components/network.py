@@ -69,6 +69,7 @@ class ArrayNetwork(StructuredNetwork):
 
     def _draw(self) -> DrawingPass:
         """The first pass, over one row of zeros."""
+        # any values do: only shapes and the order of the layers count
         zeros = {name: self.ops.zeros((1, *shape)) for name, shape in self.input_shapes.items()}
         run = DrawingPass(self.ops, self.rng)
         make_layers = partial(self.layers_class, run)

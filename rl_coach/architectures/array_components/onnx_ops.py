@@ -77,6 +77,7 @@ class OnnxOps:
         """The graph with these outputs, checked."""
         infos = []
         for name, tensor in outputs.items():
+            # a copy under the name of the output: one tensor may be several outputs
             self._nodes.append(helper.make_node("Identity", [tensor.name], [name]))
             infos.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, tensor.shape))
         graph = helper.make_graph(self._nodes, "network", self._inputs, infos, self._constants)
@@ -91,6 +92,7 @@ class OnnxOps:
 
         :param model: a model with the input ``x``, an input for each name in ``given``, and the output ``y``
         """
+        # names are unique in a graph, and one model may be included several times
         prefix = f"{self._new_name()}/"
         names = {"x": x.name} | {name: one.name for name, one in given.items() if isinstance(one, OnnxTensor)}
 
@@ -217,6 +219,7 @@ class OnnxOps:
         return reduced if keepdims else self.squeeze(reduced, axis)
 
     def zeros_like(self, x: OnnxTensor) -> OnnxTensor:
+        # of the shape at run time: the number of rows is not known before
         shape = self._node("Shape", [x], (len(x.shape),))
         return self._node("ConstantOfShape", [shape], x.shape)
 

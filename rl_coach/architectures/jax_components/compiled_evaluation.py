@@ -78,6 +78,7 @@ class JaxCompiledEvaluation:
 
     def _step(self, networks: Any, statistics: Any, carry: Carry) -> Carry:
         number = carry["steps"] + 1
+        # from the number of the step, so that the length of a call does not change the actions
         key = jax.random.fold_in(jax.random.wrap_key_data(carry["act"]), number)
         states = states_of(carry["observation"], self._shapes, 1, self._input_filters)
         states = self._network_filters.apply(statistics, states)
@@ -95,4 +96,5 @@ class JaxCompiledEvaluation:
 
 
 def _in_dtype_of(old: Any, new: Any) -> Any:
+    # a loop of XLA must return each array in the dtype that it got
     return new if jnp.issubdtype(old.dtype, jax.dtypes.prng_key) else jnp.asarray(new, old.dtype)

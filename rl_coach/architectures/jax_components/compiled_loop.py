@@ -262,6 +262,7 @@ class JaxCompiledLoop:
         def of_phases(one: Any) -> Any:
             return rows((self._most_phases, *one.shape), one.dtype)
 
+        # the sizes of the largest call, because XLA fixes all shapes when it compiles the loop
         shape = (self._most_steps, self._num_copies)
         return Played(
             rows(shape, jnp.bool_), rows(shape), rows(shape), rows(shape), rows(shape, jnp.int32),
@@ -283,6 +284,7 @@ class JaxCompiledLoop:
             played = played._replace(sources=played.sources.at[number].set(sources))
             return self._with_next_episodes(carry, step, played, keys, number)
 
+        # ``count`` is data, so that phases of all lengths share one compilation
         return *jax.lax.fori_loop(0, count, body, (carry, played)), first + count
 
     def _played(self, networks: Any, carry: Carry, level: Any, keys: _Keys, i: Any) -> tuple[PlayedStep, Carry, Any]:

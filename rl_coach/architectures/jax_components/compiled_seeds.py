@@ -34,6 +34,7 @@ class JaxPlayedSeeds:
     def of(self, row: int) -> Played:
         """The record of a seed as NumPy's arrays; waits until it is done."""
         if self._read is None:
+            # one transfer for the rows of all seeds
             self._read = jax.device_get(self._played)
         return jax.tree.map(lambda leaf: leaf[row], self._read)
 
@@ -92,6 +93,7 @@ class JaxCompiledSeeds:
         kept[list(waiting)] = True
         before = (self._variables, self._carries)
         # all rows in any case: with fewer, the last digits of the numbers would be others
+        # a copy if rows are kept: the call donates the arrays that it gets, and ``before`` is read afterwards
         given = jax.tree.map(jnp.copy, before) if kept.any() else before
         self._variables, self._carries, played = self._together(*given, plan)
         if kept.any():

@@ -15,7 +15,6 @@ from keras import ops
 from rl_coach.architectures.jax_components.device_mesh import DeviceMesh
 from rl_coach.architectures.jax_components.layers import inside_loop
 from rl_coach.architectures.learner import CompiledStep, Learner, StepLayout, Variables
-from rl_coach.architectures.network_function import NetworkFunction
 from rl_coach.architectures.network_state import CompiledNetworkState
 from rl_coach.architectures.update import TrainingStep
 from rl_coach.logger import screen
@@ -28,8 +27,7 @@ class JaxNetworkState(CompiledNetworkState):
     No two variables share memory, because the training step donates the memory of all variables.
     """
 
-    def __init__(self, function: NetworkFunction, has_target: bool):
-        super().__init__(ops, function, has_target)
+    ops = ops
 
     def _hold(self, array: np.ndarray) -> jax.Array:
         # a copy: on CPUs, jnp.asarray may use the memory of the NumPy array, and a donated array is overwritten

@@ -66,6 +66,7 @@ class OnnxGraph:
         :param outputs: results of the same function, each with its value
         """
         for info, value in outputs:
+            # a copy under the name of the output: one value may be several outputs
             self._nodes.append(helper.make_node("Identity", [value.name], [info.name]))
         needed, nodes = {info.name for info, _ in outputs}, []
         for node in reversed(self._nodes):
@@ -199,6 +200,7 @@ class OnnxGraph:
 
     def _jax_broadcast_in_dim(self, equation: Any, values: list[Value]) -> Value:
         shape, places = equation.params["shape"], equation.params["broadcast_dimensions"]
+        # only leading dimensions are new: ONNX adds them itself where the value is used
         if tuple(places) == tuple(range(len(shape) - len(places), len(shape))):
             return values[0]
         sizes = [1] * (len(places) - len(values[0].shape)) + list(values[0].shape)

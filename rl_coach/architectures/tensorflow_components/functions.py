@@ -14,6 +14,7 @@ from tensorflow.core.framework.function_pb2 import FunctionDef
 from tensorflow.core.framework.graph_pb2 import GraphDef
 from tensorflow.core.framework.node_def_pb2 import NodeDef
 
+# never emptied, because XLA keeps the compiled code until the process ends
 _shared: dict[bytes, Any] = {}
 
 

@@ -20,7 +20,6 @@ from tensorflow.python.eager import context
 
 from rl_coach.architectures.compilation_cache import forget_compiled_steps
 from rl_coach.architectures.learner import CompiledStep, Learner, StepLayout, Variables
-from rl_coach.architectures.network_function import NetworkFunction
 from rl_coach.architectures.network_state import CompiledNetworkState
 from rl_coach.architectures.tensorflow_components import ops
 from rl_coach.architectures.tensorflow_components.functions import shared
@@ -35,8 +34,7 @@ ALIGNMENT = 64  # bytes; TensorFlow copies memory that starts elsewhere
 class TensorFlowNetworkState(CompiledNetworkState):
     """See ``CompiledNetworkState``."""
 
-    def __init__(self, function: NetworkFunction, has_target: bool):
-        super().__init__(ops, function, has_target)
+    ops = ops
 
     def read(self) -> list[tf.Tensor]:
         """The variables' values as tensors; within a traced step, the values at that point of the step."""

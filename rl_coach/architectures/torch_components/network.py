@@ -47,6 +47,7 @@ def made(
     :raises CoachError: the module cannot be made, has branches, or draws random numbers from PyTorch (checkpoints do
         not contain their state)
     """
+    # the user's own random numbers of PyTorch must not change
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(int(rng.integers(2**31)))
         try:

@@ -128,7 +128,6 @@ class ExperienceReplay(Memory):
         self._store.remove(position)
 
     def clean(self, lock: bool = True) -> None:
-        """Remove all transitions."""
         self.assert_not_frozen()
         self._store.clear()
 
