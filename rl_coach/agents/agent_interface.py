@@ -233,7 +233,7 @@ class AgentInterface:
         return SaverCollection()
 
     def fits(self) -> dict[str, str]:
-        """Properties that another agent must share with this one to take its state, as texts by name."""
+        """Descriptions by name. They must be equal in two agents before one can restore the state of the other."""
         return {"agent": type(self).__name__}
 
     def set_session(self, sess: Any) -> None:

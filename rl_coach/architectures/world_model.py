@@ -28,7 +28,6 @@ from rl_coach.utilities.requirements import exactly, instance, whole
 
 VARIABLES = 32
 BLOCKS = 8
-# the uniform share that keeps probabilities above 0 and their divergences finite
 UNIMIX = 0.01
 RETURN_BINS = 255
 FILTERS, SHRINKING = (2, 3, 4, 4), 16
@@ -115,7 +114,7 @@ def _activated(layers: Layers, x: Any) -> Any:
 
 
 class ModelEmbedder(InputEmbedder):
-    """Three layers after ``symlog``; of an image, four convolutions that divide its sides by ``SHRINKING``."""
+    """Embeds a vector with ``symlog`` and three layers, an image with four convolutions: its sides / ``SHRINKING``."""
 
     parameters: ModelEmbedderParameters
 
@@ -164,7 +163,6 @@ class StateSpaceMiddleware(Middleware):
         """[B, deter], the next deterministic state."""
         size, ops, deter = self.parameters.size, layers.ops, state["deter"]
         action = state[LAST_ACTION]
-        # elements beyond 1 are scaled to 1 or -1; actions of an unbounded space have any size
         action = action / ops.stop_gradient(ops.maximum(ops.abs(action), 1.0))
         inputs = ops.concatenate(
             [_hidden(layers, one, size.hidden) for one in (deter, state["stoch"], action)], axis=-1
@@ -176,7 +174,6 @@ class StateSpaceMiddleware(Middleware):
         gates = layers.dense_blocks(ops.reshape(x, (-1, *by_block.shape[1:])), 3 * size.deter // BLOCKS)
         reset, candidate, update = (ops.reshape(gate, (-1, size.deter)) for gate in ops.split(gates, 3, axis=-1))
         candidate = ops.tanh(ops.sigmoid(reset) * candidate)
-        # minus 1: at first, a step keeps three quarters of the old state
         update = ops.sigmoid(update - 1.0)
         return update * candidate + (1.0 - update) * deter
 
@@ -275,7 +272,6 @@ class ModelPolicyHead(ModelHead):
         if isinstance(action, DiscreteActionSpace):
             probabilities = unimixed(ops, outputs)
             return {"probabilities": probabilities, "log_probabilities": ops.log(probabilities)}
-        # plus 2: the first deviation is nine tenths of the largest one
         share = 0.1 + 0.9 * ops.sigmoid(self._scaled(layers, hidden, self.num_actions, 0.01) + 2.0)
         mean = self._in_bounds(layers, ops.tanh(outputs))
         return {"mean": mean, "standard_deviation": share * layers.constant((action.high - action.low) / 2)}

@@ -353,8 +353,9 @@ def _require_order(table: _Table, order: np.ndarray, last_rows: np.ndarray, has_
     if len(found := np.flatnonzero(wrong)):
         line = table.lines[order[found[0] + 1]]
         raise CoachError(
-            f"'{table.path}', line {line}: transition_number does not continue the row before: put the rows of each "
-            f"episode in order{'' if has_next else ', or add columns of the next state'}"
+            f"'{table.path}', line {line}: transition_number must be {'greater' if has_next else 'one more'} than in "
+            f"the row before: put the rows of each episode in order"
+            f"{'' if has_next else ', or add columns of the next state'}"
         )
 
 

@@ -94,8 +94,8 @@ def _prefixes(weights: Weights, head: tuple[str, ...], is_target: bool, path: st
     if "q_net.q_net.0.weight" in weights and "q" in head:  # DQN
         return ["q_net_target.q_net" if is_target else "q_net.q_net"]
     raise CoachError(
-        f"'{path}' has no counterpart of a head with the outputs {', '.join(head)}: policies of PPO, A2C, DQN and SAC "
-        f"with vectors as observations are read, for agents of the same algorithm"
+        f"'{path}' has no weights for the agent's head with the outputs {', '.join(head)}: Coach reads policies of "
+        f"PPO, A2C, DQN and SAC with vectors as observations, and the agent must have the same algorithm"
     )
 
 

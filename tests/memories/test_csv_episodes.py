@@ -173,7 +173,7 @@ def test_the_end_of_an_episode_is_the_one_that_is_recorded(tmp_path, marks, head
         (STEPS.replace(",", ";"), ["0;1;1;1;1"], "has ';' between its columns"),
         (STEPS + ",all_action_probabilities", ['0,1,1,1,1,"[1, x]"'], "is not a list of numbers"),
         (NEXT + ",terminated", ["0,1,1,1,1,1,1,1", "0,1,1,1,1,1,1,1"], "line 2: the episode has ended"),
-        (STEPS + ",transition_number", ["0,1,1,1,1,0", "0,1,1,1,1,2"], "line 3: transition_number does not continue"),
+        (STEPS + ",transition_number", ["0,1,1,1,1,0", "0,1,1,1,1,2"], "line 3: transition_number must be one more"),
         (STEPS, [], "has no rows"),
         ("", [], "has no rows"),
     ],

@@ -126,4 +126,4 @@ def test_other_shapes_and_names_are_refused(tmp_path, capsys):
     refused(archive(tmp_path, file_of(deep)), "has layers 4x64 64 64x64 64", capsys)
     less = {name: array for name, array in weights().items() if not name.startswith("action_net")}
     refused(archive(tmp_path, file_of(less)), "has no 'action_net', which a network here needs", capsys)
-    refused(archive(tmp_path, file_of({1: torch.zeros(2)})), "has no counterpart of a head with the outputs", capsys)
+    refused(archive(tmp_path, file_of({1: torch.zeros(2)})), "has no weights for the agent's head", capsys)

@@ -70,7 +70,7 @@ def test_a_network_of_another_shape_is_refused_and_nothing_is_left(tmp_path, cap
 def test_another_algorithm_is_refused(tmp_path, capsys):
     _, file = saved("DQN", "CartPole-v1", [64, 64], tmp_path)
     assert imported(file, "tuned/CartPole_PPO") == 2
-    assert "has no counterpart of a head with the outputs" in capsys.readouterr().err
+    assert "has no weights for the agent's head with the outputs" in capsys.readouterr().err
 
 
 def test_what_is_no_policy_is_refused(tmp_path, capsys):

@@ -360,7 +360,7 @@ def evaluate(tmp_path, monkeypatch):
         stopped_by = None
 
         def __init__(self, jobs, at_once, say, ends_all):
-            self._jobs = jobs
+            self._jobs = run.jobs = jobs
 
         def run(self):
             return [
@@ -419,6 +419,13 @@ def test_what_was_trained_alike_has_a_mean_however_it_was_spelt(evaluate):
 def test_what_all_are_evaluated_in_makes_no_difference(evaluate):
     recorded = [{"preset": "CartPole_DQN", "level": level} for level in ("one", "other")]
     assert evaluate(recorded, "-lvl", "third") == {"CartPole_DQN third": 0.5}
+
+
+@pytest.mark.parametrize(("flags", "framework"), [((), []), (("-f", "tensorflow"), ["--framework=tensorflow"])])
+def test_each_run_is_evaluated_on_its_own_framework_unless_one_is_named(evaluate, flags, framework):
+    evaluate([{"preset": "CartPole_DQN", "framework": "jax"}], *flags)
+    (job,) = evaluate.jobs
+    assert [argument for argument in job.flags if "framework" in argument] == framework
 
 
 @pytest.mark.parametrize("flag", ["-crd", "-crf"])

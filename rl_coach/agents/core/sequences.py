@@ -28,8 +28,8 @@ def stored_states(batch: Batch, names: Iterable[str]) -> dict[str, np.ndarray]:
         column = batch.info_columns.get(stored_state(name))
         if column is None or np.ma.is_masked(column):
             raise CoachError(
-                "the memory holds transitions without the recurrent state that acted, such as recorded ones: "
-                "set middleware_parameters to FCMiddlewareParameters to learn from them"
+                "some transitions in the memory, such as recorded ones, have no recurrent state of the network: to "
+                "learn from them, set middleware_parameters to FCMiddlewareParameters"
             )
         found[name] = np.ma.getdata(column)
     return found

@@ -56,7 +56,7 @@ def test_a_sequence_of_a_whole_episode_has_its_burn_in_its_steps_and_the_state_a
 
 def test_steps_without_the_state_that_acted_cannot_be_learned_from():
     batch = replay(memory(with_states=False), length=2, burn_in=0).sample(1, 2)
-    with pytest.raises(CoachError, match="without the recurrent state"):
+    with pytest.raises(CoachError, match="have no recurrent state"):
         stored_states(batch, ["h"])
 
 
