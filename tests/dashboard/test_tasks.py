@@ -364,7 +364,7 @@ def test_a_parameter_is_compared_with_a_result(root, start_dashboard, open_page,
     playwright.expect(page.locator(".scatter circle")).to_have_count(4)
     page.get_by_label("Parameter", exact=True).select_option("agent.network.learning_rate")
     page.wait_for_url("**across=agent.network.learning_rate**")
-    page.get_by_label("Result").select_option("Environment steps")
+    page.get_by_label("Result", exact=True).select_option("Environment steps")
     page.wait_for_url("**result=Environment+steps**")
     page.locator(".scatter .title", has_text="network.learning_rate (logarithmic)").wait_for()
     lefts = page.locator(".scatter circle").evaluate_all(
@@ -556,7 +556,7 @@ def test_the_importance_of_settings_ranks_the_axes(sweep, start_dashboard, open_
     screenshot(page)
     weights.last.click()
     page.wait_for_url("**across=agent.algorithm.discount**")
-    page.get_by_label("Result").select_option("Minutes")
+    page.get_by_label("Result", exact=True).select_option("Minutes")
     playwright.expect(page.locator(".importance h3")).to_have_text("Importance for minutes")
 
 

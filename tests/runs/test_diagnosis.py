@@ -170,7 +170,7 @@ def problem_after(directory, preset, *settings):
         ("target network was not", "tuned/CartPole_DQN", [_STEPS.format(3000), _TARGET.format(1_000_000)]),
         ("target network was not", "ExplorationChain_Dueling_DDQN", [_STEPS.format(5000)]),
         ("every gradient was 0", "tuned/CartPole_PPO", [_STEPS.format(6000), _WEIGHT.format(0), _WEIGHT.format(1)]),
-        ("an evaluation is one episode", "CartPole_DQN", [_STEPS.format(3500), _EPSILON.format(1000)]),
+        ("an evaluation is one episode", "CartPole_DQN", [_STEPS.format(3000), _EPSILON.format(1000)]),
     ],
 )
 def test_a_run_that_was_broken_on_purpose_has_its_problem_named(expected, preset, settings, tmp_path):
