@@ -376,7 +376,7 @@ def test_a_parameter_is_compared_with_a_result(root, start_dashboard, open_page,
     page.locator(".compare .tip", has_text="learning_rate").wait_for()
     assert page.locator(".parallel path.run").count() == 4
     before = page.locator(".parallel .axis").count()
-    page.locator("summary").click()
+    page.locator("summary", has_text="Axes").click()
     page.locator(".axes label", has_text="agent.algorithm.discount").click()
     playwright.expect(page.locator(".parallel .axis")).to_have_count(before + 1)
     screenshot(page)
