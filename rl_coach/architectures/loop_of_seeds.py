@@ -13,6 +13,7 @@ from rl_coach.architectures.learner import Learner
 from rl_coach.filters.pure import PureFilters
 from rl_coach.utilities.errors import TrainingError
 
+# this process does not have the carry, so any object serves
 _CARRY = {"is": "in the other process"}
 
 
@@ -72,6 +73,7 @@ class LoopOfSeeds:
     def read(self, played: int) -> Played:
         """The record of the oldest call that has not been read; waits until it is done."""
         record = self._ask("read")
+        # the names exist after the first call, which traces the update
         if played == 1:
             self._learner.output_names = self._ask("output_names")
         return record

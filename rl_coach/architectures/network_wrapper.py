@@ -199,6 +199,7 @@ class NetworkWrapper:
         own = copy.copy(self.network_parameters)
         own.output_embedding = True
         parameters.network_wrappers = {self.name: own}
+        # any seed: its weights are replaced before each use
         return NetworkWrapper(parameters, False, False, self.name, self._spaces, rng=np.random.default_rng(0))
 
     @property

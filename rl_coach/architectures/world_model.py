@@ -88,6 +88,7 @@ def sampled(ops: Any, probabilities: Any, uniform: Any) -> Any:
     """
     variables, classes = probabilities.shape[1:]
     u = ops.reshape(uniform, (-1, variables, 1))
+    # the cumulative sum ends below 1 by rounding: the last edge is left out, so that a category is always drawn
     is_above = ops.cast(u >= ops.cumsum(probabilities, axis=-1)[:, :, : classes - 1], "float32")
     edge = ops.zeros_like(probabilities[:, :, :1])
     drawn = ops.concatenate([edge + 1.0, is_above], axis=-1) - ops.concatenate([is_above, edge], axis=-1)
@@ -119,6 +120,7 @@ class ModelEmbedder(InputEmbedder):
 
     def embed(self, layers: Layers, x: Any) -> Any:
         if self.given.kind == "image":
+            # pixels from 0 to 1 are centred, as in the published code
             x = x - 0.5
             for filters in (self.parameters.size.depth * factor for factor in FILTERS):
                 x = _convolved(layers, x, filters)
@@ -162,6 +164,7 @@ class StateSpaceMiddleware(Middleware):
         """[B, deter], the next deterministic state."""
         size, ops, deter = self.parameters.size, layers.ops, state["deter"]
         action = state[LAST_ACTION]
+        # as in the published code: elements beyond 1 become 1 or -1, and the gradient keeps their sign
         action = action / ops.stop_gradient(ops.maximum(ops.abs(action), 1.0))
         inputs = ops.concatenate(
             [_hidden(layers, one, size.hidden) for one in (deter, state["stoch"], action)], axis=-1
@@ -173,6 +176,7 @@ class StateSpaceMiddleware(Middleware):
         gates = layers.dense_blocks(ops.reshape(x, (-1, *by_block.shape[1:])), 3 * size.deter // BLOCKS)
         reset, candidate, update = (ops.reshape(gate, (-1, size.deter)) for gate in ops.split(gates, 3, axis=-1))
         candidate = ops.tanh(ops.sigmoid(reset) * candidate)
+        # -1 closes the update gate at first, so that the state persists
         update = ops.sigmoid(update - 1.0)
         return update * candidate + (1.0 - update) * deter
 
@@ -243,6 +247,7 @@ class OutcomeHead(ModelHead):
     where the episode has terminated. Each has a layer of its own."""
 
     def __call__(self, layers: Layers, features: Any, inputs: dict[str, Any]) -> dict[str, Any]:
+        # the weights of rewards and returns begin at 0, as in the paper
         rewards = self._scaled(layers, self._hidden(layers, features), RETURN_BINS, 0.0)
         continues = layers.dense(self._hidden(layers, features), 1)
         return {"reward_logits": rewards, "continue_logits": layers.ops.squeeze(continues, axis=-1)}

@@ -33,6 +33,7 @@ class Pieces(Sequence):
     @classmethod
     def of(cls, ops: Any, arrays: Sequence[np.ndarray], shapes: Shapes) -> Pieces:
         """New vectors with the values of arrays on the host, as many as the shapes go into them."""
+        # the empty array gives the dtype, also without other arrays
         values = np.concatenate([np.zeros(0, np.float32), *(array.ravel() for array in arrays)])
         parts = np.split(values, len(arrays) // len(shapes)) if len(values) else []
         return cls(ops, [ops.convert_to_tensor(part) for part in parts], shapes)
@@ -120,5 +121,6 @@ def with_updated_target(groups: dict[str, Any], rate: float) -> dict[str, Any]:
     """The groups after the target moved towards the online weights, all of them at once."""
     online, target = groups["weights"], groups["target_weights"]
     pairs = zip(online.vectors, target.vectors)
+    # a rate of 1 may share the vectors: updates make new ones, and never write to them (PyTorch has its own method)
     vectors = online.vectors if rate == 1 else [old + rate * (new - old) for new, old in pairs]
     return {**groups, "target_weights": target.with_vectors(vectors), "target_buffers": groups["buffers"]}

@@ -92,6 +92,7 @@ class JaxCompiledSeeds:
         kept[list(waiting)] = True
         before = (self._variables, self._carries)
         # all rows in any case: with fewer, the last digits of the numbers would be others
+        # a copy, because the call donates its arguments, and the rows that wait are read after it
         given = jax.tree.map(jnp.copy, before) if kept.any() else before
         self._variables, self._carries, played = self._together(*given, plan)
         if kept.any():
