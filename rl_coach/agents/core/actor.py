@@ -210,6 +210,7 @@ class Actor:
         the network's memory would miss the step."""
         agent, name = self._agent, self._agent.recurrent_network
         network = agent.networks[name].online_network
+        # a prediction replaces this object: if it is still the same, the choice has not used the network
         if network.recurrent_state is self.episode.acted_from:
             state = agent.run_pre_network_filter_for_inference(self.episode.curr_state, False)
             network.predict(agent.prepare_batch_for_inference(state, name))

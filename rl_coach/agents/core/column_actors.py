@@ -61,6 +61,7 @@ class ColumnActors:
         for episode in episodes:
             self._agent.experience.cut(episode, {})
         self.steps = np.array([episode.steps for episode in episodes])
+        # float64, as the Python numbers in which an Actor adds up rewards
         self.total_rewards = np.array([episode.total_reward for episode in episodes], np.float64)
         self.total_shaped_rewards = np.array([episode.total_shaped_reward for episode in episodes], np.float64)
         self._returns = np.array([episode.return_before for episode in episodes], np.float64)
