@@ -151,6 +151,7 @@ class ReportedProgress(Progress):
 
     def start(self) -> None:
         super().start()
+        # the parent has the terminal, and shows all workers in one display
         self._display = NoDisplay()
 
     def update(self, status: Status) -> None:
@@ -187,6 +188,7 @@ class Worker:
             self._attach()
             self._train_or_evaluate()
             self._link.send(Ended(self._graph.reason_to_stop()))
+        # a stop is an ordinary end: the parent has asked for it, or has ended
         except (KeyboardInterrupt, SystemExit):
             self._link.send(Ended())
         except (CoachError, TrainingError) as error:
@@ -195,6 +197,7 @@ class Worker:
             traceback.print_exc()
             self._link.send(Failed(f"{type(error).__name__}: {error}", False))
         finally:
+            # also after an error: joint updates would wait for this worker for ever
             if self._file is not None and self._plan.trains:
                 self._file.leave(self._plan.index)
 
@@ -203,6 +206,7 @@ class Worker:
         graph = self._graph = plan.make_graph()
         task = plan.make_task(graph)
         task.task_index = plan.index
+        # workers with one seed would draw the same random numbers
         task.seed = plan.own_seed()
         if not plan.is_first:
             # This worker gets the restored weights through the shared memory.

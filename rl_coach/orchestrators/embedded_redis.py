@@ -76,6 +76,7 @@ class EmbeddedRedis:
             "dir": str(self._directory), "proto-max-bulk-len": "512mb", "loglevel": "warning",
         }  # fmt: skip
         with open(self._directory / "redis.log", "ab") as log:
+            # in its own session, because Ctrl-C must not end it before trainer and workers
             self.process = subprocess.Popen(
                 [self._program, "-"], stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True,
                 preexec_fn=self._before_start,

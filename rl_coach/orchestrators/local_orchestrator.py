@@ -189,6 +189,7 @@ class LocalOrchestrator:
         self._let_workers_hear()
         for worker in self._workers:
             worker.signal(signal.SIGTERM)
+        # one deadline for all, because the workers end side by side
         deadline = time.monotonic() + _SECONDS_FOR_WORKERS
         for worker in self._workers:
             worker.wait(deadline - time.monotonic())

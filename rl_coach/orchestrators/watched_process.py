@@ -142,6 +142,7 @@ class LocalProcess(WatchedProcess):
             if self._log is None:
                 self._open(None)
                 return
+            # appended, so that the output from before a restart stays
             with open(self._log, "ab") as log:
                 self._open(log)
 
