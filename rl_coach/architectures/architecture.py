@@ -157,6 +157,7 @@ class Architecture:
         version = self._state.version if kept is None else kept.version
         if self._version != version:
             arrays = self._state.arrays(*self._groups) if kept is None else kept.arrays
+            # other arrays are states of random generators, which only updates use
             weights = [array for array in arrays if array.dtype == np.float32]
             if self._predictor is None:
                 # at the first prediction: a network that only learns is never exported

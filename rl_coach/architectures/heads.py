@@ -116,6 +116,7 @@ class DuelingQHead(Head):
 
     def __call__(self, layers: Layers, features: Any, inputs: dict[str, Any]) -> dict[str, Any]:
         value, advantage = (self._hidden_and_output(layers, features, units) for units in (1, self.num_actions))
+        # without the mean, many pairs of V and A would give one Q (Wang et al. 2016, section 3)
         return {"q": value + advantage - layers.ops.mean(advantage, axis=1, keepdims=True)}
 
 
@@ -135,6 +136,7 @@ class CategoricalQHead(Head):
         support = layers.constant(np.linspace(parameters.v_min, parameters.v_max, parameters.atoms))
         return {
             "distribution": distribution,
+            # log_softmax stays finite where the logarithm of a small probability would not
             "log_distribution": ops.log_softmax(logits),
             "q": ops.sum(distribution * support, axis=-1),
         }
@@ -208,12 +210,14 @@ class NAFHead(Head):
         # masked before the exponential: an entry off the diagonal could overflow, and inf * 0 is NaN
         diagonal = layers.ops.exp(self._exponent(layers, entries * on_diagonal))
         entries = diagonal * on_diagonal + entries * (1.0 - on_diagonal)
+        # a product with a constant matrix, because the export to ONNX has no scatter
         return layers.ops.reshape(layers.ops.matmul(entries, layers.constant(place)), (-1, size, size))
 
     def _exponent(self, layers: Layers, x: Any) -> Any:
         if self.parameters.diagonal_bounds is None:
             return x
         low, high = (math.log(bound) for bound in self.parameters.diagonal_bounds)
+        # tanh has the slope 1 at the centre, so small exponents stay almost as they are
         centre, radius = (high + low) / 2, (high - low) / 2
         return centre + radius * layers.ops.tanh(x / radius)
 

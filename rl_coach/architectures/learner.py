@@ -78,6 +78,7 @@ class Packing:
 
     def pack(self, columns: dict[str, np.ndarray], scalars: np.ndarray, count: int) -> np.ndarray:
         """[size] float32. :param scalars: [K, S]; :param count: number of the K updates to make"""
+        # a new vector in each call: JAX may still read the last one
         vector = np.empty(self.size, np.float32)
         rows = vector[: self.rows * self.width].reshape(self.rows, self.width)
         for name, place in self.packed.items():
@@ -358,6 +359,7 @@ class Learner:
         for network in self.networks.values():
             network.finish()  # a failure stops the run before another update is made of it
             if network.keeps_for_acting:
+                # copied before the call, because the call overwrites these values
                 network.keep({group: network.arrays(group) for group in ACTING_GROUPS})
         with _first_call() if is_new else contextlib.nullcontext():
             (outputs,) = compiled(vector, [columns[name] for name in packing.large], indices)
@@ -418,6 +420,7 @@ class Learner:
         with _first_call() if is_new else contextlib.nullcontext():
             *found, outputs = compiled(vector, [columns[name] for name in packing.large], None)
         names = self._output_names[stages]
+        # for the message only: SharedNetworks counts the update later, when it applies the gradients
         updates = {name: self.networks[name].updates + 1 for name in names.losses}
         result = LearningResult(
             partial(self._read, names, outputs, 1, updates),
@@ -649,6 +652,7 @@ class Learner:
             found, buffers, told_by_stage = self._differentiated(stage, state, batch, learning)
             if stage.move is None:
                 after, norms_of_stage = self._apply(state, found, buffers, optimizer_scalars)
+                # after each stage, because the next stage is computed with the weights of this one
                 state = self.step.keep_left_out(ops, state, after, learning)
             else:
                 state, norms_of_stage, signals = self._moved(stage.move, stage, state, found, buffers, batch)
@@ -692,6 +696,7 @@ class Learner:
         def differentiate(left_out: tuple[str, ...]) -> tuple[dict[str, Any], dict[str, list], tuple]:
             def losses_of(learned: dict[str, list]) -> tuple[dict[str, Any], tuple]:
                 losses, update, buffers = self.step.losses(self.ops, stage.rule, weights | learned, state, batch)
+                # noted while the rule is traced: later, the framework has sorted the keys
                 self._output_names[stage,] = OutputNames(
                     list(losses),
                     [*update.signals, *dict(stage.gradient_sums), *(stage.move.signal_names if stage.move else ())],

@@ -13,6 +13,7 @@ from rl_coach.architectures.learner import Learner
 from rl_coach.filters.pure import PureFilters
 from rl_coach.utilities.errors import TrainingError
 
+# this process does not have the carry, so any object serves
 _CARRY = {"is": "in the other process"}
 
 

@@ -45,6 +45,7 @@ class StateLayout:
     def __init__(self, groups: dict[str, list[np.ndarray]]):
         self.shapes = {name: [array.shape for array in group] for name, group in groups.items()}
         self._places: dict[str, list[tuple[int, slice | None]]] = {}
+        # variable 0 is the vector that all small arrays share
         variables, end = 1, 0
         for name, group in groups.items():
             places: list[tuple[int, slice | None]] = []
@@ -59,6 +60,7 @@ class StateLayout:
 
     def pack(self, ops: Any, groups: Groups) -> list:
         """The variables' values: the shared vector, then the large arrays. :param ops: ``numpy`` or ``keras.ops``"""
+        # the empty array serves networks without small arrays: concatenate takes no empty list
         small: list[Any] = [np.zeros(0, np.float32)]
         large: list[Any] = []
         for name, places in self._places.items():
@@ -179,6 +181,7 @@ class NetworkState:
 
     def keep(self, groups: Mapping[str, Sequence[np.ndarray]]) -> None:
         """Predict with these values, which are copied, until the next update begins."""
+        # the version before the update: a predictor that has it already need not take the weights again
         self.kept = Kept(self.version, {group: [np.array(array) for array in groups[group]] for group in groups})
         self.version += 1
 
@@ -233,6 +236,7 @@ class CompiledNetworkState(NetworkState):
         self.kept = None
 
     def update_target(self, rate: float) -> None:
+        # one compiled function for each rate, because the rate is a constant of its trace
         if rate not in self._target_updates:
 
             def with_updated_target(variables: Sequence) -> list:

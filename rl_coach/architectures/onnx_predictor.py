@@ -79,7 +79,9 @@ class OnnxPredictor:
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         options.log_severity_level = 3
         self.exported, self._num_threads = exported, num_threads
+        # contiguous copies, because the session gets only an address and a shape
         self.weights = [np.array(array, order="C") for array in exported.arranged(weights)]
+        # views in the framework's order: set_weights writes through them to the bound memory
         self._own_form = exported.disarranged(self.weights)
         self.session = onnxruntime.InferenceSession(exported.model, options, providers=["CPUExecutionProvider"])
         self._bound: dict[int, _BoundBatch] = {}

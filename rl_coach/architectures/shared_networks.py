@@ -306,6 +306,7 @@ class SharedLearner:
         for k in range(num_updates if count is None else count):
             rows = np.arange(k * size, (k + 1) * size) if indices is None else indices[k]
             results.append(self._update(_rows(columns, rows), scalars, sequence_length, k, learning or {}))
+            # targets are not shared: each worker moves its own towards the weights that it has taken
             for name, rate in (target_rates or {}).items():
                 if moving is None or name not in moving or moving[name][k]:
                     self._learner.networks[name].update_target(rate)
@@ -319,6 +320,7 @@ class SharedLearner:
         for stage in range(len(self._learner.step.stages)):
             found, result = self._learner.gradients(columns, scalars, sequence_length, stage)
             self._shared.apply({n: g for n, g in found.items() if n not in learning or learning[n][k]}, networks)
+            # the next stage needs the weights that all workers have made so far
             self._shared.take(networks)
             results.append(result)
         return LearningResult.of_stages(results)

@@ -39,6 +39,7 @@ def conjugate_gradients(
         solution = [x + length * p for x, p in zip(solution, conjugate)]
         residual = [r - length * i for r, i in zip(residual, image)]
         new_square = dot(ops, residual, residual)
+        # square is not 0 here, because is_left has stopped the loop before
         conjugate = [r + new_square / square * p for r, p in zip(residual, conjugate)]
         return number + 1, solution, residual, conjugate, new_square
 
@@ -92,6 +93,7 @@ class TrustRegion:
         nothing = ops.zeros_like(before)
         start = (ops.convert_to_tensor(0), nothing, nothing, nothing)
         _, share, divergence, improvement = ops.while_loop(is_left, attempt, start)
+        # not w - 0 * s, because a step that is not finite would make that NaN
         moved = [ops.where(share > 0.0, w - share * s, w) for w, s in zip(weights, step)]
         return moved, {DIVERGENCE: divergence, IMPROVEMENT: improvement, SHARE: share}
 

@@ -119,6 +119,7 @@ class NetworkView:
             state
         """
         inputs = {**states, **recurrent}
+        # the acting form of an LSTM takes one step, and normalisation uses its running statistics
         outputs, after, _ = self._function(
             self._weights, self.buffers, inputs, False, single_step=True, draws_noise=True
         )

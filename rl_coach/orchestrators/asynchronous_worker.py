@@ -189,6 +189,7 @@ class Worker:
             self._attach()
             self._train_or_evaluate()
             self._link.send(Ended(self._graph.reason_to_stop()))
+        # a stop is an ordinary end: the parent has asked for it, or has ended
         except (KeyboardInterrupt, SystemExit):
             self._link.send(Ended())
         except (CoachError, TrainingError) as error:
@@ -206,6 +207,7 @@ class Worker:
         graph = self._graph = plan.make_graph()
         task = plan.make_task(graph)
         task.task_index = plan.index
+        # workers with one seed would draw the same random numbers
         task.seed = plan.own_seed()
         if not plan.is_first:
             # This worker gets the restored weights through the shared memory.

@@ -150,6 +150,7 @@ class AsynchronousWorkers:
         context = multiprocessing.get_context("spawn")  # training frameworks do not survive a fork
         for plan in self._plans:
             here, there = context.Pipe()
+            # daemonic: Python ends it with this process
             process = context.Process(target=work, args=(plan, there), daemon=True)
             with held_back():
                 process.start()
@@ -163,6 +164,7 @@ class AsynchronousWorkers:
         if stop_signals.asked is not None and not self._is_stopping:
             self._stop_all()
         alive = [worker for worker in self._running if not worker.is_over]
+        # the sentinels too, because a worker that was killed sends no message
         wait([*(w.connection for w in alive), *(w.process.sentinel for w in alive)], SECONDS_BETWEEN_REDRAWS)
         for index, worker in enumerate(self._running):
             if not worker.is_over:
@@ -226,6 +228,7 @@ class AsynchronousWorkers:
                 worker.process.join(_SECONDS_TO_DIE)
 
     def _clear_up(self) -> None:
+        # first: a sender can be closed only if its reader reads or is gone
         self._kill()
         for worker in self._running:
             # A process that is still alive may never read, and its sender would wait for it forever.
@@ -239,6 +242,7 @@ class AsynchronousWorkers:
         """Create the shared memory when the first worker has reported its size."""
         if index == _FIRST:
             self._filters = message.filters
+            # the wall clock of a resumed run continues where the last run has stopped
             self._run_began = time.monotonic() - 60 * message.minutes
             self._path = _make_file(message.num_bytes)
             self._running[_FIRST].tell(Attach(self._path, {}, message.minutes))
@@ -250,6 +254,7 @@ class AsynchronousWorkers:
             self._file = SharedFile(self._path, self._num_training)
             for worker in self._running[_FIRST + 1 :]:
                 worker.tell(Attach(self._path, self._filters, (time.monotonic() - self._run_began) / 60))
+        # a worker that died before it attached is not waited for
         if all(worker.has_attached or worker.is_over for worker in self._running):
             self._delete_file()
 

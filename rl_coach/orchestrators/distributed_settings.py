@@ -429,6 +429,7 @@ _KEYS: Mapping[str, Mapping[str, _Kind]] = {
 
 def _sections(path: str) -> dict[str, dict[str, str]]:
     """The file's sections with unchanged texts."""
+    # no interpolation, because a % may be a part of a path or a password
     parser = configparser.ConfigParser(interpolation=None, inline_comment_prefixes=("#", ";"))
     try:
         with open(path, encoding="utf-8") as file:
@@ -454,6 +455,7 @@ def _section_values(section: str, texts: Mapping[str, str], wrong: list[str]) ->
             wrong.append(f"[{section}] {key} = {text}: {kind.allowed} ({error.strerror})")
         except ValueError as error:
             reason = str(error) if isinstance(error, _WrongText) else kind.allowed
+            # the text is hidden in the message, because a URL may contain a password
             wrong.append(f"[{section}] {key} = {redis_urls.hidden(text)}: {reason}")
     return values
 

@@ -64,6 +64,7 @@ class Watcher(threading.Thread):
     def __init__(
         self, cluster: Cluster, kind: str, changes: Changes, refused: Callable[[ClusterError], None], **selectors: str
     ):
+        # daemonic, because it may still wait in a stream when the run has ended
         super().__init__(daemon=True, name=f"watch {kind}")
         self._cluster, self._kind, self._changes, self._selectors = cluster, kind, changes, selectors
         self._refused = refused
@@ -191,6 +192,7 @@ class Follower:
                 with contextlib.suppress(queue.Empty):
                     outcome = self._take(self._changes.get(timeout=_PAUSE / 2))
                     if outcome is not None:
+                        # the last lines of the log may arrive after the end of the Job
                         self._end_logs()
                         return outcome
                 outcome = self._check_start()
@@ -253,6 +255,7 @@ class Follower:
             self._logs[name].start()
         if pods.has_ended(pod):
             self._logs[name].finish()
+            # if the Job replaces the pod, the new one has the whole time to start
             self._waiting_since = time.monotonic()
         return None
 
@@ -311,6 +314,7 @@ class Follower:
         if uid in self._uids:
             self._say_event(event)
         else:
+            # an event may arrive before the object that it is about
             self._unclaimed.setdefault(uid, []).append(event)
 
     def _say_no_events(self, error: ClusterError) -> None:

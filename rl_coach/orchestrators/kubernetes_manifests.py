@@ -136,6 +136,7 @@ def manifests(run: KubernetesRun) -> list[Manifest]:
         "redis_port": REDIS_PORT,
         "namespace": run.namespace or None,
         "order": run.order or None,
+        # this limit of a Job counts the failures of all its pods
         "worker_restarts": run.restarts * run.num_workers,
         "image_pull_secrets": [{"name": run.image_pull_secret}] if run.image_pull_secret else None,
         "encoded_password": _encoded(run.redis_password),

@@ -155,6 +155,7 @@ class Kubernetes(Deploy):
         except (KeyboardInterrupt, SystemExit):
             self._owner = self._own_job()  # the answer may be missing although the Job was created
             raise
+        # before the suspended Job starts: its pod needs these objects
         for manifest in manifests.dependents(self.description):
             self.cluster.create(manifests.owned(manifest, self._owner))
         return True

@@ -142,6 +142,7 @@ class Trial:
             owner = self._job_that_is_there()
             say(f"took up job '{self._job}' in namespace '{self.cluster.namespace}'")
         for manifest in manifests.dependents(self.description):
+            # it may be there because an earlier process has created it, and was stopped before the next line
             self._create_unless_there(manifests.owned(manifest, owner))
         # Only now: the pod needs the objects above, and these needed the Job as their owner.
         self.cluster.patch("Job", self._job, {"spec": {"suspend": False}})

@@ -46,6 +46,7 @@ class RayOrchestrator(LocalOrchestrator):
         self._ray = _import_ray()
         self._settings = settings
         self._bundle = _resources(settings.worker, default_cpus=1)  # the resources of each worker
+        # undone if a later line of the constructor fails
         with contextlib.ExitStack() as undo:
             # Ray's own handlers of signals are replaced: they would end this process without a checkpoint
             with handling(SIGNALS, stop_signals.ask):
@@ -57,6 +58,7 @@ class RayOrchestrator(LocalOrchestrator):
             self._actors: list[_ActorProcess] = []
             undo.callback(self._let_actors_leave)
             self._trainer_environment = {"CUDA_VISIBLE_DEVICES": ",".join(map(str, gpus))} if gpus else {}
+            # the constructor has succeeded: from here on, the end of the run does this
             self._cleanup.push(undo.pop_all())
 
     def _connect(self) -> None:
@@ -162,6 +164,7 @@ class _ActorProcess(WatchedProcess):
     def _look(self) -> None:
         if self._question is None:
             self._question = self._actor.look.remote()
+        # the question stays open while the node of the actor is lost; nothing here may wait for it
         if not self._ray.wait([self._question], timeout=0)[0]:
             return
         question, self._question = self._question, None

@@ -43,6 +43,7 @@ def add_learning(agent: Any, seeds: np.random.SeedSequence) -> None:
     seed"""
     agent.batches = agent.make_batches()
     _require_passes(agent)
+    # before the update loop, because curiosity puts another source around this one
     make_curious(agent)
     agent.batches.seed(seeds.spawn(1)[0])
     agent.update_loop = _make_update_loop(agent)

@@ -143,6 +143,7 @@ class Curiosity(Novelty):
 
     def columns(self, next_states: Columns) -> dict[str, np.ndarray]:
         """The columns of ``predictor_rule``. :param next_states: [B, ...] by name, as networks see them"""
+        # the first update may come before 128 steps: without statistics, rewards have no scale
         if not self.returns.n and self._seen:
             self._take_seen()
         columns = {f"extra/{NOVEL}{name}": column for name, column in self.inputs(next_states).items()}

@@ -63,6 +63,7 @@ class EpochLearning(PhaseLearning):
             self._agent.cut_episode()
         batch = self._update_loop.filtered(self._played())
         for _ in range(updates):
+            # again for each training step, because the last one has changed values and probabilities
             columns = self._columns(batch)
             # targets are updated before the updates of the phase; the compiled loop keeps the same order
             self._update_loop.update_targets_if_due()
@@ -102,6 +103,7 @@ class EpochLearning(PhaseLearning):
         :return: the mean loss
         """
         how = self.minibatches(columns, epochs, most or epochs, size or self._update_loop.batch_size)
+        # one number for the whole phase: schedules of the learning rate count phases, not minibatches
         how["training_step"] = self._agent.clock.updates
         self._agent.clock.minibatches += int(how["count"])
         result = self._update_loop.update_alone(**alone, **how) if alone else self._update_loop.update(**how)

@@ -51,6 +51,7 @@ class Recorder:
             agent.full_name_id,
             None if task is None else task.task_index,
             agent.clock.episodes,
+            # a sum, because the environment's own reward may be an array, also if a filter makes one number of it
             float(np.sum(report.reward)),
             agent.exploration_policy.get_control_param() if agent.explores_by_parameter else None,
             agent.clock.steps,

@@ -380,6 +380,7 @@ class SegmentLearning(Learning):
         for copy in self._ended():
             episode = self._episodes[copy]
             buffer, first = episode.buffer, episode.num_learned
+            # a complete episode has its returns already, an open one gets them here
             if not buffer.is_complete:
                 buffer.update_discounted_rewards(first)
             start = SegmentStart(first, buffer.is_complete, episode.state_before_segment)
@@ -481,6 +482,7 @@ class SegmentLearning(Learning):
         if self._settings.target_rates:
             how["target_rates"] = self._settings.target_rates
         if (epochs := self._settings.epochs) > 1:
+            # an update learns from all rows in each epoch, so the order of the rows does not matter
             rows = np.arange(len(columns["weights"]), dtype=np.int32)
             how |= {"indices": np.tile(rows, (epochs, 1)), "num_updates": epochs, "training_step": self._clock.updates}
             self._clock.minibatches += epochs

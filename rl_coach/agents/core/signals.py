@@ -184,6 +184,7 @@ class Signals:
         self.logger.create_signal_values({**columns, "Update Target Network": int(self._are_targets_updated)})
         self._are_targets_updated = False
         self.logger.update_wall_clock_time(number)
+        # an evaluation may have written its results into this row before
         self.logger.create_signal_values(_NOT_KNOWN_YET, overwrite=False)
         self._announce_statistics()
         self.is_row_open = True
@@ -298,6 +299,7 @@ class Signals:
         :param with_unwritten: also restore the unwritten rows and the samples for the next row
         """
         self.logger.set_state(state["logger"])
+        # a rule's signals are made at its first update, so they may not exist yet
         for name in state["rule_signals"]:
             self._rule_signal(name)
         if with_unwritten:

@@ -201,6 +201,7 @@ class UpdateLoop:
 
     def learn_from_batch(self, batch: Batch) -> float:
         """Make an update with the algorithm's ``learn_from_batch`` instead of its rule. :return: the loss"""
+        # counted first: update_once, which the algorithm calls, reads the number of this update
         self._clock.updates += 1
         loss, _, gradient_norm = self._rules.learn_from_batch(batch)[:3]
         self._signals.loss.add_sample(loss)
@@ -241,6 +242,7 @@ class UpdateLoop:
         """
         clock, algorithm = self._clock, self._settings.algorithm
         compiled = 1
+        # a single update has a compiled step without a loop, because XLA's convolutions are slow in loops
         if count != 1:
             compiled = self._most_per_call
         batch = self._batches.sample(count, self._batch_parameters.batch_size)
@@ -255,9 +257,11 @@ class UpdateLoop:
         how: dict[str, Any] = {}
         if with_targets:
             how["target_rates"] = dict.fromkeys(self._targets, algorithm.rate_for_copying_weights_to_target)
+            # for all updates that the step is compiled for: the masks need this length
             due = clock.target_updates(compiled)
             how["moving"] = {} if due is None else dict.fromkeys(self._targets, due)
         result = self.update(columns, batch=batch, num_updates=compiled, count=count, **how)
+        # before the targets, because the clock measures their period in counted updates
         clock.updates += count
         self.update_targets_if_due(are_updated=with_targets)
         return LazyArray(lambda: sum(float(loss.sum()) for loss in result.losses.values()))

@@ -202,6 +202,7 @@ class ArrayLayers(Layers):
     def batch_renorm(self, x: Any, warm_up: int) -> Any:
         run, ops = self.run, self.ops
         scale, shift, positions = self._norm(x)
+        # before the return, because each pass asks for the same buffers in the same order
         passes = run.buffer((1,), Constant(0.0))
         mean, variance = (run.buffers[position] for position in positions)
         if not run.training:
@@ -225,6 +226,7 @@ class ArrayLayers(Layers):
             self.run.buffers[position] = old + (1 - NORM_MOMENTUM) * (new - old)
 
     def dropout(self, x: Any, rate: float) -> Any:
+        # also if it is not used: each pass asks for the same buffers in the same order
         stream = self.run.random_stream()
         if not self.run.training:
             return x
@@ -232,6 +234,7 @@ class ArrayLayers(Layers):
 
     def noisy_dense(self, x: Any, units: int) -> Any:
         run, fan_in = self.run, x.shape[-1]
+        # the stream first, as in the layer of Keras: checkpoints have one order for all frameworks
         stream = run.random_stream()
         initial = UniformFanIn(run.rng, fan_in), Constant(SIGMA_ZERO / np.sqrt(fan_in))
         kernel = [run.weight((fan_in, units), one) for one in initial]

@@ -209,6 +209,7 @@ class OnnxOps:
         return self._reduced("ReduceMin", x, axis, keepdims)
 
     def max(self, x: OnnxTensor, axis: int | tuple[int, ...], keepdims: bool = False) -> OnnxTensor:
+        # the last axis first, because a removed axis changes the numbers of the axes behind it
         for each in sorted(axis, reverse=True) if isinstance(axis, tuple) else (axis,):
             x = self._reduced("ReduceMax", x, each, keepdims)
         return x

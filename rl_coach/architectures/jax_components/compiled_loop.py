@@ -103,6 +103,7 @@ class JaxCompiledLoop:
 
     def on_one_device(self) -> JaxCompiledLoop:
         """The same loop, with all copies on JAX's first device."""
+        # a shallow copy: both loops have the same networks
         loop = copy.copy(self)
         loop.num_devices = 1
         return loop
@@ -124,8 +125,10 @@ class JaxCompiledLoop:
         carry = {"key": jax.random.key_data(jax.random.key(seed)), "step": jnp.uint32(0)}
         if self.num_devices > 1:
             for network in self._learner.networks.values():
+                # each device acts in its own copies, and needs the networks for that
                 network.variables = jax.device_put(network.variables, self._mesh.everywhere)
         episodes, level = self._begun(carry), self._agent.levels(0, 1)[0]
+        # only shapes: no step is computed
         played = jax.eval_shape(
             lambda carry: self._played(
                 self._learner.views(unpacked(self._learner, self.variables)), carry, level, self._keys(carry, 1), 0
@@ -218,6 +221,7 @@ class JaxCompiledLoop:
             # one key more: learning after the last step uses the key of the step that would follow
             keys = self._keys(carry, self._most_steps + 1)
             played, step = self._empty(state, carry, plan, keys), jnp.int32(0)
+            # a number of phases as data: plans of other lengths need no other compilation
             state, carry, played, step = jax.lax.fori_loop(
                 0, plan.num_phases, partial(self._phase, plan, keys), (state, carry, played, step)
             )
@@ -299,6 +303,7 @@ class JaxCompiledLoop:
         terminated = outcome.terminated.astype(jnp.bool_)
         shaped, ended = self._input_filters.rewards(rewards), terminated | outcome.truncated.astype(jnp.bool_)
         next_states = self._read(outcome.observation)
+        # the memory has the action that the agent chose: its probability belongs to this action, not to the clipped one
         step = PlayedStep(carry["states"], actions, shaped, next_states, terminated, ended, before)
         totals, discounts = carry["episodes"], carry["episodes"]["discount"]
         episodes = {

@@ -41,6 +41,7 @@ class JaxNetworkState(CompiledNetworkState):
         self.variables[index] = jnp.array(value)
 
     def _compile(self, change: Callable[[Sequence], list]) -> Callable[[], None]:
+        # donated as in a training step: the new values need no other memory
         changed = jax.jit(change, donate_argnums=0)
 
         def call() -> None:
@@ -91,6 +92,7 @@ class JaxLearner(Learner):
                 f"num_devices is {mesh.num_devices}, which does not divide a batch of {size} rows: change num_devices "
                 "or the batch size"
             )
+        # one line in a run, not one for each shape of batches
         if self.num_compilations == 1 and mesh.num_devices > 1:
             screen.log(f"batches of {size} rows are divided between {mesh.num_devices} devices")
         # the rows of several updates may be mixed: a device needs all of them

@@ -69,6 +69,7 @@ class OnnxGraph:
             # a copy under the name of the output: one value may be several outputs
             self._nodes.append(helper.make_node("Identity", [value.name], [info.name]))
         needed, nodes = {info.name for info, _ in outputs}, []
+        # backwards, so that all readers of a node are known when the node is reached
         for node in reversed(self._nodes):
             if needed.intersection(node.output):
                 needed.update(node.input)
@@ -152,6 +153,7 @@ class OnnxGraph:
     def _reshaped(self, name: str, shape: tuple) -> Value:
         if sum(not isinstance(n, int) for n in shape) > 1:
             raise CoachError(f"a network reshapes to {shape}, which has the batch size twice: use -f tensorflow")
+        # ONNX computes one length of a new shape itself, and this is the batch
         target = [n if isinstance(n, int) else -1 for n in shape]
         return self._node("Reshape", [name, self._integers(target)], shape)
 
@@ -190,6 +192,7 @@ class OnnxGraph:
     def _jax_iota(self, equation: Any, values: list[Value]) -> Value:
         dimension, shape = equation.params["dimension"], equation.params["shape"]
         row = np.arange(shape[dimension], dtype=equation.params["dtype"])
+        # ONNX broadcasts the other dimensions
         return self._constant(row.reshape([-1] + [1] * (len(shape) - dimension - 1)))
 
     def _jax_dim_as_value(self, equation: Any, values: list[Value]) -> Value:
@@ -294,6 +297,7 @@ class OnnxGraph:
         if p["batch_group_count"] != 1 or any(n != 1 for n in p["lhs_dilation"]):
             raise CoachError("a network has a transposed convolution, which cannot be exported: use -f tensorflow")
         x, kernel = self._inputs(equation, values)
+        # the Conv of ONNX takes channels first, and the networks have them last
         x = self._node("Transpose", [x], (), perm=list(numbers.lhs_spec)).name
         kernel = self._node("Transpose", [kernel], (), perm=list(numbers.rhs_spec)).name
         pads = [before for before, _ in p["padding"]] + [after for _, after in p["padding"]]

@@ -73,6 +73,7 @@ class KerasLayers(Layers):
         return self._applied(BatchRenormalization(warm_up), x)
 
     def dropout(self, x: Any, rate: float) -> Any:
+        # a seed from the run: Keras would take one that differs in each run
         return self._applied(keras.layers.Dropout(float(rate), seed=int(self.rng.integers(2**31))), x)
 
     def lstm(self, x: Any, h: Any, c: Any, cells: int) -> tuple[Any, Any, Any]:
@@ -94,6 +95,7 @@ class TrainedRow(keras.layers.Layer):
         self.row = self.add_weight((size,), initializer, name="row")
 
     def call(self, x: Any) -> Any:
+        # the zeros have a row for each row of x, also where a trace does not know their number
         return self.function(self.row) + ops.zeros_like(x[:, :1])
 
 

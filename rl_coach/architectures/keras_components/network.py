@@ -38,6 +38,7 @@ class KerasNetwork(StructuredNetwork):
             id(v) for one in layers if isinstance(one, keras.layers.Conv2D) for v in one.trainable_variables
         }
         self.convolution_weights = [index for index, weight in enumerate(self._weights) if id(weight) in convolutions]
+        # by identity: == of Keras variables compares their values
         self._buffers = [v for v in self.model.variables if not any(v is w for w in self._weights)]
         noise = {id(buffer) for layer in self._noisy_layers for buffer in (layer.noise_in, layer.noise_out)}
         floats = [buffer for buffer in self._buffers if _is_float(buffer)]
@@ -58,6 +59,7 @@ class KerasNetwork(StructuredNetwork):
         draws_noise: bool = False,
     ) -> tuple[Outputs, dict[str, Any], list]:  # fmt: skip
         inputs = self._given(ops, inputs)
+        # attributes and not arguments: a Keras model passes no argument of its own to single layers
         for layer in self._lstm_layers:
             layer.single_step = single_step
         for noisy in self._noisy_layers:

@@ -94,6 +94,7 @@ def triu(x: Any, k: int = 0) -> Any:
 
 def logsumexp(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
     """log sum exp(x), which does not overflow."""
+    # the shift cancels out, so it has no gradient
     largest = stop_gradient(_np.max(x, axis=axis, keepdims=True))
     total = _np.log(_np.sum(_np.exp(x - largest), axis=axis, keepdims=True)) + largest
     return total if keepdims else _np.squeeze(total, axis=axis)

@@ -43,6 +43,7 @@ class TensorFlowNetworkState(CompiledNetworkState):
     def assign(self, values: Sequence, old: Sequence) -> None:
         """Take the values that a step changed."""
         for variable, value, before in zip(self.variables, values, old):
+            # what a step passes through unchanged need not be written
             if value is not before:
                 variable.assign(value)
 
@@ -105,6 +106,7 @@ class TensorFlowLearner(Learner):
         signature += [tf.TensorSpec(shape, dtype) for shape, dtype in packing.large.values()]
         if layout.is_indexed:
             signature.append(tf.TensorSpec((packing.num_updates, layout.batch_size), tf.int32))
+        # with convolutions, only the optimizer is compiled; see the figures of the module
         uses_xla = not self._has_convolutions
         traced = tf.function(step, jit_compile=uses_xla, autograph=False).get_concrete_function(*signature)
         call = DirectCall(traced, shared(traced, uses_xla), self.networks, acting_weights)
@@ -128,6 +130,7 @@ class TensorFlowLearner(Learner):
             tape.watch(weights)
             losses, auxiliary = function(weights)
         found = {
+            # a weight that a loss does not read has the gradient 0, as on JAX
             name: tape.gradient(loss, weights[name], unconnected_gradients=tf.UnconnectedGradients.ZERO)
             for name, loss in losses.items()
         }
@@ -239,6 +242,7 @@ class HeldTensor:
     """
 
     def __init__(self, size: int):
+        # more memory than needed, so that the array can begin at a multiple of ALIGNMENT
         room = np.empty(size * 4 + ALIGNMENT, np.uint8)
         start = -room.ctypes.data % ALIGNMENT
         self.array = room[start : start + size * 4].view(np.float32)

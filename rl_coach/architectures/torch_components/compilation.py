@@ -73,6 +73,7 @@ def _digest(graph: GraphModule, tensors: Tensors) -> str:
     """All that the machine code depends on, apart from PyTorch's version and the processor."""
     constants = [(name, value) for name, value in vars(graph).items() if isinstance(value, torch.Tensor)]
     constants += list(graph.named_buffers())
+    # the number of threads is a constant of the machine code; see _COMPILE
     known = [_COMPILE, graph.code, str(torch.get_num_threads())]
     known += [f"{tuple(tensor.shape)} {tensor.stride()} {tensor.dtype}" for tensor in tensors]
     known += [f"{name} {value.dtype} {value.tolist()}" for name, value in constants]

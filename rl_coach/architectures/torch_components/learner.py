@@ -76,6 +76,7 @@ class TorchLearner(ArrayLearner):
                 slopes = torch.autograd.grad(
                     loss, marked[name], retain_graph=True, create_graph=is_part, allow_unused=True
                 )
+            # None: the loss does not read this weight
             known = [torch.zeros_like(a) if s is None else s for a, s in zip(marked[name], slopes)]
             found[name] = weights[name].replaced(known) if isinstance(weights[name], Pieces) else known
         return found, auxiliary
@@ -125,6 +126,7 @@ class TorchLearner(ArrayLearner):
 
 def _marked(array: torch.Tensor) -> torch.Tensor:
     """The array as a variable of differentiation."""
+    # a view stays a part of the outer graph: the outer derivative must pass through it
     return array.view_as(array) if array.requires_grad else array.detach().requires_grad_(True)
 
 
