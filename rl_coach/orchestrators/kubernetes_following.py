@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import queue
 import threading
 import time
@@ -70,28 +71,35 @@ class Watcher(threading.Thread):
         self._refused = refused
         self._names: set[str] = set()
         self._stopped = threading.Event()
+        self._has_answer = False
 
     def stop(self) -> None:
         """Put no more changes into the queue."""
         self._stopped.set()
 
     def run(self) -> None:
-        answered = time.monotonic()
+        failing_since = math.inf
         while not self._stopped.is_set():
+            self._has_answer = False
             try:
                 self._watch()
-                answered = time.monotonic()
             except ClusterError as error:
+                now = time.monotonic()
+                # A watch that breaks has lasted up to four minutes: the silence begins with the break.
+                failing_since = now if self._has_answer else min(failing_since, now)
                 # The cluster refuses the request itself, so that another try would change nothing.
                 is_final = 400 <= error.status < 500 and error.status not in _PASSING
-                if is_final or time.monotonic() - answered > _SILENCE:
+                if is_final or now - failing_since > _SILENCE:
                     self._refused(error)
                     return
+            else:
+                failing_since = math.inf
             self._stopped.wait(_PAUSE)
 
     def _watch(self) -> None:
         # The watch begins at the list's version: no change between the two is missed.
         objects, version = self._cluster.find(self._kind, **self._selectors)
+        self._has_answer = True
         names = {one["metadata"]["name"] for one in objects}
         for name in self._names - names:  # deleted while no watch was open
             self._put(Change(self._kind, {"metadata": {"name": name}}, is_deleted=True))

@@ -102,7 +102,7 @@ def stack(xs: Sequence[Any], axis: int = 0) -> torch.Tensor:
 
 
 def scan(step: Callable[[Any, Any], tuple[Any, Any]], start: Any, given: Any, reverse: bool = False) -> tuple[Any, Any]:
-    """What the last step carries, and the outputs of all steps; arrays or tuples of arrays, as ``given``.
+    """The carry of the last step, and the outputs of all steps; arrays or tuples of arrays, as ``given``.
 
     The steps are separate, because a compiled loop has no gradient.
     """
