@@ -90,5 +90,6 @@ def _choose_keras_backend(backend: str) -> None:
         if running != backend:
             raise CoachError(f"this process runs Keras on {running} already: start another process for {backend}")
         return
+    # Keras reads the variable once, when it is imported
     os.environ["KERAS_BACKEND"] = backend
     silence_tensorflow()

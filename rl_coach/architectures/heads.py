@@ -217,7 +217,7 @@ class NAFHead(Head):
         if self.parameters.diagonal_bounds is None:
             return x
         low, high = (math.log(bound) for bound in self.parameters.diagonal_bounds)
-        # tanh has the slope 1 at the centre, so small exponents stay almost as they are
+        # tanh has the slope 1 at the centre, so small exponents hardly change
         centre, radius = (high + low) / 2, (high - low) / 2
         return centre + radius * layers.ops.tanh(x / radius)
 

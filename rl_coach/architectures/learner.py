@@ -722,6 +722,7 @@ class Learner:
             return found, buffers, tuple(told)
 
         can_be_left_out = tuple(name for name in learning if name in stage.networks)
+        # update_alone masks all networks, and one of each stage learns: the second branch would never be taken
         if not can_be_left_out or len(learning) == len(self.networks):
             found, buffers, told = differentiate(())
         else:

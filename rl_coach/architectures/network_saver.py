@@ -50,6 +50,7 @@ class NetworkSaver(Saver):
             for owner, (state, groups) in self._states.items():
                 for group in groups:
                     prefix = f"{owner}{group}."
+                    # the names have numbers with leading zeros, so the order of texts is the order of arrays
                     state.set_arrays(group, [arrays[name] for name in sorted(arrays) if name.startswith(prefix)])
         except plain_data.DAMAGE as error:
             raise CoachError(f"'{restore_path}' does not hold this network's weights: {error}") from error

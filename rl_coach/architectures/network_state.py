@@ -164,6 +164,7 @@ class NetworkState:
 
         :raises ValueError: the number of arrays or a shape does not fit
         """
+        # first, because an update that still runs would overwrite the new values
         self.finish()
         forms = self._forms[group]
         if len(values) != len(forms):
@@ -181,7 +182,7 @@ class NetworkState:
 
     def keep(self, groups: Mapping[str, Sequence[np.ndarray]]) -> None:
         """Predict with these values, which are copied, until the next update begins."""
-        # the version before the update: a predictor that has it already need not take the weights again
+        # the version before the update: a predictor with this version has these weights already
         self.kept = Kept(self.version, {group: [np.array(array) for array in groups[group]] for group in groups})
         self.version += 1
 

@@ -106,6 +106,7 @@ def _names_read(node: Any) -> Iterator[str]:
 
 
 def _replace(repeated: Any, items: list[Any]) -> None:
+    # copied first: the field owns its items, and loses them when it is emptied
     copies = [type(item)() for item in items]
     for duplicate, item in zip(copies, items):
         duplicate.CopyFrom(item)

@@ -50,9 +50,11 @@ class SharedFile:
     """
 
     def __init__(self, path: str, num_workers: int):
+        # each process opens the file: flock does not exclude processes that share one opening
         self._file = os.open(path, os.O_RDWR)
         self.memory = mmap.mmap(self._file, os.fstat(self._file).st_size)
         counts = np.frombuffer(self.memory, np.int64, self.num_counts(num_workers))
+        # views and not copies: to write to them is to write to the file
         self.joint_updates, self.present, self.arrived = np.split(counts, [1, 1 + num_workers])
 
     @staticmethod
@@ -279,6 +281,7 @@ class SharedNetworks:
         shared = own = int(self._updates[name][0])
         if name in self._own_updates:
             own = self._own_updates[name] = self._own_updates[name] + 1
+        # float32, because numbers in float64 would make NumPy 2 compute the whole update in float64
         return np.asarray(self._optimizers[name].scalars(own, shared - 1), np.float32)
 
 

@@ -49,6 +49,7 @@ class TimeEmbedder(TokenEmbedder):
 
     def embed(self, layers: Layers, x: Any) -> Any:
         ops, count = layers.ops, self.parameters.max_timestep
+        # one-hot for whole numbers, so that the dense layer looks up a row
         distance = ops.abs(ops.minimum(x, float(count - 1)) - layers.constant(np.arange(count)))
         return super().embed(layers, ops.maximum(1.0 - distance, 0.0))
 

@@ -322,6 +322,7 @@ class Optimizer:
         """
         betas = self.parameters.adam_optimizer_beta1, self.parameters.adam_optimizer_beta2
         # 1 - 0.999 has four digits in 32 bits
+        # a beta of 0 needs no correction: expm1(-inf) is -1
         logs = [math.log(beta) if beta else -math.inf for beta in betas]
         return ops.stack([-1 / ops.expm1(updates * log) for log in logs], axis=-1)
 

@@ -76,7 +76,7 @@ class SeedsServer:
     def _accept(self) -> None:
         connection = Connection(self._listening.accept()[0].detach())
         try:
-            # a seed sends its name as soon as it has connected, so this does not wait long
+            # a seed connects and then sends its name at once, so this does not wait long
             (name,) = connection.recv()
         except (EOFError, ConnectionError):
             return  # it has ended already; the parent reports that

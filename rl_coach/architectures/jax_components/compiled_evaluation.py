@@ -39,6 +39,7 @@ class JaxCompiledEvaluation:
         self._environment, self._shapes, self._bounds = environment, shapes, bounds
         self._agent, self._recurrent_sizes, self._learner = agent, recurrent_sizes, learner
         self._input_filters, self._network_filters = input_filters, network_filters
+        # nothing is donated, because training reads the same variables again
         self._compiled = jax.jit(self._played)
 
     def begin(self, beginning: Any, seed: int) -> Carry:

@@ -41,6 +41,7 @@ class ActingFunction:
         heads, recurrent, _ = self.network(weights, buffers, inputs, training=False, single_step=True)
         outputs = {f"output_{head}_{name}": heads[head][name] for head, name in self.network.public_outputs}
         outputs |= {f"next_{name}": tensor for name, tensor in recurrent.items()}
+        # the shapes are known only while a framework traces this function
         self.output_shapes = {name: tuple(tensor.shape[1:]) for name, tensor in outputs.items()}
         return list(outputs.values())
 

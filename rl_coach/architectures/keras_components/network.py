@@ -59,7 +59,7 @@ class KerasNetwork(StructuredNetwork):
         draws_noise: bool = False,
     ) -> tuple[Outputs, dict[str, Any], list]:  # fmt: skip
         inputs = self._given(ops, inputs)
-        # attributes and not arguments: a Keras model passes no argument of its own to single layers
+        # attributes, because a Keras model does not pass other arguments to its layers
         for layer in self._lstm_layers:
             layer.single_step = single_step
         for noisy in self._noisy_layers:

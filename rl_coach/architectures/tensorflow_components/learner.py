@@ -43,7 +43,7 @@ class TensorFlowNetworkState(CompiledNetworkState):
     def assign(self, values: Sequence, old: Sequence) -> None:
         """Take the values that a step changed."""
         for variable, value, before in zip(self.variables, values, old):
-            # what a step passes through unchanged need not be written
+            # a step returns an unchanged value as the same object, which need not be written
             if value is not before:
                 variable.assign(value)
 

@@ -34,6 +34,7 @@ def export(network: NetworkFunction) -> ExportedNetwork:
     model, _ = tf2onnx.convert.from_function(
         tf.function(predict, autograph=False), input_signature=signature, opset=OPSET
     )
+    # tf2onnx numbers the outputs, and predictors find them by their names
     _rename_outputs(model, list(acting.output_shapes))
     return acting.exported(model)
 

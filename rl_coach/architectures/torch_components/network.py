@@ -80,6 +80,7 @@ def exported(module: torch.nn.Module, shape: tuple[Any, ...]) -> Any:
     rows = {"x": {0: BATCH}, "y": {0: BATCH}}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the newer exporter needs a package more, and names weights otherwise
+        # no folding: it would replace weights by constants with other names
         torch.onnx.export(
             module.eval(), (example,), file, input_names=["x"], output_names=["y"], dynamic_axes=rows, dynamo=False,
             opset_version=OPSET, do_constant_folding=False, keep_initializers_as_inputs=True,
