@@ -30,7 +30,6 @@ network = agent_params.network_wrappers["main"]
 network.middleware_parameters.width = 64
 network.middleware_parameters.blocks = 1
 network.learning_rate = 0.001
-agent_params.exploration.evaluation_epsilon = 0
 
 # The agent that generates the data
 generator = experience_generating_agent_params = DQNAgentParameters()

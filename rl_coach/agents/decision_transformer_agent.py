@@ -93,9 +93,12 @@ class DecisionTransformerAgentParameters(AgentParameters):
     algorithm: DecisionTransformerAlgorithmParameters
 
     def __init__(self) -> None:
+        exploration = EGreedyParameters()
+        exploration.evaluation_epsilon = 0
+        exploration.continuous_exploration_policy_parameters.evaluation_noise = 0
         super().__init__(
             algorithm=DecisionTransformerAlgorithmParameters(),
-            exploration=EGreedyParameters(),
+            exploration=exploration,
             memory=EpisodicExperienceReplayParameters(),
             networks={"main": DecisionTransformerNetworkParameters()},
         )

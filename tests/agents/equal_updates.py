@@ -63,7 +63,10 @@ def _branched(directory: pathlib.Path) -> Any:
 def _of_trajectories(is_discrete: bool) -> Callable[[pathlib.Path], Any]:
     def made(directory: pathlib.Path) -> Any:
         recorded = test_decision_transformer.played(directory / "played.npz", is_discrete=is_discrete)
-        return graph(test_decision_transformer.small(recorded), Bandit if is_discrete else Target, directory)
+        agent = test_decision_transformer.small(recorded)
+        # a bias of keys has a gradient of 0, and a small epsilon makes steps of its rounding
+        agent.network_wrappers["main"].optimizer_epsilon = 1e-4
+        return graph(agent, Bandit if is_discrete else Target, directory)
 
     return made
 

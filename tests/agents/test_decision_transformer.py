@@ -201,6 +201,42 @@ def test_the_return_that_it_asks_for_chooses_the_action(tmp_path):
     assert chosen == {0.0: 0, 2.0: 1, None: 1}
 
 
+def shots(path: pathlib.Path, rng: np.random.Generator) -> str:
+    """Episodes of ``Target``. All shots of half of them hit the target, the others miss it by 1."""
+    memory = EpisodicExperienceReplay()
+    for episode in range(100):
+        states, miss = rng.uniform(-1, 1, (6, 1)).astype(np.float32), float(episode % 2)
+        for step in range(5):
+            state, following = ({"observation": one} for one in states[step : step + 2])
+            memory.store(Transition(state, 1 + 2 * states[step] - miss, -miss, following, game_over=step == 4))
+    memory.save(str(path))
+    return str(path)
+
+
+def test_a_continuous_action_is_the_one_of_the_return_that_is_asked_for(tmp_path):
+    recorded, rewards = shots(tmp_path / "shots.npz", np.random.default_rng(0)), {}
+    for target in (-5.0, None):
+        parameters = small(recorded)
+        parameters.algorithm.target_return = target
+        manager = graph(parameters, Target, tmp_path, schedule(TrainingSteps(2000), evaluation=10))
+        manager.improve()
+        rewards[target] = np.mean(manager.evaluation_rewards[-10:])
+    assert rewards[None] > -1 and -6 < rewards[-5.0] < -4
+
+
+@pytest.mark.parametrize("is_discrete", [True, False])
+def test_an_evaluation_takes_the_predicted_action_by_default(is_discrete, tmp_path):
+    parameters = small(played(tmp_path / "steps.npz", is_discrete=is_discrete))
+    agent = graph(parameters, Bandit if is_discrete else Target, tmp_path).get_agent()
+    agent.phase = RunPhase.TEST
+    agent.begin_episode()
+    agent.observe(EnvResponse({"observation": np.float32([0.5, -0.5] if is_discrete else [0.5])}, 0.0, False))
+    for _ in range(100):
+        action = agent.act().action
+        [output] = agent.acting_prediction(agent.episode.curr_state)
+        np.testing.assert_array_equal(action, output.argmax() if is_discrete else output)
+
+
 @pytest.mark.parametrize("is_discrete", [True, False])
 def test_a_checkpoint_continues_exactly(is_discrete, tmp_path):
     recorded, managers = played(tmp_path / "steps.npz", is_discrete=is_discrete), []

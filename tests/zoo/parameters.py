@@ -187,7 +187,6 @@ def decision_transformer() -> AgentParameters:
     network.middleware_parameters.width, network.middleware_parameters.blocks = 8, 1
     network.learning_rate, network.batch_size = 0.01, 8
     algorithm.context_length, algorithm.return_scale, algorithm.max_timestep = 3, 2.0, 6
-    agent.exploration.evaluation_epsilon = 0
     return agent
 
 
