@@ -206,7 +206,7 @@ $(MXNET_VENV)/.installed: $(METADATA)
 	$$python -m venv $(MXNET_VENV)
 	$(MXNET_BIN)/python -c '$(WITHOUT_FRAMEWORK)' > $(MXNET_VENV)/requirements.txt
 	$(MXNET_BIN)/python -m pip install --quiet -r $(MXNET_VENV)/requirements.txt \
-	  'mxnet==1.9.1' 'numpy<2' 'pyarrow<26' setuptools faiss-cpu pytest pytest-xdist hypothesis allpairspy pettingzoo pyte
+	  'mxnet==1.9.1' 'numpy<2' 'pyarrow<26' setuptools faiss-cpu pytest pytest-xdist hypothesis allpairspy pettingzoo pyte 'redis[hiredis]>=5.2'
 	$(MXNET_BIN)/python -m pip install --quiet --no-deps --editable .
 	@touch $@
 

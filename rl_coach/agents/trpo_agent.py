@@ -12,7 +12,7 @@ from rl_coach.architectures.network_parameters import FullyConnectedParameters
 from rl_coach.architectures.padding import padded_length
 from rl_coach.architectures.trust_region import TrustRegion
 from rl_coach.architectures.update import Stage, Stages
-from rl_coach.base_parameters import AgentParameters
+from rl_coach.base_parameters import AgentParameters, Frameworks
 from rl_coach.core_types import EnvironmentSteps
 from rl_coach.exploration_policies.additive_noise import AdditiveNoiseParameters
 from rl_coach.exploration_policies.categorical import categorical_or
@@ -52,6 +52,7 @@ class TRPOAlgorithmParameters(AdvantageAlgorithmParameters):
     :ivar value_epochs: number of the critic's passes over the transitions of a phase
     """
 
+    frameworks = (Frameworks.jax, Frameworks.tensorflow, Frameworks.torch)  # MXNet has no second derivatives
     constraints = {
         "max_kl_divergence": number(above=0),
         "conjugate_gradient_iterations": whole(0),

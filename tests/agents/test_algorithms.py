@@ -75,8 +75,7 @@ WITHOUT_WAY = {
 }
 """Algorithms that need more than an environment and small settings, and a part of the line that says so."""
 if FRAMEWORK is Frameworks.mxnet:
-    WITHOUT_WAY["TRPO"] = "second derivatives"
-    WITHOUT_WAY["DecisionTransformer"] = WITHOUT_WAY["DreamerV3"] = "learns only on"
+    WITHOUT_WAY |= dict.fromkeys(("DecisionTransformer", "DreamerV3", "TRPO"), "learns only on")
 
 
 def test_each_class_of_parameters_has_a_name():

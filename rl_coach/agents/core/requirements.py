@@ -182,7 +182,7 @@ def _unmet_by_framework(agent: str, parameters: AgentParameters) -> Iterator[str
     task = parameters.task_parameters
     framework = DEFAULT_FRAMEWORK if task is None else task.framework_type
     middlewares = [network.middleware_parameters for network in parameters.network_wrappers.values()]
-    for part in (*middlewares, parameters.curiosity):
+    for part in (parameters.algorithm, *middlewares, parameters.curiosity):
         trained_on = getattr(part, "frameworks", None)
         if trained_on is not None and framework not in trained_on:
             yield (
