@@ -199,7 +199,7 @@ class NetworkWrapper:
         own = copy.copy(self.network_parameters)
         own.output_embedding = True
         parameters.network_wrappers = {self.name: own}
-        # a generator of its own: the weights are replaced before use, and the agent's numbers must not move on
+        # another generator: the weights are replaced before use, and the agent's generator must not move on
         return NetworkWrapper(parameters, False, False, self.name, self._spaces, rng=np.random.default_rng(0))
 
     @property

@@ -391,7 +391,7 @@ def given(args: argparse.Namespace, parser: argparse.ArgumentParser, without: Se
 
 
 def _replacing(args: argparse.Namespace, parser: argparse.ArgumentParser, without: Sequence[str]) -> dict[str, Any]:
-    """The flags that replace those of recorded runs. Each run keeps its framework, unless ``-f`` names another one."""
+    """The flags that replace flags of recorded runs. Each run keeps its framework, unless ``-f`` names another one."""
     kept = [] if "framework" in getattr(parser, "given", {}) else ["framework"]
     return given(args, parser, [*without, *kept])
 
