@@ -23,6 +23,7 @@ from rl_coach.filters.pure import PureFilters, without_pure_form
 from rl_coach.level_manager import LevelManager
 from rl_coach.logger import screen
 from rl_coach.spaces import BoxActionSpace
+from rl_coach.utilities import plain_data
 from rl_coach.utilities.overrides import why_not_on_fast_path
 from rl_coach.utils import CoachError
 
@@ -347,7 +348,7 @@ class CompiledLevelManager(LevelManager):
     def get_state(self) -> dict[str, Any]:
         if self._carry is None:
             return {**super().get_state(), "loop": None}
-        arrays = {f"{number:04d}": leaf for number, leaf in enumerate(self._loop.leaves(self._carry))}
+        arrays = plain_data.numbered(self._loop.leaves(self._carry))
         loop = {"arrays": arrays, "num_steps": self._num_steps, "row_step": self._row_step}
         return {**super().get_state(), "loop": loop}
 
@@ -367,7 +368,7 @@ class CompiledLevelManager(LevelManager):
         if loop is None:  # the checkpoint's run was not compiled: its steps since the last phase are not here
             self.agent.clock.last_phase = self.agent.clock.steps
             return
-        self._carry = self._loop.with_leaves(self._carry, list(loop["arrays"].values()))
+        self._carry = self._loop.with_leaves(self._carry, plain_data.in_order(loop["arrays"]))
         self._num_steps, self._row_step = loop["num_steps"], loop["row_step"]
 
     def resume_saved_episode(self, state: dict[str, Any]) -> bool:

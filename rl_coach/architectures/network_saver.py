@@ -29,12 +29,11 @@ class NetworkSaver(Saver):
         return self._path
 
     def save(self, sess: Any, save_path: str) -> list[str]:
-        # restore sorts the names as texts, so the numbers need leading zeros
         arrays = {
-            f"{owner}{group}.{i:03d}": array
+            f"{owner}{group}.{number}": array
             for owner, (state, groups) in self._states.items()
             for group in groups
-            for i, array in enumerate(state.arrays(group))
+            for number, array in plain_data.numbered(state.arrays(group)).items()
         }
         files.write_synced(save_path, plain_data.safetensors_chunks(arrays))
         return [save_path]
@@ -50,8 +49,8 @@ class NetworkSaver(Saver):
             for owner, (state, groups) in self._states.items():
                 for group in groups:
                     prefix = f"{owner}{group}."
-                    # the names have numbers with leading zeros, so the order of texts is the order of arrays
-                    state.set_arrays(group, [arrays[name] for name in sorted(arrays) if name.startswith(prefix)])
+                    found = {name[len(prefix) :]: array for name, array in arrays.items() if name.startswith(prefix)}
+                    state.set_arrays(group, plain_data.in_order(found))
         except plain_data.DAMAGE as error:
             raise CoachError(f"'{restore_path}' does not hold this network's weights: {error}") from error
 

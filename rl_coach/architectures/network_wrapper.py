@@ -21,6 +21,7 @@ from rl_coach.base_parameters import DEFAULT_FRAMEWORK, AgentParameters
 from rl_coach.core_types import ActionProbabilities, PredictionType, QActionStateValue, VStateValue
 from rl_coach.saver import SaverCollection
 from rl_coach.spaces import SpacesDefinition
+from rl_coach.utilities import plain_data
 from rl_coach.utilities.stop_signals import stop_signals
 from rl_coach.utils import CoachError
 
@@ -239,7 +240,7 @@ class NetworkWrapper:
         """The arrays of a checkpoint's group in the order of this network."""
         kind = "buffers" if "buffers" in group else "weights"
         written, wanted = (order.get(kind) for order in (state.get("order", {}), self.state.function.order))
-        return _reordered(_in_order(arrays), self.state.arrays(group), written, wanted)
+        return _reordered(plain_data.in_order(arrays), self.state.arrays(group), written, wanted)
 
     def summary(self) -> str:
         """The layers with their shapes and numbers of parameters, as text."""
@@ -248,11 +249,7 @@ class NetworkWrapper:
 
 def _numbered(arrays: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
     """Copies by their numbers, as a checkpoint has them."""
-    return {f"{i:03d}": np.array(array) for i, array in enumerate(arrays)}
-
-
-def _in_order(numbered: dict[str, np.ndarray]) -> list[np.ndarray]:
-    return [numbered[name] for name in sorted(numbered)]
+    return plain_data.numbered(np.array(array) for array in arrays)
 
 
 def _reordered(

@@ -150,6 +150,19 @@ def join(plain: Any, arrays: Mapping[str, np.ndarray]) -> Any:
     return {key: join(item, arrays) for key, item in plain.items()}
 
 
+def numbered(items: Iterable[Any]) -> State:
+    """A list as a dict with the numbers of its items as keys, ``000`` and so on. ``in_order`` is the inverse."""
+    return {f"{number:03d}": item for number, item in enumerate(items)}
+
+
+def in_order(items: Mapping[str, Any]) -> list[Any]:
+    """The items of ``numbered`` in the order of their numbers. Numbers may have any count of leading zeros.
+
+    :raises ValueError: a key is not a number
+    """
+    return [items[key] for key in sorted(items, key=int)]
+
+
 # Bytes
 
 

@@ -36,6 +36,15 @@ def same(a, b):
     return type(a) is type(b) and a == b
 
 
+@pytest.mark.parametrize("count", [0, 1, 1_001])
+@pytest.mark.parametrize("digits", [0, 3, 6])
+def test_numbered_items_keep_their_order(count, digits):
+    items = [f"item {number}" for number in range(count)]
+    numbered = plain_data.numbered(items)
+    backwards = {f"{int(key):0{digits}d}": numbered[key] for key in reversed(numbered)}
+    assert plain_data.in_order(numbered) == plain_data.in_order(backwards) == items
+
+
 class TestTrees:
     @settings(max_examples=60, deadline=None)
     @given(tree=trees, numbered=st.booleans(), fold=st.booleans())

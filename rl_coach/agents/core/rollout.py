@@ -8,6 +8,7 @@ from typing import Any, Callable
 import numpy as np
 
 from rl_coach.core_types import Batch
+from rl_coach.utilities import plain_data
 
 Columns = dict[str, np.ndarray]
 
@@ -95,14 +96,13 @@ class Rollout:
     def get_state(self) -> dict[str, Any]:
         """The steps as plain data; an empty dict without steps."""
         steps = zip(self._steps, self._acted)
-        # set_state sorts the keys as texts, so the numbers need leading zeros.
-        return {f"{number:06d}": {**_plain(step), "acted": acted} for number, (step, acted) in enumerate(steps)}
+        return plain_data.numbered({**_plain(step), "acted": acted} for step, acted in steps)
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Continue from a state that ``get_state`` returned."""
         self.clear()
-        for number in sorted(state):
-            step = dict(state[number])
+        for saved in plain_data.in_order(state):
+            step = dict(saved)
             acted = step.pop("acted")
             self.add(Batch.from_columns(**step), None if acted.all() else np.flatnonzero(acted))
 

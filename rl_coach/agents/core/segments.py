@@ -16,6 +16,7 @@ from rl_coach.core_types import Batch, PlayUnit
 from rl_coach.memories.backend.wire import UNREADABLE
 from rl_coach.memories.memory import Memory
 from rl_coach.memories.transition_store import TransitionStore
+from rl_coach.utilities import plain_data
 from rl_coach.utilities.sound_values import is_count, is_finite
 from rl_coach.utils import CoachError
 
@@ -206,8 +207,7 @@ class ReceivedSegments:
 
     def get_state(self) -> dict[str, Any]:
         """The segments as plain data."""
-        # set_state sorts the keys as texts, so the numbers need leading zeros
-        starts = {f"{i:04d}": start.plain() for i, start in enumerate(self._starts)}
+        starts = plain_data.numbered(start.plain() for start in self._starts)
         return {"store": self._store.get_state(), "lengths": list(self._lengths), "starts": starts}
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -215,7 +215,7 @@ class ReceivedSegments:
         self.clear()
         self._store.set_state(state["store"])
         self._lengths = [int(length) for length in state["lengths"]]
-        self._starts = [SegmentStart.of(state["starts"][name]) for name in sorted(state["starts"])]
+        self._starts = [SegmentStart.of(start) for start in plain_data.in_order(state["starts"])]
 
 
 class SegmentReplay:
@@ -495,14 +495,14 @@ class SegmentLearning(Learning):
 
     def get_state(self) -> dict[str, Any]:
         return {
-            "segments": {f"{i:04d}": columns for i, columns in enumerate(self._waiting)},
+            "segments": plain_data.numbered(self._waiting),
             "episodes_waiting": self._num_episodes_waiting,
             "received": self._received.get_state(),
             "rollout": self._rollout.get_state(),
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        self._waiting = [state["segments"][name] for name in sorted(state["segments"])]
+        self._waiting = plain_data.in_order(state["segments"])
         before = state["counters"].get("_episodes_gathered", 0)  # in checkpoints of older versions
         self._num_episodes_waiting = state.get("episodes_waiting", before)
         self._received.set_state(state["received"])
