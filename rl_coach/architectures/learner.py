@@ -385,7 +385,7 @@ class Learner:
             self.networks[name].updates += int(np.sum(learning[name][:count])) if name in learning else count
         updates = {name: self.networks[name].updates for name in names.losses}
         explain = self.explain and partial(self.explain, columns or {})
-        return LearningResult(partial(self._read, names, outputs, count, updates), names.signals, explain)
+        return LearningResult(partial(self._read, names, outputs, count, updates, learning), names.signals, explain)
 
     def gradients(
         self,
@@ -423,7 +423,7 @@ class Learner:
         # for the message only: SharedNetworks counts the update later, when it applies the gradients
         updates = {name: self.networks[name].updates + 1 for name in names.losses}
         result = LearningResult(
-            partial(self._read, names, outputs, 1, updates),
+            partial(self._read, names, outputs, 1, updates, {}),
             names.signals,
             self.explain and partial(self.explain, columns),
         )
@@ -765,10 +765,12 @@ class Learner:
             sequence_length=layout.sequence_length,
         )
 
-    def _read(self, names: OutputNames, outputs: Any, count: int, updates: dict[str, int]) -> tuple[_Numbers, str]:
+    def _read(
+        self, names: OutputNames, outputs: Any, count: int, updates: dict[str, int], learning: Masks
+    ) -> tuple[_Numbers, str]:
         rows = np.asarray(outputs)[:count]  # later rows belong to updates that were not made
         is_finite = np.isfinite(rows[:, : len(names.losses)]).all()
-        failure = "" if is_finite else self._not_finite(rows, names.losses, count, updates)
+        failure = "" if is_finite else self._not_finite(rows, names.losses, updates, learning)
         numbers = iter(rows.T)
         losses = {name: next(numbers) for name in names.losses}
         norms = {name: next(numbers) for name in names.losses}
@@ -782,8 +784,10 @@ class Learner:
         return _Numbers(losses, norms, signals, errors, values), failure
 
     @staticmethod
-    def _not_finite(rows: np.ndarray, losses_of: list[str], count: int, updates: dict[str, int]) -> str:
+    def _not_finite(rows: np.ndarray, losses_of: list[str], updates: dict[str, int], learning: Masks) -> str:
         name = next(name for name, loss in zip(losses_of, rows.T) if not np.isfinite(loss).all())
         loss = rows[:, losses_of.index(name)]
         first = int(np.argmin(np.isfinite(loss)))
-        return f"the loss of network '{name}' became {loss[first]} at update {updates[name] - count + 1 + first}"
+        # only the updates that the network takes part in have numbers
+        later = int(np.sum(learning[name][first : len(loss)])) if name in learning else len(loss) - first
+        return f"the loss of network '{name}' became {loss[first]} at update {updates[name] - later + 1}"

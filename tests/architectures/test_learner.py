@@ -398,6 +398,15 @@ def test_an_update_leaves_networks_out_bit_for_bit():
             np.testing.assert_array_equal(one, twin)
 
 
+def test_a_loss_that_is_not_finite_names_the_update_of_a_network_that_seldom_learns():
+    networks, learner, settings = critic_and_actor(learning={"actor": [False, True, False]})
+    actor = networks["actor"].state
+    actor.set_arrays("weights", [np.full_like(array, np.nan) for array in actor.arrays("weights")])
+    actor.updates = 10
+    with pytest.raises(TrainingError, match="network 'actor' became nan at update 11"):
+        learner.train(columns(3 * B), **settings).wait()
+
+
 class Renormalized(Layer):
     def applied(self, layers: Any, x: Any) -> Any:
         return layers.batch_renorm(x, 2)
