@@ -115,20 +115,36 @@ class RedisPubSubBackend(MemoryBackend):
             self.store(transition)
 
     def flush(self) -> None:
-        """Send all waiting transitions as one chunk. If four chunks are unacknowledged, wait for a receipt first."""
+        """Send all waiting transitions as one chunk. If four chunks are unacknowledged, wait for a receipt first.
+
+        When this returns, Redis has the transitions. Until a receipt arrives they are also kept here. If Redis loses
+        its data before that, the next call sends them again.
+
+        :raises CoachError: Redis has not answered for 8 seconds; the transitions are kept for the next call
+        """
         if self._link is None:
             connection = self.params.connect()
             self._link = WorkerLink(connection, self.params.channel, "worker", uuid.uuid4().hex[:8], _WINDOW)
         link, rows = self._link, self._memory.length()
         if rows:
             while link.outbox.is_full:
-                link.exchange()
+                self._exchange(link)
                 time.sleep(_PAUSE)
             columns, number = self._memory.take()[0], link.outbox.next_number
             link.outbox.add(
                 EncodedChunk(Chunk(self.params.channel, link.sender, number, number, (0, 0), 0, rows, [], columns))
             )
+        self._exchange(link)
+
+    def _exchange(self, link: WorkerLink) -> None:
+        """Send what waits, again and again until Redis answers."""
+        deadline = time.monotonic() + _SECONDS_TO_CONNECT
         link.exchange()
+        while link.trouble:
+            if time.monotonic() > deadline:
+                raise CoachError(f"no Redis at {link.place}: {link.trouble}")
+            time.sleep(_PAUSE)
+            link.exchange()
 
     def sample(self, size: int) -> Any:
         """:raises CoachError: always, because a backend only transports transitions"""

@@ -121,10 +121,15 @@ class WorkerLink:
     :param life: a text that differs for each start of the worker
     :param window: the largest number of unacknowledged chunks
     :param agent: the name of the agent; empty if the run has one agent
+
+    :ivar place: the address of Redis, without a password
+    :ivar trouble: the last error of Redis; empty if Redis answered the last time
     """
 
     def __init__(self, connection: Connection, run: str, name: str, life: str, window: int, agent: str = ""):
         self.sender = f"{name}.{life}"
+        self.place = connection.place
+        self.trouble = ""
         self.outbox = Outbox(window)
         self._connection = connection
         self._keys = Keys(run, agent)
@@ -148,10 +153,12 @@ class WorkerLink:
         pipeline.hget(keys.taken, self.sender)
         try:
             *_, state, taken = pipeline.execute()
-        except self._connection.errors:
+        except self._connection.errors as error:
             # It is unknown which commands of the pipeline were executed.
             self.outbox.send_again()
+            self.trouble = reason_of(error)
             return None
+        self.trouble = ""
         self.outbox.sent()
         if taken is not None:
             receipt = _read_taken(taken)
