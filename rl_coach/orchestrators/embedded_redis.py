@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import pathlib
@@ -9,13 +10,18 @@ import secrets
 import shutil
 import socket
 import subprocess
+import time
 from typing import Callable
 
 from rl_coach.installation import install_command
+from rl_coach.memories.backend.connection import Connection
 from rl_coach.orchestrators.private_directory import write_secret
 from rl_coach.utils import CoachError
 
 LOOPBACK = "127.0.0.1"
+_MOST_PORTS = 5
+_SECONDS_TO_START = 10.0
+_SECONDS_BETWEEN_TRIES = 0.01
 _SECONDS_TO_END = 2.0
 
 
@@ -44,7 +50,7 @@ class EmbeddedRedis:
     :param before_start: function that is called in the new process before the program starts
     :param host: the address to listen on; the loopback address is reachable only from this machine
 
-    :ivar port: the port of the server
+    :ivar port: the port of the server; the first start may choose another one
     :ivar password_file: the file with the password
     """
 
@@ -69,7 +75,33 @@ class EmbeddedRedis:
         return f"redis://{self.host}:{self.port}/0"
 
     def start(self) -> None:
-        """Start the server, or restart it on the same port, without data."""
+        """Start the server, or restart it on the same port, without data.
+
+        :raises CoachError: the server ended at once, also on other ports
+        """
+        if self.process is not None:
+            self._start()  # the processes of the run know the port
+            return
+        for _ in range(_MOST_PORTS):
+            self._start()
+            if self._is_listening():
+                return
+            self.port = _free_port(self.host)  # another program took the port before the server did
+        raise CoachError(f"redis-server ended at once: {self.last_words() or 'its log is empty'}")
+
+    def _is_listening(self) -> bool:
+        """Wait for the first answer. :return: False if the server has ended"""
+        assert self.process is not None
+        deadline = time.monotonic() + _SECONDS_TO_START
+        # only this server knows the password: another program on the port does not answer
+        with contextlib.closing(Connection(self.url, self.password)) as connection:
+            while self.process.poll() is None and time.monotonic() < deadline:
+                with contextlib.suppress(*connection.errors):
+                    return bool(connection.client.ping())
+                time.sleep(_SECONDS_BETWEEN_TRIES)
+        return self.process.poll() is None
+
+    def _start(self) -> None:
         settings = {
             "port": self.port, "bind": self.host, "protected-mode": "yes", "requirepass": self.password,
             "save": '""', "appendonly": "no", "maxmemory-policy": "noeviction", "daemonize": "no",
