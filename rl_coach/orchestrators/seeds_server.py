@@ -42,6 +42,7 @@ class SeedsServer:
     def __init__(self, listening: socket.socket, parent: Connection, names: Sequence[str], program: Any):
         self._listening, self._parent, self._program = listening, parent, program
         self._names, self._awaited = list(names), set(names)
+        self._unnamed: list[Connection] = []  # seeds that have connected and have not sent their name
         self._rows: dict[Connection, int] = {}
         # a seed may request its next call before others have requested this one
         self._asked: dict[Connection, deque[tuple]] = {}
@@ -60,11 +61,13 @@ class SeedsServer:
     def serve(self) -> None:
         """Answer until all seeds, or the process that started this one, have ended."""
         while self._awaited or self._rows:
-            sources: list[Any] = [self._listening, self._parent, *self._rows]
+            sources: list[Any] = [self._listening, self._parent, *self._unnamed, *self._rows]
             is_computing = any(self._calls[seed] for seed in self._reading)
             for source in wait(sources, _SECONDS_BETWEEN_LOOKS if is_computing else None):
                 if source is self._listening:
-                    self._accept()
+                    self._unnamed.append(Connection(self._listening.accept()[0].detach()))
+                elif source in self._unnamed:
+                    self._hear_name(source)  # type: ignore[arg-type]
                 elif source is not self._parent:
                     self._hear(source)  # type: ignore[arg-type]
                 elif not self._hear_parent():
@@ -73,16 +76,16 @@ class SeedsServer:
                 self._run() if self._agreed else self._agree()
             self._answer_readers()
 
-    def _accept(self) -> None:
-        connection = Connection(self._listening.accept()[0].detach())
+    def _hear_name(self, seed: Connection) -> None:
+        self._unnamed.remove(seed)
         try:
-            # a seed connects and then sends its name at once, so this does not wait long
-            (name,) = connection.recv()
+            (name,) = seed.recv()
         except (EOFError, ConnectionError):
+            seed.close()
             return  # it has ended already; the parent reports that
         self._awaited.discard(name)
-        self._rows[connection] = self._names.index(name)
-        self._asked[connection], self._calls[connection] = deque(), deque()
+        self._rows[seed] = self._names.index(name)
+        self._asked[seed], self._calls[seed] = deque(), deque()
 
     def _hear_parent(self) -> bool:
         """:return: False if the parent has ended"""
