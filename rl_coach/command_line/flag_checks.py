@@ -12,6 +12,7 @@ from rl_coach.installation import is_installed, missing_package
 from rl_coach.runs.record import RECORD_FILE
 from rl_coach.runs.run_group import is_group
 from rl_coach.utilities.errors import CoachError
+from rl_coach.utilities.system import shell_command
 
 if TYPE_CHECKING:
     from rl_coach.graph_managers.graph_manager import GraphManager
@@ -130,7 +131,9 @@ def require_run(directory: str) -> None:
     runs = sorted(glob.glob(os.path.join("experiments", name, "*", RECORD_FILE)), key=os.path.getmtime)
     if runs:
         raise CoachError(f"'{directory}' is a preset, not a run; did you mean {os.path.dirname(runs[-1])}?")
-    raise CoachError(f"'{directory}' is a preset, not a run: train it first with coach -p {directory}")
+    raise CoachError(
+        f"'{directory}' is a preset, not a run: train it first with {shell_command('coach', '-p', directory)}"
+    )
 
 
 def are_several(args: argparse.Namespace) -> bool:

@@ -8,6 +8,7 @@ from typing import Sequence
 
 from rl_coach.command_line import arguments as command_line
 from rl_coach.command_line import preset_catalogue
+from rl_coach.utilities.system import shell_command
 from rl_coach.utils import CoachError, did_you_mean
 
 _WITHOUT_PACKAGES = ("CartPole", "Pendulum", "Acrobot", "MountainCar")
@@ -28,12 +29,12 @@ def run(arguments: Sequence[str]) -> None:
     if args.preset is None:
         _write(_files_of_environment(pathlib.Path(args.file)))
         module = pathlib.Path(args.file).with_suffix("")
-        print(f"train it with: coach -p {module}_preset.py -asc")
+        print(f"train it with: {shell_command('coach', '-p', f'{module}_preset.py', '-asc')}")
         return
     source = _preset_for(args.preset)
     file = pathlib.Path(f"{re.sub(r'[^a-z0-9]+', '_', args.preset.lower()).strip('_')}_preset.py")
     _write({file: (preset_catalogue.preset_directory() / f"{source}.py").read_text(encoding="utf-8")})
-    print(f"it is a copy of {source}; edit it, and train with: coach -p {file}")
+    print(f"it is a copy of {source}; edit it, and train with: {shell_command('coach', '-p', str(file))}")
 
 
 def _files_of_environment(file: pathlib.Path) -> dict[pathlib.Path, str]:

@@ -9,13 +9,13 @@ import ast
 import json
 import math
 import pathlib
-import shlex
 from dataclasses import dataclass
 from typing import Any, Iterator, Sequence
 
 from rl_coach.command_line import arguments as command_line
 from rl_coach.command_line.sb3_script import Linear, Script
 from rl_coach.utilities.safe_reading import read_text
+from rl_coach.utilities.system import shell_command
 from rl_coach.utils import CoachError
 
 _ON_POLICY = {"learning_rate": 3e-4, "n_steps": 2048, "batch_size": 64, "gamma": 0.99, "gae_lambda": 0.95}
@@ -246,8 +246,8 @@ def run(arguments: Sequence[str]) -> None:
     print(f"wrote {output}")
     for line, what in sorted(set(script.left_out)):
         print(f"not converted: {args.script}:{line}: {what}")
-    name = shlex.quote(str(output))
-    print(f"train with: python {name}" if args.library else f"train with: coach -p {name}{flags}")
+    words = ("python",) if args.library else ("coach", "-p")
+    print(f"train with: {shell_command(*words, str(output))}{flags}")
 
 
 class _Port:

@@ -14,11 +14,11 @@ import math
 import os
 import pathlib
 import re
-import shlex
 import shutil
 from typing import Any, Iterable, Iterator, Mapping, Sequence
 
 from rl_coach.command_line import arguments as command_line
+from rl_coach.utilities.system import shell_command
 from rl_coach.utils import CoachError
 
 _SIGNAL_FILES = "worker_*.csv"
@@ -82,7 +82,7 @@ def pack(arguments: Sequence[str]) -> None:
     output = pathlib.Path(args.output or f"{name}_{directory.resolve().name}.zip".lstrip("_"))
     packed_run.write(output, packed, files)
     print(f"packed {output}: preset {given['preset']}, seed {run['seed']}, {len(files)} files")
-    print(f"train from it with: {shlex.join(['coach', command_line.REPRODUCE, str(output)])}")
+    print(f"train from it with: {shell_command('coach', command_line.REPRODUCE, str(output))}")
 
 
 def _repeatable(directory: pathlib.Path) -> dict[str, Any]:
@@ -116,7 +116,7 @@ def _repeatable(directory: pathlib.Path) -> dict[str, Any]:
         raise CoachError(f"'{directory}' was resumed with another --{min(changed)}: one training cannot repeat it")
     state = read_status(directory).get("state")
     if state != FINISHED:
-        command = shlex.join(["coach", "--resume", str(directory)])
+        command = shell_command("coach", "--resume", str(directory))
         raise CoachError(f"'{directory}' has not finished ({state}): continue it with {command}")
     if not any(directory.glob(_SIGNAL_FILES)):
         raise CoachError(f"'{directory}' has no signals to compare (*.csv)")

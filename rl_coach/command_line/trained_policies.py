@@ -14,6 +14,7 @@ from rl_coach.installation import is_installed, missing_package
 from rl_coach.policy import export as policy_export
 from rl_coach.policy import files as policy_files
 from rl_coach.utilities.safe_reading import read_json
+from rl_coach.utilities.system import shell_command
 from rl_coach.utilities.user_code import in_one_line
 from rl_coach.utils import CoachError, did_you_mean
 
@@ -58,7 +59,7 @@ def push(arguments: Sequence[str]) -> None:
         (folder / policy_export.README_FILE).write_text(model_card(folder), encoding="utf-8")
         url = _asking_the_hub(lambda: _upload(folder, args.repository, args.private))
     print(f"uploaded to {url}")
-    print(f"get it with: coach fetch {args.repository}")
+    print(f"get it with: {shell_command('coach', command_line.FETCH, args.repository)}")
 
 
 def policies_directory() -> pathlib.Path:
@@ -113,9 +114,8 @@ def _source(name: str, known: dict[str, dict[str, Any]]) -> tuple[pathlib.Path, 
     if name in known:
         return _folder_of(name, known[name]), _about(known[name])
     if name in (*preset_catalogue.list_tuned_presets(), *preset_catalogue.list_all_presets()):
-        raise CoachError(
-            f"no trained policy of {name} is published (coach fetch lists others); train one: coach -p {name}"
-        )
+        command = shell_command("coach", "-p", name)
+        raise CoachError(f"no trained policy of {name} is published (coach fetch lists others); train one: {command}")
     if _ON_THE_HUB.fullmatch(name) and not name.startswith("tuned/"):
         return _download(name, None), f"from https://huggingface.co/{name}"
     raise CoachError(f"there is no trained policy '{name}'{did_you_mean(name, known)} (coach fetch lists all)")

@@ -6,7 +6,6 @@ import argparse
 import contextlib
 import os
 import pathlib
-import shlex
 import shutil
 import tempfile
 from typing import Any, Callable, Iterator, Sequence
@@ -15,6 +14,7 @@ from rl_coach.command_line import arguments as command_line
 from rl_coach.command_line import flag_checks
 from rl_coach.runs import record
 from rl_coach.runs.run_group import is_group, run_directories
+from rl_coach.utilities.system import shell_command
 from rl_coach.utils import CoachError
 
 _BEST = "best"
@@ -55,7 +55,7 @@ def _check(directory: str, files: dict[str, str]) -> None:
     if not flag_checks.is_policy(directory):
         record.read(run)
     if not files and not has_display():
-        hint = shlex.join(["coach", command_line.WATCH, directory, "--gif", "FILE.gif"])
+        hint = shell_command("coach", command_line.WATCH, directory, "--gif", "FILE.gif")
         raise CoachError(f"there is no display to open a window on: {hint} writes a file")
     for suffix, file in files.items():
         if pathlib.Path(file).suffix.lower() != suffix:

@@ -14,6 +14,7 @@ import pytest
 
 from rl_coach.coach import BAD_INPUT, DONE, STOPPED, TERMINATED, main
 from rl_coach.command_line import trained_policies
+from rl_coach.utilities.system import shell_command
 from tests.faults.processes import SHORT
 
 FILES = {
@@ -61,9 +62,13 @@ def refusal(capsys, *arguments: str) -> str:
         (["repoduce", "run.zip"], "no command 'repoduce'; did you mean coach reproduce?"),
         (["docter", "here"], "no command 'docter'; did you mean coach doctor?"),
         (["inti", "my_env.py"], "no command 'inti'; did you mean coach init?"),
-        (["evaluate", "CartPole_PG"], "is a preset, not a run: train it first with coach -p CartPole_PG"),
-        (["watch", "CartPole_PG"], "is a preset, not a run: train it first with coach -p CartPole_PG"),
-        (["--resume", "CartPole_PG"], "is a preset, not a run: train it first with coach -p CartPole_PG"),
+        *(
+            (
+                [flag, "CartPole_PG"],
+                f"a preset, not a run: train it first with {shell_command('coach', '-p', 'CartPole_PG')}",
+            )
+            for flag in ("evaluate", "watch", "--resume")
+        ),
         ([*PRESET, "-cp", "improve_steps=5000"], "such as EnvironmentSteps(5000) or TrainingSteps(5000), not 5000"),
         ([*PRESET, "-cp", "agent_params.algorithm.gamma=1"], "'gamma' of Stable-Baselines3 is discount here"),
         (["sweep", *PRESET, "lr=1e-3,1e-4"], "no setting 'lr'; 'lr' of other libraries is learning_rate here"),

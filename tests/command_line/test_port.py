@@ -11,6 +11,7 @@ from rl_coach.coach import main
 from rl_coach.command_line import preset_catalogue
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps
 from rl_coach.schedules import LinearSchedule
+from rl_coach.utilities.system import shell_command
 from tests.frameworks import FRAMEWORK
 
 HEAD = """\
@@ -173,7 +174,7 @@ if __name__ == "__main__":
     assert [type(one).__name__ for one in manager.callbacks] == ["StopOnReward", "SaveEvery"]
     assert manager.callbacks[1].steps == 4000
     said = capsys.readouterr().out
-    assert said.endswith("train with: coach -p train_preset.py --seed 3 -c -tb\n")
+    assert said.endswith(f"train with: {shell_command('coach', '-p', 'train_preset.py')} --seed 3 -c -tb\n")
     assert "not converted: train.py:28: use_sde of PPO" in said
 
 
@@ -240,7 +241,7 @@ def test_a_library_script_trains(capsys):
     with open("train.py", "w", encoding="utf-8") as file:
         file.write(HEAD + 'model = A2C("MlpPolicy", make_vec_env("CartPole-v1", 2), seed=1)\nmodel.learn(200)\n')
     assert main(["port", "train.py", "--library", "-o", "own loop.py"]) == 0
-    assert capsys.readouterr().out.endswith("train with: python 'own loop.py'\n")
+    assert capsys.readouterr().out.endswith(f"train with: {shell_command('python', 'own loop.py')}\n")
     for command in (["own loop.py"], ["-c", "from rl_coach import Agent; Agent.load('a2c_agent')"]):
         done = subprocess.run([sys.executable, *command], capture_output=True, text=True)
         assert done.returncode == 0, done.stderr

@@ -16,6 +16,7 @@ import pytest
 
 from rl_coach.callbacks import Callback
 from rl_coach.coach import CoachInterface, main
+from rl_coach.utilities.system import shell_command
 from tests.frameworks import FRAMEWORK
 
 FLAGS = ["-f", FRAMEWORK.name, "-ns"]
@@ -247,7 +248,7 @@ def test_a_run_that_was_interrupted_is_packed_when_it_has_ended_and_is_equal(cap
     (directory,) = pathlib.Path("experiments/my run").iterdir()
     assert main(["pack", str(directory)]) == 2
     assert capsys.readouterr().err.endswith(
-        f"has not finished (stopped): continue it with coach --resume '{directory}'\n"
+        f"has not finished (stopped): continue it with {shell_command('coach', '--resume', str(directory))}\n"
     )
     assert main(["--resume", str(directory), "-ns"]) == 0
     assert code_of("reproduce", str(packed(directory))) == 0

@@ -28,6 +28,7 @@ from rl_coach.coach import main
 from rl_coach.command_line import preset_catalogue, trained_policies
 from rl_coach.policy import Policy
 from rl_coach.policy import files as policy_files
+from rl_coach.utilities.system import shell_command
 from tests.zoo.hub import running_hub
 
 REPOSITORY = pathlib.Path(__file__).parents[2]
@@ -84,7 +85,7 @@ def test_without_a_name_all_are_listed(capsys):
     ("name", "said"),
     [
         ("tuned/Pong_PPO", "no trained policy of tuned/Pong_PPO is published"),
-        ("CartPole_DQN", "train one: coach -p CartPole_DQN"),
+        ("CartPole_DQN", f"train one: {shell_command('coach', '-p', 'CartPole_DQN')}"),
         ("tuned/CartPole_PP", "did you mean 'tuned/CartPole_PPO'"),
         ("a/b/c", "there is no trained policy 'a/b/c'"),
     ],
@@ -109,7 +110,8 @@ def test_a_policy_is_pushed_with_a_card_and_fetched_from_the_cache(hub, place):
     folder = trained_policies.policies_directory() / "CartPole_PPO"
     pushed = coach(hub, place, "push", str(folder), "me/pole", "--private")
     assert pushed.returncode == 0, pushed.stderr
-    assert pushed.stdout.splitlines() == [f"uploaded to {hub.address}/me/pole", "get it with: coach fetch me/pole"]
+    fetch = shell_command("coach", "fetch", "me/pole")
+    assert pushed.stdout.splitlines() == [f"uploaded to {hub.address}/me/pole", f"get it with: {fetch}"]
     files = hub.repositories["me/pole"]
     assert set(files) == {"README.md", "policy.json", "arrays.npz", "model.onnx"} and hub.private == {"me/pole"}
     card = files["README.md"].decode()

@@ -11,6 +11,7 @@ import imageio.v3
 import pytest
 
 from rl_coach.coach import BAD_INPUT, DONE, main
+from rl_coach.utilities.system import shell_command
 from tests.display import press, virtual_display
 from tests.frameworks import FRAMEWORK
 from tests.terminal import terminal
@@ -127,7 +128,8 @@ def test_the_hint_can_be_pasted_if_the_directory_has_a_space(policy, tmp_path, m
         monkeypatch.delenv(name, raising=False)
     (tmp_path / policy).rename(tmp_path / "my policy")
     assert main(["watch", "my policy"]) == BAD_INPUT
-    assert "coach watch 'my policy' --gif FILE.gif writes a file" in capsys.readouterr().err
+    command = shell_command("coach", "watch", "my policy", "--gif", "FILE.gif")
+    assert f"{command} writes a file" in capsys.readouterr().err
 
 
 def test_an_evaluation_prints_the_paths_of_its_videos(run, tmp_path):
