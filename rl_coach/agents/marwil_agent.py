@@ -41,7 +41,9 @@ class MARWILAlgorithmParameters(BCAlgorithmParameters):
 
 
 class MARWILAgentParameters(AgentParameters):
-    """MARWIL from the episodes of its memory: recorded ones, its own, or both."""
+    """MARWIL from the episodes of its memory: recorded ones, its own, or both. Evaluations have noise by default, as
+    with ``BCAgentParameters``.
+    """
 
     path = "rl_coach.agents.marwil_agent:MARWILAgent"
     algorithm: MARWILAlgorithmParameters
