@@ -246,8 +246,8 @@ def run(arguments: Sequence[str]) -> None:
     print(f"wrote {output}")
     for line, what in sorted(set(script.left_out)):
         print(f"not converted: {args.script}:{line}: {what}")
-    words = ("python",) if args.library else ("coach", "-p")
-    print(f"train with: {shell_command(*words, str(output))}{flags}")
+    program = ("python",) if args.library else ("coach", "-p")
+    print(f"train with: {shell_command(*program, str(output))}{'' if args.library else flags}")
 
 
 class _Port:

@@ -115,8 +115,9 @@ class EmbeddedRedis:
             )  # fmt: skip
         # settings go through standard input, so that no list of processes shows the password
         assert self.process.stdin is not None
-        self.process.stdin.write("".join(f"{name} {value}\n" for name, value in settings.items()).encode())
-        self.process.stdin.close()
+        lines = "".join(f"{name} {value}\n" for name, value in settings.items())
+        with contextlib.suppress(BrokenPipeError), self.process.stdin as standard_input:  # it may have ended
+            standard_input.write(lines.encode())
 
     def last_words(self) -> str:
         """The last line of the server's log."""
