@@ -250,35 +250,33 @@ class Command(NamedTuple):
     """A command of ``coach``.
 
     :param usage: its arguments, for the help of ``coach``; None hides it
-    :param method: the method of ``CoachLauncher`` that runs it; empty if ``coach`` runs it with its own flags
     :param has_nothing_to_save: it ends at the first signal
     """
 
     usage: str | None
-    method: str
     has_nothing_to_save: bool = True
 
 
 COMMANDS = {
-    SWEEP: Command("-p PRESET SETTINGS [flags]", "sweep_and_exit", False),
-    TUNE: Command("-p PRESET --trials N [flags]", "tune_and_exit", False),
-    COMPARE: Command("DIR ...", "compare"),
-    DOCTOR: Command("DIR", "diagnose_and_exit"),
-    EVALUATE: Command("EXPERIMENT ... [flags]", "", False),
-    WATCH: Command("DIR [--gif FILE] [--mp4 FILE]", "watch", False),
-    PACK: Command("DIR [-o FILE]", "pack"),
-    REPRODUCE: Command("FILE", "reproduce_and_exit", False),
-    EXPORT: Command("EXPERIMENT -o DIR", "export"),
-    FETCH: Command("[NAME]", "fetch"),
-    PUSH: Command("DIR REPO", "push"),
-    IMPORT: Command("sb3 FILE -p PRESET [flags]", "import_policy"),
-    PORT: Command("SCRIPT.py [--library]", "port_script"),
-    INIT: Command("FILE.py", "write_files"),
-    CHECK_ENVIRONMENT: Command("LEVEL", "check_environment_and_exit"),
-    ALGORITHMS: Command("[TEXT]", "list_algorithms"),
-    DATASET: Command("info|convert|record ...", "serve_data_set"),
-    DASHBOARD: Command("[flags]", "serve_dashboard_and_exit"),
-    SEEDS_PROGRAM: Command(None, "compute_seeds"),
+    SWEEP: Command("-p PRESET SETTINGS [flags]", False),
+    TUNE: Command("-p PRESET --trials N [flags]", False),
+    COMPARE: Command("DIR ..."),
+    DOCTOR: Command("DIR"),
+    EVALUATE: Command("EXPERIMENT ... [flags]", False),
+    WATCH: Command("DIR [--gif FILE] [--mp4 FILE]", False),
+    PACK: Command("DIR [-o FILE]"),
+    REPRODUCE: Command("FILE", False),
+    EXPORT: Command("EXPERIMENT -o DIR"),
+    FETCH: Command("[NAME]"),
+    PUSH: Command("DIR REPO"),
+    IMPORT: Command("sb3 FILE -p PRESET [flags]"),
+    PORT: Command("SCRIPT.py [--library]"),
+    INIT: Command("FILE.py"),
+    CHECK_ENVIRONMENT: Command("LEVEL"),
+    ALGORITHMS: Command("[TEXT]"),
+    DATASET: Command("info|convert|record ..."),
+    DASHBOARD: Command("[flags]"),
+    SEEDS_PROGRAM: Command(None),
 }
 """The commands by their names, in the order of the help."""
 _WORDS_FOR_TRAINING = ("train", "run", "learn", "fit")

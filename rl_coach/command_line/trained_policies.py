@@ -1,8 +1,9 @@
-"""``coach fetch`` and ``coach push``: trained policies that come with Coach, and policies on the Hugging Face Hub."""
+"""``coach export``, ``coach fetch`` and ``coach push``: policies of runs, of Coach, and of the Hugging Face Hub."""
 
 from __future__ import annotations
 
 import hashlib
+import os
 import pathlib
 import re
 import tempfile
@@ -22,6 +23,17 @@ _ON_THE_HUB = re.compile(r"[\w.-]+/[\w.-]+")
 _FILES = (policy_files.POLICY_FILE, policy_files.ARRAYS_FILE, policy_files.MODEL_FILE)
 _PACKAGE = "huggingface_hub"
 _T = TypeVar("_T")
+
+
+def export(arguments: Sequence[str]) -> None:
+    """``coach export``: write a trained policy into a new folder.
+
+    :raises CoachError: for bad input
+    """
+    args = command_line.get_export_parser().parse_args(arguments)
+    as_frozen_graph = args.format == command_line.FROZEN_GRAPH
+    policy_export.export(args.experiment, args.output, args.agent, as_frozen_graph=as_frozen_graph)
+    print(f"exported to {args.output}; {os.path.join(args.output, policy_export.README_FILE)} shows how to use it")
 
 
 def fetch(arguments: Sequence[str]) -> None:
