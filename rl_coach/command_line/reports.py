@@ -51,7 +51,7 @@ def list_algorithms(arguments: Sequence[str]) -> None:
 
     :raises CoachError: no algorithm contains the text
     """
-    text = command_line.get_algorithms_parser().parse_args(arguments).text
+    text = command_line.parser_of(command_line.ALGORITHMS).parse_args(arguments).text
     from rl_coach.agents.algorithms import known_algorithms  # after --help has answered
 
     rows = [(", ".join(one.names), one.about.replace("``", "")) for one in known_algorithms()]
@@ -70,7 +70,7 @@ def check_environment(arguments: Sequence[str]) -> int:
     :return: the exit code
     :raises CoachError: the environment does not exist
     """
-    args = command_line.get_check_environment_parser().parse_args(arguments)
+    args = command_line.parser_of(command_line.CHECK_ENVIRONMENT).parse_args(arguments)
     from rl_coach.environments.level_check import check_level  # after --help has answered
 
     check = check_level(args.level, args.steps, args.seed)
@@ -87,7 +87,7 @@ def diagnose(arguments: Sequence[str]) -> int:
     :return: the exit code
     :raises CoachError: there is no run
     """
-    args = command_line.get_doctor_parser().parse_args(arguments)
+    args = command_line.parser_of(command_line.DOCTOR).parse_args(arguments)
     from rl_coach.runs.diagnosis import diagnose as problems_of  # after --help has answered
 
     problems = problems_of(args.directory)

@@ -41,7 +41,7 @@ def pack(arguments: Sequence[str]) -> None:
     :param arguments: the arguments after ``pack``
     :raises CoachError: there is no run, it cannot be repeated, or a file that it needs is missing
     """
-    args = command_line.get_pack_parser().parse_args(arguments)
+    args = command_line.parser_of(command_line.PACK).parse_args(arguments)
     from rl_coach.command_line import flag_checks
     from rl_coach.logger import screen
     from rl_coach.runs import packed_run, record
@@ -215,7 +215,7 @@ def reproduce(arguments: Sequence[str], launcher: Any) -> int:
         tolerance; otherwise 1
     :raises CoachError: the file is damaged, or the run cannot start here
     """
-    args = command_line.get_reproduce_parser().parse_args(arguments)
+    args = command_line.parser_of(command_line.REPRODUCE).parse_args(arguments)
     import tempfile
 
     from rl_coach.policy import files as policy_files

@@ -30,7 +30,7 @@ def export(arguments: Sequence[str]) -> None:
 
     :raises CoachError: for bad input
     """
-    args = command_line.get_export_parser().parse_args(arguments)
+    args = command_line.parser_of(command_line.EXPORT).parse_args(arguments)
     as_frozen_graph = args.format == command_line.FROZEN_GRAPH
     policy_export.export(args.experiment, args.output, args.agent, as_frozen_graph=as_frozen_graph)
     print(f"exported to {args.output}; {os.path.join(args.output, policy_export.README_FILE)} shows how to use it")
@@ -42,7 +42,7 @@ def fetch(arguments: Sequence[str]) -> None:
     :param arguments: the arguments after ``fetch``
     :raises CoachError: the policy does not exist or is damaged, or the folder cannot be written
     """
-    args = command_line.get_fetch_parser().parse_args(arguments)
+    args = command_line.parser_of(command_line.FETCH).parse_args(arguments)
     known = index()
     if not args.name:
         print("\n".join(_lines(known)))
@@ -61,7 +61,7 @@ def push(arguments: Sequence[str]) -> None:
     :param arguments: the arguments after ``push``
     :raises CoachError: there is no policy, it is damaged, or the Hub refuses it
     """
-    args = command_line.get_push_parser().parse_args(arguments)
+    args = command_line.parser_of(command_line.PUSH).parse_args(arguments)
     if not _ON_THE_HUB.fullmatch(args.repository):
         raise CoachError(f"'{args.repository}' is not a repository of the Hub: write OWNER/NAME")
     _require_package()

@@ -37,7 +37,7 @@ def run(arguments: Sequence[str], launcher: Any) -> int:
     :return: the exit code, as ``coach --seeds`` returns it
     :raises CoachError: for bad input
     """
-    parser = command_line.get_tune_parser()
+    parser = command_line.parser_of(command_line.TUNE)
     args = parser.parse_args(arguments)
     if args.storage:
         study_storage.hide_in_process_list(args.storage)
