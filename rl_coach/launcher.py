@@ -24,7 +24,7 @@ from rl_coach.command_line.reports import list_presets
 from rl_coach.installation import missing_package, predecessor_warning
 from rl_coach.runs import record as experiment_record
 from rl_coach.runs.run_group import is_group
-from rl_coach.utilities.errors import CoachError, refuse
+from rl_coach.utilities.errors import CoachError, CoachErrors, refuse
 from rl_coach.utilities.overrides import OverrideTable
 from rl_coach.utilities.stop_signals import Terminated, stop_signals
 from rl_coach.utilities.system import shell_command, shown
@@ -249,8 +249,6 @@ class CoachLauncher:
         :raises CoachError: the input is bad; the new directory is removed
         :raises TrainingError: if training itself fails
         """
-        from rl_coach.utils import CoachError
-
         if flag_checks.wants_workers(args):
             refuse(flag_checks.unmet_by_workers(graph_manager, args))
         directory = self.make_directory(graph_manager, args)
@@ -280,7 +278,6 @@ class CoachLauncher:
         :raises TrainingError: if training itself fails
         """
         from rl_coach.command_line import distribution
-        from rl_coach.utils import CoachError
 
         if not self._can_distribute():
             raise CoachError(f"-dc: {type(self).__name__} cannot be split into processes: start coach itself")
@@ -311,7 +308,9 @@ class CoachLauncher:
             screen.set_use_colors(False)
         if not args.experiment_path:
             args.experiment_path = self._free_path = command_line.free_experiment_path(args)
-        _warn_of_predecessor()
+        warning = predecessor_warning()
+        if warning is not None:
+            screen.warning(warning)
         is_chosen = bool(args.resume) or args.experiment_path != self._free_path
         directory = ExperimentDirectory(args.experiment_path, may_exist=is_chosen)
         args.experiment_path = str(directory.path)
@@ -456,7 +455,7 @@ def exit_code_of(program: Callable[[], int | None], shows_tracebacks: Callable[[
             raise
         if shows_tracebacks() and error.__cause__ is not None:
             traceback.print_exception(error.__cause__)
-        for mistake in _mistakes(error):
+        for mistake in error.mistakes if isinstance(error, CoachErrors) else [str(error)]:
             _print_error(" ".join(mistake.split()))
         return code
 
@@ -477,12 +476,6 @@ def report_missing_package(name: str, error: ModuleNotFoundError) -> int:
         raise error
     print(f"{name}: {missing_package(error)}", file=sys.stderr)
     return BAD_INPUT
-
-
-def _mistakes(error: Exception) -> list[str]:
-    from rl_coach.utils import CoachErrors
-
-    return error.mistakes if isinstance(error, CoachErrors) else [str(error)]
 
 
 def _exit_code(error: Exception) -> int | None:
@@ -532,14 +525,6 @@ def _check_recorded(stored: Mapping[str, Any], parser: argparse.ArgumentParser, 
         except (argparse.ArgumentTypeError, ValueError):
             path = os.path.join(directory, experiment_record.RECORD_FILE)
             raise CoachError(f"'{path}' is damaged: {action.dest} is {value!r}") from None
-
-
-def _warn_of_predecessor() -> None:
-    from rl_coach.logger import screen
-
-    warning = predecessor_warning()
-    if warning is not None:
-        screen.warning(warning)
 
 
 def _defaults(parser: argparse.ArgumentParser) -> dict[str, Any]:

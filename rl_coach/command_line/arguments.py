@@ -564,7 +564,10 @@ class Parser(argparse.ArgumentParser):
         """
         values, unknown = self.parse_known_args(args, namespace)
         if unknown and unknown[0].startswith("-"):
-            self.error(f"unknown flag '{unknown[0]}'{self._nearest_flag(unknown[0])}")
+            from rl_coach.utils import did_you_mean
+
+            flags = [flag for action in self._actions for flag in action.option_strings]
+            self.error(f"unknown flag '{unknown[0]}'{did_you_mean(unknown[0].partition('=')[0], flags)}")
         if unknown:
             self.error(self.about_word(unknown[0]))
         return values
@@ -572,12 +575,6 @@ class Parser(argparse.ArgumentParser):
     def about_word(self, word: str) -> str:
         """The message about an argument that is neither a flag nor a value of a flag."""
         return f"unknown argument '{word}'"
-
-    def _nearest_flag(self, text: str) -> str:
-        from rl_coach.utils import did_you_mean
-
-        flags = [flag for action in self._actions for flag in action.option_strings]
-        return did_you_mean(text.partition("=")[0], flags)
 
 
 class _MainParser(Parser):
