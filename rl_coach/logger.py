@@ -437,7 +437,10 @@ class BaseLogger:
             try:
                 self._append_to_file([self._rows[index] for index in indices])
             except OSError as error:
-                self._warn_of_file(error)
+                # the rows stay in memory and are written with the next rows when the disk has room
+                if not self._has_warned:
+                    self._has_warned = True
+                    screen.warning(f"'{self.csv_path}' cannot be written: {error.strerror}; its rows are written later")
                 return
         for index in indices:
             del self._rows[index]
@@ -459,12 +462,6 @@ class BaseLogger:
             if file.write(lines) != len(lines):
                 file.truncate(before)
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    def _warn_of_file(self, error: OSError) -> None:
-        """Warn once. The rows stay in memory and are written with the next rows when the disk has room."""
-        if not self._has_warned:
-            self._has_warned = True
-            screen.warning(f"'{self.csv_path}' cannot be written: {error.strerror}; its rows are written later")
 
     def _header(self) -> bytes:
         return _csv_lines([[self.index_name, *self._columns]])
