@@ -140,7 +140,8 @@ class WorkerLink:
         # A new connection may reach a Redis that was emptied. Sending everything again is harmless: the trainer drops
         # duplicates by their numbers.
         if self._connection.times_connected != self._times_connected:
-            self._send_again()
+            self._times_connected = self._connection.times_connected
+            self.outbox.send_again()
         keys, pipeline = self._keys, self._connection.client.pipeline(transaction=False)
         for fields in self.outbox.to_send():
             pipeline.xadd(keys.experience, fields)
@@ -167,10 +168,6 @@ class WorkerLink:
             self.outbox.send_again()
             self._asked = (found.incarnation, found.resend)
         return found
-
-    def _send_again(self) -> None:
-        self._times_connected = self._connection.times_connected
-        self.outbox.send_again()
 
     def report(self, about: Mapping[str, Any], seconds: float) -> None:
         """Write a report that expires after ``seconds``. Without Redis, the report is dropped."""
