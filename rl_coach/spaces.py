@@ -30,9 +30,6 @@ class Space:
     def __init__(self, shape: Union[int, Sequence[int], np.ndarray, None], low: Bound = -np.inf, high: Bound = np.inf):
         self.shape = np.array([], dtype=int) if shape is None else np.atleast_1d(np.asarray(shape, dtype=int))
         self._rng: np.random.Generator | None = None
-        self._set_bounds(low, high)
-
-    def _set_bounds(self, low: Bound, high: Bound) -> None:
         self.low = self._full(-np.inf if low is None else low)
         self.high = self._full(np.inf if high is None else high)
         if np.any(self.low > self.high):

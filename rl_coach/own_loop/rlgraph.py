@@ -259,14 +259,6 @@ def _critic(definition: Definition, fields: Fields, stack: Stack | None, network
         left_out(fields, "value_function_optimizer_spec", "policy and critic have one optimizer: 'optimizer_spec'")
 
 
-def _ring_buffer(definition: Definition, fields: Fields) -> None:
-    """The memory of agents that learn from their newest episodes."""
-    memory = fields.fields("memory_spec")
-    if memory is not None:
-        memory.choice("type", ("ring_buffer", "fifo_queue"))
-        definition.set_memory_of_phases(memory.whole("capacity"))
-
-
 POLICY = [
     *COMMON,
     *UPDATES,
@@ -279,7 +271,10 @@ POLICY = [
 def _complete_policy(definition: Definition, fields: Fields) -> None:
     stack = _network(definition, fields)
     _policy_spec(fields)
-    _ring_buffer(definition, fields)
+    memory = fields.fields("memory_spec")  # of the newest episodes
+    if memory is not None:
+        memory.choice("type", ("ring_buffer", "fifo_queue"))
+        definition.set_memory_of_phases(memory.whole("capacity"))
     set_optimizer(definition, fields.fields("optimizer_spec"), ["main"])
     _critic(definition, fields, stack)
 
