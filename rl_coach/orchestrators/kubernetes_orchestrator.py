@@ -306,11 +306,7 @@ def describe(params: KubernetesParameters, namespace: str) -> KubernetesRun:
         order=params.order.as_json() if params.order is not None else "",
         s3_credentials=_credentials(settings),
         volume=_volume(params),
-        service_account=settings.service_account,
-        image_pull_secret=settings.image_pull_secret,
-        keep_seconds=settings.keep_seconds,
-        stop_seconds=settings.stop_seconds,
-        restarts=settings.restarts,
+        settings=settings,
     )
 
 
