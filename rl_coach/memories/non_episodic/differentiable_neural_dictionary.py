@@ -403,14 +403,10 @@ class QDND:
 
     def save(self, directory: str | os.PathLike) -> None:
         """Write the dictionary to a directory, for ``load_dnd``."""
-        names: tuple[str, ...] = (
-            "dict_size",
-            "key_width",
-            "num_actions",
-            "new_value_shift_coefficient",
-            "key_error_threshold",
-        )
-        names += ("learning_rate", "num_neighbors", "return_additional_data", "override_existing_keys")
+        names = (
+            "dict_size", "key_width", "num_actions", "new_value_shift_coefficient", "key_error_threshold",
+            "learning_rate", "num_neighbors", "return_additional_data", "override_existing_keys",
+        )  # fmt: skip
         settings = {name: getattr(self, name) for name in names}
         write_data(pathlib.Path(directory) / FILE, {"settings": settings, "state": self.get_state()})
 
