@@ -14,12 +14,12 @@ from rl_coach.data_stores.data_store import DataStore
 from rl_coach.graph_managers.agent_exchange import AgentExchange, Documents, Exchange
 from rl_coach.graph_managers.graph_manager import GraphManager
 from rl_coach.logger import screen
-from rl_coach.memories.backend.connection import reason_of
 from rl_coach.memories.backend.streams import TrainerLink, wait_for_chunks
 from rl_coach.memories.backend.wire import pack
 from rl_coach.remote_level_manager import RemoteLevelManager
 from rl_coach.runs.live_region import Fields
 from rl_coach.utilities import files
+from rl_coach.utilities.errors import reason_of
 from rl_coach.utils import CoachError, LostPartError
 
 TOTALS_FILE = "distributed.json"

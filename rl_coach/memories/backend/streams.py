@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Mapping, Sequence
 
 from rl_coach.core_types import PlayUnit, RunPhase
-from rl_coach.memories.backend.connection import Connection, Keys, reason_of
+from rl_coach.memories.backend.connection import Connection, Keys
 from rl_coach.memories.backend.ledger import Account, Ledger, Outbox, Verdict
 from rl_coach.memories.backend.wire import (
     UNREADABLE,
@@ -26,6 +26,7 @@ from rl_coach.memories.backend.wire import (
     read_document,
     unpack,
 )
+from rl_coach.utilities.errors import reason_of
 from rl_coach.utilities.sound_values import is_count, is_finite, is_text
 
 MOST_ENTRIES_AT_ONCE = 8
