@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Mapping, Sequence
 
 from rl_coach.data_stores import nfs_volume
-from rl_coach.orchestrators.distributed_settings import DistributedSettings
+from rl_coach.orchestrators.distributed_settings import DistributedSettings, PodSettings
 
 Manifest = dict[str, Any]
 
@@ -49,22 +49,14 @@ class Container:
     :param command: the program and its arguments; empty uses the image's
     :param requests: reserved resources by name
     :param limits: limits of resources by name, including GPUs
-    :param node_selector: labels that the pod's node must have
-    :param tolerations: taints that the pod tolerates
-    :param labels: labels of the pod, in addition to Coach's
-    :param env: environment variables, in addition to Coach's
-    :param secrets: (variable, Secret, key); with an empty variable and key, all keys of the Secret become variables
+    :param pod: the place, labels and variables of its pod; they are added to Coach's
     """
 
     image: str
     command: tuple[str, ...] = ()
     requests: Mapping[str, str] = field(default_factory=dict)
     limits: Mapping[str, str] = field(default_factory=dict)
-    node_selector: Mapping[str, str] = field(default_factory=dict)
-    tolerations: tuple[Mapping[str, str], ...] = ()
-    labels: Mapping[str, str] = field(default_factory=dict)
-    env: Mapping[str, str] = field(default_factory=dict, repr=False)
-    secrets: tuple[tuple[str, str, str], ...] = ()
+    pod: PodSettings = field(default_factory=PodSettings)
 
 
 @dataclass(frozen=True)
@@ -274,15 +266,14 @@ def _container_values(
     """The values of a pod with one container; empty without a container."""
     if container is None:
         return {}
-    variables: list[Manifest] = [
-        {"name": name, "value": value} for name, value in {**environment, **container.env}.items()
-    ]
+    pod = container.pod
+    variables: list[Manifest] = [{"name": name, "value": value} for name, value in {**environment, **pod.env}.items()]
     variables += [
         {"name": variable, "valueFrom": {"secretKeyRef": {"name": secret, "key": key}}}
-        for variable, secret, key in container.secrets
+        for variable, secret, key in pod.secrets
         if variable
     ]
-    whole = [{"secretRef": {"name": secret}} for variable, secret, _ in container.secrets if not variable]
+    whole = [{"secretRef": {"name": secret}} for variable, secret, _ in pod.secrets if not variable]
     return {
         "image": container.image,
         "command": list(container.command) or None,
@@ -292,10 +283,10 @@ def _container_values(
         "env_from": whole or None,
         # The account gives access to S3, which Redis does not need.
         "service_account": (run.settings.service_account or None) if component != REDIS else None,
-        "node_selector": dict(container.node_selector) or None,
-        "tolerations": [dict(one) for one in container.tolerations] or None,
+        "node_selector": dict(pod.node_selector) or None,
+        "tolerations": [dict(one) for one in pod.tolerations] or None,
         # Coach's labels win: policies, Services and the search for pods depend on them.
-        "pod_labels": {**container.labels, **labels},
+        "pod_labels": {**pod.labels, **labels},
     }
 
 

@@ -399,7 +399,8 @@ def container_of(image: str, command: tuple[str, ...], given: Mapping[str, Any],
         # Kubernetes accepts GPUs only as limits, and reserves the same number.
         limits[gpu_resource] = str(gpus)
     names = ("node_selector", "tolerations", "labels", "env", "secrets")
-    return Container(image, command, requests, limits, **{name: given[name] for name in names if given.get(name)})
+    pod = PodSettings(**{name: given[name] for name in names if given.get(name)})
+    return Container(image, command, requests, limits, pod)
 
 
 def _redis(pod: PodSettings) -> Container:

@@ -11,7 +11,7 @@ import yaml
 
 from rl_coach.coach import BAD_INPUT, DONE, main
 from rl_coach.orchestrators import kubernetes_manifests as manifests
-from rl_coach.orchestrators.distributed_settings import DistributedSettings
+from rl_coach.orchestrators.distributed_settings import DistributedSettings, PodSettings
 from rl_coach.orchestrators.kubernetes_manifests import Container, KubernetesRun, Volume
 from rl_coach.orchestrators.run_order import RunOrder
 from rl_coach.runs.status import STATUS_COPY
@@ -27,11 +27,11 @@ FULL = dataclasses.replace(
     s3_credentials=b"[default]\n", volume=Volume(server="nfs.example.com", path="/export"),
     settings=DistributedSettings(service_account="trainer", image_pull_secret="registry"),
 )  # fmt: skip
-PLACED = Container(
-    "coach:1", (), node_selector={"pool": "gpu"}, tolerations=({"key": "nvidia.com/gpu", "operator": "Exists"},),
+PLACED = Container("coach:1", pod=PodSettings(
+    node_selector={"pool": "gpu"}, tolerations=({"key": "nvidia.com/gpu", "operator": "Exists"},),
     labels={"team": "rl"}, env={"WANDB_MODE": "offline", "HOME": "/coach"},
     secrets=(("", "wandb", ""), ("WANDB_API_KEY", "keys", "wandb")),
-)  # fmt: skip
+))  # fmt: skip
 RUNS = {
     "bare": BARE, "full": FULL,
     "placed": dataclasses.replace(BARE, trainer=PLACED, worker=PLACED),
