@@ -74,7 +74,7 @@ def run(arguments: Sequence[str], launcher: Any) -> int:
         "seed": args.seed,
         "parallel": args.parallel or args.at_once,
     }
-    document = {"arguments": several_runs.lasting(flags), "runs": [], run_group.TUNING: tuning}
+    document = {"arguments": record.lasting(flags), "runs": [], run_group.TUNING: tuning}
     return _Tuning(directory, document, graph_manager, args).run()
 
 
