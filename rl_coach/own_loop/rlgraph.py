@@ -83,9 +83,9 @@ from rl_coach.own_loop.spec_table import (
     Row,
     anything,
     first_value,
+    of_target,
     only,
     refused,
-    steps,
     unused,
 )
 from rl_coach.own_loop.worker import ENVIRONMENTS, SingleThreadedWorker, gymnasium_arguments
@@ -178,11 +178,7 @@ VALUES = [
     Row("huber_loss", "network_wrappers['main'].replace_mse_with_huber_loss", flag),
     Row("n_step", "algorithm.n_step", whole(1, 1000)),
     Row("update_spec.batch_size", "network_wrappers['main'].batch_size", whole(1, 10**5)),
-    Row(
-        "update_spec.sync_interval", "algorithm.num_steps_between_copying_online_weights_to_target",
-        steps(EnvironmentSteps),
-    ),
-    Row("update_spec.sync_tau", "algorithm.rate_for_copying_weights_to_target", number(1e-9, 1)),
+    *of_target("update_spec.sync_interval", "update_spec.sync_tau"),
     Row("exploration_spec.epsilon_spec", lambda definition, given: _explore(definition, given), anything),
     *refused("an agent that learns values of choices explores by epsilon alone")("exploration_spec.noise_spec"),
     *unused("update returns the loss")("store_last_memory_batch", "store_last_q_table"),
@@ -377,11 +373,7 @@ SAC = [
         "update_spec.batch_size", ("network_wrappers['policy'].batch_size", "network_wrappers['q'].batch_size"),
         whole(1, 10**5),
     ),
-    Row(
-        "update_spec.sync_interval", "algorithm.num_steps_between_copying_online_weights_to_target",
-        steps(EnvironmentSteps),
-    ),
-    Row("update_spec.sync_tau", "algorithm.rate_for_copying_weights_to_target", number(1e-9, 1)),
+    *of_target("update_spec.sync_interval", "update_spec.sync_tau"),
     Row("update_spec.num_iterations", "algorithm.num_consecutive_training_steps", whole(1, 10**6)),
     *unused("a policy explores by itself")("exploration_spec"),
     *unused("choices are numbers that are rounded down")("gumbel_softmax_temperature"),
