@@ -106,6 +106,11 @@ def main(command_line: Sequence[str] | None = None, program: str = "dashboard") 
     return 0
 
 
+def run(arguments: Sequence[str]) -> int:
+    """``coach dashboard``: serve the dashboard until interrupted. :return: the exit status"""
+    return main(arguments, "coach dashboard")
+
+
 def open_dashboard(experiment_path: str | os.PathLike) -> subprocess.Popen:
     """Show a directory of experiments in the browser, from a process that continues with other work.
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 import argparse
 import contextlib
 import functools
+import importlib
 import os
 import pathlib
-import shutil
 import sys
-import textwrap
 import time
 import traceback
 import warnings
@@ -20,10 +19,12 @@ from typing import TYPE_CHECKING, Any, Callable, Mapping, NoReturn, Sequence
 
 from rl_coach.command_line import arguments as command_line
 from rl_coach.command_line import flag_checks, preset_catalogue
+from rl_coach.command_line.reports import FOUND as FOUND
+from rl_coach.command_line.reports import list_presets
 from rl_coach.installation import missing_package, predecessor_warning
 from rl_coach.runs import record as experiment_record
 from rl_coach.runs.run_group import is_group
-from rl_coach.utilities.errors import CoachError, refuse
+from rl_coach.utilities.errors import CoachError, CoachErrors, refuse
 from rl_coach.utilities.overrides import OverrideTable
 from rl_coach.utilities.stop_signals import Terminated, stop_signals
 from rl_coach.utilities.system import shell_command, shown
@@ -33,22 +34,10 @@ if TYPE_CHECKING:
     from rl_coach.graph_managers.graph_manager import GraphManager
     from rl_coach.runs.experiment_directory import ExperimentDirectory
 
-FOUND = 1
-"""The exit code of ``coach check-env`` if it found a problem."""
-
 DONE, TRAINING_FAILED, BAD_INPUT, STOPPED, TERMINATED = 0, 1, 2, 130, 143
 """The exit codes of ``coach``. After Ctrl-C or SIGTERM a run has saved a checkpoint and printed its path;
 a second signal exits at once, with the same code. A closed terminal (SIGHUP) gives 129."""
 
-
-_ABOUT_SCORES = """\
-score: the mean reward that was measured after training
-target: the reward from which on the preset has learned its task"""
-_COLUMNS = ("environment", "algorithm", "score", "target")
-_GAP = "  "
-_NARROWEST = 80
-_CAN_BE_CUT = {2: 15, 1: 12}
-"""Columns of ``coach --list`` that may be cut on a terminal, and their smallest widths."""
 
 STEPS_TO_A_RUN = (
     "launch", "get_argument_parser", "get_config_args", "expand_preset", "get_graph_manager_from_args",
@@ -58,6 +47,33 @@ STEPS_TO_A_RUN = (
 """The methods of a launcher that start a run."""
 
 OVERRIDES = OverrideTable({"distributes": STEPS_TO_A_RUN})
+
+_PROGRAMS = {
+    command_line.SWEEP: "rl_coach.command_line.sweep:run",
+    command_line.TUNE: "rl_coach.command_line.tune:run",
+    command_line.COMPARE: "rl_coach.command_line.compare:run",
+    command_line.DOCTOR: "rl_coach.command_line.reports:diagnose",
+    command_line.WATCH: "rl_coach.command_line.watch:run",
+    command_line.PACK: "rl_coach.command_line.reproduction:pack",
+    command_line.REPRODUCE: "rl_coach.command_line.reproduction:reproduce",
+    command_line.EXPORT: "rl_coach.command_line.trained_policies:export",
+    command_line.FETCH: "rl_coach.command_line.trained_policies:fetch",
+    command_line.PUSH: "rl_coach.command_line.trained_policies:push",
+    command_line.IMPORT: "rl_coach.command_line.sb3_import:run",
+    command_line.PORT: "rl_coach.command_line.port:run",
+    command_line.INIT: "rl_coach.command_line.init:run",
+    command_line.CHECK_ENVIRONMENT: "rl_coach.command_line.reports:check_environment",
+    command_line.ALGORITHMS: "rl_coach.command_line.reports:list_algorithms",
+    command_line.DATASET: "rl_coach.command_line.dataset:run",
+    command_line.DASHBOARD: "rl_coach.dashboard.app:run",
+    command_line.SEEDS_PROGRAM: "rl_coach.command_line.seeds_program:run",
+}
+"""The functions of the commands. They get the arguments after the command, and return an exit code or None."""
+_BUILD_GRAPHS = {
+    command_line.SWEEP, command_line.TUNE, command_line.WATCH, command_line.REPRODUCE, command_line.IMPORT,
+    command_line.DATASET, command_line.SEEDS_PROGRAM,
+}  # fmt: skip
+"""Commands that also get the launcher, which builds their graphs."""
 
 
 class CoachLauncher:
@@ -96,20 +112,26 @@ class CoachLauncher:
         began = time.monotonic()
         given = sys.argv[1:] if arguments is None else list(arguments)
         command = command_line.COMMANDS.get(given[0]) if given else None
-        if command is not None and command.method:
+        if command is not None and given[0] in _PROGRAMS:
             signals = stop_signals.ending_at_once() if command.has_nothing_to_save else contextlib.nullcontext()
             with signals:
-                getattr(self, command.method)(given[1:])
+                code = self._run_program(given[0], given[1:])
+            if code is not None:
+                sys.exit(code)
             return
         if given[:1] == [command_line.EVALUATE]:
             evaluated, flags = command_line.evaluation_arguments(given[1:])
             for one in evaluated:
                 flag_checks.require_run(one)
             if flag_checks.is_policy(evaluated[0]):
-                self.evaluate_policy(given[1:])
+                from rl_coach.command_line import policy_evaluation
+
+                policy_evaluation.evaluate(given[1], given[2:])
                 return
             if len(evaluated) > 1 or is_group(evaluated[0]):
-                self.evaluate_several_and_exit(evaluated, flags)
+                from rl_coach.command_line import several_runs
+
+                sys.exit(several_runs.evaluate(evaluated, flags, self.get_argument_parser()))
             arguments = ["--resume", evaluated[0], *flags]
         parser = self.get_argument_parser()
         # an override may have no parameter for arguments
@@ -118,7 +140,9 @@ class CoachLauncher:
         if args.list is not None and args.list is not False:
             self.display_all_presets_and_exit("" if args.list is True else args.list)
         if flag_checks.are_several(args):
-            self.train_several_and_exit(args, parser)
+            from rl_coach.command_line import several_runs
+
+            sys.exit(several_runs.resume(args, parser) if args.resume else several_runs.train(args, parser))
         if flag_checks.was_started_as_a_part(args):
             self.take_part_and_exit(args)
         if args.distributed_coach:
@@ -133,216 +157,11 @@ class CoachLauncher:
         else:
             self.run_graph_manager(graph_manager, args)
 
-    def export(self, arguments: Sequence[str]) -> None:
-        """``coach export``: write a trained policy into a new folder.
-
-        :raises CoachError: for bad input
-        """
-        args = command_line.get_export_parser().parse_args(arguments)
-        from rl_coach.policy import export as policy_export  # after --help has answered
-
-        as_frozen_graph = args.format == command_line.FROZEN_GRAPH
-        policy_export.export(args.experiment, args.output, args.agent, as_frozen_graph=as_frozen_graph)
-        print(f"exported to {args.output}; {os.path.join(args.output, policy_export.README_FILE)} shows how to use it")
-
-    def fetch(self, arguments: Sequence[str]) -> None:
-        """``coach fetch``: download a trained policy.
-
-        :raises CoachError: for bad input
-        """
-        from rl_coach.command_line import trained_policies
-
-        trained_policies.fetch(arguments)
-
-    def import_policy(self, arguments: Sequence[str]) -> None:
-        """``coach import``: make an experiment from a policy of another library.
-
-        :raises CoachError: for bad input
-        """
-        from rl_coach.command_line import sb3_import
-
-        sb3_import.run(arguments, self)
-
-    def write_files(self, arguments: Sequence[str]) -> None:
-        """``coach init``: write the files of a new project.
-
-        :raises CoachError: for bad input
-        """
-        from rl_coach.command_line import init
-
-        init.run(arguments)
-
-    def port_script(self, arguments: Sequence[str]) -> None:
-        """``coach port``: turn a script of another library into a preset.
-
-        :raises CoachError: for bad input
-        """
-        from rl_coach.command_line import port
-
-        port.run(arguments)
-
-    def push(self, arguments: Sequence[str]) -> None:
-        """``coach push``: upload a trained policy.
-
-        :raises CoachError: for bad input
-        """
-        from rl_coach.command_line import trained_policies
-
-        trained_policies.push(arguments)
-
-    def list_algorithms(self, arguments: Sequence[str]) -> None:
-        """``coach algorithms``: print the algorithms that ``make_agent`` knows by name.
-
-        :raises CoachError: no algorithm contains the text
-        """
-        text = command_line.get_algorithms_parser().parse_args(arguments).text
-        from rl_coach.agents.algorithms import known_algorithms  # after --help has answered
-        from rl_coach.utils import CoachError
-
-        rows = [(", ".join(one.names), one.about.replace("``", "")) for one in known_algorithms()]
-        found = [row for row in rows if text.lower() in " ".join(row).lower()]
-        if not found:
-            raise CoachError(f"no algorithm contains '{text}' (coach algorithms lists all)")
-        width = max(len(names) for names, _ in found)
-        for names, about in [("names", "algorithm"), *found]:
-            first, *more = textwrap.wrap(about, _room() - width - len(_GAP))
-            print(f"{names:<{width}}{_GAP}{first}", *(" " * width + _GAP + line for line in more), sep="\n")
-
-    def check_environment_and_exit(self, arguments: Sequence[str]) -> NoReturn:
-        """``coach check-env``: print a line for each error of an environment, and exit, with code 1 if there are
-        errors.
-
-        :raises CoachError: the environment does not exist
-        """
-        args = command_line.get_check_environment_parser().parse_args(arguments)
-        from rl_coach.environments.level_check import check_level  # after --help has answered
-
-        check = check_level(args.level, args.steps, args.seed)
-        for line in [*check.findings.values(), *(f"advice of Gymnasium's checker: {note}" for note in check.notes)]:
-            print(line)
-        if not check.findings:
-            print(f"level '{args.level}': no problems in {check.num_steps} steps, {check.num_episodes} episodes")
-        sys.exit(FOUND if check.findings else DONE)
-
-    def serve_data_set(self, arguments: Sequence[str]) -> None:
-        """``coach dataset``: show, convert or record experience.
-
-        :raises CoachError: for bad input
-        """
-        from rl_coach.command_line import dataset
-
-        dataset.run(arguments, self)
-
-    def compare(self, arguments: Sequence[str]) -> None:
-        """``coach compare``: write a report that compares runs.
-
-        :raises CoachError: for bad input
-        """
-        from rl_coach.command_line import compare
-
-        compare.run(arguments)
-
-    def pack(self, arguments: Sequence[str]) -> None:
-        """``coach pack``: write a run into one file.
-
-        :raises CoachError: for bad input
-        """
-        from rl_coach.command_line import reproduction
-
-        reproduction.pack(arguments)
-
-    def reproduce_and_exit(self, arguments: Sequence[str]) -> NoReturn:
-        """``coach reproduce``: train again from a packed run, compare, and exit, with code 1 if the results differ.
-
-        :raises CoachError: for bad input
-        """
-        from rl_coach.command_line import reproduction
-
-        sys.exit(DONE if reproduction.reproduce(arguments, self) else FOUND)
-
-    def diagnose_and_exit(self, arguments: Sequence[str]) -> NoReturn:
-        """``coach doctor``: print a line for each run with its problem, and exit, with code 1 if there is one.
-
-        :raises CoachError: there is no run
-        """
-        args = command_line.get_doctor_parser().parse_args(arguments)
-        from rl_coach.runs.diagnosis import diagnose  # after --help has answered
-
-        problems = diagnose(args.directory)
-        is_one_run = len(problems) == 1 and os.path.isfile(os.path.join(args.directory, experiment_record.RECORD_FILE))
-        for run, problem in problems.items():
-            print(f"{args.directory if is_one_run else run}: {problem or 'no problem found'}")
-        sys.exit(FOUND if any(problems.values()) else DONE)
-
-    def compute_seeds(self, arguments: Sequence[str]) -> None:
-        """Compute all seeds of ``--seeds`` in one program, for the process that trains with them.
-
-        :param arguments: the arguments of ``SeedsProcess``
-        """
-        from rl_coach.command_line import seeds_program
-
-        seeds_program.run(arguments, self)
-
-    def serve_dashboard_and_exit(self, arguments: Sequence[str]) -> NoReturn:
-        """``coach dashboard``: serve the dashboard until interrupted, and exit with its exit code."""
-        from rl_coach.dashboard import app
-
-        sys.exit(app.main(arguments, "coach dashboard"))
-
-    def sweep_and_exit(self, arguments: Sequence[str]) -> NoReturn:
-        """``coach sweep``: train with many settings at the same time, and exit.
-
-        :raises CoachError: for bad input
-        """
-        from rl_coach.command_line import sweep
-
-        sys.exit(sweep.run(arguments, self))
-
-    def tune_and_exit(self, arguments: Sequence[str]) -> NoReturn:
-        """``coach tune``: search for good settings, and exit.
-
-        :raises CoachError: for bad input
-        """
-        from rl_coach.command_line import tune
-
-        sys.exit(tune.run(arguments, self))
-
-    def train_several_and_exit(self, args: argparse.Namespace, parser: argparse.ArgumentParser) -> NoReturn:
-        """``coach -p PRESET --seeds SEEDS``, or ``--resume`` of it: train at the same time, and exit.
-
-        :raises CoachError: for bad input
-        """
-        from rl_coach.command_line import several_runs
-
-        resumed = args.resume
-        sys.exit(several_runs.resume(args, parser) if resumed else several_runs.train(args, parser))
-
-    def watch(self, arguments: Sequence[str]) -> None:
-        """``coach watch``: show how the agent of a run or a policy plays.
-
-        :raises CoachError: for bad input
-        """
-        from rl_coach.command_line import watch
-
-        watch.run(arguments, self)
-
-    def evaluate_policy(self, arguments: Sequence[str]) -> None:
-        """``coach evaluate POLICY``: evaluate the policy in a folder.
-
-        :raises CoachError: for bad input
-        """
-        from rl_coach.command_line import policy_evaluation
-
-        policy_evaluation.evaluate(arguments[0], arguments[1:])
-
-    def evaluate_several_and_exit(self, experiments: Sequence[str], flags: Sequence[str]) -> NoReturn:
-        """``coach evaluate EXPERIMENT EXPERIMENT ...``: evaluate at the same time, and exit.
-
-        :raises CoachError: for bad input
-        """
-        from rl_coach.command_line import several_runs
-
-        sys.exit(several_runs.evaluate(experiments, flags, self.get_argument_parser()))
+    def _run_program(self, name: str, arguments: Sequence[str]) -> int | None:
+        """The exit code of a command; None for 0. Its module is imported now, so that other commands start quickly."""
+        module, _, function = _PROGRAMS[name].partition(":")
+        program = getattr(importlib.import_module(module), function)
+        return program(arguments, self) if name in _BUILD_GRAPHS else program(arguments)
 
     def get_argument_parser(self) -> argparse.ArgumentParser:
         """The parser of the command line."""
@@ -397,21 +216,7 @@ class CoachLauncher:
         :param text: print only presets that contain the text, in any case
         :raises CoachError: no preset contains the text
         """
-        from rl_coach.utils import CoachError
-
-        tables = [
-            [title, *(one.cells for one in preset_catalogue.summaries(names) if one.contains(text))]
-            for title, names in (
-                (("preset", *_COLUMNS), preset_catalogue.list_all_presets()),
-                (("tuned preset", *_COLUMNS), preset_catalogue.list_tuned_presets()),
-            )
-        ]
-        shown_tables = [table for table in tables if len(table) > 1]
-        if not shown_tables:
-            raise CoachError(f"no preset contains '{text}' (coach --list shows all)")
-        widths = _widths([row for table in shown_tables for row in table])
-        texts = ("\n".join(_row(row, widths) for row in table) for table in shown_tables)
-        print("\n\n".join([*texts, _ABOUT_SCORES]))
+        list_presets(text)
         sys.exit(DONE)
 
     def expand_preset(self, preset: str) -> str:
@@ -444,8 +249,6 @@ class CoachLauncher:
         :raises CoachError: the input is bad; the new directory is removed
         :raises TrainingError: if training itself fails
         """
-        from rl_coach.utils import CoachError
-
         if flag_checks.wants_workers(args):
             refuse(flag_checks.unmet_by_workers(graph_manager, args))
         directory = self.make_directory(graph_manager, args)
@@ -475,7 +278,6 @@ class CoachLauncher:
         :raises TrainingError: if training itself fails
         """
         from rl_coach.command_line import distribution
-        from rl_coach.utils import CoachError
 
         if not self._can_distribute():
             raise CoachError(f"-dc: {type(self).__name__} cannot be split into processes: start coach itself")
@@ -506,7 +308,9 @@ class CoachLauncher:
             screen.set_use_colors(False)
         if not args.experiment_path:
             args.experiment_path = self._free_path = command_line.free_experiment_path(args)
-        _warn_of_predecessor()
+        warning = predecessor_warning()
+        if warning is not None:
+            screen.warning(warning)
         is_chosen = bool(args.resume) or args.experiment_path != self._free_path
         directory = ExperimentDirectory(args.experiment_path, may_exist=is_chosen)
         args.experiment_path = str(directory.path)
@@ -651,7 +455,7 @@ def exit_code_of(program: Callable[[], int | None], shows_tracebacks: Callable[[
             raise
         if shows_tracebacks() and error.__cause__ is not None:
             traceback.print_exception(error.__cause__)
-        for mistake in _mistakes(error):
+        for mistake in error.mistakes if isinstance(error, CoachErrors) else [str(error)]:
             _print_error(" ".join(mistake.split()))
         return code
 
@@ -672,12 +476,6 @@ def report_missing_package(name: str, error: ModuleNotFoundError) -> int:
         raise error
     print(f"{name}: {missing_package(error)}", file=sys.stderr)
     return BAD_INPUT
-
-
-def _mistakes(error: Exception) -> list[str]:
-    from rl_coach.utils import CoachErrors
-
-    return error.mistakes if isinstance(error, CoachErrors) else [str(error)]
 
 
 def _exit_code(error: Exception) -> int | None:
@@ -729,14 +527,6 @@ def _check_recorded(stored: Mapping[str, Any], parser: argparse.ArgumentParser, 
             raise CoachError(f"'{path}' is damaged: {action.dest} is {value!r}") from None
 
 
-def _warn_of_predecessor() -> None:
-    from rl_coach.logger import screen
-
-    warning = predecessor_warning()
-    if warning is not None:
-        screen.warning(warning)
-
-
 def _defaults(parser: argparse.ArgumentParser) -> dict[str, Any]:
     return vars(parser.parse_args([]))
 
@@ -763,25 +553,6 @@ def _print_what_can_be_done(graph_manager: GraphManager, args: argparse.Namespac
         print_what_can_be_done(
             args.experiment_path, graph_manager.visualization_parameters.tensorboard, graph_manager.playback_hint
         )
-
-
-def _room() -> int:
-    """The number of columns of the terminal, at least 80; unlimited in a file or a pipe."""
-    return max(_NARROWEST, shutil.get_terminal_size().columns) if sys.stdout.isatty() else sys.maxsize
-
-
-def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
-    """The widths of a table's columns. On a narrow terminal, algorithms and environments are cut."""
-    widths = [max(map(len, column)) for column in zip(*rows)]
-    for column, narrowest in _CAN_BE_CUT.items():
-        excess = sum(widths) + len(_GAP) * (len(widths) - 1) - _room()
-        widths[column] -= min(max(0, excess), max(0, widths[column] - narrowest))
-    return widths
-
-
-def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
-    cut = (cell if len(cell) <= width else cell[: width - 1] + "…" for cell, width in zip(cells, widths))
-    return _GAP.join(cell.ljust(width) for cell, width in zip(cut, widths)).rstrip()
 
 
 def _playback_hint(experiment_path: pathlib.Path) -> str:

@@ -97,7 +97,15 @@ class LevelManager(EnvironmentInterface):
         if not isinstance(steps_limit, EnvironmentSteps) or steps_limit.num_steps < 1:
             raise CoachError(f"steps_limit of level '{name}' must be one or more EnvironmentSteps, not {steps_limit!r}")
         self.name = self.full_name_id = name
-        self.agent = _the_agent(name, agents)
+        if isinstance(agents, dict):
+            agents = list(agents.values())
+        if isinstance(agents, list) and len(agents) == 1:
+            agents = agents[0]
+        if not isinstance(agents, AgentInterface):
+            raise CoachError(
+                f"level '{name}' takes one agent: to let several agents act together, give it a CompositeAgent"
+            )
+        self.agent = agents
         # None if the agent learns only from recorded data; nothing steps then
         self.environment = cast(SteppedEnvironment, environment)
         self._simulator: Simulator | None = None if isinstance(environment, LevelManager) else environment
@@ -481,17 +489,3 @@ class LevelManager(EnvironmentInterface):
             self._simulator.close()
             if self.evaluation_environment is not None:
                 self.evaluation_environment.close()
-
-
-def _the_agent(
-    level: str, agents: Union[AgentInterface, dict[str, AgentInterface], list[AgentInterface]]
-) -> AgentInterface:
-    if isinstance(agents, dict):
-        agents = list(agents.values())
-    if isinstance(agents, list) and len(agents) == 1:
-        agents = agents[0]
-    if not isinstance(agents, AgentInterface):
-        raise CoachError(
-            f"level '{level}' takes one agent: to let several agents act together, give it a CompositeAgent"
-        )
-    return agents

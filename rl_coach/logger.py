@@ -435,86 +435,77 @@ class BaseLogger:
             return
         if self.csv_path is not None:
             try:
-                self._append_to_file([self._rows[index] for index in indices])
+                self._append_to_file(self.csv_path, [self._rows[index] for index in indices])
             except OSError as error:
-                self._warn_of_file(error)
+                # the rows stay in memory and are written with the next rows when the disk has room
+                if not self._has_warned:
+                    self._has_warned = True
+                    screen.warning(f"'{self.csv_path}' cannot be written: {error.strerror}; its rows are written later")
                 return
         for index in indices:
             del self._rows[index]
         self._first_open_time = indices[-1] + 1
 
-    def _append_to_file(self, rows: list[dict[str, Any]]) -> None:
-        assert self.csv_path is not None
-        if self._is_cut_due and os.path.exists(self.csv_path):
-            self._cut_file()
+    def _append_to_file(self, path: str, rows: list[dict[str, Any]]) -> None:
+        if self._is_cut_due and os.path.exists(path):
+            self._cut_file(path)
         self._is_cut_due = False
         if not self._columns_in_file:
-            self._write_header()
+            self._write_header(path)
         elif len(self._columns_in_file) < len(self._columns):
-            self._widen_file()
+            self._widen_file(path)
         lines = _csv_lines([[row.get(name) for name in (self.index_name, *self._columns)] for row in rows])
         # write whole lines in one call, so that a reader never sees half a line
-        with open(self.csv_path, "ab", buffering=0) as file:
+        with open(path, "ab", buffering=0) as file:
             before = file.tell()
             if file.write(lines) != len(lines):
                 file.truncate(before)
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    def _warn_of_file(self, error: OSError) -> None:
-        """Warn once. The rows stay in memory and are written with the next rows when the disk has room."""
-        if not self._has_warned:
-            self._has_warned = True
-            screen.warning(f"'{self.csv_path}' cannot be written: {error.strerror}; its rows are written later")
-
     def _header(self) -> bytes:
         return _csv_lines([[self.index_name, *self._columns]])
 
-    def _write_header(self) -> None:
-        assert self.csv_path is not None
-        os.makedirs(os.path.dirname(os.path.abspath(self.csv_path)), exist_ok=True)
-        with open(self.csv_path, "wb", buffering=0) as file:
+    def _write_header(self, path: str) -> None:
+        os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
+        with open(path, "wb", buffering=0) as file:
             file.write(self._header())
         self._columns_in_file = list(self._columns)
 
-    def _widen_file(self) -> None:
+    def _widen_file(self, path: str) -> None:
         """Copy the file with the new columns at the right, and replace the file by the copy."""
-        assert self.csv_path is not None
-        with open(self.csv_path, encoding="utf-8", newline="") as file:
+        with open(path, encoding="utf-8", newline="") as file:
             old = list(csv.reader(file))[1:]
         missing = [""] * (len(self._columns) - len(self._columns_in_file))
-        self._replace_file([line + missing for line in old])
+        self._replace_file(path, [line + missing for line in old])
 
-    def _cut_file(self) -> None:
+    def _cut_file(self, path: str) -> None:
         """Remove rows that are open again, and a half line that a kill left."""
-        assert self.csv_path is not None
         first_open = 0 if self._first_open_time is None else self._first_open_time
         try:
-            with open(self.csv_path, encoding="utf-8", newline="") as file:
+            with open(path, encoding="utf-8", newline="") as file:
                 lines = list(csv.reader(line for line in file if line.endswith("\n")))
             if lines[0][0] != self.index_name:
                 raise ValueError(lines[0][0])
             in_file = lines[0][1:]
             kept = [line for line in lines[1:] if float(line[0]) < first_open]
         except (IndexError, ValueError, csv.Error):
-            self._keep_aside()
+            self._keep_aside(path)
             return
         self._columns = dict.fromkeys([*in_file, *self._columns])
         missing = [""] * (len(self._columns) - len(in_file))
-        self._replace_file([line + missing for line in kept])
+        self._replace_file(path, [line + missing for line in kept])
 
-    def _keep_aside(self) -> None:
+    def _keep_aside(self, path: str) -> None:
         """Rename a damaged CSV, so that the rows begin a new file."""
-        assert self.csv_path is not None
-        aside = f"{self.csv_path}.damaged"
+        aside = f"{path}.damaged"
         while os.path.exists(aside):
             aside += "_"
-        os.replace(self.csv_path, aside)
-        screen.warning(f"'{self.csv_path}' is damaged: it is now '{aside}', and the signals continue in a new file")
+        os.replace(path, aside)
+        screen.warning(f"'{path}' is damaged: it is now '{aside}', and the signals continue in a new file")
         self._columns_in_file = []
 
-    def _replace_file(self, lines: list[list[str]]) -> None:
-        assert self.csv_path is not None
-        files.write_text(self.csv_path, (self._header() + _csv_lines(lines)).decode())
+    def _replace_file(self, path: str, lines: list[list[str]]) -> None:
+        files.write_text(path, (self._header() + _csv_lines(lines)).decode())
         self._columns_in_file = list(self._columns)
 
 

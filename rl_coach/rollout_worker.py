@@ -408,7 +408,7 @@ class RolloutWorker:
         while all(one.unsent < limit for one, limit in zip(agents, limits)):
             graph.act(_ONE_STEP)
             self._steps += 1
-            ended = self._ended_rewards()
+            ended = [float(np.sum(self._level.total_reward_in_current_episode))] if self._graph.reset_required else []
             for one in agents:
                 one.count(ended)
             have_ended = [one.ends_segment() for one in agents]
@@ -416,10 +416,6 @@ class RolloutWorker:
                 break
         for one in agents:
             one.end_stretch((time.monotonic() - began) / (self._steps - before))
-
-    def _ended_rewards(self) -> list[float]:
-        """The reward of the episode if the last step has ended it, in a list."""
-        return [float(np.sum(self._level.total_reward_in_current_episode))] if self._graph.reset_required else []
 
     # what others see
 

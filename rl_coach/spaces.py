@@ -30,9 +30,6 @@ class Space:
     def __init__(self, shape: Union[int, Sequence[int], np.ndarray, None], low: Bound = -np.inf, high: Bound = np.inf):
         self.shape = np.array([], dtype=int) if shape is None else np.atleast_1d(np.asarray(shape, dtype=int))
         self._rng: np.random.Generator | None = None
-        self._set_bounds(low, high)
-
-    def _set_bounds(self, low: Bound, high: Bound) -> None:
         self.low = self._full(-np.inf if low is None else low)
         self.high = self._full(np.inf if high is None else high)
         if np.any(self.low > self.high):
@@ -587,11 +584,8 @@ class DiscreteActionSpace(ActionSpace):
         equal = np.equal(self.raw_actions, action).reshape(len(self.raw_actions), -1).all(axis=1)
         return int(equal.argmax()) if equal.any() else -1
 
-    def contains(self, val: Any) -> bool:
-        return np.ndim(val) == 0 and 0 <= val < self.num_actions and int(val) == val
-
     def val_matches_space_definition(self, val: Any) -> bool:
-        return self.contains(val)
+        return np.ndim(val) == 0 and 0 <= val < self.num_actions and int(val) == val
 
     def get_description(self, action: int) -> str:
         if not self.contains(action):
@@ -652,14 +646,11 @@ class MultiDiscreteActionSpace(ActionSpace):
         numbers = np.asarray(numbers, np.float64)
         return np.where(np.isnan(numbers), -1, numbers).astype(np.int64)
 
-    def contains(self, val: Any) -> bool:
+    def val_matches_space_definition(self, val: Any) -> bool:
         array = np.asarray(val)
         if array.dtype.kind not in "iuf" or array.shape != tuple(self.shape):
             return False
         return bool(np.all((array >= 0) & (array < self.counts) & (array % 1 == 0)))
-
-    def val_matches_space_definition(self, val: Any) -> bool:
-        return self.contains(val)
 
     def __repr__(self) -> str:
         shown = self.counts if len(self.counts) <= 8 else f"{str(self.counts[:8])[:-1]}, …]"
@@ -736,13 +727,10 @@ class CompoundActionSpace(ActionSpace):
     def sample(self) -> list:
         return [space.sample() for space in self.sub_action_spaces]
 
-    def contains(self, val: Any) -> bool:
+    def val_matches_space_definition(self, val: Any) -> bool:
         return len(val) == len(self.sub_action_spaces) and all(
             space.contains(part) for space, part in zip(self.sub_action_spaces, val)
         )
-
-    def val_matches_space_definition(self, val: Any) -> bool:
-        return self.contains(val)
 
     def clip_action_to_space(self, actions: Any) -> list:
         return [space.clip_action_to_space(part) for space, part in zip(self.sub_action_spaces, actions)]

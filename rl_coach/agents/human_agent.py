@@ -131,7 +131,9 @@ class HumanAgent(Agent):
         super().close()
         if not self._is_saved and self.ap.task_parameters is not None:
             self._store_broken_off_episode()
-            self._save(str(self.ap.task_parameters.experiment_path))
+            path = os.path.join(str(self.ap.task_parameters.experiment_path), REPLAY_BUFFER_FILE)
+            self.memory.save(path)
+            screen.success(f"recorded {self.memory.num_transitions():,} steps: {path}")
             self._is_saved = True
 
     def _store_broken_off_episode(self) -> None:
@@ -142,8 +144,3 @@ class HumanAgent(Agent):
         episode.transitions[-1].game_over = True
         self.experience.finish(self.episode)
         self.episode.buffer = new_buffer(self.ap.algorithm)
-
-    def _save(self, directory: str) -> None:
-        path = os.path.join(directory, REPLAY_BUFFER_FILE)
-        self.memory.save(path)
-        screen.success(f"recorded {self.memory.num_transitions():,} steps: {path}")

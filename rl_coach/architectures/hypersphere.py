@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 from rl_coach.architectures.initializers import Constant
-from rl_coach.architectures.layers import Layer, Layers
+from rl_coach.architectures.layers import Layer, Layers, UnitsLayer
 from rl_coach.utilities.requirements import number, whole
 
 _TINY = 1e-8  # keeps a block's hidden layer of zeros in a direction
@@ -84,16 +84,8 @@ class LerpBlock(Layer):
         return 2.0 * self.expansion * width * width, width
 
 
-class SphereOutput(Layer):
-    """Numbers of any size from features on the sphere: a scaled linear layer, another one, and a trained offset.
-
-    :param units: the number of outputs
-    """
-
-    constraints = {"units": whole(1)}
-
-    def __init__(self, units: int):
-        self.units = units
+class SphereOutput(UnitsLayer):
+    """Numbers of any size from features on the sphere: a scaled linear layer, another one, and a trained offset."""
 
     def applied(self, layers: Layers, x: Any) -> Any:
         hidden = scaled(layers, layers.unit_dense(x, x.shape[-1]), 1.0, 1.0)

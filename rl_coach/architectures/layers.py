@@ -109,34 +109,33 @@ class BatchnormActivationDropout(Layer):
         return layers.dropout(x, self.dropout_rate) if self.dropout_rate else x
 
 
-class Dense(Layer):
-    """A fully connected layer."""
+class UnitsLayer(Layer):
+    """A layer whose outputs are connected to all inputs.
+
+    :param units: the number of outputs
+    """
 
     constraints = {"units": whole(1)}
 
     def __init__(self, units: int):
         self.units = units
+
+    def multiply_adds(self, width: int) -> tuple[float, int]:
+        return float(width * self.units), self.units
+
+
+class Dense(UnitsLayer):
+    """A fully connected layer."""
 
     def applied(self, layers: Layers, x: Any) -> Any:
         return layers.plain_dense(x, self.units)
 
-    def multiply_adds(self, width: int) -> tuple[float, int]:
-        return float(width * self.units), self.units
 
-
-class NoisyNetDense(Layer):
+class NoisyNetDense(UnitsLayer):
     """A fully connected layer with learned factorised Gaussian noise on its weights (Fortunato et al. 2018)."""
-
-    constraints = {"units": whole(1)}
-
-    def __init__(self, units: int):
-        self.units = units
 
     def applied(self, layers: Layers, x: Any) -> Any:
         return layers.noisy_dense(x, self.units)
-
-    def multiply_adds(self, width: int) -> tuple[float, int]:
-        return float(width * self.units), self.units
 
 
 class LayerNorm(Layer):

@@ -39,6 +39,7 @@ DASHBOARD = "dashboard"
 SEEDS_PROGRAM = "seeds-program"  # for the processes of --seeds, not for people
 DATASET = "dataset"
 EVALUATE = "evaluate"
+EVALUATE_POLICY = "evaluate POLICY"
 WATCH = "watch"
 SWEEP = "sweep"
 COMPARE = "compare"
@@ -250,35 +251,33 @@ class Command(NamedTuple):
     """A command of ``coach``.
 
     :param usage: its arguments, for the help of ``coach``; None hides it
-    :param method: the method of ``CoachLauncher`` that runs it; empty if ``coach`` runs it with its own flags
     :param has_nothing_to_save: it ends at the first signal
     """
 
     usage: str | None
-    method: str
     has_nothing_to_save: bool = True
 
 
 COMMANDS = {
-    SWEEP: Command("-p PRESET SETTINGS [flags]", "sweep_and_exit", False),
-    TUNE: Command("-p PRESET --trials N [flags]", "tune_and_exit", False),
-    COMPARE: Command("DIR ...", "compare"),
-    DOCTOR: Command("DIR", "diagnose_and_exit"),
-    EVALUATE: Command("EXPERIMENT ... [flags]", "", False),
-    WATCH: Command("DIR [--gif FILE] [--mp4 FILE]", "watch", False),
-    PACK: Command("DIR [-o FILE]", "pack"),
-    REPRODUCE: Command("FILE", "reproduce_and_exit", False),
-    EXPORT: Command("EXPERIMENT -o DIR", "export"),
-    FETCH: Command("[NAME]", "fetch"),
-    PUSH: Command("DIR REPO", "push"),
-    IMPORT: Command("sb3 FILE -p PRESET [flags]", "import_policy"),
-    PORT: Command("SCRIPT.py [--library]", "port_script"),
-    INIT: Command("FILE.py", "write_files"),
-    CHECK_ENVIRONMENT: Command("LEVEL", "check_environment_and_exit"),
-    ALGORITHMS: Command("[TEXT]", "list_algorithms"),
-    DATASET: Command("info|convert|record ...", "serve_data_set"),
-    DASHBOARD: Command("[flags]", "serve_dashboard_and_exit"),
-    SEEDS_PROGRAM: Command(None, "compute_seeds"),
+    SWEEP: Command("-p PRESET SETTINGS [flags]", False),
+    TUNE: Command("-p PRESET --trials N [flags]", False),
+    COMPARE: Command("DIR ..."),
+    DOCTOR: Command("DIR"),
+    EVALUATE: Command("EXPERIMENT ... [flags]", False),
+    WATCH: Command("DIR [--gif FILE] [--mp4 FILE]", False),
+    PACK: Command("DIR [-o FILE]"),
+    REPRODUCE: Command("FILE", False),
+    EXPORT: Command("EXPERIMENT -o DIR"),
+    FETCH: Command("[NAME]"),
+    PUSH: Command("DIR REPO"),
+    IMPORT: Command("sb3 FILE -p PRESET [flags]"),
+    PORT: Command("SCRIPT.py [--library]"),
+    INIT: Command("FILE.py"),
+    CHECK_ENVIRONMENT: Command("LEVEL"),
+    ALGORITHMS: Command("[TEXT]"),
+    DATASET: Command("info|convert|record ..."),
+    DASHBOARD: Command("[flags]"),
+    SEEDS_PROGRAM: Command(None),
 }
 """The commands by their names, in the order of the help."""
 _WORDS_FOR_TRAINING = ("train", "run", "learn", "fit")
@@ -565,7 +564,10 @@ class Parser(argparse.ArgumentParser):
         """
         values, unknown = self.parse_known_args(args, namespace)
         if unknown and unknown[0].startswith("-"):
-            self.error(f"unknown flag '{unknown[0]}'{self._nearest_flag(unknown[0])}")
+            from rl_coach.utils import did_you_mean
+
+            flags = [flag for action in self._actions for flag in action.option_strings]
+            self.error(f"unknown flag '{unknown[0]}'{did_you_mean(unknown[0].partition('=')[0], flags)}")
         if unknown:
             self.error(self.about_word(unknown[0]))
         return values
@@ -573,12 +575,6 @@ class Parser(argparse.ArgumentParser):
     def about_word(self, word: str) -> str:
         """The message about an argument that is neither a flag nor a value of a flag."""
         return f"unknown argument '{word}'"
-
-    def _nearest_flag(self, text: str) -> str:
-        from rl_coach.utils import did_you_mean
-
-        flags = [flag for action in self._actions for flag in action.option_strings]
-        return did_you_mean(text.partition("=")[0], flags)
 
 
 class _MainParser(Parser):
@@ -641,168 +637,150 @@ def _add_flags_of_coach(parser: argparse.ArgumentParser, shown: Sequence[str]) -
     _set_defaults(parser)
 
 
-def get_compare_parser() -> Parser:
-    """The parser of ``coach compare``."""
-    about = "Compare runs: a report in Markdown and HTML, with figures."
-    parser = Parser(f"coach {COMPARE}", about, COMPARE_EXAMPLES)
-    parser.add_argument("directory", metavar="DIR", nargs="+", type=_directory, help="a directory with runs below it")
-    parser.add_argument("-o", "--output", metavar="DIR", default="comparison", help="(default: ./comparison)")
-    which = "the evaluation that gives a run's score: last (default) or best"
-    parser.add_argument("--score", choices=("last", "best"), default="last", help=which)
-    scale = (
-        "the scores that count as 0 and 1 in measures over several environments (default: the lowest and the highest "
-        "of all runs); may be given for each environment"
-    )
-    parser.add_argument("--range", metavar="ENVIRONMENT=LOW,HIGH", action="append", help=scale)
-    return parser
+class _Usage(NamedTuple):
+    """The help of a command.
+
+    :param about: what it does, in a sentence
+    :param examples: the end of the help
+    :param flags: its own flags and arguments
+    :param usage: its first line; None for argparse's
+    :param shown: the flags of ``coach`` that the help shows, if it takes all flags of ``coach``; empty if it takes none
+    """
+
+    about: str
+    examples: str
+    flags: list[tuple[list[str], dict[str, Any]]]
+    usage: str | None = None
+    shown: tuple[str, ...] = ()
 
 
-def get_init_parser() -> Parser:
-    """The parser of ``coach init``."""
-    about = "Write the files of an environment of your own, or a preset to edit."
-    parser = Parser(f"coach {INIT}", about, INIT_EXAMPLES)
-    parser.add_argument("file", metavar="FILE.py", nargs="?", help="the file of the environment")
-    which = "write a preset for this algorithm (coach algorithms lists them)"
-    parser.add_argument("--preset", metavar="ALGORITHM", help=which)
-    return parser
+# fmt: off
+_USAGES = {
+    COMPARE: _Usage("Compare runs: a report in Markdown and HTML, with figures.", COMPARE_EXAMPLES, [
+        _flag("directory", "a directory with runs below it", metavar="DIR", nargs="+", type=_directory),
+        _flag("-o --output", "(default: ./comparison)", metavar="DIR", default="comparison"),
+        _flag("--score", "the evaluation that gives a run's score: last (default) or best",
+              choices=("last", "best"), default="last"),
+        _flag("--range",
+              "the scores that count as 0 and 1 in measures over several environments (default: the lowest and the "
+              "highest of all runs); may be given for each environment",
+              metavar="ENVIRONMENT=LOW,HIGH", action="append"),
+    ]),
+    INIT: _Usage("Write the files of an environment of your own, or a preset to edit.", INIT_EXAMPLES, [
+        _flag("file", "the file of the environment", metavar="FILE.py", nargs="?"),
+        _flag("--preset", "write a preset for this algorithm (coach algorithms lists them)", metavar="ALGORITHM"),
+    ]),
+    PORT: _Usage("Turn a training script of Stable-Baselines3 into a preset.", PORT_EXAMPLES, [
+        _flag("script", "the script, which trains one model", metavar="SCRIPT.py"),
+        _flag("--library", "write a script with make_agent instead of a preset", action="store_true"),
+        _flag("-o --output", "the new file (default: ./SCRIPT_preset.py)", metavar="FILE"),
+    ]),
+    PACK: _Usage("Write a run into one zip: preset, settings, seed, versions, signals and policy.", PACK_EXAMPLES, [
+        _flag("directory", "the directory of a run", metavar="DIR", type=_directory),
+        _flag("-o --output", "the new file (default: ./EXPERIMENT_DATE.zip)", metavar="FILE"),
+    ]),
+    REPRODUCE: _Usage("Train again from a file of coach pack, and compare bit for bit.", REPRODUCE_EXAMPLES, [
+        _flag("file", "the zip that coach pack has written", metavar="FILE"),
+        _flag("--trust", "run the programs that the file contains or names", action="store_true"),
+    ]),
+    DOCTOR: _Usage(
+        "Name the problem of each run in one sentence, with evidence from its signals and settings.", DOCTOR_EXAMPLES,
+        [_flag("directory", "a directory with runs below it", metavar="DIR", type=_directory)],
+    ),
+    TUNE: _Usage("Search for the best settings of a preset with Optuna, and write them as a preset.", TUNE_EXAMPLES, [
+        _flag("--trials", f"trials of the study in all (default: {DEFAULT_TRIALS})", type=_from(1), metavar="N"),
+        _flag("--steps", "environment steps of a trial, with 20 evaluations (default: the preset's schedule)",
+              type=_from(1), metavar="N"),
+        _flag("--space", "the settings to search, as text or as a file; see below", metavar="SPACE"),
+        _flag("--storage",
+              "URL of a database that holds the study (default: $COACH_TUNE_STORAGE, or a file next to the trials)",
+              metavar="URL"),
+        _flag("--study", "the study's name (default: the experiment's name)", metavar="NAME"),
+        _flag("--sampler", "tpe (default) learns from earlier trials", choices=("tpe", "random"), default="tpe"),
+        _flag("--pruner", "how unpromising trials are stopped: median (default), hyperband, or none",
+              choices=("median", "hyperband", "none"), default="median"),
+        _flag("--parallel", "trials at the same time (default: one for each core)", type=_from(1), metavar="N"),
+    ], f"coach {TUNE} -p PRESET --trials N [flags]",
+       ("--preset", "--custom_parameter", "--experiment_name", "--seed", "--resume")),
+    SWEEP: _Usage("Train a preset with many settings at the same time, and compare them.", SWEEP_EXAMPLES, [
+        _flag("settings", "the settings to vary, or a file with settings in each line; see below",
+              metavar="SETTINGS", nargs="?"),
+        _flag("--random", "train with N of the combinations, drawn at random (default: with all)",
+              type=_from(1), metavar="N"),
+        _flag("--parallel", "runs at the same time (default: one for each core)", type=_from(1), metavar="N"),
+    ], f'coach {SWEEP} -p PRESET "path=value,value; ..." [flags]',
+       ("--preset", "--seeds", "--custom_parameter", "--experiment_name")),
+    EXPORT: _Usage("Write a trained policy into a folder: NumPy and ONNX Runtime can use it.", EXPORT_EXAMPLES, [
+        _flag("experiment", "an experiment (exports its newest checkpoint), EXPERIMENT/best, or a checkpoint",
+              metavar="EXPERIMENT"),
+        _flag("-o --output", "the new folder to write", metavar="DIR", required=True),
+        _flag("--agent", "which agent, if the run has several", metavar="LEVEL.AGENT"),
+        _flag("--format", f"{POLICY} (default), or {FROZEN_GRAPH}: TensorFlow's, with the tensor names of Coach 1.0.1",
+              choices=(POLICY, FROZEN_GRAPH), default=POLICY),
+    ]),
+    IMPORT: _Usage("Make an experiment from a policy that another library has trained.", IMPORT_EXAMPLES, [
+        _flag("library", "Stable-Baselines3", choices=("sb3",)),
+        _flag("file", "the .zip that model.save has written", metavar="FILE"),
+    ], f"coach {IMPORT} sb3 FILE -p PRESET [flags]"),
+    FETCH: _Usage("Get a trained policy: NumPy and ONNX Runtime can use it.", FETCH_EXAMPLES, [
+        _flag("name", "a tuned preset, or OWNER/NAME of the Hugging Face Hub (default: list the policies of presets)",
+              metavar="NAME", nargs="?"),
+        _flag("-o --output", "the new folder to write (default: ./NAME_policy)", metavar="DIR"),
+    ]),
+    PUSH: _Usage("Upload a trained policy to the Hugging Face Hub.", PUSH_EXAMPLES, [
+        _flag("policy", "an experiment, EXPERIMENT/best, a checkpoint, or a policy's folder", metavar="DIR"),
+        _flag("repository", "OWNER/NAME; made if it does not exist", metavar="REPO"),
+        _flag("--private", "make the repository private", action="store_true"),
+    ]),
+    ALGORITHMS: _Usage("List the algorithms with their names for make_agent.", ALGORITHMS_EXAMPLES, [
+        _flag("text", "list only lines that contain TEXT", metavar="TEXT", nargs="?", default=""),
+    ]),
+    CHECK_ENVIRONMENT: _Usage(
+        "Play an environment at random and report errors in its answers.", CHECK_ENVIRONMENT_EXAMPLES, [
+            _flag("level", "a Gymnasium id, module:Class or file.py:Class", metavar="LEVEL"),
+            _flag("--steps", "play N steps; an episode must end within them (default: %(default)s)",
+                  type=_from(1), default=10_000, metavar="N"),
+            _flag("--seed", "seed of the actions (default: 0)", type=_from(0), default=0, metavar="N"),
+        ]),
+    EVALUATE: _Usage(
+        "Evaluate a run's trained agent with the run's settings, or a trained policy.", EVALUATE_EXAMPLES, [
+            _flag("experiment", "the directory of the run; give several to compare them",
+                  type=_directory, metavar="EXPERIMENT", nargs="+"),
+            _flag("--steps",
+                  "number of environment steps; the last episode is finished (default: %(default)s); 0 runs until "
+                  "stopped", type=_from(0), default=1000, metavar="STEPS"),
+        ], "coach evaluate EXPERIMENT ... [--steps STEPS] [flags of coach]"),
+    EVALUATE_POLICY: _Usage("Evaluate a trained policy.", EVALUATE_EXAMPLES, [
+        _flag("--steps", "number of environment steps; the last episode is finished (default: %(default)s)",
+              type=_from(1), default=1000, metavar="STEPS"),
+        _flag("-lvl --level", "the environment (default: the preset's)", metavar="LEVEL"),
+        _flag("--seed", "seed of the environment (default: 0)", type=_from(0), default=0, metavar="N"),
+        _flag("--render", "show the environment in a window", action="store_true"),
+    ]),
+    WATCH: _Usage("See a trained agent play, in a window or in a file.", WATCH_EXAMPLES, [
+        _flag("directory", "a run, RUN/best, or the folder of a policy", type=_directory, metavar="DIR"),
+        _flag("--gif", "write one episode as GIF instead of opening a window", metavar="FILE"),
+        _flag("--mp4", "write one episode as MP4 instead of opening a window", metavar="FILE"),
+        _flag("-lvl --level", "another environment than the run's or the preset's", metavar="LEVEL"),
+        _flag("--seed", "seed of the environment (default: 0)", type=_from(0), default=0, metavar="N"),
+    ]),
+}
+# fmt: on
 
 
-def get_port_parser() -> Parser:
-    """The parser of ``coach port``."""
-    about = "Turn a training script of Stable-Baselines3 into a preset."
-    parser = Parser(f"coach {PORT}", about, PORT_EXAMPLES)
-    parser.add_argument("script", metavar="SCRIPT.py", help="the script, which trains one model")
-    parser.add_argument("--library", action="store_true", help="write a script with make_agent instead of a preset")
-    name = "the new file (default: ./SCRIPT_preset.py)"
-    parser.add_argument("-o", "--output", metavar="FILE", help=name)
-    return parser
+def parser_of(command: str) -> Parser:
+    """The parser of a command. Unknown flags of ``import`` and ``evaluate`` are flags of ``coach``.
 
-
-def get_pack_parser() -> Parser:
-    """The parser of ``coach pack``."""
-    about = "Write a run into one zip: preset, settings, seed, versions, signals and policy."
-    parser = Parser(f"coach {PACK}", about, PACK_EXAMPLES)
-    parser.add_argument("directory", metavar="DIR", type=_directory, help="the directory of a run")
-    name = "the new file (default: ./EXPERIMENT_DATE.zip)"
-    parser.add_argument("-o", "--output", metavar="FILE", help=name)
-    return parser
-
-
-def get_reproduce_parser() -> Parser:
-    """The parser of ``coach reproduce``."""
-    about = "Train again from a file of coach pack, and compare bit for bit."
-    parser = Parser(f"coach {REPRODUCE}", about, REPRODUCE_EXAMPLES)
-    parser.add_argument("file", metavar="FILE", help="the zip that coach pack has written")
-    parser.add_argument("--trust", action="store_true", help="run the programs that the file contains or names")
-    return parser
-
-
-def get_doctor_parser() -> Parser:
-    """The parser of ``coach doctor``."""
-    about = "Name the problem of each run in one sentence, with evidence from its signals and settings."
-    parser = Parser(f"coach {DOCTOR}", about, DOCTOR_EXAMPLES)
-    parser.add_argument("directory", metavar="DIR", type=_directory, help="a directory with runs below it")
-    return parser
-
-
-def get_tune_parser() -> Parser:
-    """The parser of ``coach tune``, with the flags of ``coach``, too."""
-    usage = f"coach {TUNE} -p PRESET --trials N [flags]"
-    about = "Search for the best settings of a preset with Optuna, and write them as a preset."
-    parser = Parser(f"coach {TUNE}", about, TUNE_EXAMPLES, usage)
-    number = f"trials of the study in all (default: {DEFAULT_TRIALS})"
-    parser.add_argument("--trials", type=_from(1), metavar="N", help=number)
-    length = "environment steps of a trial, with 20 evaluations (default: the preset's schedule)"
-    parser.add_argument("--steps", type=_from(1), metavar="N", help=length)
-    parser.add_argument("--space", metavar="SPACE", help="the settings to search, as text or as a file; see below")
-    place = "URL of a database that holds the study (default: $COACH_TUNE_STORAGE, or a file next to the trials)"
-    parser.add_argument("--storage", metavar="URL", help=place)
-    parser.add_argument("--study", metavar="NAME", help="the study's name (default: the experiment's name)")
-    how = "tpe (default) learns from earlier trials"
-    parser.add_argument("--sampler", choices=("tpe", "random"), default="tpe", help=how)
-    ends = "how unpromising trials are stopped: median (default), hyperband, or none"
-    parser.add_argument("--pruner", choices=("median", "hyperband", "none"), default="median", help=ends)
-    parser.add_argument(
-        "--parallel", type=_from(1), metavar="N", help="trials at the same time (default: one for each core)"
-    )
-    _add_flags_of_coach(parser, ("--preset", "--custom_parameter", "--experiment_name", "--seed", "--resume"))
-    parser.epilog = f"All other flags of coach can be given, too (coach --help).\n\n{parser.epilog}"
-    return parser
-
-
-def get_sweep_parser() -> Parser:
-    """The parser of ``coach sweep``, with the flags of ``coach``, too."""
-    usage = f'coach {SWEEP} -p PRESET "path=value,value; ..." [flags]'
-    about = "Train a preset with many settings at the same time, and compare them."
-    parser = Parser(f"coach {SWEEP}", about, SWEEP_EXAMPLES, usage)
-    what = "the settings to vary, or a file with settings in each line; see below"
-    parser.add_argument("settings", metavar="SETTINGS", nargs="?", help=what)
-    drawn = "train with N of the combinations, drawn at random (default: with all)"
-    parser.add_argument("--random", type=_from(1), metavar="N", help=drawn)
-    parser.add_argument(
-        "--parallel", type=_from(1), metavar="N", help="runs at the same time (default: one for each core)"
-    )
-    _add_flags_of_coach(parser, ("--preset", "--seeds", "--custom_parameter", "--experiment_name"))
-    parser.epilog = f"All other flags of coach can be given, too (coach --help).\n\n{parser.epilog}"
-    return parser
-
-
-def get_export_parser() -> Parser:
-    """The parser of ``coach export``."""
-    description = "Write a trained policy into a folder: NumPy and ONNX Runtime can use it."
-    parser = Parser(f"coach {EXPORT}", description, EXPORT_EXAMPLES)
-    what = "an experiment (exports its newest checkpoint), EXPERIMENT/best, or a checkpoint"
-    parser.add_argument("experiment", metavar="EXPERIMENT", help=what)
-    parser.add_argument("-o", "--output", metavar="DIR", required=True, help="the new folder to write")
-    parser.add_argument("--agent", metavar="LEVEL.AGENT", help="which agent, if the run has several")
-    forms = f"{POLICY} (default), or {FROZEN_GRAPH}: TensorFlow's, with the tensor names of Coach 1.0.1"
-    parser.add_argument("--format", choices=(POLICY, FROZEN_GRAPH), default=POLICY, help=forms)
-    return parser
-
-
-def get_import_parser() -> Parser:
-    """The parser of ``coach import``; unknown flags are flags of ``coach``."""
-    about = "Make an experiment from a policy that another library has trained."
-    parser = Parser(f"coach {IMPORT}", about, IMPORT_EXAMPLES, f"coach {IMPORT} sb3 FILE -p PRESET [flags]")
-    parser.add_argument("library", choices=("sb3",), help="Stable-Baselines3")
-    parser.add_argument("file", metavar="FILE", help="the .zip that model.save has written")
-    return parser
-
-
-def get_fetch_parser() -> Parser:
-    """The parser of ``coach fetch``."""
-    parser = Parser(f"coach {FETCH}", "Get a trained policy: NumPy and ONNX Runtime can use it.", FETCH_EXAMPLES)
-    what = "a tuned preset, or OWNER/NAME of the Hugging Face Hub (default: list the policies of presets)"
-    parser.add_argument("name", metavar="NAME", nargs="?", help=what)
-    parser.add_argument("-o", "--output", metavar="DIR", help="the new folder to write (default: ./NAME_policy)")
-    return parser
-
-
-def get_push_parser() -> Parser:
-    """The parser of ``coach push``."""
-    parser = Parser(f"coach {PUSH}", "Upload a trained policy to the Hugging Face Hub.", PUSH_EXAMPLES)
-    what = "an experiment, EXPERIMENT/best, a checkpoint, or a policy's folder"
-    parser.add_argument("policy", metavar="DIR", help=what)
-    parser.add_argument("repository", metavar="REPO", help="OWNER/NAME; made if it does not exist")
-    parser.add_argument("--private", action="store_true", help="make the repository private")
-    return parser
-
-
-def get_algorithms_parser() -> Parser:
-    """The parser of ``coach algorithms``."""
-    parser = Parser(f"coach {ALGORITHMS}", "List the algorithms with their names for make_agent.", ALGORITHMS_EXAMPLES)
-    parser.add_argument("text", metavar="TEXT", nargs="?", default="", help="list only lines that contain TEXT")
-    return parser
-
-
-def get_check_environment_parser() -> Parser:
-    """The parser of ``coach check-env``."""
-    description = "Play an environment at random and report errors in its answers."
-    parser = Parser(f"coach {CHECK_ENVIRONMENT}", description, CHECK_ENVIRONMENT_EXAMPLES)
-    parser.add_argument("level", metavar="LEVEL", help="a Gymnasium id, module:Class or file.py:Class")
-    bound = "play N steps; an episode must end within them (default: %(default)s)"
-    parser.add_argument("--steps", type=_from(1), default=10_000, metavar="N", help=bound)
-    parser.add_argument("--seed", type=_from(0), default=0, metavar="N", help="seed of the actions (default: 0)")
+    :param command: ``dataset`` has its own parser; ``EVALUATE_POLICY`` is ``coach evaluate`` for a policy, which
+        accepts fewer flags
+    """
+    about, examples, flags, usage, shown = _USAGES[command]
+    parser = Parser(f"coach {EVALUATE if command == EVALUATE_POLICY else command}", about, examples, usage)
+    for names, options in flags:
+        parser.add_argument(*names, **options)
+    if shown:
+        _add_flags_of_coach(parser, shown)
+        parser.epilog = f"All other flags of coach can be given, too (coach --help).\n\n{parser.epilog}"
     return parser
 
 
@@ -834,48 +812,13 @@ def get_dataset_parser() -> Parser:
     return parser
 
 
-def get_evaluate_parser() -> Parser:
-    """The parser of ``coach evaluate``; unknown flags are flags of ``coach``."""
-    description = "Evaluate a run's trained agent with the run's settings, or a trained policy."
-    usage = "coach evaluate EXPERIMENT ... [--steps STEPS] [flags of coach]"
-    parser = Parser(f"coach {EVALUATE}", description, EVALUATE_EXAMPLES, usage)
-    what = "the directory of the run; give several to compare them"
-    parser.add_argument("experiment", type=_directory, metavar="EXPERIMENT", nargs="+", help=what)
-    length = "number of environment steps; the last episode is finished (default: %(default)s); 0 runs until stopped"
-    parser.add_argument("--steps", type=_from(0), default=1000, metavar="STEPS", help=length)
-    return parser
-
-
-def get_policy_evaluation_parser() -> Parser:
-    """The parser of ``coach evaluate`` for a policy, which accepts fewer flags."""
-    parser = Parser(f"coach {EVALUATE}", "Evaluate a trained policy.", EVALUATE_EXAMPLES)
-    length = "number of environment steps; the last episode is finished (default: %(default)s)"
-    parser.add_argument("--steps", type=_from(1), default=1000, metavar="STEPS", help=length)
-    parser.add_argument("-lvl", "--level", metavar="LEVEL", help="the environment (default: the preset's)")
-    parser.add_argument("--seed", type=_from(0), default=0, metavar="N", help="seed of the environment (default: 0)")
-    parser.add_argument("--render", action="store_true", help="show the environment in a window")
-    return parser
-
-
-def get_watch_parser() -> Parser:
-    """The parser of ``coach watch``."""
-    parser = Parser(f"coach {WATCH}", "See a trained agent play, in a window or in a file.", WATCH_EXAMPLES)
-    what = "a run, RUN/best, or the folder of a policy"
-    parser.add_argument("directory", type=_directory, metavar="DIR", help=what)
-    parser.add_argument("--gif", metavar="FILE", help="write one episode as GIF instead of opening a window")
-    parser.add_argument("--mp4", metavar="FILE", help="write one episode as MP4 instead of opening a window")
-    parser.add_argument("-lvl", "--level", metavar="LEVEL", help="another environment than the run's or the preset's")
-    parser.add_argument("--seed", type=_from(0), default=0, metavar="N", help="seed of the environment (default: 0)")
-    return parser
-
-
 def evaluation_arguments(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     """Split the arguments of ``coach evaluate``.
 
     :return: the runs to evaluate, and the equivalent flags of ``coach`` without ``--resume RUN``
     :raises CoachError: no experiment is named, or STEPS is not a number
     """
-    parser = get_evaluate_parser()
+    parser = parser_of(EVALUATE)
     if not set(arguments) & {"-h", "--help"} and (not arguments or arguments[0].startswith("-")):
         parser.error("give the run's directory first: coach evaluate EXPERIMENT")
     known, flags = parser.parse_known_args(arguments)

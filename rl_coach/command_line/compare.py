@@ -17,7 +17,7 @@ def run(arguments: Sequence[str]) -> None:
     :param arguments: the arguments after ``compare``
     :raises CoachError: for bad input
     """
-    args = command_line.get_compare_parser().parse_args(arguments)
+    args = command_line.parser_of(command_line.COMPARE).parse_args(arguments)
     from rl_coach.runs import comparison as comparisons  # after --help has answered
     from rl_coach.runs import report
     from rl_coach.utilities.system import shown

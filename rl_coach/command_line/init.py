@@ -23,7 +23,7 @@ def run(arguments: Sequence[str]) -> None:
     :param arguments: the arguments after ``init``
     :raises CoachError: for bad input; no file has been written then
     """
-    args = command_line.get_init_parser().parse_args(arguments)
+    args = command_line.parser_of(command_line.INIT).parse_args(arguments)
     if (args.file is None) == (args.preset is None):
         raise CoachError("give either a file for an environment, or --preset ALGORITHM (see coach init --help)")
     if args.preset is None:

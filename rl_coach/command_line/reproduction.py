@@ -41,7 +41,7 @@ def pack(arguments: Sequence[str]) -> None:
     :param arguments: the arguments after ``pack``
     :raises CoachError: there is no run, it cannot be repeated, or a file that it needs is missing
     """
-    args = command_line.get_pack_parser().parse_args(arguments)
+    args = command_line.parser_of(command_line.PACK).parse_args(arguments)
     from rl_coach.command_line import flag_checks
     from rl_coach.logger import screen
     from rl_coach.runs import packed_run, record
@@ -206,15 +206,16 @@ def _policy_of(directory: pathlib.Path) -> pathlib.Path | None:
     return folder if folder.is_dir() else None
 
 
-def reproduce(arguments: Sequence[str], launcher: Any) -> bool:
+def reproduce(arguments: Sequence[str], launcher: Any) -> int:
     """Run ``coach reproduce``.
 
     :param arguments: the arguments after ``reproduce``
     :param launcher: a ``CoachLauncher``; it trains
-    :return: True if the results are equal or, with other versions or another processor, equal within a tolerance
+    :return: the exit code: 0 if the results are equal or, with other versions or another processor, equal within a
+        tolerance; otherwise 1
     :raises CoachError: the file is damaged, or the run cannot start here
     """
-    args = command_line.get_reproduce_parser().parse_args(arguments)
+    args = command_line.parser_of(command_line.REPRODUCE).parse_args(arguments)
     import tempfile
 
     from rl_coach.policy import files as policy_files
@@ -234,7 +235,7 @@ def reproduce(arguments: Sequence[str], launcher: Any) -> bool:
         finally:
             if not new.has_begun():
                 new.remove()
-        return _compare(run, packed, new.path)
+        return 0 if _compare(run, packed, new.path) else 1
 
 
 def _train(run: Any, source: pathlib.Path, directory: pathlib.Path, launcher: Any, trusts: bool) -> None:

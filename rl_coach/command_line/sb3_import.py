@@ -14,7 +14,7 @@ def run(arguments: Sequence[str], launcher: Any) -> None:
     :param launcher: a ``CoachLauncher``
     :raises CoachError: for bad input
     """
-    own, flags = command_line.get_import_parser().parse_known_args(arguments)
+    own, flags = command_line.parser_of(command_line.IMPORT).parse_known_args(arguments)
     args = launcher.get_config_args(launcher.get_argument_parser(), flags)
     flag_checks.refuse_budget(args, "nothing is trained")
     args.imported = own.file

@@ -60,7 +60,7 @@ def train(args: argparse.Namespace, parser: argparse.ArgumentParser, settings: S
     directory = make_directory(args)
     flags = given(args, parser, OF_THE_GROUP)
     runs = _swept(settings, args.seeds) if settings else [{"name": f"seed_{n}", "seed": n} for n in args.seeds]
-    group = _Group(directory, {"arguments": lasting(flags), "runs": runs}, args)
+    group = _Group(directory, {"arguments": record.lasting(flags), "runs": runs}, args)
     return group.run([first_run(directory, flags, run) for run in runs])
 
 
@@ -394,13 +394,6 @@ def _replacing(args: argparse.Namespace, parser: argparse.ArgumentParser, withou
     """The flags that replace flags of recorded runs. Each run keeps its framework, unless ``-f`` names another one."""
     kept = [] if "framework" in getattr(parser, "given", {}) else ["framework"]
     return given(args, parser, [*without, *kept])
-
-
-def lasting(flags: dict[str, Any]) -> dict[str, Any]:
-    """The flags with absolute paths, so that they have the same meaning in any directory."""
-    made = {name: record.lasting_path(value) if name in record.PATHS else value for name, value in flags.items()}
-    path = flags.get("distributed_coach_config_path")
-    return made | ({"distributed_coach_config_path": os.path.abspath(path)} if path else {})
 
 
 def _swept(settings: Sequence[Setting], seeds: Sequence[int]) -> list[dict[str, Any]]:

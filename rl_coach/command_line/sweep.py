@@ -24,7 +24,7 @@ def run(arguments: Sequence[str], launcher: Any) -> int:
     :return: the exit code, as ``coach --seeds`` returns it
     :raises CoachError: for bad input
     """
-    parser = command_line.get_sweep_parser()
+    parser = command_line.parser_of(command_line.SWEEP)
     args = parser.parse_args(arguments)
     if not args.preset:
         hints = (hint(path) for path, _ in settings_in(args.settings or ""))

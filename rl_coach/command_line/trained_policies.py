@@ -1,8 +1,9 @@
-"""``coach fetch`` and ``coach push``: trained policies that come with Coach, and policies on the Hugging Face Hub."""
+"""``coach export``, ``coach fetch`` and ``coach push``: policies of runs, of Coach, and of the Hugging Face Hub."""
 
 from __future__ import annotations
 
 import hashlib
+import os
 import pathlib
 import re
 import tempfile
@@ -25,13 +26,24 @@ _PACKAGE = "huggingface_hub"
 _T = TypeVar("_T")
 
 
+def export(arguments: Sequence[str]) -> None:
+    """``coach export``: write a trained policy into a new folder.
+
+    :raises CoachError: for bad input
+    """
+    args = command_line.parser_of(command_line.EXPORT).parse_args(arguments)
+    as_frozen_graph = args.format == command_line.FROZEN_GRAPH
+    policy_export.export(args.experiment, args.output, args.agent, as_frozen_graph=as_frozen_graph)
+    print(f"exported to {args.output}; {os.path.join(args.output, policy_export.README_FILE)} shows how to use it")
+
+
 def fetch(arguments: Sequence[str]) -> None:
     """``coach fetch``: write a trained policy into a new folder, or list the trained policies.
 
     :param arguments: the arguments after ``fetch``
     :raises CoachError: the policy does not exist or is damaged, or the folder cannot be written
     """
-    args = command_line.get_fetch_parser().parse_args(arguments)
+    args = command_line.parser_of(command_line.FETCH).parse_args(arguments)
     known = index()
     if not args.name:
         print("\n".join(_lines(known)))
@@ -50,7 +62,7 @@ def push(arguments: Sequence[str]) -> None:
     :param arguments: the arguments after ``push``
     :raises CoachError: there is no policy, it is damaged, or the Hub refuses it
     """
-    args = command_line.get_push_parser().parse_args(arguments)
+    args = command_line.parser_of(command_line.PUSH).parse_args(arguments)
     if not _ON_THE_HUB.fullmatch(args.repository):
         raise CoachError(f"'{args.repository}' is not a repository of the Hub: write OWNER/NAME")
     _require_package()

@@ -37,7 +37,7 @@ def run(arguments: Sequence[str], launcher: Any) -> int:
     :return: the exit code, as ``coach --seeds`` returns it
     :raises CoachError: for bad input
     """
-    parser = command_line.get_tune_parser()
+    parser = command_line.parser_of(command_line.TUNE)
     args = parser.parse_args(arguments)
     if args.storage:
         study_storage.hide_in_process_list(args.storage)
@@ -74,7 +74,7 @@ def run(arguments: Sequence[str], launcher: Any) -> int:
         "seed": args.seed,
         "parallel": args.parallel or args.at_once,
     }
-    document = {"arguments": several_runs.lasting(flags), "runs": [], run_group.TUNING: tuning}
+    document = {"arguments": record.lasting(flags), "runs": [], run_group.TUNING: tuning}
     return _Tuning(directory, document, graph_manager, args).run()
 
 

@@ -28,7 +28,7 @@ def run(arguments: Sequence[str], launcher: Any) -> None:
     :param launcher: a ``CoachLauncher``; it builds the graph of a run
     :raises CoachError: for bad input, or if there is no display for a window
     """
-    args = command_line.get_watch_parser().parse_args(arguments)
+    args = command_line.parser_of(command_line.WATCH).parse_args(arguments)
     files = {f".{kind}": file for kind in ("gif", "mp4") if (file := getattr(args, kind)) is not None}
     _check(args.directory, files)
     from rl_coach.environments.rendering import WindowClosed, drawing

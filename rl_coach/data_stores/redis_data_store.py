@@ -6,8 +6,9 @@ import uuid
 from typing import Any
 
 from rl_coach.data_stores.data_store import DataStore, DataStoreParameters
-from rl_coach.memories.backend.connection import Connection, Keys, reason_of
+from rl_coach.memories.backend.connection import Connection, Keys
 from rl_coach.memories.backend.streams import RunState
+from rl_coach.utilities.errors import reason_of
 
 
 class RedisDataStoreParameters(DataStoreParameters):

@@ -525,15 +525,9 @@ class Environment(EnvironmentInterface):
         if self._window is not None:
             self._window.show(image)
             if self.visualization_parameters.real_time:
-                self._wait_for_next_image(self._window)
-
-    def _wait_for_next_image(self, window: Window) -> None:
-        """
-        :raises WindowClosed: the user has closed the window
-        """
-        if not window.is_open:
-            raise WindowClosed
-        window.tick(self._steps_per_second or _STEPS_PER_SECOND)
+                if not self._window.is_open:
+                    raise WindowClosed
+                self._window.tick(self._steps_per_second or _STEPS_PER_SECOND)
 
     def should_dump_video_of_the_current_episode(self, episode_terminated: bool = False) -> bool:
         """True if all of ``video_dump_filters`` agree to write this episode.
@@ -591,7 +585,9 @@ class Environment(EnvironmentInterface):
 
     def dump_video_of_last_episode(self) -> None:
         """Write the episode to ``gifs/`` and ``videos/`` of the experiment's directory."""
-        name = self._video_name()
+        step = self.training_steps if self._phase is RunPhase.TEST else self.total_steps_counter
+        reward = self.total_reward_in_current_episode
+        name = f"{self._phase.value.lower()}_step-{step}_episode-{self.episode_idx}_score-{reward}"
         if self._is_candidate:
             self._is_candidate = False
             self._film_again()
@@ -599,11 +595,6 @@ class Environment(EnvironmentInterface):
             with self._videos_may_fail():
                 self.videos += self._video.keep(name)
             self._video = None
-
-    def _video_name(self) -> str:
-        step = self.training_steps if self._phase is RunPhase.TEST else self.total_steps_counter
-        reward = self.total_reward_in_current_episode
-        return f"{self._phase.value.lower()}_step-{step}_episode-{self.episode_idx}_score-{reward}"
 
     def _film_again(self) -> None:
         """Repeat the episode that has just ended, and draw it. Few episodes are kept, and drawing costs several times

@@ -171,17 +171,6 @@ def _atari_input_filter() -> InputFilter:
 AtariOutputFilter = NoOutputFilter()
 
 
-def _atari_schedule() -> ScheduleParameters:
-    """The schedule of the DQN papers, in steps of four frames: 50 million steps, evaluated for 135,000 after each
-    250,000, with 50,000 random ones before."""
-    schedule = ScheduleParameters()
-    schedule.improve_steps = EnvironmentSteps(50_000_000)
-    schedule.steps_between_evaluation_periods = EnvironmentSteps(250_000)
-    schedule.evaluation_steps = EnvironmentSteps(135_000)
-    schedule.heatup_steps = EnvironmentSteps(50_000)
-    return schedule
-
-
 def __getattr__(name: str) -> Any:
     """Names that need further imports. Each access to ``atari_schedule`` returns a new schedule."""
     if name == "AtariInputFilter":
@@ -191,7 +180,13 @@ def __getattr__(name: str) -> Any:
 
         return gym_wrappers.MaxOverFramesAndFrameskipEnvWrapper
     if name == "atari_schedule":
-        return _atari_schedule()
+        # of the DQN papers, in steps of four frames
+        schedule = ScheduleParameters()
+        schedule.improve_steps = EnvironmentSteps(50_000_000)
+        schedule.steps_between_evaluation_periods = EnvironmentSteps(250_000)
+        schedule.evaluation_steps = EnvironmentSteps(135_000)
+        schedule.heatup_steps = EnvironmentSteps(50_000)
+        return schedule
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
@@ -257,7 +252,10 @@ class GymEnvironment(Environment):
         self._hold_actions(max_over_num_frames)
         self._single_frames = single_frames if no_ops_last_single_frames else None
         self._check_first_steps(found)
-        self._set_reward_space(custom_reward_threshold)
+        if custom_reward_threshold is None:
+            specification = getattr(self._simulator, "spec", None)
+            self.reward_success_threshold = getattr(specification, "reward_threshold", None)
+        self.reward_space = RewardSpace(1, reward_success_threshold=self.reward_success_threshold)
 
         self._arcade: ArcadeRules | None = None
         self.is_atari_env = hasattr(self._simulator, "ale")
@@ -358,12 +356,6 @@ class GymEnvironment(Environment):
         step, convert = self.env.step, self._to_simulator_action
         self._step_simulator = step if convert is None else lambda action: step(convert(action))
 
-    def _set_reward_space(self, custom_reward_threshold: float | None) -> None:
-        if custom_reward_threshold is None:
-            specification = getattr(self._simulator, "spec", None)
-            self.reward_success_threshold = getattr(specification, "reward_threshold", None)
-        self.reward_space = RewardSpace(1, reward_success_threshold=self.reward_success_threshold)
-
     @property
     def functions(self) -> Any:
         """The environment as pure functions, a ``FunctionEnvironment``; None if it is another simulator."""
@@ -402,7 +394,11 @@ class GymEnvironment(Environment):
         elif force_environment_reset or self.truncated or self._arcade.is_game_over():
             self._begin_game(self._arcade)
         else:
-            self._begin_next_life(self._arcade)
+            self._take_action(self._action_space.default_action)
+            if self.done:
+                self._begin_game(self._arcade)
+            else:
+                self._press_fire(self._arcade)
 
     def _begin_game(self, arcade: ArcadeRules) -> None:
         """Reset, pass a random number of no-ops, and press FIRE where the game waits for it."""
@@ -425,13 +421,6 @@ class GymEnvironment(Environment):
         )
         self.state = self._read_state(observation, self.info)
         self.done = terminated or truncated
-
-    def _begin_next_life(self, arcade: ArcadeRules) -> None:
-        self._take_action(self._action_space.default_action)
-        if self.done:
-            self._begin_game(arcade)
-        else:
-            self._press_fire(arcade)
 
     def _press_fire(self, arcade: ArcadeRules) -> None:
         """Press FIRE. Games such as Breakout stand still after each lost life until FIRE is pressed."""

@@ -121,21 +121,17 @@ def make_ordinary_simulator(level: str, parameters: dict[str, Any], frame_skip: 
     :raises CoachError: the level does not exist, a package is missing, or the parameters do not fit
     """
     if FUNCTION_LEVEL.fullmatch(level):
-        return _make_of_functions(level, parameters)
+        if not is_installed("jax"):
+            raise CoachError(f"level '{level}' needs JAX: {install_command('jax')}")
+        from rl_coach.environments.function_environment import FunctionSimulator, make_function_environment
+
+        return FunctionSimulator(make_function_environment(level, parameters))
     module, _, name = level.rpartition(":")
     if module and not _REGISTERED_LEVEL.search(name):
         return _make_from_class(level, parameters, render_mode)
     if module:
         _import(module, level)
     return _make_registered(name, parameters, frame_skip, render_mode)
-
-
-def _make_of_functions(level: str, parameters: dict[str, Any]) -> Any:
-    if not is_installed("jax"):
-        raise CoachError(f"level '{level}' needs JAX: {install_command('jax')}")
-    from rl_coach.environments.function_environment import FunctionSimulator, make_function_environment
-
-    return FunctionSimulator(make_function_environment(level, parameters))
 
 
 def draw_without_display() -> None:
@@ -162,7 +158,9 @@ def _make_from_class(level: str, parameters: dict[str, Any], render_mode: str | 
         draw_without_display()
     cls = import_level(level)
     if _is_function_environment(cls):
-        return _simulator_of(level, cls(**parameters) if inspect.isclass(cls) else cls)
+        from rl_coach.environments.function_environment import FunctionSimulator, environment_of_user
+
+        return FunctionSimulator(environment_of_user(level, cls(**parameters) if inspect.isclass(cls) else cls))
     signature = inspect.signature(cls)
     if render_mode is not None and "render_mode" in signature.parameters:
         parameters = {"render_mode": render_mode, **parameters}
@@ -220,12 +218,6 @@ def _takes(made: Any, name: str, count: int) -> bool:
     positional = [one for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
     needed = [one for one in positional if one.default is one.empty]
     return len(needed) <= count <= len(positional)
-
-
-def _simulator_of(level: str, made: Any) -> Any:
-    from rl_coach.environments.function_environment import FunctionSimulator, environment_of_user
-
-    return FunctionSimulator(environment_of_user(level, made))
 
 
 def _unfit_parameters(level: str, error: TypeError) -> str:
@@ -376,7 +368,11 @@ def find_specification(name: str) -> Any:
     import gymnasium
 
     if name == "CartPole-v0":
-        return _cart_pole_v0()
+        specification = _bare(gymnasium.spec("CartPole-v1"))
+        specification.max_episode_steps = 200
+        specification.reward_threshold = 195.0
+        say_once("level 'CartPole-v0': using 'CartPole-v1' limited to 200 steps per episode (Gymnasium removed v0)")
+        return specification
     arcade = _ARCADE_LEVEL.fullmatch(name)
     if arcade and arcade["game"] in _ARCADE_GAMES:
         return _arcade_specification(name, arcade)
@@ -437,16 +433,6 @@ def _newest_version(name: str) -> Any:
     }
     newest = max(versions, default=None)
     return None if newest is None or version is None or version > newest else versions[newest]
-
-
-def _cart_pole_v0() -> Any:
-    import gymnasium
-
-    specification = _bare(gymnasium.spec("CartPole-v1"))
-    specification.max_episode_steps = 200
-    specification.reward_threshold = 195.0
-    say_once("level 'CartPole-v0': using 'CartPole-v1' limited to 200 steps per episode (Gymnasium removed v0)")
-    return specification
 
 
 def _arcade_specification(name: str, match: re.Match) -> Any:

@@ -138,17 +138,14 @@ class LevelCheck:
         while self.num_steps < num_steps and not has_ended and "mask" not in self.findings:
             self._step += 1
             self.num_steps += 1
-            answer = self.env.step(self._random_action(observation, info))
+            action = self._masked.action_for(observation, info)
+            answer = self.env.step(self.env.action_space.sample() if action is None else action)
             self._add_all(step_findings(self.env.observation_space, answer))
             observation, _, terminated, truncated, info = answer
             has_ended = terminated or truncated
         self.num_episodes += has_ended
         if self.env.steps_are_of_old_gym:
             self.add(Finding("old step", OLD_STEP), of_a_step=False)
-
-    def _random_action(self, observation: Any, info: dict[str, Any]) -> Any:
-        action = self._masked.action_for(observation, info)
-        return self.env.action_space.sample() if action is None else action
 
     def _add_all(self, findings: Iterator[Finding]) -> None:
         for finding in findings:

@@ -235,7 +235,10 @@ class RobosuiteEnvironment(SeededEnvironment):
         try:
             self.env = suite.make(self.env_id, **settings)
             if self._changes is not None:
-                self._randomize_domain()
+                from robosuite.wrappers import DomainRandomizationWrapper
+
+                # robosuite 1.5 changes colours with MuJoCo 3.1.1 only
+                self.env = DomainRandomizationWrapper(self.env, seed=self._draw_seed(), randomize_color=False)
         except Exception as error:
             raise CoachError(f"level '{self.env_id}' does not start: {' '.join(str(error).split())}") from error
         self._task = self.env.unwrapped if self._changes is not None else self.env
@@ -251,12 +254,6 @@ class RobosuiteEnvironment(SeededEnvironment):
             settings["hard_reset"] = False  # loading the model again would undo robosuite's random changes
         settings["renderer"] = "mjviewer" if settings["has_renderer"] else "mujoco"
         return {name: value for name, value in settings.items() if name in _parameters_of(task)}
-
-    def _randomize_domain(self) -> None:
-        from robosuite.wrappers import DomainRandomizationWrapper
-
-        # robosuite 1.5 changes colours with MuJoCo 3.1.1 only
-        self.env = DomainRandomizationWrapper(self.env, seed=self._draw_seed(), randomize_color=False)
 
     def _draw_seed(self) -> int:
         return int(self._rng.integers(2**31))

@@ -45,9 +45,6 @@ class ParameterNoise(Greedy):
     def __init__(self, network_params: dict[str, NetworkParameters], action_space: ActionSpace):
         super().__init__(action_space)
         self.network_params = network_params
-        self._make_dense_layers_noisy()
-
-    def _make_dense_layers_noisy(self) -> None:
         noisy_dense = short_dynamic_import("rl_coach.architectures.layers:NoisyNetDense")
         for network in self.network_params.values():
             parts: list[Any] = [

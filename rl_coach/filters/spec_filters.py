@@ -178,23 +178,19 @@ def add_state_filters(filters: InputFilter, given: Any, where: str, shapes: dict
                 raise CoachError(f"the spec's '{where}' has no state {shown(name)}; there is {', '.join(shapes)}")
     for name in given if by_name else list(shapes):
         steps = _list_of(given[name] if by_name else given, where)
-        _add_steps(filters, steps, name, shapes)
-
-
-def _add_steps(filters: InputFilter, steps: list[Fields], name: str, shapes: dict[str, Shape]) -> None:
-    chain: list[ObservationFilter] = []
-    was_image = len(shapes[name]) == 3
-    for step in steps:
-        kind = step.choice("type", _STEPS) or step.missing("type")
-        step.get("scope")
-        made, shapes[name] = _STEPS[kind](step, shapes[name])
-        step.finish()
-        chain += made
-    if was_image and len(shapes[name]) == 2:  # networks take images with channels
-        shapes[name] = (*shapes[name], 1)
-        chain.append(ReshapingFilter(shapes[name]))
-    for number, one in enumerate(chain):
-        filters.add_observation_filter(name, f"{number}_{plain(type(one).__name__)}", one)
+        chain: list[ObservationFilter] = []
+        was_image = len(shapes[name]) == 3
+        for step in steps:
+            kind = step.choice("type", _STEPS) or step.missing("type")
+            step.get("scope")
+            made, shapes[name] = _STEPS[kind](step, shapes[name])
+            step.finish()
+            chain += made
+        if was_image and len(shapes[name]) == 2:  # networks take images with channels
+            shapes[name] = (*shapes[name], 1)
+            chain.append(ReshapingFilter(shapes[name]))
+        for number, one in enumerate(chain):
+            filters.add_observation_filter(name, f"{number}_{plain(type(one).__name__)}", one)
 
 
 def add_reward_filters(filters: InputFilter, given: Any, where: str) -> None:

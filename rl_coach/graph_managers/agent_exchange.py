@@ -14,9 +14,10 @@ from rl_coach.agents.core.transport import TransportSignals, blueprints_of, play
 from rl_coach.base_parameters import DistributedCoachSynchronizationType
 from rl_coach.core_types import RunPhase
 from rl_coach.data_stores.data_store import DataStore
-from rl_coach.memories.backend.connection import of_agent, reason_of
+from rl_coach.memories.backend.connection import of_agent
 from rl_coach.memories.backend.streams import TrainerLink
 from rl_coach.memories.backend.wire import Chunk, ChunkError, pack
+from rl_coach.utilities.errors import reason_of
 from rl_coach.utils import CoachError, TrainingError
 
 _SMALL_ROWS, _FRAME_ROWS = 32, 256

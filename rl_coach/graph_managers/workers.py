@@ -14,12 +14,12 @@ from rl_coach.data_stores.data_store import DataStore
 from rl_coach.graph_managers.agent_exchange import AgentExchange, Documents, Exchange
 from rl_coach.graph_managers.graph_manager import GraphManager
 from rl_coach.logger import screen
-from rl_coach.memories.backend.connection import reason_of
 from rl_coach.memories.backend.streams import TrainerLink, wait_for_chunks
 from rl_coach.memories.backend.wire import pack
 from rl_coach.remote_level_manager import RemoteLevelManager
 from rl_coach.runs.live_region import Fields
 from rl_coach.utilities import files
+from rl_coach.utilities.errors import reason_of
 from rl_coach.utils import CoachError, LostPartError
 
 TOTALS_FILE = "distributed.json"
@@ -202,7 +202,8 @@ class Workers:
             one.push(reads=False)
         if now >= self._line_at:
             self._line_at = now + _SECONDS_BETWEEN_LINES
-            self._print_lines()
+            for name, report in sorted(self._reports.items()):
+                _print_worker(name, _activity(report), {"Steps/s": round(report["rate"], 1)})
         if now >= self._warn_at:
             self._warn_of_refused(now)
 
@@ -220,19 +221,6 @@ class Workers:
         heard = [_worker_of(sender) for link in self._links for sender in link.ledger.accounts]
         return list(dict.fromkeys([*started, *heard]))
 
-    def _print_lines(self) -> None:
-        for name, report in sorted(self._reports.items()):
-            _print_worker(name, _activity(report), {"Steps/s": round(report["rate"], 1)})
-
-    def _print_last_lines(self) -> None:
-        """Print a line for programs with each worker's steps, summed over its restarts."""
-        steps: Counter[str] = Counter()
-        for link in self._links:
-            for sender, account in link.ledger.accounts.items():
-                steps[_worker_of(sender)] += account.stored + account.discarded
-        for name in sorted(self._playing):
-            _print_worker(name, "ended", {"Steps": steps[name]})
-
     # the end
 
     def end(self, directory: str | os.PathLike[str]) -> None:
@@ -242,7 +230,13 @@ class Workers:
         if not self._link.is_superseded:
             self._dismiss_workers()
         self._warn_of_refused(time.monotonic())
-        self._print_last_lines()
+        # a line for programs with the steps of each worker, summed over its restarts
+        steps: Counter[str] = Counter()
+        for link in self._links:
+            for sender, account in link.ledger.accounts.items():
+                steps[_worker_of(sender)] += account.stored + account.discarded
+        for name in sorted(self._playing):
+            _print_worker(name, "ended", {"Steps": steps[name]})
         totals = {stream: one.totals() for stream, one in self._agents.items()}
         path = pathlib.Path(directory) / TOTALS_FILE
         try:

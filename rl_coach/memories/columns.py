@@ -641,7 +641,9 @@ class FrameObservations:
         axis = self.axis % (len(self.frame_shape) + 1) + 1
         if axis == 1 or not contiguous:
             return tuple(np.moveaxis(self.frames.take(i, 0), 1, axis) for i in (before, after))  # type: ignore
-        word = self._word(before, after, axis)
+        size = self.depth * self.frame_dtype.itemsize
+        fits = size in (2, 4, 8) and axis == len(self.frame_shape) + 1 and sys.byteorder == "little"
+        word = np.dtype(f"u{size}") if fits and np.array_equal(before[:, 1:], after[:, :-1]) else None
         # Most next states are the states moved on by one frame. Each pixel's K values form one integer; shifting it
         # makes the next state without gathering K - 1 frames a second time.
         states = self._interleaved(before, axis)
@@ -658,13 +660,6 @@ class FrameObservations:
         for plane, target in zip(planes, np.moveaxis(stacks, axis, 0)):
             target[...] = plane
         return stacks
-
-    def _word(self, before: np.ndarray, after: np.ndarray, axis: int) -> np.dtype | None:
-        """The unsigned integer type with the size of a pixel's K values. None if no type has this size, or if a next
-        state is not its state moved on by one frame."""
-        size = self.depth * self.frame_dtype.itemsize
-        fits = size in (2, 4, 8) and axis == len(self.frame_shape) + 1 and sys.byteorder == "little"
-        return np.dtype(f"u{size}") if fits and np.array_equal(before[:, 1:], after[:, :-1]) else None
 
     def _shifted(self, states: np.ndarray, newest: np.ndarray, word: np.dtype) -> np.ndarray:
         shifted = np.right_shift(states.view(word), 8 * self.frame_dtype.itemsize)
@@ -746,7 +741,8 @@ def observations_for(name: str, capacity: int, example: Any, owner: RowOwner) ->
     stacks and other large arrays, plain arrays for all others.
     """
     if isinstance(example, FrameStacks):
-        example = _example_of(example)
+        first = [example.frames[index] for index in example.indices[0]]
+        example = first[0] if example.axis is None else _Stack(first, example.axis)
     elif hasattr(example, "history") and not _is_plain_stack(example):
         example = np.asarray(example)
     is_stack = hasattr(example, "history")
@@ -770,11 +766,6 @@ class _Stack:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         stacked = np.stack(self.history, axis=self.axis)
         return stacked if dtype is None else stacked.astype(dtype, copy=False)
-
-
-def _example_of(stacks: FrameStacks) -> Any:
-    first = [stacks.frames[index] for index in stacks.indices[0]]
-    return first[0] if stacks.axis is None else _Stack(first, stacks.axis)
 
 
 def _is_plain_stack(lazy: Any) -> bool:

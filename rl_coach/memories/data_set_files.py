@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import pathlib
-from typing import Any, Callable, Sequence
+from typing import Any, Callable
 
 import numpy as np
 
-from rl_coach.core_types import CsvDataset, PickledReplayBuffer, Transition
+from rl_coach.core_types import CsvDataset, PickledReplayBuffer
 from rl_coach.installation import install_command
 from rl_coach.memories.coach_pickles import read_pickled_episodes
 from rl_coach.memories.csv_episodes import read_csv, write_csv
@@ -123,14 +123,11 @@ def _read_csv(path: str) -> DataSet:
 
 
 def _read_pickle(path: str) -> DataSet:
-    return _complete(read_pickled_episodes(path), False, path)
-
-
-def _complete(episodes: Sequence[Sequence[Transition]], is_raw: bool, path: str) -> DataSet:
+    episodes = read_pickled_episodes(path)
     if not any(episodes):
         raise CoachError(f"'{path}' has no step that has a next state")
     try:
-        return DataSet.of_episodes([episode for episode in episodes if episode], is_raw)
+        return DataSet.of_episodes([episode for episode in episodes if episode], False)
     except (*DAMAGE, MemoryError) as error:
         raise CoachError(f"'{path}' has steps of different forms: {type(error).__name__} {error}") from None
 

@@ -183,7 +183,9 @@ class Worker:
     def run(self) -> None:
         """Run to the end, and report the end to the parent."""
         screen.forward(self._link.line)
-        _forward_log()
+        logger = logging.getLogger("rl_coach")
+        if not logger.hasHandlers():
+            logger.addHandler(_ToScreen(logging.WARNING))
         try:
             self._build()
             self._attach()
@@ -290,12 +292,6 @@ class _ToScreen(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         screen.print(self.format(record))
-
-
-def _forward_log() -> None:
-    logger = logging.getLogger("rl_coach")
-    if not logger.hasHandlers():
-        logger.addHandler(_ToScreen(logging.WARNING))
 
 
 def work(plan: WorkerPlan, connection: Connection) -> None:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Mapping, Sequence
 
 from rl_coach.data_stores import nfs_volume
+from rl_coach.orchestrators.distributed_settings import DistributedSettings, PodSettings
 
 Manifest = dict[str, Any]
 
@@ -48,22 +49,14 @@ class Container:
     :param command: the program and its arguments; empty uses the image's
     :param requests: reserved resources by name
     :param limits: limits of resources by name, including GPUs
-    :param node_selector: labels that the pod's node must have
-    :param tolerations: taints that the pod tolerates
-    :param labels: labels of the pod, in addition to Coach's
-    :param env: environment variables, in addition to Coach's
-    :param secrets: (variable, Secret, key); with an empty variable and key, all keys of the Secret become variables
+    :param pod: the place, labels and variables of its pod; they are added to Coach's
     """
 
     image: str
     command: tuple[str, ...] = ()
     requests: Mapping[str, str] = field(default_factory=dict)
     limits: Mapping[str, str] = field(default_factory=dict)
-    node_selector: Mapping[str, str] = field(default_factory=dict)
-    tolerations: tuple[Mapping[str, str], ...] = ()
-    labels: Mapping[str, str] = field(default_factory=dict)
-    env: Mapping[str, str] = field(default_factory=dict, repr=False)
-    secrets: tuple[tuple[str, str, str], ...] = ()
+    pod: PodSettings = field(default_factory=PodSettings)
 
 
 @dataclass(frozen=True)
@@ -99,11 +92,7 @@ class KubernetesRun:
     :param order: the run order as JSON; empty for containers without an order
     :param s3_credentials: an AWS credentials file; None uses the pods' other credentials
     :param volume: the shared volume; None without a volume
-    :param service_account: the account of trainer and workers; empty uses the namespace's default
-    :param image_pull_secret: a Secret with the registry's credentials
-    :param keep_seconds: time until the cluster removes a run that has ended
-    :param stop_seconds: seconds for a pod to end
-    :param restarts: number of restarts after a failure
+    :param settings: the times, the number of restarts, the service account and the image pull secret
     """
 
     name: str
@@ -117,17 +106,14 @@ class KubernetesRun:
     order: str = ""
     s3_credentials: bytes | None = field(default=None, repr=False)
     volume: Volume | None = None
-    service_account: str = ""
-    image_pull_secret: str = ""
-    keep_seconds: int = 3600
-    stop_seconds: int = 60
-    restarts: int = 5
+    settings: DistributedSettings = field(default_factory=DistributedSettings)
 
 
 def manifests(run: KubernetesRun) -> list[Manifest]:
     """All objects of a run: the owner first, the workers' Job last."""
-    templates = _templates()
+    templates, settings = _templates(), run.settings
     values = {
+        **vars(settings),
         **vars(run),
         "data_directory": DATA_DIRECTORY,
         "order_directory": ORDER_DIRECTORY,
@@ -137,8 +123,8 @@ def manifests(run: KubernetesRun) -> list[Manifest]:
         "namespace": run.namespace or None,
         "order": run.order or None,
         # this limit of a Job counts the failures of all its pods
-        "worker_restarts": run.restarts * run.num_workers,
-        "image_pull_secrets": [{"name": run.image_pull_secret}] if run.image_pull_secret else None,
+        "worker_restarts": settings.restarts * run.num_workers,
+        "image_pull_secrets": [{"name": settings.image_pull_secret}] if settings.image_pull_secret else None,
         "encoded_password": _encoded(run.redis_password),
         "encoded_credentials": _encoded(run.s3_credentials),
         **_volume_values(run, run.volume),
@@ -280,15 +266,14 @@ def _container_values(
     """The values of a pod with one container; empty without a container."""
     if container is None:
         return {}
-    variables: list[Manifest] = [
-        {"name": name, "value": value} for name, value in {**environment, **container.env}.items()
-    ]
+    pod = container.pod
+    variables: list[Manifest] = [{"name": name, "value": value} for name, value in {**environment, **pod.env}.items()]
     variables += [
         {"name": variable, "valueFrom": {"secretKeyRef": {"name": secret, "key": key}}}
-        for variable, secret, key in container.secrets
+        for variable, secret, key in pod.secrets
         if variable
     ]
-    whole = [{"secretRef": {"name": secret}} for variable, secret, _ in container.secrets if not variable]
+    whole = [{"secretRef": {"name": secret}} for variable, secret, _ in pod.secrets if not variable]
     return {
         "image": container.image,
         "command": list(container.command) or None,
@@ -297,11 +282,11 @@ def _container_values(
         "env": variables,
         "env_from": whole or None,
         # The account gives access to S3, which Redis does not need.
-        "service_account": run.service_account if run.service_account and component != REDIS else None,
-        "node_selector": dict(container.node_selector) or None,
-        "tolerations": [dict(one) for one in container.tolerations] or None,
+        "service_account": (run.settings.service_account or None) if component != REDIS else None,
+        "node_selector": dict(pod.node_selector) or None,
+        "tolerations": [dict(one) for one in pod.tolerations] or None,
         # Coach's labels win: policies, Services and the search for pods depend on them.
-        "pod_labels": {**container.labels, **labels},
+        "pod_labels": {**pod.labels, **labels},
     }
 
 

@@ -306,11 +306,7 @@ def describe(params: KubernetesParameters, namespace: str) -> KubernetesRun:
         order=params.order.as_json() if params.order is not None else "",
         s3_credentials=_credentials(settings),
         volume=_volume(params),
-        service_account=settings.service_account,
-        image_pull_secret=settings.image_pull_secret,
-        keep_seconds=settings.keep_seconds,
-        stop_seconds=settings.stop_seconds,
-        restarts=settings.restarts,
+        settings=settings,
     )
 
 
@@ -403,7 +399,8 @@ def container_of(image: str, command: tuple[str, ...], given: Mapping[str, Any],
         # Kubernetes accepts GPUs only as limits, and reserves the same number.
         limits[gpu_resource] = str(gpus)
     names = ("node_selector", "tolerations", "labels", "env", "secrets")
-    return Container(image, command, requests, limits, **{name: given[name] for name in names if given.get(name)})
+    pod = PodSettings(**{name: given[name] for name in names if given.get(name)})
+    return Container(image, command, requests, limits, pod)
 
 
 def _redis(pod: PodSettings) -> Container:

@@ -75,11 +75,7 @@ def describe(settings: DistributedSettings, directory: pathlib.Path, flags: Sequ
         worker=container,
         num_workers=0,
         redis=None,
-        service_account=settings.service_account,
-        image_pull_secret=settings.image_pull_secret,
-        keep_seconds=settings.keep_seconds,
-        stop_seconds=settings.stop_seconds,
-        restarts=settings.restarts,
+        settings=settings,
     )
 
 

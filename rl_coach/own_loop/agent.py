@@ -473,14 +473,11 @@ class Agent:
         graph.steps_between_evaluation_periods = EnvironmentSteps(evaluate_every or total_steps)
         graph.evaluation_steps = EnvironmentEpisodes(5 if evaluate_every else 0)
         given = callback if isinstance(callback, Sequence) else [] if callback is None else [callback]
-        graph.use_callbacks([self._as_callback(one) for one in given])
+        graph.use_callbacks([one if isinstance(one, Callback) else _AfterEvaluations(self, one) for one in given])
         self.reset()
         graph.count_from_here()
         graph.improve()
         return self
-
-    def _as_callback(self, callback: _GivenCallback) -> Callback:
-        return callback if isinstance(callback, Callback) else _AfterEvaluations(self, callback)
 
     def import_observations(self, data: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> int:
         """Store recorded steps, in order, as if the agent had played them. Steps and updates are not counted.
@@ -602,13 +599,10 @@ class Agent:
         :return: the path of the checkpoint in this directory
         """
         graph, directory = self.graph_manager, pathlib.Path(path)
-        definition = self._definition_to_save()
+        definition = saved.plain_definition(self._definition, self.graph_manager)
         directory.mkdir(parents=True, exist_ok=True)
         (directory / DEFINITION_FILE).write_text(json.dumps(definition, indent=1))
         return graph.checkpoints.save_to(str(directory), graph.get_state(), graph.progress.last_evaluation)
-
-    def _definition_to_save(self) -> dict[str, Any]:
-        return saved.plain_definition(self._definition, self.graph_manager)
 
     @classmethod
     def load(cls, path: str | pathlib.Path, **arguments: Any) -> Agent:

@@ -83,9 +83,9 @@ from rl_coach.own_loop.spec_table import (
     Row,
     anything,
     first_value,
+    of_target,
     only,
     refused,
-    steps,
     unused,
 )
 from rl_coach.own_loop.worker import ENVIRONMENTS, SingleThreadedWorker, gymnasium_arguments
@@ -178,11 +178,7 @@ VALUES = [
     Row("huber_loss", "network_wrappers['main'].replace_mse_with_huber_loss", flag),
     Row("n_step", "algorithm.n_step", whole(1, 1000)),
     Row("update_spec.batch_size", "network_wrappers['main'].batch_size", whole(1, 10**5)),
-    Row(
-        "update_spec.sync_interval", "algorithm.num_steps_between_copying_online_weights_to_target",
-        steps(EnvironmentSteps),
-    ),
-    Row("update_spec.sync_tau", "algorithm.rate_for_copying_weights_to_target", number(1e-9, 1)),
+    *of_target("update_spec.sync_interval", "update_spec.sync_tau"),
     Row("exploration_spec.epsilon_spec", lambda definition, given: _explore(definition, given), anything),
     *refused("an agent that learns values of choices explores by epsilon alone")("exploration_spec.noise_spec"),
     *unused("update returns the loss")("store_last_memory_batch", "store_last_q_table"),
@@ -259,14 +255,6 @@ def _critic(definition: Definition, fields: Fields, stack: Stack | None, network
         left_out(fields, "value_function_optimizer_spec", "policy and critic have one optimizer: 'optimizer_spec'")
 
 
-def _ring_buffer(definition: Definition, fields: Fields) -> None:
-    """The memory of agents that learn from their newest episodes."""
-    memory = fields.fields("memory_spec")
-    if memory is not None:
-        memory.choice("type", ("ring_buffer", "fifo_queue"))
-        definition.set_memory_of_phases(memory.whole("capacity"))
-
-
 POLICY = [
     *COMMON,
     *UPDATES,
@@ -279,7 +267,10 @@ POLICY = [
 def _complete_policy(definition: Definition, fields: Fields) -> None:
     stack = _network(definition, fields)
     _policy_spec(fields)
-    _ring_buffer(definition, fields)
+    memory = fields.fields("memory_spec")  # of the newest episodes
+    if memory is not None:
+        memory.choice("type", ("ring_buffer", "fifo_queue"))
+        definition.set_memory_of_phases(memory.whole("capacity"))
     set_optimizer(definition, fields.fields("optimizer_spec"), ["main"])
     _critic(definition, fields, stack)
 
@@ -382,11 +373,7 @@ SAC = [
         "update_spec.batch_size", ("network_wrappers['policy'].batch_size", "network_wrappers['q'].batch_size"),
         whole(1, 10**5),
     ),
-    Row(
-        "update_spec.sync_interval", "algorithm.num_steps_between_copying_online_weights_to_target",
-        steps(EnvironmentSteps),
-    ),
-    Row("update_spec.sync_tau", "algorithm.rate_for_copying_weights_to_target", number(1e-9, 1)),
+    *of_target("update_spec.sync_interval", "update_spec.sync_tau"),
     Row("update_spec.num_iterations", "algorithm.num_consecutive_training_steps", whole(1, 10**6)),
     *unused("a policy explores by itself")("exploration_spec"),
     *unused("choices are numbers that are rounded down")("gumbel_softmax_temperature"),

@@ -6,7 +6,7 @@ import logging
 from dataclasses import dataclass
 from typing import Any, Callable, Iterable, Sequence, Union
 
-from rl_coach.core_types import StepMethod
+from rl_coach.core_types import EnvironmentSteps, StepMethod
 from rl_coach.own_loop.spec_parts import Definition, schedule_of
 from rl_coach.utilities.spec_fields import Fields, Read, number, shown, whole
 from rl_coach.utils import CoachError
@@ -105,6 +105,15 @@ def only(reason: str, *allowed: Any) -> Read:
             raise CoachError(f"the spec's '{where}' is {shown(allowed[0])} here, not {shown(value)}: {reason}")
 
     return read
+
+
+def of_target(interval: str, share: str) -> list[Row]:
+    """Rows of the steps between two updates of a target network, and of the share by which an update moves it."""
+    every = "algorithm.num_steps_between_copying_online_weights_to_target"
+    return [
+        Row(interval, every, steps(EnvironmentSteps)),
+        Row(share, "algorithm.rate_for_copying_weights_to_target", number(1e-9, 1)),
+    ]
 
 
 DEMONSTRATIONS = [

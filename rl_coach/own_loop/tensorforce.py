@@ -52,9 +52,9 @@ from rl_coach.own_loop.spec_table import (
     Row,
     anything,
     first_value,
+    of_target,
     only,
     refused,
-    steps,
     unused,
 )
 from rl_coach.schedules import ConstantSchedule, HalvingSchedule, LinearSchedule, Schedule, after
@@ -205,11 +205,7 @@ VALUES = [
     *COMMON,
     Row("repeat_update", "algorithm.num_consecutive_training_steps", whole(1, 10**6)),
     Row("first_update", lambda definition, count: definition.wait(count), whole(0)),
-    Row(
-        "target_sync_frequency", "algorithm.num_steps_between_copying_online_weights_to_target",
-        steps(EnvironmentSteps),
-    ),
-    Row("target_update_weight", "algorithm.rate_for_copying_weights_to_target", number(1e-9, 1)),
+    *of_target("target_sync_frequency", "target_update_weight"),
     Row("huber_loss", "network_wrappers['main'].replace_mse_with_huber_loss", _huber),
     Row(_EXPLORATION, lambda definition, given: _explore(definition, given), anything),
     *refused("agents that learn values have no such term")("entropy_regularization"),

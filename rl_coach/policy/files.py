@@ -58,7 +58,9 @@ def read(folder: Path) -> tuple[dict[str, Any], bytes]:
         files.check_file(place / name, _expected(place, content, name), "policy", POLICY_FILE)
     try:
         with np.load(place / ARRAYS_FILE, allow_pickle=False) as arrays:
-            _check_archive(arrays.zip)
+            # Coach compresses no array, and a compressed one may be far larger than its file
+            if any(entry.compress_type != zipfile.ZIP_STORED for entry in arrays.zip.infolist()):
+                raise ValueError(f"{ARRAYS_FILE} is compressed")
             return plain_data.join(content["policy"], arrays), (place / MODEL_FILE).read_bytes()
     except plain_data.ARCHIVE_DAMAGE as error:
         raise CoachError(f"the policy in '{place}' is damaged: {on_one_line(repr(error))}") from error
@@ -68,14 +70,6 @@ def on_one_line(text: str) -> str:
     """A text of a damaged file, shortened to one line for a message. It may have any length."""
     line = " ".join(text.split())
     return line if len(line) <= _LONGEST_TEXT else f"{line[: _LONGEST_TEXT - 1]}…"
-
-
-def _check_archive(archive: zipfile.ZipFile) -> None:
-    """
-    :raises ValueError: an array is compressed: Coach writes none, and it may be far larger than its file
-    """
-    if any(entry.compress_type != zipfile.ZIP_STORED for entry in archive.infolist()):
-        raise ValueError(f"{ARRAYS_FILE} is compressed")
 
 
 def _expected(place: pathlib.Path, content: dict[str, Any], name: str) -> dict[str, Any]:

@@ -107,7 +107,10 @@ class Policy:
         """
         folder = find_policy(path, agent)
         document, model = policy_files.read(folder)
-        _check_agent(folder, document, agent)
+        about = document.get("about")
+        its_own = about.get("agent") if isinstance(about, dict) else None
+        if agent is not None and agent != its_own:
+            raise CoachError(f"the policy in '{folder}' belongs to the agent '{its_own}', not to '{agent}'")
         try:
             return cls(document, model, DescriptionReader(allow_filters_from), num_threads, seed)
         except CoachError as error:
@@ -382,16 +385,6 @@ def find_policy(path: Path, agent: str | None = None) -> pathlib.Path:
     if os.path.isfile(folder / policy_files.POLICY_FILE):
         return folder
     return _of_agent(checkpoint, {file.parent.name: file.parent for file in folder.glob("*/policy.json")}, agent)
-
-
-def _check_agent(folder: pathlib.Path, document: dict[str, Any], agent: str | None) -> None:
-    """
-    :raises CoachError: the policy belongs to another agent than ``agent``
-    """
-    about = document.get("about")
-    its_own = about.get("agent") if isinstance(about, dict) else None
-    if agent is not None and agent != its_own:
-        raise CoachError(f"the policy in '{folder}' belongs to the agent '{its_own}', not to '{agent}'")
 
 
 def _checkpoint(place: pathlib.Path) -> pathlib.Path:

@@ -35,7 +35,11 @@ def read_document(csv_path: str | os.PathLike) -> dict[str, Any]:
             text = read_text(path)
         except (FileNotFoundError, CoachError):
             continue
-        return _parse(text)
+        try:
+            document = json.loads(text)
+        except (ValueError, RecursionError):
+            return _parse_sections(text[:_LONGEST_TEXT])
+        return document if isinstance(document, dict) else {}
     return {}
 
 
@@ -58,14 +62,6 @@ def _candidates(csv_path: pathlib.Path) -> Iterator[pathlib.Path]:
     for ending in dict.fromkeys([index, "_0"]):
         for count in range(len(parts) - 1, 0, -1):
             yield csv_path.with_name(f"{'.'.join(parts[:count])}{ending}.json")
-
-
-def _parse(text: str) -> dict[str, Any]:
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError):
-        return _parse_sections(text[:_LONGEST_TEXT])
-    return document if isinstance(document, dict) else {}
 
 
 def _parse_sections(text: str) -> dict[str, Any]:

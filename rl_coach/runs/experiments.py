@@ -167,6 +167,8 @@ def describe(path: str | os.PathLike, root: str | os.PathLike, run_id: str) -> R
     record = _object(document.get("run"), {})
     parameters = flatten(settings_for(path, document))
     experiment = experiment_directory.resolve().name if below.startswith(".") else below
+    # 0 is a run that only evaluates, too: it evaluates until it is stopped
+    evaluate_only = parameters.get("task.evaluate_only")
     return RunDescription(
         id=run_id,
         path=path,
@@ -181,7 +183,7 @@ def describe(path: str | os.PathLike, root: str | os.PathLike, run_id: str) -> R
         counts_minutes=bool(record),
         framework=_first(parameters, "task.framework_type").rpartition(".")[2],
         settings=_flag(record, "-cp", "--custom_parameter"),
-        evaluates_only=_evaluates_only(parameters),
+        evaluates_only=evaluate_only is not None and evaluate_only is not False,
         parameters={**parameters, **flatten(record, "run.")},
     )
 
@@ -197,12 +199,6 @@ def describe_run(workers: Sequence[RunDescription]) -> RunDescription:
         start=min(starts, default=None),
         evaluates_only=all(worker.evaluates_only for worker in workers),
     )
-
-
-def _evaluates_only(parameters: Mapping[str, Any]) -> bool:
-    """True for a run that only evaluates. The setting 0 is such a run too: it evaluates until it is stopped."""
-    value = parameters.get("task.evaluate_only")
-    return value is not None and value is not False
 
 
 def _object(value: Any, default: dict[str, Any]) -> dict[str, Any]:

@@ -302,7 +302,10 @@ class Progress:
     def _own_fields(self, status: Status) -> list[tuple[str, str]]:
         if self._evaluation is not None:
             return self._evaluation_fields(status, self._evaluation)
-        self._leave_out_waiting()
+        # compilations and similar waits do not count in the speed
+        waited, self._waited = self._screen.seconds_waited - self._waited, self._screen.seconds_waited
+        for rate in (self._steps, self._fraction):
+            rate.skip(waited)
         self._steps.sample(status.steps)
         fields = [
             ("", status.activity),
@@ -319,12 +322,6 @@ class Progress:
         if status.goal is not None:
             fields += self._goal_fields(status.phase, status.goal)
         return fields + self._best_fields()
-
-    def _leave_out_waiting(self) -> None:
-        """Leave compilations and similar waits out of the speed."""
-        waited, self._waited = self._screen.seconds_waited - self._waited, self._screen.seconds_waited
-        for rate in (self._steps, self._fraction):
-            rate.skip(waited)
 
     def _evaluation_fields(self, status: Status, evaluation: _Evaluation) -> list[tuple[str, str]]:
         steps = status.evaluation_steps - evaluation.first_step

@@ -72,9 +72,7 @@ def write(
     # the framework always, because the default depends on what is installed
     given = {name: value for name, value in vars(args).items() if value != defaults.get(name) or name == "framework"}
     given = {name: value for name, value in given.items() if name not in _NEW_EACH_TIME}
-    if "distributed_coach_config_path" in given:
-        given["distributed_coach_config_path"] = os.path.abspath(given["distributed_coach_config_path"])
-    arguments = {**given, **{name: lasting_path(given[name]) for name in PATHS if name in given}}
+    arguments = lasting(given)
     before = record.get("arguments", arguments)
     changed = [name for name in {**before, **arguments} if before.get(name) != arguments.get(name)]
     run["changed"] = [*changed, *(name for name in _CHECKPOINTS if getattr(args, name))]
@@ -227,6 +225,13 @@ def _is_record(record: dict[str, Any]) -> bool:
         and isinstance(record.get("evaluate_only"), bool)
         and isinstance(record.get("resumed"), list)
     )
+
+
+def lasting(flags: dict[str, Any]) -> dict[str, Any]:
+    """The flags with absolute paths, so that they have the same meaning in any directory."""
+    made = {name: lasting_path(value) if name in PATHS else value for name, value in flags.items()}
+    path = flags.get("distributed_coach_config_path")
+    return made | ({"distributed_coach_config_path": os.path.abspath(path)} if path else {})
 
 
 def lasting_path(text: Any) -> Any:

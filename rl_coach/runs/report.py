@@ -62,7 +62,12 @@ def sections_of(comparison: Comparison) -> list[Section]:
             "than one of this line."
         )
         sections.append(Section(f"Scores in {task}", about, rows))
-        curves = _learning_curves(comparison, task)
+        lines = []
+        for side in comparison.sides:
+            mean = mean_of(side.curves.get(task, ()), "iqm", within=side.reward_ranges.get(task))
+            if mean["x"].size:
+                lines.append(Line(side.name, mean["x"], mean["y"], (mean["low"], mean["high"])))
+        curves = SignalPlot(lines)
         if curves.lines:
             about = "Interquartile means of the evaluation rewards, with 95% intervals."
             sections.append(Section(f"Learning curves in {task}", about, figure=curves))
@@ -80,15 +85,6 @@ def _about(comparison: Comparison) -> Section:
     if ranges:
         about += f" Measures over environments use scores on a scale of 0 to 1: {ranges}."
     return Section("Comparison of runs", " ".join([about, *(f"Note: {note}." for note in comparison.notes)]))
-
-
-def _learning_curves(comparison: Comparison, task: str) -> SignalPlot:
-    lines = []
-    for side in comparison.sides:
-        mean = mean_of(side.curves.get(task, ()), "iqm", within=side.reward_ranges.get(task))
-        if mean["x"].size:
-            lines.append(Line(side.name, mean["x"], mean["y"], (mean["low"], mean["high"])))
-    return SignalPlot(lines)
 
 
 def _aggregates(comparison: Comparison) -> list[Section]:

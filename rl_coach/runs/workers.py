@@ -49,7 +49,7 @@ class RunSignals:
         if len(parts) < 2:
             return parts[0] if parts else np.empty(0)
         if name in _COUNTS:
-            grown = [_growth(part) * trains for part, trains in zip(parts, self._trains)]
+            grown = [np.diff(_largest_so_far(part), prepend=0.0) * trains for part, trains in zip(parts, self._trains)]
             return np.cumsum(np.concatenate(grown)[self._order])
         return np.concatenate(parts)[self._order]
 
@@ -77,8 +77,3 @@ class RunSignals:
 def _largest_so_far(values: np.ndarray) -> np.ndarray:
     """The largest value so far. Counts and times never decrease, so it also replaces missing values."""
     return np.fmax.accumulate(np.append(0.0, values))[1:]
-
-
-def _growth(counts: np.ndarray) -> np.ndarray:
-    """The growth of a count from row to row."""
-    return np.diff(_largest_so_far(counts), prepend=0.0)

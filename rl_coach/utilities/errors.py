@@ -56,6 +56,11 @@ def did_you_mean(name: str, candidates: Iterable[str]) -> str:
     return f"; did you mean {' or '.join(repr(match) for match in close)}?" if close else ""
 
 
+def reason_of(error: BaseException) -> str:
+    """An error of a library, such as Redis' client, in one line."""
+    return " ".join(str(error).split()).rstrip(".") or type(error).__name__
+
+
 def refuse(unmet: Iterable[str]) -> None:
     """
     :param unmet: lines about requirements that are not met

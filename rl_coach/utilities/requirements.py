@@ -18,9 +18,8 @@ import numpy as np
 from rl_coach.core_types import StepMethod
 from rl_coach.schedules import PieceWiseSchedule, Schedule
 from rl_coach.utilities.errors import refuse
+from rl_coach.utilities.spec_fields import shown
 from rl_coach.utils import public_attributes
-
-_LONGEST_VALUE = 60
 
 
 @dataclass(frozen=True)
@@ -292,9 +291,3 @@ def _wrong_values(holder: Constrained, path: str) -> Iterator[str]:
 def _wrong_value(path: str, value: Any, constraint: Constraint) -> Iterator[str]:
     if not constraint.holds(value):
         yield f"{path} is {shown(value)}; it must be {constraint.allowed}"
-
-
-def shown(value: Any) -> str:
-    """A value on one line of bounded length."""
-    text = " ".join(repr(value).split())
-    return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 1]}…"

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Sequence, Union
 
 import numpy as np
 
-from rl_coach.utilities.errors import CoachError
+from rl_coach.utilities.errors import CoachError, reason_of
 from rl_coach.utilities.files import read_data, write_data
 from rl_coach.utilities.plain_data import State
 from rl_coach.utilities.sound_values import NUMBERS, is_finite
@@ -268,7 +268,7 @@ class SharedRunningStatsSubscribe(threading.Thread):
             raise self._lost(error) from error
 
     def _lost(self, error: BaseException) -> CoachError:
-        return CoachError(f"the {self.name}: the connection to Redis is lost: {_in_a_line(error)}")
+        return CoachError(f"the {self.name}: the connection to Redis is lost: {reason_of(error)}")
 
     def publish(self, sample: np.ndarray) -> None:
         """Publish a sample, or a batch, to all subscribers.
@@ -277,7 +277,7 @@ class SharedRunningStatsSubscribe(threading.Thread):
         :raises ValueError: the sample has another shape
         """
         if self.failure is not None:
-            raise CoachError(f"the {self.name} are no longer shared: {_in_a_line(self.failure)}") from self.failure
+            raise CoachError(f"the {self.name} are no longer shared: {reason_of(self.failure)}") from self.failure
         if problem := self._problem_of(sample):
             raise ValueError(problem)
         try:
@@ -327,10 +327,6 @@ class SharedRunningStatsSubscribe(threading.Thread):
             self.join()
         self._publisher.close()
         self.shared_running_stats.subscription = None
-
-
-def _in_a_line(error: BaseException) -> str:
-    return " ".join(str(error).split()).rstrip(".") or type(error).__name__
 
 
 def _say(line: str) -> None:

@@ -60,18 +60,14 @@ def _parsed(text: str) -> Any:
     except RecursionError:
         raise CoachError("the spec is nested too deeply") from None
     except ValueError:
-        return _parsed_yaml(text)
-
-
-def _parsed_yaml(text: str) -> Any:
-    try:
-        import yaml  # comes with Bokeh, which images without a dashboard do not have
-    except ImportError:
-        raise CoachError("the spec is not JSON, and YAML needs the package PyYAML: pip install pyyaml") from None
-    try:
-        return yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise CoachError(f"the spec is neither JSON nor YAML: {' '.join(str(error).split())}") from None
+        try:
+            import yaml  # comes with Bokeh, which images without a dashboard do not have
+        except ImportError:
+            raise CoachError("the spec is not JSON, and YAML needs the package PyYAML: pip install pyyaml") from None
+        try:
+            return yaml.safe_load(text)
+        except (yaml.YAMLError, ValueError, RecursionError) as error:
+            raise CoachError(f"the spec is neither JSON nor YAML: {' '.join(str(error).split())}") from None
 
 
 def shown(value: Any) -> str:

@@ -50,6 +50,12 @@ def test_python_runs(page, tmp_path):
             exec(compile(text, page.name, "exec"), names)
 
 
+ONLY_PARSED = (
+    command_line.EXPORT, command_line.WATCH, command_line.PUSH, command_line.CHECK_ENVIRONMENT, command_line.PACK,
+    command_line.REPRODUCE, command_line.DOCTOR, command_line.COMPARE,
+)  # fmt: skip
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_command_lines_are_understood(page, tmp_path, monkeypatch):
     write_files(page, tmp_path)
@@ -61,47 +67,26 @@ def test_command_lines_are_understood(page, tmp_path, monkeypatch):
         words = shlex.split(re.sub(r"experiments/\S*<date>\S*", "checkpoint", line), comments=True)
         if words[:1] != ["coach"]:
             continue
-        if words[1:2] == [command_line.EXPORT]:
-            command_line.get_export_parser().parse_args(words[2:])
+        if words[1] in ONLY_PARSED:
+            command_line.parser_of(words[1]).parse_args(words[2:])
             continue
         if words[1] == "evaluate" and words[2].endswith("_policy"):
-            command_line.get_policy_evaluation_parser().parse_args(words[3:])
+            command_line.parser_of(command_line.EVALUATE_POLICY).parse_args(words[3:])
             continue
         if words[1:2] == [command_line.FETCH]:
-            name = command_line.get_fetch_parser().parse_args(words[2:]).name
+            name = command_line.parser_of(command_line.FETCH).parse_args(words[2:]).name
             assert name in (None, "OWNER/NAME", *trained_policies.index())
-            continue
-        if words[1:2] == [command_line.WATCH]:
-            command_line.get_watch_parser().parse_args(words[2:])
-            continue
-        if words[1:2] == [command_line.PUSH]:
-            command_line.get_push_parser().parse_args(words[2:])
-            continue
-        if words[1:2] == [command_line.CHECK_ENVIRONMENT]:
-            command_line.get_check_environment_parser().parse_args(words[2:])
             continue
         if words[1:2] == [command_line.INIT]:
             monkeypatch.chdir(tmp_path)
             init.run(words[2:])
             continue
-        if words[1:2] == [command_line.PACK]:
-            command_line.get_pack_parser().parse_args(words[2:])
-            continue
-        if words[1:2] == [command_line.REPRODUCE]:
-            command_line.get_reproduce_parser().parse_args(words[2:])
-            continue
-        if words[1:2] == [command_line.DOCTOR]:
-            command_line.get_doctor_parser().parse_args(words[2:])
-            continue
-        if words[1:2] == [command_line.COMPARE]:
-            command_line.get_compare_parser().parse_args(words[2:])
-            continue
         if words[1:2] == [command_line.TUNE]:
-            given = command_line.get_tune_parser().parse_args(words[2:])
+            given = command_line.parser_of(command_line.TUNE).parse_args(words[2:])
             assert given.resume or tune.space_of(launcher.get_graph_manager_from_args(given), given.space, 10_000)
             continue
         if words[1:2] == [command_line.SWEEP]:
-            given = command_line.get_sweep_parser().parse_args(words[2:])
+            given = command_line.parser_of(command_line.SWEEP).parse_args(words[2:])
             dimensions = search_space.parse(given.settings, "sweep")
             drawn = search_space.draw(dimensions, given.random or 10)
             graph_manager = launcher.get_graph_manager_from_args(given)
@@ -112,7 +97,7 @@ def test_command_lines_are_understood(page, tmp_path, monkeypatch):
             if args.command != command_line.RECORD:
                 continue
         if words[1:2] == [command_line.IMPORT]:
-            _, words[1:] = command_line.get_import_parser().parse_known_args(words[2:])
+            _, words[1:] = command_line.parser_of(command_line.IMPORT).parse_known_args(words[2:])
         if words[1:2] == [command_line.EVALUATE]:
             evaluated, flags = command_line.evaluation_arguments(words[2:])
             words[1:] = ["--resume", evaluated[0], *flags]

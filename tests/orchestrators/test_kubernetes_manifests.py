@@ -11,6 +11,7 @@ import yaml
 
 from rl_coach.coach import BAD_INPUT, DONE, main
 from rl_coach.orchestrators import kubernetes_manifests as manifests
+from rl_coach.orchestrators.distributed_settings import DistributedSettings, PodSettings
 from rl_coach.orchestrators.kubernetes_manifests import Container, KubernetesRun, Volume
 from rl_coach.orchestrators.run_order import RunOrder
 from rl_coach.runs.status import STATUS_COPY
@@ -23,14 +24,14 @@ BARE = KubernetesRun(
 )  # fmt: skip
 FULL = dataclasses.replace(
     BARE, trainer=Container("coach:1", (), {"cpu": "2"}, {"memory": "4Gi", "nvidia.com/gpu": "1"}),
-    s3_credentials=b"[default]\n", volume=Volume(server="nfs.example.com", path="/export"), service_account="trainer",
-    image_pull_secret="registry",
+    s3_credentials=b"[default]\n", volume=Volume(server="nfs.example.com", path="/export"),
+    settings=DistributedSettings(service_account="trainer", image_pull_secret="registry"),
 )  # fmt: skip
-PLACED = Container(
-    "coach:1", (), node_selector={"pool": "gpu"}, tolerations=({"key": "nvidia.com/gpu", "operator": "Exists"},),
+PLACED = Container("coach:1", pod=PodSettings(
+    node_selector={"pool": "gpu"}, tolerations=({"key": "nvidia.com/gpu", "operator": "Exists"},),
     labels={"team": "rl"}, env={"WANDB_MODE": "offline", "HOME": "/coach"},
     secrets=(("", "wandb", ""), ("WANDB_API_KEY", "keys", "wandb")),
-)  # fmt: skip
+))  # fmt: skip
 RUNS = {
     "bare": BARE, "full": FULL,
     "placed": dataclasses.replace(BARE, trainer=PLACED, worker=PLACED),

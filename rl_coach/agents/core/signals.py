@@ -186,16 +186,13 @@ class Signals:
         self.logger.update_wall_clock_time(number)
         # an evaluation may have written its results into this row before
         self.logger.create_signal_values(_NOT_KNOWN_YET, overwrite=False)
-        self._announce_statistics()
-        self.is_row_open = True
-        if number % self._period == 0:
-            self.logger.dump_output_csv()
-
-    def _announce_statistics(self) -> None:
-        """Give the statistics their columns when the row is opened, so that the header has them from the start."""
+        # at the opening of the row, so that the header has the columns from the start
         new = self.episode_signals[self._num_announced :]
         self.logger.add_columns(column for signal in new for column in signal.columns)
         self._num_announced = len(self.episode_signals)
+        self.is_row_open = True
+        if number % self._period == 0:
+            self.logger.dump_output_csv()
 
     def close_row(self) -> None:
         """Complete the open row, if there is one, with the statistics of the signals."""

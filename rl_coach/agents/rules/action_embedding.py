@@ -32,7 +32,8 @@ class ActionEmbedding:
         if mask is not None:
             numbers = np.flatnonzero(allows(np, mask))
         elif self.points.shape[1] == 1:
-            numbers = self._near_on_a_line(float(point[0]), k)
+            place = int(np.searchsorted(self._sorted, float(point[0])))
+            numbers = self._order[max(0, place - k) : place + k]
         else:
             numbers = np.arange(len(self.points))
         distances = np.square(self.points[numbers] - point).sum(axis=1)
@@ -47,10 +48,6 @@ class ActionEmbedding:
         """
         each: Any = [None] * len(points) if masks is None else masks
         return np.stack([self.points[np.resize(self.nearest(one, k, mask), k)] for one, mask in zip(points, each)])
-
-    def _near_on_a_line(self, coordinate: float, k: int) -> np.ndarray:
-        place = int(np.searchsorted(self._sorted, coordinate))
-        return self._order[max(0, place - k) : place + k]
 
 
 def embedding_of(space: DiscreteActionSpace, targets: np.ndarray | None, width: int) -> ActionEmbedding:

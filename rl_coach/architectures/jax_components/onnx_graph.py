@@ -108,7 +108,8 @@ class OnnxGraph:
         if name in LOGICAL and equation.outvars[0].aval.dtype == np.bool_:
             return [self._elementwise(LOGICAL[name], values)]
         if name in REDUCTIONS:
-            return [self._reduction(REDUCTIONS[name], equation, values)]
+            inputs = [*self._inputs(equation, values), self._integers(equation.params["axes"])]
+            return [self._node(REDUCTIONS[name], inputs, equation.outvars[0].aval.shape, keepdims=0)]
         if handler is None:
             raise CoachError(
                 f"the network uses JAX's operation '{name}', which cannot be exported to ONNX: "
@@ -268,10 +269,6 @@ class OnnxGraph:
         ends = self._node("Add", [starts, lengths], ()).name
         block = self._node("Slice", [x, starts, ends, self._integers(where.start_index_map)], sizes)
         return self._reshaped(block.name, equation.outvars[0].aval.shape)
-
-    def _reduction(self, kind: str, equation: Any, values: list[Value]) -> Value:
-        inputs = [*self._inputs(equation, values), self._integers(equation.params["axes"])]
-        return self._node(kind, inputs, equation.outvars[0].aval.shape, keepdims=0)
 
     def _jax_argmax(self, equation: Any, values: list[Value]) -> Value:
         (axis,), shape = equation.params["axes"], equation.outvars[0].aval.shape

@@ -35,15 +35,10 @@ def export(network: NetworkFunction) -> ExportedNetwork:
         tf.function(predict, autograph=False), input_signature=signature, opset=OPSET
     )
     # tf2onnx numbers the outputs, and predictors find them by their names
-    _rename_outputs(model, list(acting.output_shapes))
-    return acting.exported(model)
-
-
-def _rename_outputs(model: Any, names: list[str]) -> None:
-    """Rename the graph's outputs, in order."""
-    new_names = {output.name: name for output, name in zip(model.graph.output, names)}
+    new_names = {output.name: name for output, name in zip(model.graph.output, acting.output_shapes)}
     for output in model.graph.output:
         output.name = new_names[output.name]
     for node in model.graph.node:
         node.input[:] = [new_names.get(name, name) for name in node.input]
         node.output[:] = [new_names.get(name, name) for name in node.output]
+    return acting.exported(model)

@@ -16,19 +16,15 @@ def axis_weights(length_in: int, length_out: int) -> np.ndarray:
     :return: [length_out, length_in] float32
     """
     if length_out > length_in:
-        return _linear_weights(length_in, length_out)
+        centres = (np.arange(length_out) + 0.5) * (length_in / length_out) - 0.5
+        centres = np.clip(centres, 0, length_in - 1)
+        distance = np.abs(centres[:, None] - np.arange(length_in))
+        return np.maximum(1 - distance, 0).astype(np.float32)
     edges = np.arange(length_out + 1) * (length_in / length_out)
     starts = np.arange(length_in)
     overlap = np.minimum(edges[1:, None], starts + 1) - np.maximum(edges[:-1, None], starts)
     weights = np.maximum(overlap, 0)
     return (weights / weights.sum(axis=1, keepdims=True)).astype(np.float32)
-
-
-def _linear_weights(length_in: int, length_out: int) -> np.ndarray:
-    centres = (np.arange(length_out) + 0.5) * (length_in / length_out) - 0.5
-    centres = np.clip(centres, 0, length_in - 1)
-    distance = np.abs(centres[:, None] - np.arange(length_in))
-    return np.maximum(1 - distance, 0).astype(np.float32)
 
 
 _MOST_PRODUCTS = 2**18

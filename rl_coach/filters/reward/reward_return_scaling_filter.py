@@ -66,7 +66,8 @@ class RewardReturnScalingFilter(RewardFilter):
 
     def filter(self, reward: Any, update_internal_state: bool = True) -> Any:
         if update_internal_state and not getattr(reward, "shape", ()):
-            self._take_in(float(reward))
+            self._running = self.discount * self._running + float(reward)
+            self._returns.add(self._running)
         return reward / self.scale
 
     @property
@@ -77,11 +78,6 @@ class RewardReturnScalingFilter(RewardFilter):
             return 1.0
         deviation = math.sqrt(returns.squares / returns.count + _SMALLEST_VARIANCE)
         return max(deviation, returns.largest / self.largest_return)
-
-    def _take_in(self, reward: float) -> None:
-        """Add the newest return to the statistics."""
-        self._running = self.discount * self._running + reward
-        self._returns.add(self._running)
 
     def get_filtered_reward_space(self, input_reward_space: RewardSpace) -> RewardSpace:
         space = input_reward_space

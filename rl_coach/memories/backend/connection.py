@@ -7,7 +7,7 @@ from typing import Any
 
 from rl_coach.installation import missing_package
 from rl_coach.memories.backend.redis_url import place_of
-from rl_coach.utils import CoachError
+from rl_coach.utilities.errors import CoachError, reason_of
 
 _SECONDS_BETWEEN_TRIES = 0.2
 SECONDS_FOR_AN_ANSWER = 10.0
@@ -97,11 +97,6 @@ class Connection:
     def close(self) -> None:
         """Close the connection."""
         self.client.close()
-
-
-def reason_of(error: BaseException) -> str:
-    """An error of Redis in one line."""
-    return " ".join(str(error).split()).rstrip(".") or type(error).__name__
 
 
 def of_agent(name: str, agent: str) -> str:

@@ -36,12 +36,8 @@ def mistake(url: str) -> str | None:
             return "allowed: the absolute path of a socket, as in unix:///run/redis/redis.sock"
     elif not parts.hostname or not re.fullmatch(r"/?\d*", parts.path):
         return f"allowed: {FORMS}"
-    return _mistake_in_query(scheme, parts.query)
-
-
-def _mistake_in_query(scheme: str, query: str) -> str | None:
     allowed = [name for name in _QUERY if name == "db" or scheme == "rediss"]
-    for name, value in parse_qsl(query, keep_blank_values=True):
+    for name, value in parse_qsl(parts.query, keep_blank_values=True):
         if name not in allowed:
             hint = "; the password is in redis_password_file, or before the host" if name == "password" else ""
             return f"no setting '{name}' after '?'; allowed with {scheme}://: {', '.join(allowed)}{hint}"

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Mapping, Sequence
 
 from rl_coach.core_types import PlayUnit, RunPhase
-from rl_coach.memories.backend.connection import Connection, Keys, reason_of
+from rl_coach.memories.backend.connection import Connection, Keys
 from rl_coach.memories.backend.ledger import Account, Ledger, Outbox, Verdict
 from rl_coach.memories.backend.wire import (
     UNREADABLE,
@@ -26,6 +26,7 @@ from rl_coach.memories.backend.wire import (
     read_document,
     unpack,
 )
+from rl_coach.utilities.errors import reason_of
 from rl_coach.utilities.sound_values import is_count, is_finite, is_text
 
 MOST_ENTRIES_AT_ONCE = 8
@@ -145,7 +146,8 @@ class WorkerLink:
         # A new connection may reach a Redis that was emptied. Sending everything again is harmless: the trainer drops
         # duplicates by their numbers.
         if self._connection.times_connected != self._times_connected:
-            self._send_again()
+            self._times_connected = self._connection.times_connected
+            self.outbox.send_again()
         keys, pipeline = self._keys, self._connection.client.pipeline(transaction=False)
         for fields in self.outbox.to_send():
             pipeline.xadd(keys.experience, fields)
@@ -174,10 +176,6 @@ class WorkerLink:
             self.outbox.send_again()
             self._asked = (found.incarnation, found.resend)
         return found
-
-    def _send_again(self) -> None:
-        self._times_connected = self._connection.times_connected
-        self.outbox.send_again()
 
     def report(self, about: Mapping[str, Any], seconds: float) -> None:
         """Write a report that expires after ``seconds``. Without Redis, the report is dropped."""

@@ -324,16 +324,13 @@ class EpisodicExperienceReplay(Memory):
     def _split_training_and_evaluation_sets(self) -> None:
         if self.last_training_set_episode_id is None and self._lengths:
             last = min(round(self.train_to_eval_ratio * self._num_complete), self._num_complete - 1)
-            self.last_training_set_episode_id = self._episode_at(last)
+            self.last_training_set_episode_id = int(self._starts().searchsorted(last, "right")) - 1
             self._keep_evaluation_set_back()
 
     def _keep_evaluation_set_back(self) -> None:
         last, self._num_training = self.last_training_set_episode_id, None
         if last is not None and self.train_to_eval_ratio < 1:
             self._num_training = int(self._starts()[min(last + 1, len(self._lengths))])
-
-    def _episode_at(self, position: int) -> int:
-        return int(self._starts().searchsorted(position, "right")) - 1
 
     def prepare_evaluation_dataset(self) -> None:
         """Set ``evaluation_dataset_as_episodes`` and ``evaluation_dataset_as_transitions`` to the episodes after the

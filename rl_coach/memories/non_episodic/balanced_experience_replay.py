@@ -17,8 +17,6 @@ from rl_coach.utils import CoachError
 class BalancedExperienceReplayParameters(ExperienceReplayParameters):
     """Parameters of balanced replay.
 
-    :ivar max_size: largest number of transitions
-    :ivar allow_duplicates_in_batch_sampling: a transition may be in one batch more than once
     :ivar num_classes: number of classes, at least 2
     :ivar state_key_with_the_class_index: name of the observation with the transition's class, 0 to ``num_classes - 1``
     """
@@ -28,7 +26,6 @@ class BalancedExperienceReplayParameters(ExperienceReplayParameters):
 
     def __init__(self) -> None:
         super().__init__()
-        self.max_size = (MemoryGranularity.Transitions, 1000000)
         self.allow_duplicates_in_batch_sampling = False
         self.num_classes = 0
         self.state_key_with_the_class_index: Any = "class"

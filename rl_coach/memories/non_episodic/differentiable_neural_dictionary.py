@@ -196,7 +196,9 @@ class AnnoyDictionary:
                 written.append(row)
                 if self.override_existing_keys:
                     row_of[key.tobytes()] = row
-            self._keep_data(row, one)
+            self.additional_data.pop(row, None)
+            if one is not None:
+                self.additional_data[row] = one
         self.curr_size = max(self.curr_size, max(written, default=-1) + 1)
         self._index.changed(np.array(written, np.int64), self.curr_size)
         self.current_timestamp += 1
@@ -215,11 +217,6 @@ class AnnoyDictionary:
             return unused
         oldest = np.argsort(self.lru_timestamps[: self.curr_size], kind="stable")
         return np.concatenate([unused, oldest[: count - len(unused)]])
-
-    def _keep_data(self, row: int, data: Any) -> None:
-        self.additional_data.pop(row, None)
-        if data is not None:
-            self.additional_data[row] = data
 
     def query(self, keys: Any, k: int, touch: bool = True) -> tuple[np.ndarray, np.ndarray, np.ndarray, list]:
         """The nearest entries: keys [B, k, F], values [B, k], their indices [B, k] and their additional data.
@@ -406,14 +403,10 @@ class QDND:
 
     def save(self, directory: str | os.PathLike) -> None:
         """Write the dictionary to a directory, for ``load_dnd``."""
-        names: tuple[str, ...] = (
-            "dict_size",
-            "key_width",
-            "num_actions",
-            "new_value_shift_coefficient",
-            "key_error_threshold",
-        )
-        names += ("learning_rate", "num_neighbors", "return_additional_data", "override_existing_keys")
+        names = (
+            "dict_size", "key_width", "num_actions", "new_value_shift_coefficient", "key_error_threshold",
+            "learning_rate", "num_neighbors", "return_additional_data", "override_existing_keys",
+        )  # fmt: skip
         settings = {name: getattr(self, name) for name in names}
         write_data(pathlib.Path(directory) / FILE, {"settings": settings, "state": self.get_state()})
 

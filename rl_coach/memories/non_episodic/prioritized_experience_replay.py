@@ -18,7 +18,6 @@ from rl_coach.utils import CoachError
 class PrioritizedExperienceReplayParameters(ExperienceReplayParameters):
     """Parameters of prioritized replay.
 
-    :ivar max_size: largest number of transitions
     :ivar alpha: 0 samples uniformly, 1 in proportion to the errors
     :ivar beta: 0 does not correct the bias of priorities, 1 corrects it fully; a schedule that each sample steps
     :ivar epsilon: added to the errors; above 0, transitions without error are sampled too
@@ -29,7 +28,6 @@ class PrioritizedExperienceReplayParameters(ExperienceReplayParameters):
 
     def __init__(self) -> None:
         super().__init__()
-        self.max_size = (MemoryGranularity.Transitions, 1000000)
         self.alpha = 0.6
         self.beta: Schedule = ConstantSchedule(0.4)
         self.epsilon = 1e-6

@@ -1,0 +1,116 @@
+"""``coach --list``, ``coach algorithms``, ``coach check-env`` and ``coach doctor``: commands that only print."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import textwrap
+from typing import Sequence
+
+from rl_coach.command_line import arguments as command_line
+from rl_coach.command_line import preset_catalogue
+from rl_coach.runs.record import RECORD_FILE
+from rl_coach.utilities.errors import CoachError
+
+NOTHING_FOUND, FOUND = 0, 1
+"""The exit codes of commands that look for problems."""
+_ABOUT_SCORES = """\
+score: the mean reward that was measured after training
+target: the reward from which on the preset has learned its task"""
+_COLUMNS = ("environment", "algorithm", "score", "target")
+_GAP = "  "
+_NARROWEST = 80
+_CAN_BE_CUT = {2: 15, 1: 12}
+"""Columns of ``coach --list`` that may be cut on a terminal, and their smallest widths."""
+
+
+def list_presets(text: str) -> None:
+    """Print the presets with environment, algorithm and score, first Coach's presets, then the tuned presets.
+
+    :param text: print only presets that contain the text, in any case
+    :raises CoachError: no preset contains the text
+    """
+    tables = [
+        [title, *(one.cells for one in preset_catalogue.summaries(names) if one.contains(text))]
+        for title, names in (
+            (("preset", *_COLUMNS), preset_catalogue.list_all_presets()),
+            (("tuned preset", *_COLUMNS), preset_catalogue.list_tuned_presets()),
+        )
+    ]
+    shown_tables = [table for table in tables if len(table) > 1]
+    if not shown_tables:
+        raise CoachError(f"no preset contains '{text}' (coach --list shows all)")
+    widths = _widths([row for table in shown_tables for row in table])
+    texts = ("\n".join(_row(row, widths) for row in table) for table in shown_tables)
+    print("\n\n".join([*texts, _ABOUT_SCORES]))
+
+
+def list_algorithms(arguments: Sequence[str]) -> None:
+    """``coach algorithms``: print the algorithms that ``make_agent`` knows by name.
+
+    :raises CoachError: no algorithm contains the text
+    """
+    text = command_line.parser_of(command_line.ALGORITHMS).parse_args(arguments).text
+    from rl_coach.agents.algorithms import known_algorithms  # after --help has answered
+
+    rows = [(", ".join(one.names), one.about.replace("``", "")) for one in known_algorithms()]
+    found = [row for row in rows if text.lower() in " ".join(row).lower()]
+    if not found:
+        raise CoachError(f"no algorithm contains '{text}' (coach algorithms lists all)")
+    width = max(len(names) for names, _ in found)
+    for names, about in [("names", "algorithm"), *found]:
+        first, *more = textwrap.wrap(about, _room() - width - len(_GAP))
+        print(f"{names:<{width}}{_GAP}{first}", *(" " * width + _GAP + line for line in more), sep="\n")
+
+
+def check_environment(arguments: Sequence[str]) -> int:
+    """``coach check-env``: print a line for each error of an environment.
+
+    :return: the exit code
+    :raises CoachError: the environment does not exist
+    """
+    args = command_line.parser_of(command_line.CHECK_ENVIRONMENT).parse_args(arguments)
+    from rl_coach.environments.level_check import check_level  # after --help has answered
+
+    check = check_level(args.level, args.steps, args.seed)
+    for line in [*check.findings.values(), *(f"advice of Gymnasium's checker: {note}" for note in check.notes)]:
+        print(line)
+    if not check.findings:
+        print(f"level '{args.level}': no problems in {check.num_steps} steps, {check.num_episodes} episodes")
+    return FOUND if check.findings else NOTHING_FOUND
+
+
+def diagnose(arguments: Sequence[str]) -> int:
+    """``coach doctor``: print a line for each run with its problem.
+
+    :return: the exit code
+    :raises CoachError: there is no run
+    """
+    args = command_line.parser_of(command_line.DOCTOR).parse_args(arguments)
+    from rl_coach.runs.diagnosis import diagnose as problems_of  # after --help has answered
+
+    problems = problems_of(args.directory)
+    is_one_run = len(problems) == 1 and os.path.isfile(os.path.join(args.directory, RECORD_FILE))
+    for run, problem in problems.items():
+        print(f"{args.directory if is_one_run else run}: {problem or 'no problem found'}")
+    return FOUND if any(problems.values()) else NOTHING_FOUND
+
+
+def _room() -> int:
+    """The number of columns of the terminal, at least 80; unlimited in a file or a pipe."""
+    return max(_NARROWEST, shutil.get_terminal_size().columns) if sys.stdout.isatty() else sys.maxsize
+
+
+def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
+    """The widths of a table's columns. On a narrow terminal, algorithms and environments are cut."""
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    for column, narrowest in _CAN_BE_CUT.items():
+        excess = sum(widths) + len(_GAP) * (len(widths) - 1) - _room()
+        widths[column] -= min(max(0, excess), max(0, widths[column] - narrowest))
+    return widths
+
+
+def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
+    cut = (cell if len(cell) <= width else cell[: width - 1] + "…" for cell, width in zip(cells, widths))
+    return _GAP.join(cell.ljust(width) for cell, width in zip(cut, widths)).rstrip()
