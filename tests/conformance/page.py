@@ -32,12 +32,12 @@ A feature is a value of an axis:
 | way: two players | [two agents in one environment](several_agents.md) |
 | way: recorded data | [learning from data](batch_rl.md) |
 
-`make conformance` tests every pair of values in {cells} short runs. In each run, one of two things happens: Coach refuses
-the run, or the agent learns from exactly the values that the environment has logged. The agents {alone} have
-other tests.
+`make conformance` tests every pair of values in {cells} short runs. In each run, one of two things happens: Coach
+refuses the run, or the agent learns from exactly the values that the environment has logged. The agents {alone}
+have other tests.
 
-A row of the tables often stands for several agents or values. The line of Coach is then an example with the names of the
-first of them.
+A row of the tables often stands for several agents or values. The line of Coach is then an example with the names of
+the first of them.
 """
 
 
