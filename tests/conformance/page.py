@@ -14,22 +14,30 @@ _LEVEL = re.compile(r"tests\.conformance\.environment:Logged|your environment")
 _BEGINNING = """\
 # Features that work together
 
-Some features cannot work together. Coach refuses them with one line, before the first step. This page lists the
-refused combinations with their reasons.
+Look up whether two features work together. Some combinations do not: Coach refuses such a run with one line, before the
+first step. The last two tables list the refused combinations and the line that Coach prints.
 
-`make conformance` tests all pairs of values in this table with {cells} short runs. Coach refuses a run in one line, or
-the agent learns from exactly the values that the environment has logged.
+A feature is a value of an axis:
 
 | axis | values |
 |---|---|
 {axes}
 
-No run has the agents {alone}. They have other tests.
+| value | meaning |
+|---|---|
+| memory: own | the default memory of the agent |
+| memory: list | the list of transitions on the page [Memories](memories.md#your-own-memory) |
+| filters: with state | a user's filter that remembers the last observation |
+| way: own loop | [`make_agent`](own_loop.md), with `act` and `observe` |
+| way: two players | [two agents in one environment](several_agents.md) |
+| way: recorded data | [learning from data](batch_rl.md) |
 
-"Own" is the default memory of the agent. "list" is the memory of a user on the page [Memories](memories.md). "with
-state" is a filter of a user that remembers the last observation.
+`make conformance` tests every pair of values in {cells} short runs. In each run, one of two things happens: Coach
+refuses the run, or the agent learns from exactly the values that the environment has logged. The agents {alone}
+have other tests.
 
-The names in a line are those of the first agent and the first value in its row.
+A row of the tables often stands for several agents or values. The line of Coach is then an example with the names of
+the first of them.
 """
 
 
