@@ -27,8 +27,8 @@ RESULTS = pathlib.Path(__file__).with_name("golden.jsonl")
 BEGIN, END = "<!-- golden runs -->", "<!-- end of golden runs -->"
 ENOUGH = 2
 SOURCE = (
-    "A golden run trains a preset until its evaluations reach the preset's target reward. `within` is the preset's limit.\n"
-    "[Golden runs](../benchmarks.md#measurement-of-golden-runs) explains all columns."
+    "A golden run trains a preset until its evaluations reach the preset's target reward. `within` is its limit of\n"
+    "episodes. [Golden runs](../benchmarks.md#measurement-of-golden-runs) explains all columns."
 )
 CURVES = "Learning curves of these runs, a line for each seed. A line ends where the run has reached the target reward."
 HEADER = (
