@@ -229,7 +229,7 @@ def add_networks(agent: Any) -> None:
 
 
 def make_curious(agent: Any) -> None:
-    """Give an agent its curiosity, if its parameters have one. Its networks and its source of batches exist.
+    """Add curiosity to an agent, if its parameters ask for it. Its networks and its source of batches exist.
 
     :raises CoachError: its batches are sequences
     """
@@ -250,7 +250,7 @@ def make_curious(agent: Any) -> None:
 
 
 def unmet_by_curiosity(agent: Any) -> Iterator[str]:
-    """Reasons why a curious agent cannot be curious, with advice."""
+    """Reasons why an agent cannot use curiosity, with advice."""
     advice = "set curiosity to None"
     if agent.ap.curiosity is None:
         return
