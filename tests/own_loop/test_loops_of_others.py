@@ -494,7 +494,7 @@ def test_what_a_worker_cannot_do_is_refused_in_one_line():
         (lambda: SingleThreadedWorker(object(), agent), "object has neither"),
         (lambda: SingleThreadedWorker(ladder, agent, 2), "the agent has 1 environments, the worker 2"),
         (lambda: SingleThreadedWorker(ladder, climber(num_envs=2), 2), "give a function that returns one"),
-        (lambda: SingleThreadedWorker({"type": "openai"}, agent), "gym_env' is the id"),
+        (lambda: SingleThreadedWorker({"type": "openai"}, agent), "gym_env' must be the id"),
         (lambda: SingleThreadedWorker(ladder, agent, preprocessing_spec=[{"type": "grayscale"}]), "filter"),
         (lambda: worker.execute_timesteps(0), "num_timesteps must be 1 or more, not 0"),
         (lambda: worker.execute_timesteps(1, frameskip=0), "frameskip must be 1 or more, not 0"),
