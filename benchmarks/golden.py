@@ -27,10 +27,10 @@ RESULTS = pathlib.Path(__file__).with_name("golden.jsonl")
 BEGIN, END = "<!-- golden runs -->", "<!-- end of golden runs -->"
 ENOUGH = 2
 SOURCE = (
-    "The presets name the rewards to reach and the numbers of episodes. The other columns are measured as\n"
-    "[Golden runs](../benchmarks.md#golden-runs) says."
+    "A golden run trains a preset until its evaluations reach the preset's target reward. `within` is its limit of\n"
+    "episodes. [Golden runs](../benchmarks.md#measurement-of-golden-runs) explains all columns."
 )
-CURVES = "Learning curves of these runs, a line for each seed. A run ends when it has reached its reward."
+CURVES = "Learning curves of these runs, a line for each seed. A line ends where the run has reached the target reward."
 HEADER = (
     "| preset | reward to reach | within | seeds | reached by | reward | episodes | wall time | day |\n"
     "|---|---|---|---|---|---|---|---|---|"
@@ -141,17 +141,18 @@ def _about_workers(presets: list[str]) -> list[str]:
     lines: list[str] = []
     for number in sorted({number for number in numbers.values() if number > 1}):
         quoted = _quoted([name for name in presets if numbers[name] == number])
-        lines += ["", f"Rewards and episodes of the first of {number} workers alone (`-n {number}`):", f"{quoted}."]
+        lines += ["", f"Trained with {number} workers (`-n {number}`): {quoted}."]
+        lines += ["The reward and the number of episodes are from the first worker."]
     return lines
 
 
 def _without_a_reward(presets: list[str]) -> str:
     """A line about them; those that have scores instead are measured."""
     if not (unmeasured := [name for name in presets if name not in UNTUNED]):
-        return f"Coach 1.0.1 names no reward for {_quoted(presets)}."
+        return f"Presets without a target reward: {_quoted(presets)}."
     if unmeasured == presets:
-        return f"Coach 1.0.1 names no reward for {_quoted(presets)}: not measured yet."
-    return f"Coach 1.0.1 names no reward for {_quoted(presets)}. Not measured yet: {_quoted(unmeasured)}."
+        return f"Presets without a target reward, not measured yet: {_quoted(presets)}."
+    return f"Presets without a target reward: {_quoted(presets)}. Not measured yet: {_quoted(unmeasured)}."
 
 
 def _quoted(names: list[str]) -> str:

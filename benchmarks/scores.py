@@ -64,10 +64,13 @@ PUBLISHED = {
     "Pendulum_SAC": -157, "Pendulum_TD3": -151.9, "Pendulum_TQC": -151.3, "Pong_PPO": 20.99,
     "Pong_QR_DQN": 20.49,
 }  # fmt: skip
-SOURCE = f"Mean returns of {EPISODES} episodes after the last step, measured as [Scores](../benchmarks.md#scores) says."
+SOURCE = (
+    f"A score is the mean return of {EPISODES} evaluation episodes after training. There is one score for each seed.\n"
+    "[Scores](../benchmarks.md#measurement-of-scores) explains all columns."
+)
 CURVES = (
-    "Learning curves: the mean return of the evaluations during training. A line is the mean over the seeds, and\n"
-    "its band goes from the lowest seed to the highest."
+    "Learning curves: the mean return of the evaluations during training. A line is the mean over the seeds. The band\n"
+    "around it goes from the lowest seed to the highest."
 )
 HEADER = (
     "| preset | steps | aim | published | library | scores | mean ± deviation | lowest | below the aim "

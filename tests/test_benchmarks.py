@@ -218,13 +218,13 @@ def test_the_page_of_an_algorithm_has_the_rows_of_its_presets(train, tmp_path):
     text = page.read_text()
     assert "| `CartPole_DQN` | 150 | 250 episodes | 0, 1 | 2 of 2 | 151.2, 151.2 |" in text
     assert "| `Mujoco_TD3`, `hopper` | 500 | 1100 episodes |  | not measured yet |" in text
-    assert "names no reward for `Atari_C51`: not measured yet." in text
+    assert "Presets without a target reward, not measured yet: `Atari_C51`." in text
     assert "Dueling" not in text and "`CartPole_PG`" not in text and text.endswith("\nbelow\n")
     assert other.read_text() == "`CartPole_DQN`\n"
 
 
 def test_the_tables_say_which_presets_several_workers_trained():
-    said = "Rewards and episodes of the first of 8 workers alone (`-n 8`):\n`CartPole_A3C`.\n"
+    said = "Trained with 8 workers (`-n 8`): `CartPole_A3C`.\n"
     outcomes = [outcome(preset, 0, True) for preset in ("CartPole_A3C", "CartPole_DQN")]
     for text in (golden.table(outcomes), golden.table_of_page({"CartPole_A3C", "CartPole_DQN"}, outcomes)):
         assert said in f"{text}\n"
@@ -233,10 +233,10 @@ def test_the_tables_say_which_presets_several_workers_trained():
 
 def test_what_has_scores_is_measured_though_it_has_no_reward():
     assert golden.table_of_page({"ExplorationChain_Bootstrapped_DQN"}, []) == (
-        "Coach 1.0.1 names no reward for `ExplorationChain_Bootstrapped_DQN`."
+        "Presets without a target reward: `ExplorationChain_Bootstrapped_DQN`."
     )
     assert golden.table_of_page({"ExplorationChain_Bootstrapped_DQN", "Atari_Bootstrapped_DQN"}, []) == (
-        "Coach 1.0.1 names no reward for `Atari_Bootstrapped_DQN`, `ExplorationChain_Bootstrapped_DQN`. "
+        "Presets without a target reward: `Atari_Bootstrapped_DQN`, `ExplorationChain_Bootstrapped_DQN`. "
         "Not measured yet: `Atari_Bootstrapped_DQN`."
     )
 
@@ -375,7 +375,7 @@ def test_the_page_of_an_algorithm_has_the_scores_of_its_presets(tmp_path, monkey
     text = some.read_text()
     assert "| `tuned/CartPole_DQN` | 5,000 |" in text and "| `ExplorationChain_Dueling_DDQN` | 5,000 |" in text
     assert "CartPole_PPO" not in text and "| `tuned/Acrobot_DQN`" not in text and text.endswith("\nbelow\n")
-    assert "Not measured yet: `tuned/Acrobot_DQN`." in text and "(../benchmarks.md#scores)" in text
+    assert "Not measured yet: `tuned/Acrobot_DQN`." in text and "(../benchmarks.md#measurement-of-scores)" in text
     assert "| `tuned/CartPole_PPO`" in page.read_text()
 
 

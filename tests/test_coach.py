@@ -197,7 +197,7 @@ def test_what_is_said_at_the_end():
         (["-p", "recorder.py", "-e", "/tmp/absolute"], "cannot be an experiment's name"),
         (["-p", "Atari_DQN", "-lvl", "pongg"], "no level 'pongg'; did you mean 'pong'"),
         (["-p", "recorder.py", "-ew"], "-ew: workers that share weights need actor-critic or a similar agent"),
-        (["-p", "recorder.py", "-dc", "-ew"], "-ew works only with -n"),
+        (["-p", "recorder.py", "-dc", "-ew"], "-ew has no effect with -dc"),
         (["-p", "recorder.py", "-dc", "--play"], "-dc trains: leave out --play"),
         (["-p", "recorder.py", "-dc", "--evaluate"], "-dc trains: leave out --evaluate"),
         (["-p", "recorder.py", "-dcp", "x.cfg"], "--distributed_coach_config_path: only with -dc"),

@@ -28,7 +28,7 @@ class ACERAlgorithmParameters(AlgorithmParameters):
     :ivar apply_gradients_every_x_episodes: has no effect, as in Coach 1.0.1; each segment makes one update (algorithm
         1)
     :ivar num_steps_between_gradient_updates: the largest number of steps in a segment
-    :ivar ratio_of_replay: replayed segments for each new one, on average; 0 replays none
+    :ivar ratio_of_replay: the mean number of replayed segments after each new segment; 0 replays none
     :ivar num_transitions_to_start_replay: replay starts when the memory has this number of transitions
     :ivar rate_for_copying_weights_to_target: after each update, the average policy moves towards the newest weights by
         this share
@@ -96,7 +96,7 @@ PROBABILITIES = HeadRequirement("ACERPolicyHeadParameters", ("probabilities", "l
 
 
 class ACERAgent(PolicyOptimizationAgent):
-    """Learns from each new segment, and then from some of the memory."""
+    """Learns from each new segment, and then from old segments of the memory."""
 
     memory_requirement = MemoryRequirement.EPISODES
     network_requirements = {"main": NetworkRequirement((Q, PROBABILITIES), has_target=True)}
@@ -121,7 +121,7 @@ class ACERAgent(PolicyOptimizationAgent):
         yield from super().unmet_by_networks()
         if self.is_recurrent:
             yield (
-                f"agent '{self.name}' replays segments without the recurrent state that acted: "
+                f"agent '{self.name}' cannot have a recurrent network, because its memory stores no recurrent states: "
                 f"set middleware_parameters to FCMiddlewareParameters"
             )
 

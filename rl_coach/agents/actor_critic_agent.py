@@ -122,7 +122,7 @@ Estimate = Callable[..., tuple[Any, Any]]
 
 
 class AdvantageAgent(PolicyAgent):
-    """Acts by a policy, and learns by advantages that it estimates with a critic."""
+    """Acts with a policy, and learns from advantages that a critic estimates."""
 
     rescalers = (PolicyGradientRescaler.A_VALUE, PolicyGradientRescaler.GAE)
     acts_in_parts = True
@@ -180,7 +180,7 @@ class AdvantageAgent(PolicyAgent):
 
 
 class ActorCriticAgent(AdvantageAgent, PolicyOptimizationAgent):
-    """See the module."""
+    """Actor-critic: a policy that learns from advantages, which a critic estimates."""
 
     network_requirements = {"main": NetworkRequirement((V, POLICY))}
     rescalers = AdvantageAgent.rescalers

@@ -1,4 +1,4 @@
-"""Several agents that a level holds as one."""
+"""Several agents that a level treats as one agent."""
 
 from __future__ import annotations
 

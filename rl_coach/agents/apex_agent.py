@@ -60,8 +60,9 @@ class ApexDQNAgent(DDQNAgent):
         yield from super().unmet_by_settings()
         if not self.memory.takes_first_priorities:
             yield (
-                f"agent '{self.name}' gives each transition its first priority, and its memory, "
-                f"{type(self.memory).__name__}, takes none: set memory to PrioritizedExperienceReplayParameters()"
+                f"agent '{self.name}' stores transitions with priorities, but its memory, "
+                f"{type(self.memory).__name__}, has no priorities: set memory to "
+                f"PrioritizedExperienceReplayParameters()"
             )
 
     def first_priorities(self, batch: Batch) -> np.ndarray:

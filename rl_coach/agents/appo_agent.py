@@ -19,8 +19,8 @@ from rl_coach.utilities.requirements import number, whole
 class APPOAlgorithmParameters(IMPALAAlgorithmParameters):
     """Hyperparameters of APPO.
 
-    :ivar clip_likelihood_ratio_using_epsilon: the ratio to the policy before the update counts within 1 - epsilon and
-        1 + epsilon
+    :ivar clip_likelihood_ratio_using_epsilon: the loss clips the ratio to the policy before the update to 1 - epsilon
+        and 1 + epsilon
     :ivar optimization_epochs: number of times that an update learns from its segments; 1 is IMPALA, because the ratio
         is 1 in the first epoch
     """
@@ -45,8 +45,8 @@ class APPOAgentParameters(IMPALAAgentParameters):
 
 
 class APPOAgent(IMPALAAgent):
-    """Makes several epochs on the segments of an update. V-trace corrects from the policies that acted to the one
-    before the update, and the clipped ratio keeps the new policy near that one."""
+    """Makes several epochs on the segments of an update. V-trace corrects for the difference between the policies that
+    acted and the policy before the update. The clipped ratio keeps the new policy near the policy before the update."""
 
     network_requirements = IMPALAAgent.network_requirements
 

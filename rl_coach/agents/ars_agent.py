@@ -44,8 +44,8 @@ class ARSNetworkParameters(FullyConnectedParameters):
 class ARSAlgorithmParameters(AlgorithmParameters):
     """Hyperparameters of augmented random search. The step size alpha is the network's ``learning_rate``.
 
-    :ivar num_directions: N, the directions of an update; each has an episode on both of its sides
-    :ivar num_top_directions: b, the best directions, which the update sums; None for all
+    :ivar num_directions: N, the number of directions in an update. Each direction has two episodes, one on each side
+    :ivar num_top_directions: b, the number of best directions that the update uses; None uses all
     :ivar noise: nu, the standard deviation of the changes of the weights
     :ivar starts_at_zero: begin with weights of 0, as the paper does; False for the initial weights of the network,
         which a network with hidden layers needs
@@ -70,7 +70,7 @@ class ARSAlgorithmParameters(AlgorithmParameters):
 
     def unmet(self) -> Iterator[str]:
         if (self.num_top_directions or 0) > self.num_directions:
-            yield f"num_top_directions is {self.num_top_directions}, and num_directions only {self.num_directions}"
+            yield f"num_top_directions is {self.num_top_directions}; it must be at most {self.num_directions}"
 
 
 class ARSAgentParameters(AgentParameters):
@@ -178,7 +178,7 @@ class DirectionLearning(PhaseLearning):
     def require_fitting(self, played: ExperienceChunk) -> None:
         column = None if played.columns is None else played.columns.info_columns.get(DIRECTION)
         if column is None or np.shape(column)[1:] != (3,) or np.asarray(column).dtype.kind != "i":
-            raise CoachError(f"agent '{self._agent.name}' learns from episodes that say their '{DIRECTION}'")
+            raise CoachError(f"agent '{self._agent.name}' needs the info '{DIRECTION}' with each received step")
 
     def get_state(self) -> dict[str, Any]:
         returns = [[seed, side, total] for seed, sides in self._present.items() for side, total in sides.items()]
@@ -192,8 +192,8 @@ class DirectionLearning(PhaseLearning):
 
 
 class ARSAgent(Agent):
-    """Plays each episode with the policy's weights, changed a little, and moves the weights towards the better
-    changes. An evaluation plays with the weights themselves."""
+    """Plays each episode with small random changes of the policy's weights, and moves the weights towards the better
+    changes. An evaluation plays with the unchanged weights."""
 
     network_requirements = {"main": NetworkRequirement((HeadRequirement("RegressionHeadParameters", ("values",)),))}
     memory_requirement = MemoryRequirement.EPISODES
@@ -219,7 +219,7 @@ class ARSAgent(Agent):
         yield from super().unmet_by_settings()
         task = self.ap.task_parameters
         if task is not None and task.num_devices not in (None, 1):
-            yield f"agent '{self.name}' has no batches for {task.num_devices} devices to share: leave out num_devices"
+            yield f"agent '{self.name}' has no batches that devices could share: leave out num_devices"
 
     def make_learning(self) -> DirectionLearning:
         return DirectionLearning(self)

@@ -23,8 +23,8 @@ from rl_coach.utilities.requirements import number
 class AWACAlgorithmParameters(SoftActorCriticAlgorithmParameters):
     """Hyperparameters of advantage weighted actor-critic. The entropy settings of soft actor-critic have no effect.
 
-    :ivar advantage_temperature: lambda, in units of values. A small one imitates only the best actions of the data; a
-        very large one imitates all of them
+    :ivar advantage_temperature: lambda, in units of values. With a small number, the policy imitates only the best
+        actions of the data; with a very large number, it imitates all actions
     """
 
     constraints = {"advantage_temperature": number(above=0)}
@@ -50,7 +50,7 @@ class AWACAgentParameters(SoftActorCriticAgentParameters):
 
 
 class AWACAgent(SoftActorCriticAgent):
-    """Learns the values of its policy, which clones the better actions of the data."""
+    """Learns the values of its policy. The policy imitates the better actions of the data."""
 
     network_requirements = {
         "policy": SoftActorCriticAgent.network_requirements["policy"],

@@ -45,6 +45,6 @@ class BCAgentParameters(AgentParameters):
 
 
 class BCAgent(ImitationAgent):
-    """See the module."""
+    """Learns to choose the demonstrated action in each demonstrated state."""
 
     acts_in_parts = True

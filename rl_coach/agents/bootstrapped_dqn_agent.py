@@ -40,7 +40,7 @@ class BootstrappedDQNNetworkParameters(DQNNetworkParameters):
 
 
 class BootstrappedDQNAgentParameters(DQNAgentParameters):
-    """Bootstrapped DQN; set as many heads in the network as ``exploration.architecture_num_q_heads``."""
+    """Bootstrapped DQN. The number of heads in the network must be ``exploration.architecture_num_q_heads``."""
 
     path = "rl_coach.agents.bootstrapped_dqn_agent:BootstrappedDQNAgent"
 
@@ -87,7 +87,7 @@ def bootstrapped_rule(is_huber: bool, mask_name: str | None, loss_weight: float 
 
 
 class BootstrappedDQNAgent(ValueOptimizationAgent):
-    """See the module."""
+    """DQN with several Q heads. In training, one head chooses all actions of an episode."""
 
     network_requirements = {"main": NetworkRequirement((Q,), has_target=True)}
     predicts_values = True

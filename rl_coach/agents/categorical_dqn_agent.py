@@ -74,7 +74,7 @@ class CategoricalDQNAgentParameters(DQNAgentParameters):
 
 
 class CategoricalDQNAgent(ValueOptimizationAgent):
-    """See the module."""
+    """DQN that learns a distribution of returns for each action."""
 
     network_requirements = {"main": NetworkRequirement((DISTRIBUTION,), has_target=True)}
     bootstrap_actions: tuple[SelectActions, bool] = (greedy_by_target, False)

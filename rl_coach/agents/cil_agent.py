@@ -44,7 +44,8 @@ class CILNetworkParameters(FullyConnectedParameters):
 
 
 class CILAgentParameters(AgentParameters):
-    """Conditional imitation of what ``memory.load_memory_from_file_path`` names; each command is sampled as often."""
+    """Conditional imitation of the demonstrations in ``memory.load_memory_from_file_path``. Each command is sampled
+    equally often."""
 
     path = "rl_coach.agents.cil_agent:CILAgent"
     algorithm: CILAlgorithmParameters
@@ -68,7 +69,7 @@ class CILAgent(ImitationAgent):
         key, known = self.ap.algorithm.state_key_with_the_class_index, list(self.spaces.state.sub_spaces)
         if key not in known:
             yield (
-                f"the states of agent '{self.name}' have no '{key}', which must be the command, but {known}"
+                f"agent '{self.name}' needs an observation '{key}' with the command, but the observations are {known}"
                 f"{did_you_mean(key, known)}: set algorithm.state_key_with_the_class_index"
             )
         if not isinstance(self.spaces.action, BoxActionSpace):
@@ -94,8 +95,8 @@ class CILAgent(ImitationAgent):
         if commands.shape[1] != 1 or not is_known.all():
             key, odd = self.ap.algorithm.state_key_with_the_class_index, commands[~is_known.all(axis=1)]
             raise CoachError(
-                f"'{key}' is {(odd if len(odd) else commands)[0].tolist()} in a state, and agent '{self.name}' has "
-                f"branches 0 to {len(self._branches) - 1} (num_output_head_copies)"
+                f"the command '{key}' is {(odd if len(odd) else commands)[0].tolist()} in a state, but agent "
+                f"'{self.name}' has only the branches 0 to {len(self._branches) - 1} (num_output_head_copies)"
             )
         return commands[:, 0].astype(np.int32)
 
@@ -116,5 +117,5 @@ class CILAgent(ImitationAgent):
         return ActionInfo(np.atleast_1d(self._draw(values, None)))
 
     def policy_description(self) -> PolicyDescription | None:
-        """None: a deployed policy does not look at the command."""
+        """None, because a deployed policy does not know the command."""
         return None

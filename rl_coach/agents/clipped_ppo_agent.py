@@ -34,7 +34,7 @@ from rl_coach.utilities.requirements import flags, number, optional, schedule, w
 
 
 class ClippedPPONetworkParameters(FullyConnectedParameters):
-    """A critic and a policy that share nothing."""
+    """A critic and a policy without common layers."""
 
     def __init__(self) -> None:
         super().__init__(VHeadParameters(), PPOHeadParameters(), activation_function="tanh")
@@ -110,7 +110,7 @@ class ClippedPPOAgentParameters(AgentParameters):
 
 
 class ClippedPPOAgent(ProximalPolicyAgent):
-    """See the module."""
+    """PPO that clips the probability ratio. It makes several epochs of updates in each phase."""
 
     network_requirements = {"main": NetworkRequirement((V, PPO_POLICY))}
     supports_curiosity = True

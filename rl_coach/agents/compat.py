@@ -61,7 +61,7 @@ class CoachNames:
         return getattr(self.memory, func)(*(args if isinstance(args, tuple) else (args,)))
 
     def freeze_memory(self: Any) -> None:
-        """Do not change the memory from now on."""
+        """Freeze the memory: it accepts no changes from now on."""
         self.memory.freeze()
 
     def get_current_time(self: Any) -> int:

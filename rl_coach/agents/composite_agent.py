@@ -70,7 +70,7 @@ class RoundRobin(DecisionPolicy):
 
 
 class MajorityVote(DecisionPolicy):
-    """The discrete action that most agents chose; among equals, the one that was named first."""
+    """The discrete action that most agents chose. If several actions have the same number of votes, the first one."""
 
     def choose_action(self, actions_info: dict[str, ActionInfo]) -> ActionInfo:
         votes = Counter(int(info.action) for info in actions_info.values())  # type: ignore[arg-type]

@@ -64,7 +64,7 @@ class CQLAgentParameters(SoftActorCriticAgentParameters):
 
 
 class CQLAgent(SoftActorCriticAgent):
-    """Soft actor-critic that keeps the values of actions low that the data do not have."""
+    """Soft actor-critic that lowers the values of actions that are not in the data."""
 
     network_requirements = {name: one for name, one in SoftActorCriticAgent.network_requirements.items() if name != "v"}
 

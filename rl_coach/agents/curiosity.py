@@ -35,8 +35,8 @@ class RNDParameters(CuriosityParameters):
     :param coefficient: the weight of intrinsic rewards; 0 measures them and learns from the environment's rewards only
     :param intrinsic_discount: the discount of intrinsic returns, in their deviation and in PPO's second value head.
         Agents with one value use ``algorithm.discount`` for the sum of both rewards
-    :param update_proportion: the share of each batch that the predictor learns from; less keeps observations new for
-        longer
+    :param update_proportion: the share of each batch that the predictor learns from. With a smaller share,
+        observations stay new for longer
     :ivar network: the network of the predictor and of the constant network. Its embedders name the observations that
         count; ``batch_size`` has no effect, because the predictor learns from the agent's batches
     """
@@ -58,4 +58,7 @@ class RNDParameters(CuriosityParameters):
     def unmet(self) -> Iterator[str]:
         yield from super().unmet()
         if self.network.batch_size != RNDNetworkParameters().batch_size:
-            yield "curiosity.network.batch_size has no effect, the predictor learns from the agent's batches: leave it"
+            yield (
+                "curiosity.network.batch_size has no effect, because the predictor learns from the agent's batches: "
+                "do not set it"
+            )

@@ -101,7 +101,8 @@ class DDPGAgentParameters(AgentParameters):
 
 
 class DDPGAgent(Agent):
-    """See the module. If exploration leaves the bounds, the clipped action is played and stored.
+    """An actor learns to increase the value of its action, which a critic estimates. Actions are clipped to their
+    bounds before they are played and stored.
 
     :cvar compiled_explorations: the parameters of the explorations that have a form in compiled loops
     """

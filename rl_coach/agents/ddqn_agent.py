@@ -11,7 +11,7 @@ from rl_coach.architectures.update import LearningBatch
 
 
 class DDQNAgentParameters(DQNAgentParameters):
-    """Double DQN; settings as DQN's."""
+    """Double DQN, with the settings of DQN."""
 
     algorithm_names = ("DDQN", "DoubleDQN")
     path = "rl_coach.agents.ddqn_agent:DDQNAgent"
@@ -23,7 +23,7 @@ def greedy_by_online(ops: Any, q_online: Any, q_target: Any, batch: LearningBatc
 
 
 class DDQNAgent(DQNAgent):
-    """The online network chooses the next action and the target network values it."""
+    """The online network chooses the next action, and the target network computes its value."""
 
     bootstrap_actions = (greedy_by_online, True)
     learns_from_stored_states = True

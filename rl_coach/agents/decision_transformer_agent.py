@@ -61,7 +61,7 @@ class DecisionTransformerNetworkParameters(NetworkParameters):
 class DecisionTransformerAlgorithmParameters(AlgorithmParameters):
     """Hyperparameters of Decision Transformer.
 
-    :ivar context_length: K, the number of steps that the network reads. With 1, it reads only the present one
+    :ivar context_length: K, the number of steps that the network reads. With 1, it reads only the present step
     :ivar target_return: the return that the agent asks for when it acts; None asks for the best return of the episodes
         that it has learned from
     :ivar return_scale: divides the returns that the network reads
@@ -116,7 +116,8 @@ class ContextEpisode(EpisodeInProgress):
 
 
 class DecisionTransformerAgent(ImitationAgent):
-    """Predicts the actions of its memory from the returns that followed them, and asks for a high return."""
+    """Learns to predict recorded actions from the returns that followed them. To act, it predicts the action for a high
+    return."""
 
     network_requirements = {
         "main": NetworkRequirement(

@@ -79,7 +79,8 @@ class DFPAlgorithmParameters(AlgorithmParameters):
     :ivar goal_vector: [M] the weight of each measurement in the goal, in units of the scaled targets
     :ivar future_measurements_weights: the weights of the last offsets; all earlier offsets have weight 0
     :ivar handling_targets_after_episode_end: the targets of offsets after the end of an episode
-    :ivar scale_measurements_targets: by a measurement's name, the change that gives a target of 1; the default is 1
+    :ivar scale_measurements_targets: dict from a measurement's name to a number. The targets of this measurement are
+        divided by the number; the default is 1
     """
 
     constraints = {
@@ -116,7 +117,8 @@ class DFPAgentParameters(AgentParameters):
 
 
 class DFPAgent(ValueOptimizationAgent):
-    """Predicts how each action will change the measurements, and chooses the one that serves the goal best."""
+    """Predicts how each action will change the measurements, and chooses the action with the best changes for the
+    goal."""
 
     memory_requirement = MemoryRequirement.EPISODES
     network_requirements = {
@@ -145,13 +147,14 @@ class DFPAgent(ValueOptimizationAgent):
         algorithm, count, names = self.ap.algorithm, int(np.prod(space.shape)), space.measurements_names
         if len(algorithm.goal_vector) != count:
             yield (
-                f"algorithm.goal_vector has {len(algorithm.goal_vector)} numbers, and there are {count} measurements "
-                f"({', '.join(names) or 'without names'}): give each one a weight"
+                f"algorithm.goal_vector has {len(algorithm.goal_vector)} numbers, but there are {count} measurements "
+                f"({', '.join(names) or 'without names'}): give one number for each measurement"
             )
         if not 0 < len(algorithm.future_measurements_weights) <= algorithm.num_predicted_steps_ahead:
             yield (
                 f"algorithm.future_measurements_weights has {len(algorithm.future_measurements_weights)} numbers, and "
-                f"num_predicted_steps_ahead is {algorithm.num_predicted_steps_ahead}: give 1 to that many"
+                f"num_predicted_steps_ahead is {algorithm.num_predicted_steps_ahead}: give at least 1 and at most "
+                f"{algorithm.num_predicted_steps_ahead} numbers"
             )
         for name, scale in algorithm.scale_measurements_targets.items():
             if name not in names:
@@ -194,7 +197,7 @@ class DFPAgent(ValueOptimizationAgent):
         return {**state, GOAL: np.broadcast_to(goal, (*leading, len(goal)))}
 
     def get_all_q_values_for_states(self, states: StateType | list[StateType]) -> np.ndarray:
-        """[B, A], how well each action serves the goal, for one state or a list of them."""
+        """[B, A], the weighted sum of the predicted changes for each action, for one state or a list of them."""
         algorithm = self.ap.algorithm
         return values_for_goal(
             np.asarray(self.get_prediction(states)),

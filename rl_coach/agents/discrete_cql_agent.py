@@ -45,7 +45,7 @@ class DiscreteCQLAgentParameters(DQNAgentParameters):
 
 
 class DiscreteCQLAgent(DDQNAgent):
-    """Double DQN that keeps the values of actions low that the data do not have."""
+    """Double DQN that lowers the values of actions that are not in the data."""
 
     network_requirements = DDQNAgent.network_requirements
     learns_from_stored_states = True
@@ -65,7 +65,7 @@ class DiscreteCQLAgent(DDQNAgent):
 def add_learned_weight(agent_parameters: Any) -> None:
     """Add alpha to the values that the agent learns, if ``gap_threshold`` is set.
 
-    :raises CoachError: ``conservative_weight`` is 0, which has no finite logarithm to learn
+    :raises CoachError: ``conservative_weight`` is 0. Its logarithm is learned, and the logarithm of 0 is not finite
     """
     algorithm = agent_parameters.algorithm
     if algorithm.gap_threshold is None or ALPHA in agent_parameters.network_wrappers:

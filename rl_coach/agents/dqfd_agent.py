@@ -85,12 +85,12 @@ class DQfDAgent(DDQNAgent):
         yield from super().unmet_by_settings()
         if not self.memory.keeps_demonstrations:
             yield (
-                f"agent '{self.name}' keeps its demonstrations for ever, and its memory, "
-                f"{type(self.memory).__name__}, does not: set memory to DemonstrationReplayParameters()"
+                f"agent '{self.name}' needs a memory that never removes demonstrations, and "
+                f"{type(self.memory).__name__} removes them: set memory to DemonstrationReplayParameters()"
             )
 
     def load_memory_from_file(self) -> None:
-        """Fill the memory with the recorded transitions that ``load_memory_from_file_path`` names, for ever."""
+        """Fill the memory with the recorded transitions of ``load_memory_from_file_path``. They are never removed."""
         super().load_memory_from_file()
         if isinstance(self.memory, DemonstrationReplay):  # a worker sends what it plays, and has no demonstrations
             self.memory.keep_as_demonstrations()

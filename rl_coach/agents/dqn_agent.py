@@ -28,7 +28,7 @@ class DQNAlgorithmParameters(AlgorithmParameters):
     :ivar num_steps_between_copying_online_weights_to_target: environment steps between two updates of the target
         network
     :ivar num_consecutive_playing_steps: steps between two updates
-    :ivar discount: 0 counts the next reward only; 1 counts all rewards equally
+    :ivar discount: weight of later rewards. With 0, only the next reward counts; with 1, all rewards count equally
     """
 
     def __init__(self) -> None:
@@ -69,7 +69,7 @@ class DQNAgentParameters(AgentParameters):
 
 
 class DQNAgent(ValueOptimizationAgent):
-    """See the module."""
+    """Q-learning with a replay memory and a target network."""
 
     network_requirements = {"main": NetworkRequirement((Q,), has_target=True)}
     bootstrap_actions: tuple[SelectActions, bool] = (greedy_by_target, False)
@@ -78,7 +78,7 @@ class DQNAgent(ValueOptimizationAgent):
 
     @cached_property
     def learns_one_by_one(self) -> bool:  # type: ignore[override]
-        """True if a subclass selects the actions to bootstrap from, by what networks say before the update."""
+        """True if a subclass selects the next actions of the targets from predictions before the update."""
         return is_replaced(self, "bootstrap_actions")
 
     def select_actions(self, next_states: dict[str, np.ndarray], q_st_plus_1: np.ndarray) -> np.ndarray:

@@ -55,7 +55,7 @@ from rl_coach.utils import CoachError
 
 
 class DreamerV3NetworkParameters(NetworkParameters):
-    """World model, actor and critic as one network with one optimizer, and its slowly moving copy."""
+    """World model, actor and critic as one network with one optimizer. A target network is its slow copy."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -78,7 +78,7 @@ class DreamerV3AlgorithmParameters(AlgorithmParameters):
     :ivar size: the size of the world model: a ``ModelSize``, or a name from ``size1m`` to ``size400m``
     :ivar imagination_horizon: number of steps that the world model imagines from each state of a batch
     :ivar return_lambda: 0 bootstraps from the next state, 1 from the last imagined one
-    :ivar entropy_weight: weight of the policy's entropy; 0 does not keep it random
+    :ivar entropy_weight: weight of the policy's entropy; with 0, the policy may become deterministic
     :ivar num_consecutive_playing_steps: steps for each update; the paper's train ratio is 1024 divided by it
     :ivar rate_for_copying_weights_to_target: the slow critic's share of the newest weights at each update
     """
@@ -186,14 +186,14 @@ class DreamerV3Agent(PolicyAgent):
         if isinstance(action, BoxActionSpace) and not action.is_bounded:
             yield f"agent '{self.name}' needs actions with bounds: choose ClippedPPO or A2C, or give the space bounds"
         if self.spaces.action_mask_name is not None:
-            yield f"agent '{self.name}' imagines no action masks: choose ClippedPPO, A2C or DQN"
+            yield f"agent '{self.name}' does not support action masks: choose ClippedPPO, A2C or DQN"
         if self._images and self.size.depth % 2:
-            yield f"agent '{self.name}' models images with an even depth of algorithm.size, not {self.size.depth}"
+            yield f"agent '{self.name}' needs an even depth of algorithm.size for images, not {self.size.depth}"
         for name, (height, width, _) in self._images.items():
             if not all(side % SHRINKING == 0 and 48 <= side <= 256 for side in (height, width)):
                 yield (
-                    f"agent '{self.name}' models images with sides of 48, 64, 80, ... 256, and '{name}' is {height} x "
-                    f"{width}: add an ObservationRescaleToSizeFilter to the input filter"
+                    f"agent '{self.name}' needs images with sides of 48, 64, 80, ... or 256, and '{name}' is {height} "
+                    f"x {width}: add an ObservationRescaleToSizeFilter to the input filter"
                 )
 
     @property
@@ -203,7 +203,7 @@ class DreamerV3Agent(PolicyAgent):
         return {name: one.shape for name, one in given.items() if one.kind == "image"}
 
     def play_in_copies(self, count: int) -> Actors:
-        raise CoachError(f"agent '{self.name}' acts alone in one environment: set env_params.num_environments to 1")
+        raise CoachError(f"agent '{self.name}' acts in one environment only: set env_params.num_environments to 1")
 
     def create_networks(self) -> dict[str, NetworkWrapper]:
         main, names = self.ap.network_wrappers["main"], self.spaces.state.sub_spaces

@@ -33,7 +33,7 @@ ENCODER = (Conv2d(32, 3, 2), Conv2d(32, 3, 1), Conv2d(32, 3, 1), Conv2d(32, 3, 1
 
 
 def trunk(units: int) -> list[Layer]:
-    """The layers that make a few numbers within -1 and 1 of the encoder's maps."""
+    """The layers after the encoder: they compute ``units`` features from -1 to 1."""
     return [Flatten(), Dense(units), LayerNorm(), BatchnormActivationDropout(activation_function="tanh")]
 
 
@@ -113,7 +113,7 @@ class DrQv2AgentParameters(AgentParameters):
 
 
 class DrQv2Agent(DDPGAgent):
-    """See the module."""
+    """DDPG that learns from randomly shifted images. Its actor uses the critic's convolutions."""
 
     network_requirements = {
         "actor": NetworkRequirement((ACTOR,)),
@@ -124,7 +124,7 @@ class DrQv2Agent(DDPGAgent):
         yield from super().unmet_by_settings()
         if self.ap.algorithm.use_target_network_for_evaluation:
             yield (
-                f"agent '{self.name}' has no target network of its actor: set use_target_network_for_evaluation to "
+                f"the actor of agent '{self.name}' has no target network: set use_target_network_for_evaluation to "
                 f"False"
             )
         if not hasattr(self.ap.exploration, "noise_schedule"):
@@ -133,7 +133,7 @@ class DrQv2Agent(DDPGAgent):
                 f"DrQExplorationParameters()"
             )
         if not self._image_names:
-            yield f"agent '{self.name}' learns from images, and its networks embed none: choose another agent"
+            yield f"agent '{self.name}' learns from images, but no input of its networks is an image: use another agent"
 
     @property
     def _image_names(self) -> list[str]:

@@ -32,7 +32,7 @@ from rl_coach.utilities.requirements import number, whole
 
 
 class FastTD3CriticNetworkParameters(DeterministicPolicyNetworkParameters):
-    """Critics of 1024, 512 and 256 units that share nothing, each with a distribution over returns."""
+    """Critics of 1024, 512 and 256 units without common layers. Each predicts a distribution of returns."""
 
     def __init__(self) -> None:
         super().__init__(batch_size=32768, learning_rate=0.0003)
@@ -61,7 +61,8 @@ class FastTD3AlgorithmParameters(TD3AlgorithmParameters):
     :ivar num_consecutive_playing_steps: steps in all copies together between two training phases; set it to the number
         of copies, so that each copy plays one step
     :ivar num_consecutive_training_steps: updates after these steps
-    :ivar v_min: ``atoms`` returns from ``v_min`` to ``v_max`` that the distributions are over
+    :ivar v_min: the smallest return of the critics' distributions; ``v_max`` is the largest return, and ``atoms`` the
+        number of returns
     """
 
     constraints = {"v_min": number(), "v_max": number(), "atoms": whole(2)}
@@ -87,7 +88,7 @@ class FastTD3AlgorithmParameters(TD3AlgorithmParameters):
 
 
 class FastTD3AgentParameters(AgentParameters):
-    """FastTD3 with normalised observations, and with noise of another deviation in each copy of the environment."""
+    """FastTD3 with normalised observations. The noise has a different deviation in each copy of the environment."""
 
     path = "rl_coach.agents.fast_td3_agent:FastTD3Agent"
     algorithm: FastTD3AlgorithmParameters
@@ -109,7 +110,7 @@ class FastTD3AgentParameters(AgentParameters):
 
 
 class FastTD3Agent(TD3Agent):
-    """See the module."""
+    """TD3 for many copies, with large batches. Its critics predict distributions of returns."""
 
     network_requirements = {
         "actor": NetworkRequirement((ACTOR,)),
@@ -121,7 +122,10 @@ class FastTD3Agent(TD3Agent):
     def unmet_by_settings(self) -> Iterator[str]:
         yield from DDPGAgent.unmet_by_settings(self)
         if self.ap.algorithm.use_target_network_for_evaluation:
-            yield f"the actor of agent '{self.name}' has no target: set use_target_network_for_evaluation to False"
+            yield (
+                f"the actor of agent '{self.name}' has no target network: set use_target_network_for_evaluation to "
+                f"False"
+            )
 
     def play_in_copies(self, count: int) -> Actors:
         self._spread_noise(count)

@@ -98,7 +98,7 @@ class GAILAgent(ClippedPPOAgent):
             yield f"network 'discriminator' of agent '{self.name}' does not judge {kind} actions: {advice}"
 
     def load_memory_from_file(self) -> None:
-        """Take the recorded transitions that ``load_memory_from_file_path`` names for demonstrations."""
+        """Load the demonstrations from ``load_memory_from_file_path``."""
         super().load_memory_from_file()
         if self.memory.num_transitions():
             self.demonstrations = self.memory.transitions_at(np.arange(self.memory.num_transitions()))

@@ -84,7 +84,7 @@ class HACDDPGAgent(DDPGAgent):
         yield from super().unmet_by_settings()
         if not isinstance(self.memory, EpisodicHindsightExperienceReplay):
             yield (
-                f"agent '{self.name}' learns from reached goals, and {type(self.memory).__name__} has no hindsight: "
+                f"agent '{self.name}' needs a memory with hindsight, and {type(self.memory).__name__} has none: "
                 f"set memory to EpisodicHindsightExperienceReplayParameters()"
             )
         if self.subgoals is not None and not changes_nothing(self.output_filter):
@@ -130,7 +130,7 @@ class HACDDPGAgent(DDPGAgent):
         return self.episode.is_tested or bool(self.rng.random() < self.ap.algorithm.sub_goal_testing_rate)
 
     def update_transition_before_adding_to_replay_buffer(self, transition: Transition) -> Transition:
-        """Reward the level for its own goal, and say what its subgoal costs if it was tested and missed."""
+        """Set the level's reward for its own goal, and the penalty of a tested subgoal that was missed."""
         next_state: Any = transition.next_state
         goals, goal = self.ap.memory.goals_space, next_state["desired_goal"]
         transition.reward, transition.terminated = goals.get_reward_for_goal_and_state(goal, next_state)

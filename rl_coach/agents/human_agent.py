@@ -23,11 +23,11 @@ REPLAY_BUFFER_FILE = "replay_buffer.npz"
 
 
 class HumanAlgorithmParameters(AlgorithmParameters):
-    """A person learns without."""
+    """A human agent has no hyperparameters."""
 
 
 class HumanNetworkParameters(FullyConnectedParameters):
-    """A network of the kind that imitates people; the human agent itself builds none."""
+    """The network of the agents that learn from recorded play. The human agent does not create it."""
 
 
 class HumanAgentParameters(AgentParameters):
@@ -96,7 +96,7 @@ class HumanAgent(Agent):
             self.log_to_screen()
 
     def log_to_screen(self) -> None:
-        """Say how the episode went."""
+        """Print the reward and the number of steps of the episode."""
         reward = float(np.sum(self.episode.total_reward))
         steps = self.episode.steps
         screen.print(f"episode {self.clock.episodes}: reward {reward:.5g} in {steps:,} steps")

@@ -1,4 +1,4 @@
-"""Base of the agents that learn from demonstrations what to do, not from rewards."""
+"""Base of the agents that learn from demonstrations, without rewards."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class IQLAlgorithmParameters(SoftActorCriticAlgorithmParameters):
 
 
 class IQLAgentParameters(SoftActorCriticAgentParameters):
-    """Implicit Q-learning, with the networks of soft actor-critic; the critics have the target network, not V."""
+    """Implicit Q-learning, with the networks of soft actor-critic. The critics have a target network; V has none."""
 
     path = "rl_coach.agents.iql_agent:IQLAgent"
     algorithm: IQLAlgorithmParameters
@@ -54,7 +54,7 @@ class IQLAgentParameters(SoftActorCriticAgentParameters):
 
 
 class IQLAgent(SoftActorCriticAgent):
-    """Learns values of the data's own actions, and a policy that takes the better ones of them."""
+    """Learns the values of the data's actions, and a policy that imitates the better actions."""
 
     network_requirements = {
         **SoftActorCriticAgent.network_requirements,

@@ -69,7 +69,7 @@ class MAPPOAgentParameters(AgentParameters):
 
 
 class MAPPOAgent(ClippedPPOAgent):
-    """See the module."""
+    """PPO for a team of players with one policy and a critic that sees the central state."""
 
     network_requirements = {"actor": NetworkRequirement((TEAM_POLICY,)), "critic": NetworkRequirement((V,))}
     batch_network = "actor"

@@ -27,7 +27,8 @@ class MARWILAlgorithmParameters(BCAlgorithmParameters):
     """Hyperparameters of MARWIL. ``num_consecutive_playing_steps`` of ``EnvironmentSteps(0)`` learns from recorded
     episodes alone; otherwise the agent also plays, and learns from its own episodes too.
 
-    :ivar beta: how much better actions count; 0 clones the data, as behavioural cloning does
+    :ivar beta: 0 gives all actions the same weight, as in behavioural cloning; with a larger number, better actions
+        have larger weights
     :ivar normaliser_rate: the share of the newest batch in c^2, the moving average of squared advantages; 0 keeps the
         initial value, ``kept`` of network ``normaliser``, and 1 takes each batch's own mean
     """
@@ -62,7 +63,7 @@ class MARWILAgentParameters(AgentParameters):
 
 
 class MARWILAgent(ImitationAgent):
-    """Clones the actions of its memory, the more the better the return of their episode was."""
+    """Imitates the actions of its memory. Actions with a better return after them have larger weights."""
 
     network_requirements = {"main": NetworkRequirement((POLICY,)), "value": NetworkRequirement((V,))}
     memory_requirement = MemoryRequirement.RETURNS

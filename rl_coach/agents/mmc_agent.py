@@ -77,7 +77,7 @@ def columns_with_returns(columns: dict[str, np.ndarray], batch: Batch) -> dict[s
 
 
 class MixedMonteCarloAgent(ValueOptimizationAgent):
-    """See the module."""
+    """Double DQN that mixes each target with the return of the episode."""
 
     memory_requirement = MemoryRequirement.RETURNS
     network_requirements = {"main": NetworkRequirement((Q,), has_target=True)}

@@ -42,7 +42,8 @@ class MunchausenDQNAgentParameters(DQNAgentParameters):
 
 
 class MunchausenDQNAgent(ValueOptimizationAgent):
-    """Learns towards a softened target, with a bonus for actions that the policy prefers already."""
+    """DQN with a target that is a mean over the next actions. Rewards get a negative bonus for actions that the policy
+    rarely takes."""
 
     network_requirements = {"main": NetworkRequirement((Q,), has_target=True)}
     learns_from_stored_states = True

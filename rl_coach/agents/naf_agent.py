@@ -30,7 +30,7 @@ QUADRATIC = HeadRequirement("NAFHeadParameters", ("mean", "v", "factor"))
 
 
 class NAFNetworkParameters(FullyConnectedParameters):
-    """A network of the best action, its value, and the shape of the advantage around it."""
+    """A network that predicts the best action, its value, and the shape of the advantage around it."""
 
     def __init__(self) -> None:
         super().__init__(NAFHeadParameters())
@@ -109,7 +109,7 @@ def normalized_advantage_rule(is_huber: bool, loss_weight: float = 1.0) -> Updat
 
 
 class NAFAgent(ValueOptimizationAgent):
-    """See the module."""
+    """Q-learning for continuous actions. Q is a parabola with a known maximum."""
 
     network_requirements = {"main": NetworkRequirement((QUADRATIC,), has_target=True)}
     learns_from_stored_states = True

@@ -102,7 +102,8 @@ class NECAgentParameters(AgentParameters):
 
 
 class NECAgent(ValueOptimizationAgent):
-    """See the module. Each episode's embeddings and returns are added when it ends, under the newest weights."""
+    """Looks values up in a dictionary of embeddings and returns. An episode's entries are added when it ends. Their
+    embeddings are computed with the newest weights."""
 
     memory_requirement = MemoryRequirement.RETURNS
     network_requirements = {"main": NetworkRequirement((HeadRequirement("DNDQHeadParameters", ("embedding",)),))}

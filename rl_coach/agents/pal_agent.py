@@ -21,8 +21,8 @@ from rl_coach.utilities.requirements import FLAG, FRACTION
 class PALAlgorithmParameters(DQNAlgorithmParameters):
     """Hyperparameters of advantage learning.
 
-    :ivar pal_alpha: share of the action gap that is subtracted from the target; 0 gives double DQN, near 1 the gap
-        grows most
+    :ivar pal_alpha: share of the action gap that is subtracted from the target; 0 gives double DQN, values near 1 give
+        the largest gaps
     :ivar persistent_advantage_learning: use the smaller gap of the two states, so that actions that stay good in the
         next state are preferred
     :ivar monte_carlo_mixing_rate: share of the return in the target; 0 does not use returns
@@ -85,7 +85,7 @@ def advantage_learning_rule(
 
 
 class PALAgent(ValueOptimizationAgent):
-    """See the module."""
+    """Double DQN that subtracts a share of the action gap from each target."""
 
     memory_requirement = MemoryRequirement.RETURNS
     network_requirements = {"main": NetworkRequirement((Q,), has_target=True)}

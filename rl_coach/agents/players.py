@@ -226,7 +226,7 @@ class Players(AgentGroup):
         """Give each agent a step that another process has played.
 
         :param transitions: by the agent's name; an agent may be missing if its episode is over
-        :param is_done: ``any`` or ``all``; says when the episode of all agents is over
+        :param is_done: ``any`` or ``all``: the episode is over if any agent, or if all agents, have ended it
         :return: True if the episode of all agents is over
         :raises CoachError: an agent is unknown or missing, or plays several players
         """

@@ -86,7 +86,7 @@ def policy_gradient_rule(beta_entropy: float, mask_name: str | None, loss_weight
 
 
 class PolicyGradientsAgent(PolicyOptimizationAgent):
-    """See the module."""
+    """REINFORCE: learns from the returns of whole episodes, without a critic."""
 
     max_n_step = 0
     network_requirements = {"main": NetworkRequirement((POLICY,))}
@@ -117,7 +117,7 @@ class PolicyGradientsAgent(PolicyOptimizationAgent):
         return {**super().learning_columns(segment), "extra/advantages": advantages.astype(np.float32)}
 
     def rescaled(self, returns: np.ndarray, first: int) -> np.ndarray:
-        """[T], what each step's log pi(a|s) is weighed with, from the returns [T] from step ``first`` on."""
+        """[T], the factor of log pi(a|s) in each step, from the returns [T] from step ``first`` on."""
         rescaler = self.policy_gradient_rescaler
         if rescaler == PolicyGradientRescaler.TOTAL_RETURN:
             return np.full_like(returns, returns[0])

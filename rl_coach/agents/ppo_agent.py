@@ -102,7 +102,7 @@ _POLICY_SIGNALS = ["Policy Loss", "Entropy", DIVERGENCE]
 
 
 class PPOAgent(SeparateNetworksAgent):
-    """See the module."""
+    """PPO with a penalty on the divergence from the policy that played."""
 
     network_requirements = ACTOR_AND_CRITIC
 
@@ -158,7 +158,8 @@ class PPOAgent(SeparateNetworksAgent):
         return np.column_stack([observations, steps])
 
     def update_kl_coefficient(self) -> None:
-        """Penalise more if the last epoch's policy was too far from the one that played, less if it was too near."""
+        """Increase the weight of the penalty if the new policy is too far from the policy that played. Decrease it
+        if the new policy is too near."""
         target = self.ap.algorithm.target_kl_divergence
         self.kl_coefficient = adapted_coefficient(self.kl_coefficient, self.learning.divergence, target)
         self.kl_coefficients.add_sample(self.kl_coefficient)

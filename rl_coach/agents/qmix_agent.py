@@ -35,7 +35,7 @@ class QMIXAgentParameters(VDNAgentParameters):
 
 
 class QMIXAgent(VDNAgent):
-    """See the module."""
+    """Q-learning for a team. A mixing network computes the team's value from the players' values."""
 
     network_requirements = {
         **VDNAgent.network_requirements, MIXER: NetworkRequirement((MIXING,), has_target=True),

@@ -103,7 +103,7 @@ def quantile_regression_rule(atoms: int, kappa: float, mask_name: str | None, lo
 
 
 class QuantileRegressionDQNAgent(ValueOptimizationAgent):
-    """See the module."""
+    """DQN that learns quantiles of the return for each action."""
 
     network_requirements = {"main": NetworkRequirement((QUANTILES,), has_target=True)}
     learns_from_stored_states = True

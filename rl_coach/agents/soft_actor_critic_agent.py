@@ -224,7 +224,8 @@ def has_value_network(parameters: AgentParameters) -> bool:
 
 
 class SoftActorCriticAgent(Agent):
-    """See the module. Networks see actions scaled to -1 and 1; the environment gets them in its own range."""
+    """Learns a stochastic policy with an additional reward for its entropy. Networks see actions from -1 to 1. The
+    environment gets them in its own range."""
 
     network_requirements = {
         "policy": NetworkRequirement((HeadRequirement("SACPolicyHeadParameters", ("mean", "log_deviation")),)),

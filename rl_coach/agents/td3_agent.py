@@ -118,7 +118,7 @@ UPDATES_OF_A_CALL = 50
 
 
 class TD3Agent(DDPGAgent):
-    """See the module."""
+    """DDPG with several critics, noise on the target's actions, and fewer updates of the actor."""
 
     network_requirements = {
         "actor": NetworkRequirement((ACTOR,), has_target=True),
@@ -134,7 +134,7 @@ class TD3Agent(DDPGAgent):
         if streams != count:
             yield (
                 f"num_q_networks of agent '{self.name}' is {count}, and its critic has {streams} streams: "
-                f"set num_streams of the critic's middleware_parameters likewise"
+                f"set num_streams of the critic's middleware_parameters to {count}"
             )
 
     def init_environment_dependent_modules(self) -> None:

@@ -36,7 +36,7 @@ class TD3BCAgentParameters(TD3AgentParameters):
 
 
 class TD3BCAgent(TD3Agent):
-    """TD3 whose actor climbs the critic and stays near the actions of the data."""
+    """TD3 with an actor that increases the critic's value and stays near the actions of the data."""
 
     network_requirements = TD3Agent.network_requirements
 

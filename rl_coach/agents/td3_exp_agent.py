@@ -60,7 +60,7 @@ class TD3ExplorationAlgorithmParameters(TD3AlgorithmParameters):
 
 
 class TD3ExplorationAgentParameters(TD3AgentParameters):
-    """TD3 with random network distillation beside it."""
+    """TD3 that also measures novelty by random network distillation."""
 
     path = "rl_coach.agents.td3_exp_agent:TD3ExplorationAgent"
     algorithm: TD3ExplorationAlgorithmParameters
@@ -72,13 +72,13 @@ class TD3ExplorationAgentParameters(TD3AgentParameters):
 
 
 class TD3IntrinsicRewardAgentParameters(TD3ExplorationAgentParameters):
-    """TD3 whose reward is novelty."""
+    """TD3 with novelty as its reward."""
 
     path = "rl_coach.agents.td3_exp_agent:TD3IntrinsicRewardAgent"
 
 
 class TD3GoalBasedAgentParameters(TD3ExplorationAgentParameters):
-    """TD3 that goes to the most novel of what it has seen."""
+    """TD3 with the most novel observation of its memory as its goal."""
 
     path = "rl_coach.agents.td3_exp_agent:TD3GoalBasedAgent"
 
@@ -106,7 +106,7 @@ class TD3IntrinsicRewardAgent(TD3ExplorationAgent):
 
 
 class RandomAgent(TD3ExplorationAgent):
-    """Acts as its exploration policy does, at random by default, and learns nothing but novelty."""
+    """Acts with its exploration policy, at random by default. It learns only the novelty of observations."""
 
     memory_requirement = TD3ExplorationAgent.memory_requirement
 

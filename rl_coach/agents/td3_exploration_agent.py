@@ -1,4 +1,4 @@
-"""TD3 that measures novelty beside what it learns, by random network distillation (Burda et al. 2018, "Exploration by
+"""TD3 that also measures novelty, by random network distillation (Burda et al. 2018, "Exploration by
 random network distillation")."""
 
 from __future__ import annotations
@@ -71,11 +71,11 @@ class TD3ExplorationAgent(TD3Agent):
         return self.rnd.of(self.prepare_rnd_inputs(batch))
 
     def update_intrinsic_returns_estimate(self, rewards: np.ndarray) -> None:
-        """Take novelties [T] in order into the statistics of their discounted sum."""
+        """Add novelties [T], in order, to the statistics of their discounted sum."""
         self.rnd.add_novelty(rewards, np.zeros(len(rewards), int), self.ap.algorithm.discount)
 
     def train_rnd(self) -> None:
-        """Teach the predictor the newest transitions."""
+        """Train the predictor on the newest transitions."""
         algorithm = self.ap.algorithm
         batch = self._newest(algorithm.rnd_sample_size)
         inputs = self.prepare_rnd_inputs(batch)

@@ -90,7 +90,7 @@ class TRPOAgentParameters(AgentParameters):
 
 
 class TRPOAgent(SeparateNetworksAgent):
-    """See the module."""
+    """Makes the largest update of the policy that keeps its divergence within a limit."""
 
     network_requirements = ACTOR_AND_CRITIC
     batch_network = "critic"

@@ -62,7 +62,7 @@ class VDNAgentParameters(AgentParameters):
 
 
 class VDNAgent(DQNAgent):
-    """See the module. It chooses the next actions as double Q-learning does."""
+    """Q-learning for a team. The team's value is the sum of the players' values. Targets are as in double DQN."""
 
     network_requirements = {"main": NetworkRequirement((TEAM_Q,), has_target=True)}
     bootstrap_actions = (greedy_by_online, True)

@@ -86,7 +86,8 @@ class WolpertingerAgentParameters(AgentParameters):
 
 
 class WolpertingerAgent(DDPGAgent):
-    """See the module. Learns as DDPG does, with the embeddings of the actions that were taken."""
+    """DDPG for many discrete actions: its critic chooses among the actions nearest to the actor's output. It learns
+    from the embeddings of the actions that were taken."""
 
     network_requirements = DDPGAgent.network_requirements  # the agent's other update reads the same parts
     acting_networks = ("actor", "critic")

@@ -1,4 +1,4 @@
-"""The seam between Coach and a framework: holding networks, teaching them, and exporting them to act."""
+"""The interface between Coach and a framework: it stores, trains and exports networks."""
 
 from __future__ import annotations
 

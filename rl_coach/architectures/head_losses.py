@@ -1,4 +1,4 @@
-"""Losses of heads that learn from targets, for agents that call ``train_and_sync_networks`` with their own."""
+"""Losses of heads, for agents that call ``train_and_sync_networks`` with their own targets."""
 
 from __future__ import annotations
 

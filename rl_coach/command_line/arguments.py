@@ -320,7 +320,7 @@ def _from(smallest: int, largest: int = 2**63 - 1) -> Any:
 def seconds_of(text: str) -> int:
     """The seconds of ``90s``, ``20min`` or ``1h30min``.
 
-    :raises ArgumentTypeError: the text has another form, or is no time
+    :raises ArgumentTypeError: the text has another form, or is not a duration above 0
     """
     import re
 
@@ -380,8 +380,8 @@ _FLAGS = {
         _flag("--seeds", "train with several seeds at the same time: 5 means the seeds 0 to 4; or 1-5, or 0,3,7",
               type=seeds_of, metavar="SEEDS"),
         _flag("--at_once",
-              "number of runs of --seeds or evaluate at the same time (default: one for each core; the seeds of a "
-              "compiled loop all run in one program)",
+              "number of runs at the same time, for --seeds and evaluate (default: one for each core; in a compiled "
+              "loop, all seeds run in one program)",
               type=_from(1), metavar="N"),
         _flag("--run_directory", argparse.SUPPRESS, metavar="DIR", default=""),  # the run's directory, used unchanged
         _flag("--seeds_program", argparse.SUPPRESS, metavar="ADDRESS"),  # of the process that computes all seeds
@@ -400,7 +400,7 @@ _FLAGS = {
     ],
     "running": [
         _flag("--callback",
-              "your own code that the run calls, as module:Class or file.py:Class, with arguments if it takes any:"
+              "classes of your own code that the run calls, such as module:Class, file.py:Class or, with arguments,"
               " 'my_code:Watch(every=10)'; several are separated by ';'. Coach has StopOnReward(reward=...),"
               " StopOnPlateau, SaveEvery(steps=...), FilmEvaluations and Histograms",
               metavar="CLASSES"),
@@ -411,8 +411,8 @@ _FLAGS = {
               "number of threads for the networks (default: one for small networks, all cores for large networks)",
               type=_from(1), metavar="N"),
         _flag("--num_devices",
-              "number of devices that share each batch, or the environments of a compiled loop; needs -f jax (default:"
-              " one; a compiled loop uses all if their number divides the number of environments)",
+              "number of devices that share each batch (in a compiled loop: that share the environments); needs -f jax"
+              " (default: 1; a compiled loop uses all devices if it can divide its environments between them)",
               type=_from(1), metavar="N"),
         _flag("-asc --apply_stop_condition", "stop when evaluations reach the target reward", action="store_true"),
         _flag("--budget",
@@ -432,19 +432,19 @@ _FLAGS = {
         _flag("--checkpoint_keep", "keep the newest K checkpoints and the best one (default: 5); 0 keeps all",
               type=_from(0), metavar="K"),
         _flag("--checkpoint_memory",
-              "save the replay memory in checkpoints (default); an exact resume needs it; it costs disk space, time"
-              " and, during saving, RAM of the size of its filled part, up to 7 GB for a million Atari frames",
+              "save the replay memory in checkpoints (default), which an exact resume needs. Saving needs disk space,"
+              " time and a second copy in RAM: up to 7 GB for a million Atari frames",
               action=argparse.BooleanOptionalAction, default=True),
         _flag("-crd --checkpoint_restore_dir",
               "start from the newest checkpoint in DIR, from DIR/NAME.ckpt, or from the best with DIR/best",
               metavar="DIR"),
         _flag("-crf --checkpoint_restore_file", "start from this checkpoint", metavar="FILE"),
         _flag("--resume",
-              "continue a stopped experiment in its directory, exactly where it stopped; preset and settings come "
-              "from there; -cp adds settings, -crd names another checkpoint than the newest; with --evaluate: a new"
-              " run that evaluates it", type=_directory, metavar="EXPERIMENT_DIR"),
+              "continue a stopped experiment exactly where it stopped, with its preset and its settings; -cp adds "
+              "settings, -crd selects an older checkpoint; with --evaluate: evaluate the experiment in a new run",
+              type=_directory, metavar="EXPERIMENT_DIR"),
         _flag("--trust",
-              "with --resume: run the preset, a program, that another user's directory names",
+              "with --resume: the directory is another user's, and you trust its preset, which is a program",
               action="store_true"),
         _flag("-onnx --export_onnx_graph", "write all networks as ONNX with each checkpoint", action="store_true"),
     ],

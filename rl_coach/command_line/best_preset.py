@@ -1,4 +1,4 @@
-"""A preset file that is another preset with some settings changed."""
+"""Writes a preset file that changes some settings of another preset."""
 
 from __future__ import annotations
 

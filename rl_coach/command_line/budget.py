@@ -101,7 +101,7 @@ def run(graph_manager: Any, args: argparse.Namespace, launcher: Any, began: floa
             launcher.run_graph_manager(fitted, args)
     except BudgetOver:
         done = fitted.total_steps_counters[RunPhase.TRAIN][EnvironmentSteps]
-        screen.warning(f"--budget: the time was over at step {done:,} of {steps:,}; --resume continues to the end")
+        screen.warning(f"--budget: the time ended at step {done:,} of {steps:,}; continue the run with --resume")
 
 
 def _names(found: list[tuple[str, Schedule, int]]) -> str:

@@ -39,12 +39,12 @@ def unmet(args: argparse.Namespace) -> Iterator[str]:
         if getattr(args, name) and not distributes:
             yield f"--{name}: only with -dc"
     if distributes and args.evaluation_worker:
-        yield "-ew works only with -n: with -dc the trainer evaluates anyway: leave out -ew"
+        yield "-ew has no effect with -dc, because the trainer evaluates: leave out -ew"
     if args.budget and (distributes or wants_workers(args)):
-        yield "--budget fits a run without workers: leave it out, or leave out -dc, -n and -ew"
+        yield "--budget works only without workers: leave it out, or leave out -dc, -n and -ew"
     for name, is_given in (("evaluate", args.evaluate is not None), ("play", args.play), ("resume", args.resume)):
         if is_given and args.budget:
-            reason = "the run has its number of steps" if name == "resume" else "it fits a run that trains"
+            reason = "the number of steps cannot change" if name == "resume" else "--budget is for training"
             yield f"--budget and --{name}: {reason}: leave one out"
         if is_given and distributes and name != "resume":
             yield f"-dc trains: leave out --{name}"

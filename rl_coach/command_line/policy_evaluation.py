@@ -22,7 +22,7 @@ from rl_coach.utils import CoachError
 
 
 def evaluate(folder: str, arguments: Sequence[str]) -> None:
-    """Play with a policy's best actions, and print the mean reward with its interval.
+    """Play with a policy's best actions, and print the mean reward with its confidence interval.
 
     :param folder: the policy's folder, with ``policy.json``
     :param arguments: the arguments of ``coach evaluate`` after the folder

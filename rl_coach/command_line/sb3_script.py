@@ -67,7 +67,7 @@ class Script:
                 self.values.setdefault(node.targets[0].id, []).append((node.lineno, node.value))
 
     def origin(self, node: ast.AST) -> tuple[str, str]:
-        """The module and the name of what a name or an attribute means."""
+        """The module and the name of the object that a name or an attribute refers to."""
         name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
         return self._imports.get(name, ("", name))
 

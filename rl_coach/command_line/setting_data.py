@@ -37,7 +37,7 @@ def setting_as_data(value: Any) -> Any:
 
 
 def setting_from_data(value: Any) -> Any:
-    """The value of what ``setting_as_data`` wrote."""
+    """The value for a result of ``setting_as_data``."""
     if isinstance(value, list):
         return [setting_from_data(item) for item in value]
     if not isinstance(value, dict):

@@ -466,7 +466,9 @@ def _end_survivor(directory: pathlib.Path) -> None:
             if pid == ended:
                 number = signal.SIGKILL
             else:
-                screen.warning(f"{directory.name}: process {pid} has outlived the program that started it; ending it")
+                screen.warning(
+                    f"{directory.name}: stopping process {pid}, because the program that started it has ended"
+                )
             ended = pid
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)

@@ -47,7 +47,7 @@ class Segment:
 
     @property
     def command(self) -> Command:
-        """The turn of a car in it: yaws grow to the right."""
+        """The command for a car in this segment. A yaw increases to the right."""
         turn = (self.exit.transform.rotation.yaw - self.entry.transform.rotation.yaw + 180) % 360 - 180
         if not self.entry.is_junction:
             return Command.FOLLOW

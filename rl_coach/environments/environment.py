@@ -123,8 +123,8 @@ class EnvironmentParameters(Parameters):
 
     :param level: the level's name, or a ``LevelSelection``
     :ivar frame_skip: number of simulator steps that each action is repeated; 1 repeats nothing
-    :ivar seed: makes the environment repeatable; None draws one
-    :ivar human_control: a person acts with the keyboard
+    :ivar seed: seed of all random numbers, so that the environment is repeatable; None draws a seed
+    :ivar human_control: True: a person acts with the keyboard
     :ivar custom_reward_threshold: smallest total reward of a successful episode; None uses the simulator's threshold
     :ivar default_input_filter: the input filter for agents without one
     :ivar default_output_filter: the output filter for agents without one

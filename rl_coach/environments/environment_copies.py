@@ -28,7 +28,8 @@ _SECONDS_TO_DIE = 1.0
 class EnvironmentCopies(EnvironmentInterface):
     """Copies of one environment, one after the other in this process.
 
-    :param make: functions that build the copies. Only the first copy draws windows and videos; its spaces hold for all
+    :param make: functions that build the copies. All copies have the spaces of the first copy, and only the first copy
+        draws windows and videos
     """
 
     def __init__(self, make: Sequence[Callable[[], Any]]):
@@ -85,7 +86,7 @@ class EnvironmentCopies(EnvironmentInterface):
         return [environment.step(action) for environment, action in zip(self.copies, actions)]
 
     def begin_columns(self, indices: np.ndarray, forced: np.ndarray) -> dict[str, np.ndarray]:
-        """Begin an episode in some of the copies; the columns of ``begin_episodes``.
+        """Begin an episode in some of the copies, as ``begin_episodes`` does, with columns.
 
         :param indices: [K], the copies
         :param forced: [K] bool
@@ -95,7 +96,7 @@ class EnvironmentCopies(EnvironmentInterface):
         return stack_states([response.next_state for response in responses.values()])
 
     def step_columns(self, actions: np.ndarray | Sequence[ActionType]) -> StepColumns:
-        """Act once in each copy; the columns of ``step_all``.
+        """Act once in each copy, as ``step_all`` does, with columns.
 
         :param actions: [N, ...]
         """

@@ -47,7 +47,7 @@ class SteppedEnvironment(Protocol):
 
 
 class Simulator(Protocol):
-    """The part that one environment and several copies of one have in common."""
+    """Methods that a single environment and several copies have in common."""
 
     phase: RunPhase
     state_space: StateSpace
@@ -109,7 +109,7 @@ class CopiedEnvironment(Simulator, Protocol):
         """
 
     def begin_columns(self, indices: np.ndarray, forced: np.ndarray) -> dict[str, np.ndarray]:
-        """Begin an episode in some of the copies; the columns of ``begin_episodes``.
+        """Begin an episode in some of the copies, as ``begin_episodes`` does, with columns.
 
         :param indices: [K], the copies
         :param forced: [K] bool, True to reset even if the simulator would continue
@@ -117,7 +117,7 @@ class CopiedEnvironment(Simulator, Protocol):
         """
 
     def step_columns(self, actions: np.ndarray | Sequence[ActionType]) -> StepColumns:
-        """Act once in each copy; the columns of ``step_all``.
+        """Act once in each copy, as ``step_all`` does, with columns.
 
         :param actions: [N, ...]
         """

@@ -113,7 +113,7 @@ class GymEnvironmentParameters(EnvironmentParameters):
         return {**found, "observation_space_type": None if kind is None else kind.name}
 
     def see_as(self, seen: Any) -> None:
-        """Set the settings of the result of ``as_seen``: the ones that change the agent's observations and actions.
+        """Set the settings from a result of ``as_seen``. They change the agent's observations and actions.
 
         :raises CoachError: the settings are damaged
         """
@@ -202,8 +202,8 @@ class GymEnvironment(Environment):
     :param visualization_parameters: windows and videos
     :param target_success_rate: the share of evaluation episodes that must succeed to stop early, 0 to 1
     :param additional_simulator_parameters: keyword arguments for the simulator's constructor
-    :param seed: makes the environment repeatable; None draws one
-    :param human_control: a person acts with the keyboard
+    :param seed: seed of all random numbers; None draws a seed
+    :param human_control: True: a person acts with the keyboard
     :param custom_reward_threshold: smallest total reward of a successful episode; None uses the level's threshold
     :param random_initialization_steps: the largest number of no-ops at the start of an Atari game
     :param no_ops_last_single_frames: each no-op lasts a single frame; otherwise ``frame_skip`` frames

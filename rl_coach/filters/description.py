@@ -86,7 +86,7 @@ class DescriptionReader:
     def output_filter(self, descriptions: Sequence[Description], action_space: Any) -> OutputFilter:
         """The chain.
 
-        :param action_space: the environment's
+        :param action_space: the action space of the environment
         :raises CoachError: a filter is not allowed, or does not fit the space
         """
         chain = OutputFilter()
@@ -138,7 +138,7 @@ class DescriptionReader:
         return found
 
     def decode(self, value: Any) -> Any:
-        """Value that ``encode`` was given, tuples as lists."""
+        """The value for a result of ``encode``. Tuples become lists."""
         if isinstance(value, list):
             return [self.decode(item) for item in value]
         if not isinstance(value, dict):

@@ -209,7 +209,7 @@ class OutputFilter(_FilterChain):
     def get_unfiltered_action_space(self, output_action_space: ActionSpace) -> ActionSpace:
         """The action space that the agent sees.
 
-        :param output_action_space: the environment's
+        :param output_action_space: the action space of the environment
         :raises CoachError: a filter cannot lead to this space
         """
         space = output_action_space
@@ -284,7 +284,7 @@ class InputFilter(_FilterChain):
         Without filters, the same objects are returned. With filters, the result has shallow copies, which share all
         unchanged values with the originals. The originals never change.
 
-        :param deep_copy: not used, nothing is ever changed in place
+        :param deep_copy: has no effect, because the originals never change
         """
         if self.i_am_a_reference_filter:
             self._refuse()

@@ -297,7 +297,7 @@ class VectorObservations:
         return self.take(rows)
 
     def replace(self, rows: np.ndarray, values: np.ndarray) -> None:
-        """Overwrite the observations of rows, before and after the step alike."""
+        """Overwrite the states and the next states of rows."""
         self.states.put_many(rows, values)
         self.next_states.put_many(rows, values)
 
@@ -398,7 +398,7 @@ class OneHotObservations(VectorObservations):
 
     @staticmethod
     def fit(example: np.ndarray) -> bool:
-        """True for a vector of float32 with so few ones, and zeros, that their places need much less memory."""
+        """True for a float32 vector of zeros and few ones, if the places of the ones need much less memory."""
         count = np.count_nonzero(example) if example.ndim == 1 and example.dtype == np.float32 else 0
         return bool(0 < count <= example.size // 64 and np.count_nonzero(example == 1) == count)
 

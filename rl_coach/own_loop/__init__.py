@@ -1,4 +1,4 @@
-"""Agents that a loop of the user's own drives: a robot, a game server, a simulator that calls them."""
+"""Agents for a loop that you write yourself: for a robot, a game server, or a simulator that calls the agent."""
 
 from rl_coach.own_loop.agent import Agent, make_agent
 from rl_coach.own_loop.runner import Runner

@@ -1,4 +1,4 @@
-"""An agent that a loop of the user's own drives."""
+"""An agent for a loop that you write yourself."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Agent:
 
     :param graph: the created graph, with a ``FedEnvironment``
     :param env_ids: the names of the environments
-    :param updates_itself: ``observe`` makes the updates that are due
+    :param updates_itself: True: ``observe`` makes the updates of the algorithm. False: only ``update`` learns
     :param definition: the arguments of ``make_agent``, for ``save``
 
     :ivar graph_manager: the graph
@@ -680,7 +680,7 @@ def make_agent(
     :param heatup_steps: steps of random actions before training; the last episode is completed, as in a preset
     :param updates_itself: True: ``observe`` learns as often as the algorithm's settings say. False: only ``update``
         learns
-    :param seed: makes the agent repeatable; None draws one
+    :param seed: seed of all random numbers, so that the agent is repeatable; None draws a seed
     :param framework: ``tensorflow``, ``jax``, ``mxnet`` or ``torch``; None uses the first installed one of TensorFlow,
         JAX and PyTorch
     :param num_devices: number of devices that share each batch; more than one need JAX. None uses one device

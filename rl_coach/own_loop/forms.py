@@ -1,4 +1,4 @@
-"""States and actions as TensorForce and RLgraph describe them, and Gymnasium's spaces that stand for them."""
+"""Conversion of TensorForce's and RLgraph's descriptions of states and actions to Gymnasium's spaces."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Part:
     """A named state or action.
 
     :param kind: ``float``, ``int`` or ``bool``
-    :param shape: the shape of its numbers
+    :param shape: the shape of the state or action
     :param low: the smallest number, or a flat list with the smallest value of each number
     :param high: the largest number, or a flat list with the largest value of each number
     """
@@ -39,22 +39,22 @@ class Part:
 
     @property
     def size(self) -> int:
-        """The number of its numbers."""
+        """Number of elements."""
         return math.prod(self.shape)
 
     @property
     def lows(self) -> np.ndarray:
-        """The smallest values of its numbers, [size]."""
+        """[size], the smallest value of each element."""
         return np.broadcast_to(np.asarray(self.low, np.float64), self.size)
 
     @property
     def highs(self) -> np.ndarray:
-        """The largest values of its numbers, [size]."""
+        """[size], the largest value of each element."""
         return np.broadcast_to(np.asarray(self.high, np.float64), self.size)
 
     @property
     def counts(self) -> list[int]:
-        """The number of choices of each of its numbers."""
+        """Number of choices of each element."""
         return (self.highs - self.lows + 1).astype(int).tolist()
 
 
@@ -156,7 +156,7 @@ class Actions:
 
     @property
     def is_bounded(self) -> bool:
-        """True if no number is without a bound."""
+        """True if all numbers have bounds."""
         return all(np.all(np.isfinite([part.lows, part.highs])) for part in self.parts.values())
 
     def _space(self, parts: Sequence[Part]) -> Any:
@@ -230,7 +230,7 @@ class Actions:
         return found.get(SINGLE, found)
 
     def as_data(self) -> Any:
-        """The parts as JSON: a dict, or the list of a tuple."""
+        """The parts as JSON: a dict by name, or a list for a tuple."""
         found = {
             name: {
                 "kind": part.kind,

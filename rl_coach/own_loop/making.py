@@ -1,4 +1,4 @@
-"""A graph for a loop of the user's own, from an algorithm's name, an environment and settings."""
+"""Creates a graph for the user's own loop from an algorithm's name, an environment and settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Environments of other systems, played by one pair of methods, and the loop of an agent over them."""
+"""Environments of Gymnasium, TensorForce and RLgraph with the same methods, and the loop of an agent in them."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ class Loop:
         return sum(one.frames for one in self._environments)
 
     def begin(self) -> None:
-        """Leave the episodes, and let the next step begin others."""
+        """Leave the episodes in progress. The next step begins new episodes."""
         self._agent.reset()
         self.episodes = []
 

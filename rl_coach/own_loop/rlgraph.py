@@ -145,7 +145,7 @@ def _network(definition: Definition, fields: Fields, network: str = "main") -> S
     policy = fields.fields("policy_spec")
     own, inner = fields.get("network_spec"), None if policy is None else policy.get("network_spec")
     if own is not None and inner is not None:
-        raise CoachError("the spec's 'network_spec' and 'policy_spec.network_spec' set the same: give one of them")
+        raise CoachError("the spec has both 'network_spec' and 'policy_spec.network_spec': give only one of them")
     given, where = (own, "network_spec") if inner is None else (inner, "policy_spec.network_spec")
     stack = None if given is None else stack_of(given, where, LAYERS)
     put_stack(definition, network, stack, where)
@@ -872,7 +872,7 @@ class RLgraphAgent(SpecAgent):
         return method(*(inputs if isinstance(inputs, (list, tuple)) else [] if inputs is None else [inputs]))
 
     def build(self, build_options: Any = None) -> None:
-        """Do nothing: an agent here is built when it is made. :param build_options: none"""
+        """Do nothing: Coach builds an agent when it is created. :param build_options: none"""
         if build_options:
             raise CoachError("build_options are for RLgraph's graph: give none")
 

@@ -79,11 +79,11 @@ class Component:
 
 
 class Synchronizable(Component):
-    """Says that variables may be set, by ``sync``."""
+    """Marks a component with variables that ``sync`` can set."""
 
 
 class Optimizer(Component):
-    """An optimizer by its specification."""
+    """An optimizer from a specification."""
 
 
 class AdamOptimizer(Optimizer):
@@ -93,7 +93,7 @@ class AdamOptimizer(Optimizer):
 
 
 class Exploration(Component):
-    """An exploration by its specification."""
+    """An exploration policy from a specification."""
 
 
 class SyncSpecification(Component):
@@ -127,7 +127,7 @@ class Memory(Component):
             self.memory.store(Transition({"observation": state}, action, reward, {"observation": after}, bool(ends)))
 
     def get_records(self, num_records: int) -> dict[str, np.ndarray]:
-        """Draw so many steps."""
+        """Draw a number of steps."""
         batch = self.memory.sample(num_records)
         columns = {"actions": batch.action_column, "rewards": batch.reward_column, "terminals": batch.game_over_column}
         states, after = batch.state_columns["observation"], batch.next_state_columns["observation"]
@@ -135,7 +135,7 @@ class Memory(Component):
 
 
 class ReplayMemory(Memory):
-    """A memory that draws all steps alike."""
+    """A memory that draws all steps with equal probability."""
 
     kind = "replay"
 

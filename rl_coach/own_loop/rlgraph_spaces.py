@@ -99,7 +99,7 @@ class BoxSpace(Space):
 
     @property
     def high(self) -> Any:
-        """The largest value; of an ``IntBox`` the number above it."""
+        """The largest value. For an ``IntBox``, the number after its largest value."""
         return self._bound(self.part.highs + (self.part.kind == "int"))
 
     def _bound(self, bounds: np.ndarray) -> Any:
@@ -155,12 +155,12 @@ class BoxSpace(Space):
         return np.zeros((*self._leading(size), *self.shape), self.dtype)
 
     def force_batch(self, samples: Any) -> np.ndarray:
-        """Values with the dimension of a batch, which is added to a single one."""
+        """Values with the dimension of a batch. A single value gets this dimension."""
         values = np.asarray(samples)
         return values[None] if values.ndim == self.rank else values
 
     def flatten(self) -> dict[str, BoxSpace]:
-        """The space by the name ``""``."""
+        """A dict with this space under the name ``""``."""
         return {"": self}
 
     def to_gymnasium(self) -> Any:

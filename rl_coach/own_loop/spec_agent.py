@@ -34,7 +34,7 @@ Made = TypeVar("Made", bound="SpecAgent")
 
 
 class NoMeaning(CoachError, AttributeError):
-    """Error for a name of another system that has no meaning here; it says what does the same."""
+    """Error for a name of another system that Coach does not support. It recommends a replacement."""
 
 
 def without_meaning(system: str, names: Mapping[str, str], defined: str) -> Callable[[str], Any]:
@@ -254,7 +254,7 @@ class SpecAgent(Agent):
 
     @classmethod
     def thin(cls: type[Made], name: str, kind: str, about: str) -> type[Made]:
-        """A class below this one for one algorithm, in this one's module."""
+        """A subclass for one algorithm, in the module of this class."""
         return type(name, (cls,), {"kind": kind, "__doc__": about, "__module__": cls.__module__})
 
     @classmethod
@@ -347,7 +347,7 @@ class SpecAgent(Agent):
         return recorded_steps.Loss.of(core, loss, result, len(columns["rewards"]))
 
     def columns_of(self, batch: Mapping[str, Any]) -> dict[str, np.ndarray]:
-        """The columns of a batch that the update rule is given."""
+        """The columns of a batch that the update rule receives."""
         loop = self._core.update_loop
         given = recorded_steps.batch(self._core, self._environments[0], self._chosen(renamed(batch)))
         return loop.columns(loop.filtered(given, False))
@@ -427,7 +427,7 @@ def refuse_internals(internals: Any) -> None:
     :raises CoachError: the state of a recurrent network is given
     """
     if internals is not None and np.size(internals):
-        raise CoachError("the agent itself keeps internals: do not give them")
+        raise CoachError("internals are not supported: the agent keeps its recurrent state itself")
 
 
 def agent_of_saved(agent_class: type[SpecAgent], written: Mapping[str, Any], given: Mapping[str, Any]) -> SpecAgent:

@@ -1,4 +1,4 @@
-"""Parts of a specification that TensorForce and RLgraph describe alike: layers, optimizers, memories, exploration."""
+"""Parts that specifications of TensorForce and of RLgraph have in common: layers, optimizers, memories, exploration."""
 
 from __future__ import annotations
 
@@ -99,12 +99,12 @@ class Definition:
         return self.parameters.input_filter
 
     def set(self, path: str, value: Any) -> None:
-        """Change a setting, unless the specification does not say it (None)."""
+        """Change a setting. None does not change it, because the specification does not set it."""
         if value is not None:
             self.settings[path] = value
 
     def wait(self, steps: int | None) -> None:
-        """Act with the policy for so many steps before the first update."""
+        """Act with the policy for a number of steps before the first update."""
         if steps is not None:
             self.arguments["heatup_steps"] = steps
             self.settings["algorithm.heatup_using_network_decisions"] = True
@@ -197,7 +197,9 @@ def _stack_of_paths(paths: Sequence[Any], where: str, defaults: LayerDefaults) -
         if index == len(paths) - 1:
             return Stack(stack.convolutions, stack.dense, stack.cells, by_name)
         if not isinstance(name, str):
-            raise CoachError(f"the spec's '{here}' begins with one state: only the last path joins several")
+            raise CoachError(
+                f"the spec's '{here}' must begin with one state: only the last path can join several states"
+            )
         by_name[name] = stack
     return Stack()
 
@@ -404,19 +406,19 @@ def set_optimizer(definition: Definition, fields: Fields | None, networks: Seque
         limit, inner = fields.number("clipping_value", 1e-9), fields.fields("optimizer")
         if inner is None:
             return fields.missing("optimizer")
-        logger.warning("the spec's '%s' clips the gradients here, not the steps", fields.path("type"))
+        logger.warning("the spec's '%s' clips the gradients in Coach, not the steps", fields.path("type"))
         _set_all(definition, networks, "clip_gradients", limit)
         _set_all(definition, networks, "gradients_clipping_method", GradientClippingMethod.ClipByValue)
         return set_optimizer(definition, inner, networks)
     for name in _OF_STEPS:
         left_out(fields, name, "optimizers here make plain steps")
     if any(fields.is_type(name) for name in _WRAPPERS):
-        logger.warning("the spec's '%s' only makes the steps of its 'optimizer' here", fields.path("type"))
+        logger.warning("the spec's '%s' has no effect: Coach uses its 'optimizer' alone", fields.path("type"))
         inner = fields.fields("optimizer")
         return fields.missing("optimizer") if inner is None else set_optimizer(definition, inner, networks)
     kind, rate = fields.choice("type", OPTIMIZERS), fields.get("learning_rate")
     if kind in _NEAREST:
-        logger.warning("the spec's '%s' %s is %s here", fields.path("type"), kind, OPTIMIZERS[kind])
+        logger.warning("the spec's '%s' %s is replaced by %s", fields.path("type"), kind, OPTIMIZERS[kind])
     _set_all(definition, networks, "optimizer_type", OPTIMIZERS.get(kind or ""))
     if rate is not None:
         rate = schedule_of(rate, fields.path("learning_rate"), 1e-12, 1e3)
@@ -471,7 +473,7 @@ def set_replay(
 
 
 def left_out(fields: Fields, name: str, reason: str) -> None:
-    """Say that a key changes nothing here, unless its value is empty or 0."""
+    """Warn that a key has no effect, unless its value is empty or 0."""
     value = fields.get(name)
     if value is not None and value is not False and value != 0 and value != "":
         logger.warning("the spec's '%s' is left out: %s", fields.path(name), reason)

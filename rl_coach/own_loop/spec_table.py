@@ -88,7 +88,7 @@ def unused(reason: str, *defaults: Any) -> Callable[..., list[Row]]:
 
 
 def refused(reason: str) -> Callable[..., list[Row]]:
-    """Rows of keys that may only be empty. :param reason: for the error"""
+    """Rows for keys that Coach does not support: only empty values are allowed. :param reason: for the error"""
 
     def read(value: Any, where: str) -> None:
         if not (value is False or (isinstance(value, (list, tuple, dict)) and not value)):
@@ -98,7 +98,7 @@ def refused(reason: str) -> Callable[..., list[Row]]:
 
 
 def only(reason: str, *allowed: Any) -> Read:
-    """Values that are the only ones here. :param reason: for the error"""
+    """A reader that allows only these values. :param reason: for the error"""
 
     def read(value: Any, where: str) -> None:
         if not any(type(value) is type(one) and value == one for one in allowed):

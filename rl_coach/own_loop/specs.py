@@ -1,4 +1,4 @@
-"""Agents of specifications, whatever system wrote them."""
+"""Agents from specifications of TensorForce and of RLgraph."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ AGENT_CLASSES: tuple[type[SpecAgent], ...] = (TensorForceAgent, RLgraphAgent)
 
 
 def agent_from_spec(given: Any, additions: Mapping[str, Any]) -> SpecAgent:
-    """The agent of a specification, by the methods of the system that wrote it. See ``Agent.from_spec``."""
+    """The agent for a specification, with the methods of the specification's system. See ``Agent.from_spec``."""
     document = {**read_spec({} if given is None else given), **additions}
     names = [one for one in AGENT_CLASSES if any(key in document for key in (*one.family.states, *one.family.actions))]
     for agent_class in (*names, *AGENT_CLASSES):

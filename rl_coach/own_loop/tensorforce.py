@@ -597,7 +597,7 @@ class TensorForceAgent(SpecAgent):
         super().observe(reward, terminal, env_ids=env_ids, infos=infos)
 
     def should_stop(self) -> bool:
-        """False: nothing but your loop stops an agent."""
+        """False, because only your loop ends the training."""
         return False
 
     def save_model(self, directory: Any = None, append_timestep: bool = True) -> str:
@@ -642,7 +642,7 @@ class TensorForceAgent(SpecAgent):
         return self.import_demonstrations(batch)
 
     def initialize_model(self) -> None:
-        """Do nothing: an agent here has its networks when it is made."""
+        """Do nothing: Coach makes the networks when an agent is created."""
 
     def pretrain(self, steps: int) -> list[float]:
         """Learn from the memory without acting.
@@ -699,7 +699,7 @@ RandomAgent = TensorForceAgent.thin("RandomAgent", "random_agent", "Random actio
 
 
 class ConstantAgent(TensorForceAgent):
-    """The same action always: ``action_values``, by the actions' names; an action without a value is 0."""
+    """An agent that always takes the same action. ``action_values`` has the actions by name; others are 0."""
 
     kind = "constant_agent"
 

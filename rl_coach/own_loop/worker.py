@@ -199,7 +199,7 @@ def gymnasium_arguments(spec: Mapping[str, Any]) -> tuple[str, bool]:
         left_out(fields, key, "levels of Atari have it, and a worker has frameskip")
     fields.finish()
     if not isinstance(name, str):
-        raise CoachError("the spec's 'env_spec.gym_env' is the id of an environment of Gymnasium's")
+        raise CoachError("the spec's 'env_spec.gym_env' must be the id of a Gymnasium environment")
     return name, isinstance(shows, (bool, int)) and shows > 0
 
 

@@ -63,7 +63,7 @@ def test_priorities_in_the_trainers_tree_are_the_workers(tmp_path):
 def test_a_memory_without_first_priorities_is_refused(tmp_path):
     agent = parameters.apex()
     agent.memory = ExperienceReplayParameters()
-    with pytest.raises(CoachError, match="gives each transition its first priority, and its memory"):
+    with pytest.raises(CoachError, match="stores transitions with priorities, but its memory"):
         graph(agent, Lottery, tmp_path)
 
 

@@ -145,7 +145,7 @@ def test_the_command_chooses_the_action(tmp_path):
 def test_commands_without_a_branch_are_refused(tmp_path):
     agent = imitating(recorded(tmp_path, commands=4))
     agent.memory.num_classes = 4
-    with pytest.raises(CoachError, match=r"'high_level_command' is \[3.0\] in a state, and .* branches 0 to 2"):
+    with pytest.raises(CoachError, match=r"'high_level_command' is \[3.0\] in a state, but .* branches 0 to 2"):
         graph(agent, Crossroads, tmp_path).get_agent().update_loop.learn(1)
 
 

@@ -296,9 +296,9 @@ def of_size(**numbers: int) -> Any:
 @pytest.mark.parametrize(
     ("make", "problem", "reason"),
     [
-        (parameters.dreamer, MaskedChain, "imagines no action masks"),
+        (parameters.dreamer, MaskedChain, "does not support action masks"),
         (parameters.dreamer, Picture, "'picture' is 64 x 84: add an ObservationRescaleToSizeFilter"),
-        (lambda: of_size(depth=3), Lamps, "models images with an even depth of algorithm.size, not 3"),
+        (lambda: of_size(depth=3), Lamps, "needs an even depth of algorithm.size for images, not 3"),
         (parameters.dreamer, Unbounded, "needs actions with bounds"),
         (lambda: of_size(deter=100), Bandit, "set deter of algorithm.size to a multiple of 8"),
         (with_memory_of_steps, Bandit, "learns from sequences of whole episodes: set memory to Episodic"),

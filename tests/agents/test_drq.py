@@ -199,7 +199,7 @@ def test_each_row_of_a_batch_has_shifts_of_its_own_within_the_limit(tmp_path):
     [
         (
             lambda agent: setattr(agent.algorithm, "use_target_network_for_evaluation", True),
-            "no target network of its actor",
+            "the actor of agent '.*' has no target network",
         ),
         (
             lambda agent: setattr(agent, "exploration", OUProcessParameters()),
@@ -219,7 +219,7 @@ def test_it_needs_images(tmp_path):
     agent = tiny()
     for network in agent.network_wrappers.values():
         network.input_embedders_parameters["observation"].scheme = [Dense(4)]
-    with pytest.raises(CoachError, match="learns from images, and its networks embed none"):
+    with pytest.raises(CoachError, match="learns from images, but no input of its networks is an image"):
         graph(agent, Target, tmp_path)
 
 

@@ -192,7 +192,7 @@ def test_each_level_writes_a_csv_and_a_policy_that_acts_as_it_does(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda agents: setattr(agents[1], "memory", ExperienceReplayParameters()), "has no hindsight"),
+        (lambda agents: setattr(agents[1], "memory", ExperienceReplayParameters()), "needs a memory with hindsight"),
         (lambda agents: agents.__setitem__(1, DDPGAgentParameters()), "agent_1 is a DDPGAgent"),
         (lambda agents: setattr(agents[1].algorithm, "in_action_space", None), "in_action_space to a GoalsSpace"),
         (lambda agents: setattr(agents[0].algorithm, "sub_goal_testing_rate", 2), "sub_goal_testing_rate"),

@@ -284,7 +284,7 @@ def test_agents(copies, tmp_path):
 
 @pytest.mark.parametrize("kind", [UndeclaredAgent, FromTheStartAgent, LateAgent])
 def test_agents_that_do_not_say_what_they_remember_are_refused(kind, tmp_path):
-    with pytest.raises(CoachError, match=r"name them in episode_attributes \(\(\) for none\)") as refusal:
+    with pytest.raises(CoachError, match=r"set episode_attributes \(\(\) if there are none\)") as refusal:
         run(of_class(plain(), kind), tmp_path).train_and_act(EnvironmentSteps(COPIES))
     assert "\n" not in str(refusal.value) and kind.__name__ in str(refusal.value)
 

@@ -112,7 +112,7 @@ def test_forms_of_a_time(text, seconds):
         (["--budget", "-5s"], "expected one argument"),
         (["--budget", "9999h"], "at most 30 days"),
         (["--budget", "1min", "--seeds", "2"], "several runs would get different numbers of steps"),
-        (["--budget", "1min", "-n", "2"], "--budget fits a run without workers"),
+        (["--budget", "1min", "-n", "2"], "--budget works only without workers"),
         (["--budget", "1min", "--evaluate"], "--budget and --evaluate"),
         (["--budget", "1min", "-cp", "improve_steps=EnvironmentSteps(5)"], "--budget sets improve_steps"),
     ],
@@ -152,7 +152,7 @@ def test_a_run_ends_in_time_on_a_machine_that_becomes_slower_and_continues(tmp_p
         return done.stdout + done.stderr
 
     said = coach("-p", "preset.py", "-f", FRAMEWORK.name, "--budget", "2min", "-e", "mine")
-    assert "the time budget is over; saved " in said and "--budget: the time was over at step " in said
+    assert "the time budget is over; saved " in said and "--budget: the time ended at step " in said
     (directory,) = (tmp_path / "experiments" / "mine").iterdir()
     record = json.loads((directory / "experiment.json").read_text())
     settings = record["arguments"]["custom_parameter"]

@@ -291,7 +291,7 @@ def test_the_flags_of_coachs_orchestrator_start_the_parts_of_a_run(tmp_path):
         (["--distributed_coach_run_type", "trainer"], "--memory_backend_params, which says where Redis is, is missing"),
         (["--distributed_coach_run_type", "boss"], "invalid choice: 'boss'"),
         (["--distributed_coach_run_type", "trainer", "--memory_backend_params", "{"], "--memory_backend_params: "),
-        (["-dc", "-ew"], "with -dc the trainer evaluates anyway: leave out -ew"),
+        (["-dc", "-ew"], "-ew has no effect with -dc, because the trainer evaluates: leave out -ew"),
     ],
 )
 def test_flags_that_cannot_be_are_refused_in_a_line(flags, message, capsys):

@@ -93,7 +93,7 @@ assert_equal_weights(one, moved)
             "2, batch_size=33",
             "num_devices is 2, which does not divide a batch of 33 rows: change num_devices or the batch size",
         ),
-        ("2, 'ARS'", "agent 'agent' has no batches for 2 devices to share: leave out num_devices"),
+        ("2, 'ARS'", "agent 'agent' has no batches that devices could share: leave out num_devices"),
     ],
     ids=["none", "missing", "framework", "batch", "algorithm"],
 )

@@ -153,7 +153,7 @@ def test_demonstrations_are_learned_from_before_acting():
     assert agent.import_demonstrations(demonstrations) == 20
     losses = agent.pretrain(steps=300)
     assert len(losses) == agent.total_updates == 300 and losses[-1] < losses[0] / 10 and agent.timestep == 0
-    with pytest.raises(CoachError, match="the agent itself keeps internals"):
+    with pytest.raises(CoachError, match="internals are not supported"):
         agent.import_demonstrations({"states": [[0, 0]], "internals": [1]})
 
 
@@ -279,10 +279,13 @@ def test_what_cannot_be_given_is_refused_in_one_line():
     for wrong, reason in [
         (
             lambda: agent.get_action(state, internals=[np.zeros(3)]),
-            "the agent itself keeps internals: do not give them",
+            "internals are not supported: the agent keeps its recurrent state itself",
         ),
         (lambda: agent.get_action(state, extra_returns={"logits"}), "extra_returns may be 'preprocessed_states', "),
-        (lambda: agent.observe(state, action, [1], 1.0, state), "the agent itself keeps internals: do not give them"),
+        (
+            lambda: agent.observe(state, action, [1], 1.0, state),
+            "internals are not supported: the agent keeps its recurrent state itself",
+        ),
         (lambda: agent.observe(state, 7, [], 1.0, state), "the action 7 is not in the action space"),
         (lambda: agent.observe(np.zeros(5), action, [], 1.0, state), "the observation"),
         (lambda: agent.call_api_method("no_method"), "the agent has no method 'no_method'"),
@@ -491,7 +494,7 @@ def test_what_a_worker_cannot_do_is_refused_in_one_line():
         (lambda: SingleThreadedWorker(object(), agent), "object has neither"),
         (lambda: SingleThreadedWorker(ladder, agent, 2), "the agent has 1 environments, the worker 2"),
         (lambda: SingleThreadedWorker(ladder, climber(num_envs=2), 2), "give a function that returns one"),
-        (lambda: SingleThreadedWorker({"type": "openai"}, agent), "gym_env' is the id"),
+        (lambda: SingleThreadedWorker({"type": "openai"}, agent), "gym_env' must be the id"),
         (lambda: SingleThreadedWorker(ladder, agent, preprocessing_spec=[{"type": "grayscale"}]), "filter"),
         (lambda: worker.execute_timesteps(0), "num_timesteps must be 1 or more, not 0"),
         (lambda: worker.execute_timesteps(1, frameskip=0), "frameskip must be 1 or more, not 0"),

@@ -144,7 +144,7 @@ def test_a_run_that_outlived_a_killed_sweep_is_ended_and_goes_on(place):  # noqa
     short = "improve_steps=EnvironmentSteps(200); evaluation_steps=EnvironmentEpisodes(1)"
     done = coach(place, "--resume", group_of(place), "-cp", short)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count("has outlived the program that started it") == 2
+    assert done.stdout.count("because the program that started it has ended") == 2
     assert all(process_is_gone(pid) for pid in survivors)
     assert [run["state"] for run in record_of(group_of(place))["runs"]] == ["finished"] * 2
 

@@ -103,7 +103,7 @@ def _unmet_by_columns(columns: Batch, spaces: SpacesDefinition) -> Iterator[str]
     if rewards.shape[1:] and int(np.prod(rewards.shape[1:])) != spaces.reward.num_elements:
         yield f"rewards of shape {rewards.shape[1:]}"
     if columns.n_step_column is not None and not np.all(columns.n_step_column >= 1):
-        yield "rewards that are sums over no step"
+        yield "rewards that are sums over 0 steps"
     if columns.return_column is not None and not is_finite(np.ma.compressed(columns.return_column)):
         yield "returns that are not finite"
     yield from _unmet_by_actions(columns.action_column, spaces)

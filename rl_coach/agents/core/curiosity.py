@@ -229,7 +229,7 @@ def add_networks(agent: Any) -> None:
 
 
 def make_curious(agent: Any) -> None:
-    """Give an agent its curiosity, if its parameters have one. Its networks and its source of batches exist.
+    """Add curiosity to an agent, if its parameters ask for it. Its networks and its source of batches exist.
 
     :raises CoachError: its batches are sequences
     """
@@ -250,14 +250,14 @@ def make_curious(agent: Any) -> None:
 
 
 def unmet_by_curiosity(agent: Any) -> Iterator[str]:
-    """Reasons why a curious agent cannot be curious, with advice."""
+    """Reasons why an agent cannot use curiosity, with advice."""
     advice = "set curiosity to None"
     if agent.ap.curiosity is None:
         return
     if not isinstance(agent.ap.curiosity, RNDParameters):
         yield f"curiosity of agent '{agent.name}' is {agent.ap.curiosity!r}: set it to RNDParameters() or None"
     elif agent.ap.is_batch_rl_training:
-        yield f"agent '{agent.name}' learns from recorded data, which curiosity does not extend: {advice}"
+        yield f"agent '{agent.name}' learns from recorded data, where curiosity has no effect: {advice}"
     elif not agent.supports_curiosity or is_replaced(agent, "supports_curiosity"):
         yield (
             f"agent '{agent.name}' ({type(agent).__name__}) does not learn from the rewards of single steps, so "
@@ -270,4 +270,4 @@ def unmet_by_curiosity(agent: Any) -> Iterator[str]:
             f"or curiosity to None"
         )
     elif agent.ap.algorithm.in_action_space is not None:
-        yield f"agent '{agent.name}' pursues goals of another agent, and curiosity has none: {advice}"
+        yield f"another agent sets the goals of agent '{agent.name}', which curiosity does not support: {advice}"

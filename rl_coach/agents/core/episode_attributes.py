@@ -79,7 +79,7 @@ class EpisodeAttributes:
 
     def _unknown(self) -> CoachError:
         return CoachError(
-            f"agent '{self._agent.name}': {type(self._agent).__name__} does not say which of its attributes belong to "
-            f"an episode; several copies of the environment need that: name them in episode_attributes (() for none), "
-            f"keep them in an episode_class, or set env_params.num_environments to 1"
+            f"agent '{self._agent.name}': with several copies of the environment, {type(self._agent).__name__} must "
+            f"list its attributes that belong to one episode: set episode_attributes (() if there are none), keep them "
+            f"in an episode_class, or set env_params.num_environments to 1"
         )

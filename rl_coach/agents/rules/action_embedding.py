@@ -1,4 +1,4 @@
-"""Discrete actions as points, and the nearest of them to a point."""
+"""Discrete actions as points, and the search for the actions nearest to a point."""
 
 from __future__ import annotations
 

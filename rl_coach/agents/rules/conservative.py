@@ -41,7 +41,7 @@ def with_penalty(
     With a threshold, alpha is a Lagrange multiplier (equation 30 of appendix F). The network minimizes alpha * (gap -
     threshold), and alpha maximizes it.
 
-    :param name: the network
+    :param name: the network with the critics
     :param gap: the sum of the gaps of the network's critics, a number
     :param scale: multiplies the penalty
     :param count: number of critics

@@ -75,8 +75,8 @@ def binary_cross_entropy(ops: Any, logits: Any, targets: Any) -> Any:
 
 
 def state_divergences(ops: Any, posterior: Any, prior: Any, free_nats: float = 1.0) -> tuple[Any, Any]:
-    """[N] each, KL(posterior || prior) with a constant posterior, which teaches the prior, and with a constant prior,
-    which teaches the posterior. Below ``free_nats`` neither learns (equation 3).
+    """[N] each, KL(posterior || prior) with a constant posterior, which trains the prior, and with a constant prior,
+    which trains the posterior. Below ``free_nats``, neither is trained (equation 3).
 
     :param posterior: [N, V, C] probabilities; ``prior`` likewise
     """
@@ -319,6 +319,6 @@ def drawn_action(ops: Any, policy: Mapping[str, Any], random: Any) -> Any:
 
 
 def critic_loss(ops: Any, logits: Any, returns: Any, slow_logits: Any) -> Any:
-    """[N], the cross entropy with the returns, plus the one with the prediction of the slowly moving critic."""
+    """[N], the cross entropy with the returns, plus the cross entropy with the prediction of the slow critic."""
     targets = two_hot(ops, returns) + two_hot(ops, ops.stop_gradient(decoded(ops, slow_logits)))
     return cross_entropy(ops, logits, targets)

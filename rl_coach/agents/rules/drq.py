@@ -1,4 +1,4 @@
-"""Update of DrQ-v2: DDPG from shifted images, with an encoder that the critics alone teach (Yarats et al. 2021)."""
+"""Update of DrQ-v2: DDPG from shifted images, with an encoder that only the critics train (Yarats et al. 2021)."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class DrQRules:
         self.low, self.high = (np.asarray(bound, np.float32) for bound in (action_space.low, action_space.high))
 
     def stages(self) -> Stages:
-        """The critic learns, then the actor, and then the encoder that the critic has learned is the actor's too."""
+        """The critic learns, then the actor. Then the critic's encoder is copied to the actor."""
         actor = Stage(("actor",), self.actor_rule(), shared_convolutions=("critic", "actor"))
         return Stage(("critic",), self.critic_rule()), actor
 
@@ -83,7 +83,7 @@ class DrQRules:
         return rule
 
     def actor_rule(self) -> UpdateRule:
-        """The actor climbs min Q(s, mu(s) + noise) (equation 3)."""
+        """The actor maximizes min Q(s, mu(s) + noise) (equation 3)."""
 
         def rule(ops: Any, networks: dict[str, NetworkView], batch: LearningBatch) -> Update:
             states = self._shifted(ops, batch.states, batch.extra["shifts"])

@@ -1,4 +1,4 @@
-"""Actions that a data set knows, and the maximum over them (Fujimoto, Meger and Precup 2019)."""
+"""Actions that a data set contains in similar states, and the maximum over them (Fujimoto, Meger and Precup 2019)."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def nearest_distances(points: np.ndarray, known: Sequence[np.ndarray]) -> np.nda
 
 
 def allowed_or_most_familiar(familiarity: np.ndarray, threshold: float, possible: np.ndarray) -> np.ndarray:
-    """[B, A], True for possible actions that are familiar enough. If no possible action is, True for the most familiar
-    one.
+    """[B, A], True for possible actions that are familiar enough. If no possible action is familiar enough, True for
+    the most familiar one.
 
     :param familiarity: [B, A], larger for more familiar actions
     :param threshold: the smallest familiarity that is enough

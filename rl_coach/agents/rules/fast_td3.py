@@ -16,7 +16,7 @@ from rl_coach.spaces import BoxActionSpace
 def fast_td3_stages(
     policy_noise: float, noise_clipping: float, action_space: BoxActionSpace, action_penalty: float, support: np.ndarray
 ) -> Stages:
-    """The critics learn the distribution of r + discount Z(s', a'), then the actor climbs the smallest of their means
+    """The critics learn distributions of r + discount Z(s', a'), then the actor maximizes the smallest of their means
     (section 2.1, and the authors' code).
 
     a' is the action of the present actor, which has no target, with clipped noise. Z is the distribution of the target

@@ -1,4 +1,4 @@
-"""Updates of imitation: maximum likelihood of demonstrated actions, all alike or weighted by their advantages, and
+"""Updates of imitation: maximum likelihood of demonstrated actions, with equal weights or weighted by advantages, and
 squared errors of a branch for each command."""
 
 from __future__ import annotations

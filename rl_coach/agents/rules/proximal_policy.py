@@ -14,7 +14,8 @@ _TOO_FAR, _TOO_NEAR, _CHANGE = 1.3, 0.7, 1.5  # of Schulman's own code; the pape
 
 
 def log_ratio_of(ops: Any, policy: dict[str, Any], batch: LearningBatch) -> Any:
-    """log pi(a|s) - log mu(a|s) [B], at most 20: a heatup's actions, say, lie so far out that ratios overflow."""
+    """log pi(a|s) - log mu(a|s) [B], at most 20. Larger ratios would overflow, for example for random actions of a
+    heatup."""
     log_ratio = log_probability(ops, policy, batch.actions) - batch.extra["behaviour_log_probs"]
     return ops.minimum(log_ratio, LARGEST_LOG)
 

@@ -25,8 +25,8 @@ class BlueprintNetwork(NetworkFunction):
         blueprint: NetworkBlueprint | None = parameters.blueprint
         if blueprint is None:
             raise CoachError(
-                f"this process only acts and needs a blueprint of network '{name}': set the network's parameters' "
-                f"blueprint to what NetworkWrapper.blueprint() gives in the trainer"
+                f"this process only acts and needs a blueprint of network '{name}': call NetworkWrapper.blueprint() in "
+                f"the trainer, and set the result as blueprint of the network's parameters"
             )
         self.blueprint = blueprint
         self.recurrent_sizes = blueprint.recurrent_sizes
@@ -60,14 +60,14 @@ class ActingNetworkState(NetworkState):
 
 
 def refuse_to_learn(*arguments: Any) -> NoReturn:
-    """In the place of a learner. :raises CoachError: always"""
+    """Used instead of a learner. :raises CoachError: always"""
     raise CoachError("this process only acts: networks learn in the trainer, on another framework")
 
 
 def export(network: NetworkFunction) -> ExportedNetwork:
     """The graph that came with the blueprint."""
     if not isinstance(network, BlueprintNetwork):
-        raise CoachError("values of an algorithm do not act, so they have no ONNX graph")
+        raise CoachError("a network of single values does not act, so it has no ONNX graph")
     return network.blueprint
 
 

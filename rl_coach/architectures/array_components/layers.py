@@ -53,7 +53,7 @@ class Pass:
         self._num_buffers = 0
 
     def part(self, make: Callable[[], Any]) -> Any:
-        """The next part of a network that is no array, such as a user's module."""
+        """The next part of a network that is not an array, such as a user's module."""
         return next(self._parts)
 
     def weight(self, shape: tuple[int, ...], initializer: Initializer, kind: str | None = None) -> Any:

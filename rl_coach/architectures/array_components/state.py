@@ -32,7 +32,7 @@ class Pieces(Sequence):
 
     @classmethod
     def of(cls, ops: Any, arrays: Sequence[np.ndarray], shapes: Shapes) -> Pieces:
-        """New vectors with the values of arrays on the host, as many as the shapes go into them."""
+        """New vectors with the values of arrays on the host."""
         # the empty array is for networks without weights: NumPy concatenates no empty list
         values = np.concatenate([np.zeros(0, np.float32), *(array.ravel() for array in arrays)])
         parts = np.split(values, len(arrays) // len(shapes)) if len(values) else []

@@ -44,7 +44,7 @@ class ActionFilter(Filter):
             raise CoachError(f"{type(self).__name__}: the action {action} does not belong to {space}")
 
     def filter(self, action: ActionType) -> Any:
-        """The action of the output space that an action of the input space stands for."""
+        """Convert an action of the input space into an action of the output space."""
         raise NotImplementedError(f"{type(self).__name__} does not filter")
 
     def reverse_filter(self, action: ActionType) -> Any:

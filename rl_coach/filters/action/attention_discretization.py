@@ -1,4 +1,4 @@
-"""Turns boxes within an image into a grid of discrete ones."""
+"""Turns boxes in an image into a grid of discrete boxes."""
 
 from __future__ import annotations
 

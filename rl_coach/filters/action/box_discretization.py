@@ -1,4 +1,4 @@
-"""Turns a box of continuous actions into a grid of discrete ones."""
+"""Turns a box of continuous actions into a grid of discrete actions."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from rl_coach.utils import CoachError
 
 class LinearBoxToBoxMap(ActionFilter):
     """Linear map from the agent's own box to the corresponding point of the environment's box.
-    (From -42 … -10 to 10 … 32: -26, the middle, becomes 21.)
+    For example, from a box of -42 to -10 to a box of 10 to 32, the action -26 (the middle) becomes 21.
 
     :param input_space_low: the agent's lowest action, a number or one for each element
     :param input_space_high: the agent's highest action

@@ -13,7 +13,7 @@ from rl_coach.spaces import ObservationSpace
 class ObservationSqueezeFilter(ObservationFilter):
     """Removes an axis of length one.
 
-    :param axis: the axis; None removes all that have length one
+    :param axis: the axis; None removes all axes of length one
     """
 
     episode_attributes = ()

@@ -99,7 +99,8 @@ class ObservationStackingFilter(ObservationFilter):
             )
 
     def filter(self, observation: Any, update_internal_state: bool = True) -> LazyStack | np.ndarray:
-        """The observation with those before it. Without ``update_internal_state`` the next call will not know it."""
+        """The stack of the last observations. Without ``update_internal_state``, later stacks do not contain this
+        observation."""
         frame = np.array(observation)  # a copy: an environment may use its buffer again
         stack = self.stack if update_internal_state else self.stack.copy()
         stack.extend([frame] if stack else [frame] * self.stack_size)

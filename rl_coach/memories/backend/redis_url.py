@@ -61,7 +61,7 @@ def password_of(url: str) -> str | None:
 
 
 def hidden(text: str) -> str:
-    """A text with everything hidden that may be a password. The text need not be a valid address."""
+    """A text in which all that may be a password is hidden. The text need not be a valid address."""
     # Greedy up to the last @: a password may contain @, and it must not show in a message.
     return re.sub(r"(password=)[^&#]*", r"\1...", re.sub(r"://.*@", "://...@", text))
 
