@@ -142,7 +142,7 @@ def train_with_workers(preset: str, seed: int, directory: str) -> Outcome:
     try:
         while run.poll() is None and not is_reached and episodes <= validation.max_episodes_to_achieve_reward:
             time.sleep(1.0)
-            curve, episodes = _first_worker(pathlib.Path(directory))
+            curve, episodes = first_worker(pathlib.Path(directory))
             rewards = _rewards(curve)
             is_reached = any(
                 reaches(rewards[:end], validation.min_reward_threshold) for end in range(1, len(rewards) + 1)
@@ -155,7 +155,7 @@ def train_with_workers(preset: str, seed: int, directory: str) -> Outcome:
     return outcome_of(preset, seed, validation, curve, episodes, time.monotonic() - began)
 
 
-def _first_worker(directory: pathlib.Path) -> tuple[list[tuple[int, float]], int]:
+def first_worker(directory: pathlib.Path) -> tuple[list[tuple[int, float]], int]:
     """The curve of the first worker so far, and the number of its episodes."""
     for path in directory.rglob("worker_0.*.csv"):
         with open(path, newline="") as file:

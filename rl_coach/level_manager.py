@@ -228,6 +228,7 @@ class LevelManager(EnvironmentInterface):
             self.active_environment = self.evaluation_environment
         if self.has_real_environment:
             self.active_environment.training_steps = self.training_steps
+            self.active_environment.pictures_beside = self.agent.pictures_beside
 
     def seed_evaluation(self, seed: np.random.SeedSequence) -> None:
         """Seed the random streams of the evaluation that begins. An environment that is shared with training keeps

@@ -28,6 +28,7 @@ from rl_coach.orchestrators.embedded_redis import EmbeddedRedis
 from rl_coach.rollout_worker import should_stop, wait_for_checkpoint
 from rl_coach.spaces import ActionMaskSpace, DiscreteActionSpace, ImageObservationSpace
 from rl_coach.utils import CoachError
+from tests.frameworks import agents_of_zoo
 from tests.zoo import continuous, parameters
 from tests.zoo.agents import Pretrained, of_class
 from tests.zoo.environments import Bandit, Lottery, SmallEnvironmentParameters, Target
@@ -201,13 +202,14 @@ KINDS = {
     "PPO, continuous": (parameters.clipped_ppo, Target),
     "PPO, masked": (parameters.clipped_ppo, MaskedLottery),
     "DQN, recurrent": (parameters.recurrent_dqn, Lottery),
+    "dreamer": (parameters.dreamer, Lottery),
     "PPO, recurrent": (parameters.recurrent_ppo, Lottery),
     "PPO, penalized": (penalized_ppo, Lottery),
     "PPO, penalized, recurrent": (parameters.recurrent_penalized_ppo, Lottery),
     "C51, recurrent": (lambda: parameters.recurrent_dqn(CategoricalDQNAgentParameters()), Lottery),
     **SEGMENTS,
 }
-IN_EVERY_RUN = ("masked", "goals", "continuous, SAC", "recurrent", "IMPALA, single transitions")
+IN_EVERY_RUN = ("masked", "goals", "continuous, SAC", "recurrent", "IMPALA, single transitions", "dreamer")
 
 
 STEPS = {kind: 60 if kind in SEGMENTS else 400 for kind in KINDS}  # an update on each segment, each a call of its own
@@ -264,9 +266,7 @@ def check_segments(run: SplitRun) -> None:
     assert 0 in firsts
 
 
-@pytest.mark.parametrize(
-    "kind", [kind if kind in IN_EVERY_RUN else pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS]
-)
+@pytest.mark.parametrize("kind", agents_of_zoo(KINDS, slow=KINDS.keys() - set(IN_EVERY_RUN)))
 def test_what_arrives_is_what_was_played(kind, redis, tmp_path):
     run = split(kind, redis, tmp_path)
     check_rows(run)

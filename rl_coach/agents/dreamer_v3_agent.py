@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Iterator
+from typing import Any, Callable, Iterator
 
 import numpy as np
 
-from rl_coach.agents.core.actors import Actors
 from rl_coach.agents.core.batches import BatchSource
 from rl_coach.agents.core.requirements import HeadRequirement, NetworkRequirement
 from rl_coach.agents.core.sequence_replay import SequenceReplay
+from rl_coach.agents.core.sequences import stored_state
 from rl_coach.agents.policy_optimization_agent import PolicyAgent
-from rl_coach.agents.rules.dreamer_v3 import DreamerSettings, dreamer_rule
+from rl_coach.agents.rules.dreamer_v3 import DECODER, DreamerSettings, dreamer_rule, imagined_step
 from rl_coach.architectures.network_inputs import NetworkInput
 from rl_coach.architectures.network_wrapper import NetworkWrapper
 from rl_coach.architectures.update import UpdateRule
@@ -32,26 +32,17 @@ from rl_coach.architectures.world_model import (
     StateSpaceMiddlewareParameters,
     set_size,
 )
-from rl_coach.base_parameters import (
-    AgentParameters,
-    AlgorithmParameters,
-    NetworkParameters,
-)
-from rl_coach.core_types import (
-    LAST_ACTION,
-    ActionInfo,
-    Batch,
-    EnvironmentSteps,
-    GradientClippingMethod,
-    TrainingSteps,
-)
+from rl_coach.base_parameters import AgentParameters, AlgorithmParameters, NetworkParameters
+from rl_coach.core_types import LAST_ACTION, ActionInfo, Batch, EnvironmentSteps, GradientClippingMethod, TrainingSteps
 from rl_coach.exploration_policies.categorical import categorical_or
 from rl_coach.exploration_policies.continuous_entropy import ContinuousEntropyParameters
 from rl_coach.memories.episodic.episodic_experience_replay import EpisodicExperienceReplayParameters
 from rl_coach.schedules import LinearSchedule
 from rl_coach.spaces import BoxActionSpace
 from rl_coach.utilities.requirements import FRACTION, instance, number, one_of, whole
-from rl_coach.utils import CoachError
+
+FRAMES, CONTEXT = 50, 5
+"""In a video, the model sees 5 of 50 observations and imagines the others, as in the figures of the paper."""
 
 
 class DreamerV3NetworkParameters(NetworkParameters):
@@ -124,8 +115,12 @@ class DreamerV3AgentParameters(AgentParameters):
 class ModelReplay(SequenceReplay):
     """Sequences of L + 1 states with the random numbers of an update. The rule reads them as sequences.
 
+    An update also refreshes the stored state of the step after each sequence, where the next sequence begins.
+
     :param agent: has the random stream, and the number of random numbers
     """
+
+    wants_values = True
 
     def __init__(self, agent: DreamerV3Agent):
         parameters = agent.ap.network_wrappers["main"].middleware_parameters
@@ -138,6 +133,14 @@ class ModelReplay(SequenceReplay):
 
     def rule(self, rule: UpdateRule) -> UpdateRule:
         return rule
+
+    def take_values(self, batch: Batch, values: dict[str, np.ndarray]) -> None:
+        last = slice(self.length - 1, None, self.length)
+        goes_on = batch.info("is_learned")[last] & ~batch.game_over_column[last]
+        following = batch.info("serial")[last][goes_on] + 1
+        for name, states in values.items():
+            states = states.reshape(-1, states.shape[-1])[goes_on]
+            self._agent.memory.replace_info(stored_state(name), following, states)
 
 
 class DreamerV3Agent(PolicyAgent):
@@ -159,9 +162,9 @@ class DreamerV3Agent(PolicyAgent):
     batch_network = "main"
     learns_from_stored_states = True
     learns_from_recorded_steps = False  # they have no states of the model
-    reason_to_act_alone = "it learns from the states of the model that acted: leave out -dc and -n"
     is_on_policy = False
     episode_attributes = ()
+    _imagined: dict[str, Any] = {}
 
     @property
     def size(self) -> ModelSize:
@@ -202,9 +205,6 @@ class DreamerV3Agent(PolicyAgent):
         given = {name: NetworkInput.named(name, self.spaces, "main") for name in self.spaces.state.sub_spaces}
         return {name: one.shape for name, one in given.items() if one.kind == "image"}
 
-    def play_in_copies(self, count: int) -> Actors:
-        raise CoachError(f"agent '{self.name}' acts in one environment only: set env_params.num_environments to 1")
-
     def create_networks(self) -> dict[str, NetworkWrapper]:
         main, names = self.ap.network_wrappers["main"], self.spaces.state.sub_spaces
         # the model predicts each observation, so it reads each
@@ -234,6 +234,26 @@ class DreamerV3Agent(PolicyAgent):
         imagined = self.rng.random((rows, horizon, VARIABLES), np.float32)
         imagined = np.concatenate([imagined, draw((rows, horizon, count), np.float32)], axis=-1)
         return {"extra/posterior": posterior, "extra/imagined": imagined.reshape(rows, -1)}
+
+    @property
+    def pictures_beside(self) -> Callable[[int], list[np.ndarray]] | None:
+        """The frames that the model predicts, if it reads images."""
+        return self._predicted_frames if self._images else None
+
+    def _predicted_frames(self, step: int) -> list[np.ndarray]:
+        main, size = self.networks["main"].state, self.size
+        ops = self.update_loop.learner.ops
+        model = main.function.in_parts([ops.convert_to_tensor(weights) for weights in main.arrays("weights")])
+        before = {name: ops.convert_to_tensor(part) for name, part in self.recurrent_state.items()}
+        if step:
+            nothing = ops.zeros_like(model.embed(self.prepare_batch_for_inference(self.episode.curr_state, "main")))
+            is_seen = (step - 1) % FRAMES < CONTEXT
+            features = imagined_step(ops, model, size, before if is_seen else before | self._imagined, nothing)
+        else:
+            features = ops.concatenate([before["deter"], before["stoch"], before["stoch"]], axis=-1)
+        self._imagined = {"deter": features[:, : size.deter], "stoch": features[:, size.deter : size.latent]}
+        decoded = model.head(DECODER, features)
+        return [np.uint8(255 * ops.convert_to_numpy(decoded[name])[0]) for name in self._images]
 
     def note_action(self, chosen: ActionInfo) -> None:
         network = self.networks["main"].online_network

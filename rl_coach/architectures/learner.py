@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Callable, Iterator, Mapping, Sequence
@@ -20,7 +21,6 @@ from rl_coach.architectures.update import (
     TrainingStep,
     Update,
     UpdateRule,
-    assert_rank,
     global_norm,
     sum_of_sizes,
 )
@@ -142,14 +142,15 @@ class StepLayout(UpdateLayout):
 
 @dataclass(frozen=True)
 class OutputNames:
-    """The order of an update's outputs: first the scalars, then the arrays [B].
+    """The order of an update's outputs: first the scalars, then the errors, then the values.
 
+    :param values: the shape of each value
     :param has_errors: the rule returns the error of each row
     """
 
     losses: list[str]
     signals: list[str]
-    values: list[str]
+    values: dict[str, tuple[int, ...]]
     has_errors: bool
 
 
@@ -229,7 +230,7 @@ class LearningResult:
 
     @property
     def values(self) -> dict[str, np.ndarray]:
-        """[K, B] for each of the rule's values of rows."""
+        """[K, ...] for each of the rule's values."""
         return self.wait().values
 
 
@@ -246,7 +247,8 @@ def _names_together(stages: Sequence[OutputNames]) -> OutputNames:
     def of(group: str) -> list[str]:
         return list(dict.fromkeys(name for names in stages for name in getattr(names, group)))
 
-    return OutputNames(of("losses"), of("signals"), of("values"), any(names.has_errors for names in stages))
+    values = {name: shape for names in stages for name, shape in names.values.items()}
+    return OutputNames(of("losses"), of("signals"), values, any(names.has_errors for names in stages))
 
 
 def _together(one: Update, other: Update) -> Update:
@@ -700,10 +702,9 @@ class Learner:
                 self._output_names[stage,] = OutputNames(
                     list(losses),
                     [*update.signals, *dict(stage.gradient_sums), *(stage.move.signal_names if stage.move else ())],
-                    list(update.values),
+                    {name: tuple(value.shape) for name, value in update.values.items()},
                     update.errors is not None,
                 )
-                assert_rank(1, **update.values)
                 losses = {
                     # zeros, so that nothing uses these losses and the compiler leaves their computation out
                     name: self.ops.zeros_like(loss) if name in left_out else loss
@@ -736,14 +737,14 @@ class Learner:
         return found, buffers, replace(update, signals={**update.signals, **sums})
 
     def _outputs(self, stages: Stages, told: Update, norms: dict[str, Any]) -> Any:
-        """Losses, gradient norms, signals, errors and values of rows in one vector."""
+        """Losses, gradient norms, signals, errors and values in one vector."""
         ops, names = self.ops, _names_together([self._output_names[stage,] for stage in stages])
         self._output_names[stages] = names
         parts = ((told.losses, names.losses), (norms, names.losses), (told.signals, names.signals))
         scalars = [part[name] for part, of_part in parts for name in of_part]
         outputs = ops.stack([ops.cast(ops.reshape(number, ()), "float32") for number in scalars])
         rows = [] if told.errors is None else [told.errors]
-        rows += [ops.cast(told.values[name], "float32") for name in names.values]
+        rows += [ops.cast(ops.reshape(told.values[name], (-1,)), "float32") for name in names.values]
         return ops.concatenate([outputs, *rows]) if rows else outputs
 
     def _batch(self, columns: dict[str, Any], scalar_row: Any, layout: UpdateLayout) -> LearningBatch:
@@ -776,11 +777,11 @@ class Learner:
         norms = {name: next(numbers) for name in names.losses}
         signals = {name: next(numbers) for name in names.signals}
         rest = rows[:, 2 * len(losses) + len(signals) :]
-        parts = len(names.values) + names.has_errors
-        size = rest.shape[1] // max(1, parts)
-        of_rows = [rest[:, i * size : (i + 1) * size] for i in range(parts)]  # np.split takes ten times as long
-        errors = of_rows[0] if names.has_errors else None
-        values = dict(zip(names.values, of_rows[names.has_errors :]))
+        end = rest.shape[1] - sum(map(math.prod, names.values.values()))
+        errors, values = rest[:, :end] if names.has_errors else None, {}
+        for name, shape in names.values.items():
+            start, end = end, end + math.prod(shape)
+            values[name] = rest[:, start:end].reshape(-1, *shape)
         return _Numbers(losses, norms, signals, errors, values), failure
 
     @staticmethod

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Sequence
+from typing import Any, Mapping, Sequence
 
 import numpy as np
 
@@ -44,6 +44,14 @@ def log_probability(ops: Any, policy: dict[str, Any], actions: Any) -> Any:
     assert_rank(2, actions=actions)
     mean, deviation = policy["mean"], policy["standard_deviation"]
     return gaussian_log_probability(ops, actions, mean, ops.log(deviation))
+
+
+def drawn_action(ops: Any, policy: Mapping[str, Any], random: Any) -> Any:
+    """[N] of a policy. :param random: [N, 1] from 0 to 1; or [N, A] standard normal for continuous actions [N, A]"""
+    if "mean" in policy:
+        return policy["mean"] + policy["standard_deviation"] * random
+    is_above = random >= ops.cumsum(policy["probabilities"], axis=-1)[:, :-1]
+    return ops.sum(ops.cast(is_above, "int32"), axis=-1)
 
 
 def over_parts(ops: Any, values: Any) -> Any:

@@ -29,7 +29,7 @@ class Update:
     :param losses: a scalar for each network that learns; a network is only trained on its own loss
     :param errors: [B], the TD error of each transition or a similar measure, for prioritized replay
     :param signals: scalars to log
-    :param values: [B] each, by name: further results for each row
+    :param values: further results by name, of any shape
     """
 
     losses: dict[str, Any]
@@ -258,6 +258,16 @@ def huber(ops: Any, errors: Any) -> Any:
     """Squared within 1 and linear beyond: x^2 / 2 or |x| - 1/2 (Huber 1964)."""
     size = ops.abs(errors)
     return ops.where(size < 1.0, 0.5 * errors * errors, size - 0.5)
+
+
+def cross_entropy(ops: Any, logits: Any, targets: Any) -> Any:
+    """[N], of the logits [N, K] with the targets [N, K], which are constants."""
+    return -ops.sum(ops.stop_gradient(targets) * ops.log_softmax(logits), axis=-1)
+
+
+def binary_cross_entropy(ops: Any, logits: Any, targets: Any) -> Any:
+    """[N], of the probabilities sigmoid(logits [N]) with the targets [N] from 0 to 1."""
+    return ops.softplus(logits) - targets * logits
 
 
 def select(ops: Any, values: Any, actions: Any) -> Any:

@@ -7,7 +7,7 @@ import hashlib
 import math
 import pathlib
 import re
-from typing import Any, Iterator, Sequence, Union
+from typing import Any, Callable, Iterator, Sequence, Union
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from rl_coach.environments.environment_interface import EnvironmentInterface
 from rl_coach.environments.episode_record import EpisodeRecord, actions_of
 from rl_coach.environments.gym_levels import FUNCTION_LEVEL
 from rl_coach.environments.keyboard import Keyboard
-from rl_coach.environments.rendering import EpisodeVideo, Window, WindowClosed, has_display
+from rl_coach.environments.rendering import EpisodeVideo, Window, WindowClosed, has_display, side_by_side
 from rl_coach.logger import screen
 from rl_coach.spaces import ActionSpace, ObservationSpace, RewardSpace, StateSpace, clips_actions
 from rl_coach.utilities.requirements import FLAG, FRACTION, limit, one_of, optional, whole
@@ -255,6 +255,7 @@ class Environment(EnvironmentInterface):
             raise CoachError("there is no display to open a window on: leave out --render, or set DISPLAY")
         self._window = Window(self.env_id) if self.is_rendered and not self.native_rendering else None
         self._video: EpisodeVideo | None = None
+        self.pictures_beside: Callable[[int], list[np.ndarray]] | None = None
         self.videos: list[pathlib.Path] = []
         self._may_film_afterwards = self.repeats_episodes and not (self.is_rendered or self._adds_image)
         self._is_candidate = False
@@ -514,6 +515,7 @@ class Environment(EnvironmentInterface):
             self._render()
             return
         recording = self._video is not None and self._video.counts_next()
+        beside = self._pictures_beside()
         if not (recording or self._adds_image or self._window is not None):
             return
         image = self.get_rendered_image()
@@ -521,7 +523,7 @@ class Environment(EnvironmentInterface):
             self.info["image"] = image
         if self._video is not None and recording:
             with self._videos_may_fail():
-                self._video.add(image)
+                self._video.add(side_by_side(image, beside))
         if self._window is not None:
             self._window.show(image)
             if self.visualization_parameters.real_time:
@@ -541,7 +543,9 @@ class Environment(EnvironmentInterface):
         if self._is_filming:
             self._open_video()
         elif self.should_dump_video_of_the_current_episode(episode_terminated=False):
-            self._is_candidate = self._may_film_afterwards and self._phase is not RunPhase.UNDEFINED
+            # the agent only has pictures of an episode while it plays
+            may_wait = self._may_film_afterwards and self.pictures_beside is None
+            self._is_candidate = may_wait and self._phase is not RunPhase.UNDEFINED
             if not self._is_candidate:
                 self._open_video()
 
@@ -558,7 +562,11 @@ class Environment(EnvironmentInterface):
                 every=max(1, 5 // self.frame_skip),
             )
             if self._video.counts_next():
-                self._video.add(image)
+                self._video.add(side_by_side(image, self._pictures_beside()))
+
+    def _pictures_beside(self) -> list[np.ndarray]:
+        is_asked = self._video is not None and self.pictures_beside is not None
+        return self.pictures_beside(self.current_episode_steps_counter) if is_asked else []
 
     @contextlib.contextmanager
     def _videos_may_fail(self) -> Iterator[None]:

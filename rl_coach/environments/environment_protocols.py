@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, Sequence
+from typing import Any, Callable, Protocol, Sequence
 
 import numpy as np
 
@@ -17,12 +17,14 @@ class SteppedEnvironment(Protocol):
     :ivar env_id: the name
     :ivar training_steps: environment steps of heatup and training at the start of the present evaluation
     :ivar current_episode_steps_counter: steps of the episode in progress, if they are counted
+    :ivar pictures_beside: the agent's pictures for videos; see ``AgentInterface.pictures_beside``
     """
 
     env_id: str
     phase: RunPhase
     training_steps: int
     current_episode_steps_counter: int
+    pictures_beside: Callable[[int], list[np.ndarray]] | None
 
     @property
     def action_space(self) -> ActionSpace:

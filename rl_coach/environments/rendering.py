@@ -7,7 +7,7 @@ import errno
 import os
 import pathlib
 import sys
-from typing import Any, Iterator
+from typing import Any, Iterator, Sequence
 
 import numpy as np
 
@@ -135,6 +135,21 @@ def _import_pygame() -> Any:
     except ImportError:
         raise CoachError(f"windows need pygame: {pip_install('pygame')}") from None
     return pygame
+
+
+def side_by_side(image: np.ndarray, others: Sequence[np.ndarray]) -> np.ndarray:
+    """[height, width, 3], a picture and others to the right of it, enlarged or reduced to its height.
+
+    :param image: [height, width, 3] uint8
+    :param others: [h, w, channels] uint8; without 3 channels, the last channel is shown in grey
+    """
+    parts, height = [image], len(image)
+    for other in others:
+        width = max(1, round(other.shape[1] * height / len(other)))
+        rows, columns = (np.arange(new) * old // new for new, old in zip((height, width), other.shape))
+        colours = other if other.shape[2] == 3 else np.repeat(other[:, :, -1:], 3, axis=2)
+        parts.append(colours[rows][:, columns])
+    return np.concatenate(parts, axis=1)
 
 
 class EpisodeVideo:

@@ -271,6 +271,15 @@ class TransitionStore:
         column.default = default
         self.info[name] = column
 
+    def replace_info(self, name: str, serials: np.ndarray, values: np.ndarray) -> None:
+        """Replace one info value of the transitions with some serial numbers. Removed transitions are left out.
+
+        :param serials: [N]
+        :param values: [N, ...]
+        """
+        is_stored = (serials >= self.first_serial) & (serials < self.first_serial + self.length)
+        self.info[name].column.put_many(serials[is_stored] % self.capacity, values[is_stored])
+
     def take_defaults(self, other: TransitionStore) -> None:
         """Copy the defaults of another store's annotations."""
         for name in self.info.keys() & other.info.keys():

@@ -129,7 +129,8 @@ def test_the_loss_is_the_papers_in_float64(action):
     kept = Kept(low=-2.0, high=5.0)
     networks: Any = {"main": View(online, slow), "returns": kept}
     update = dreamer_rule(settings)(NumpyOps(), networks, batch)
-    expected, low, high = expected_loss(online, slow, columns, LENGTH, HORIZON, (-2.0, 5.0))
+    expected, low, high, states = expected_loss(online, slow, columns, LENGTH, HORIZON, (-2.0, 5.0))
     # the bins of the rule have 32 bits
     assert update.losses["main"] == pytest.approx(expected, rel=1e-6)
+    np.testing.assert_allclose(np.concatenate([update.values["deter"], update.values["stoch"]], axis=1), states)
     assert (kept.after["low"], kept.after["high"]) == pytest.approx((low, high), rel=1e-6)

@@ -346,13 +346,12 @@ def critic_and_actor(**masked: Any) -> tuple[dict[str, Any], Any, dict]:
 
     def rule(ops: Any, networks: dict, batch: Any) -> Update:
         errors = {name: networks[name].online(batch.states)[0]["v"] - batch.rewards for name in ("critic", "actor")}
-        values = networks["values"].online({})[0]
+        kept = networks["values"].online({})[0]
         losses = {name: weighted_mean(ops, e * e, batch.weights) for name, e in errors.items()}
-        losses["values"] = ops.square(values["temperature"] - 3.0)
-        networks["values"].keep(count=values["count"] + 1.0)
-        return Update(
-            losses, errors=errors["critic"], values={"doubled": 2.0 * errors["critic"], "reward": batch.rewards}
-        )
+        losses["values"] = ops.square(kept["temperature"] - 3.0)
+        networks["values"].keep(count=kept["count"] + 1.0)
+        values = {"doubled": 2.0 * errors["critic"], "pairs": ops.reshape(batch.rewards, (-1, 2))}
+        return Update(losses, errors=errors["critic"], values={**values, "reward": batch.rewards})
 
     parameters = {
         name: network_parameters([VHeadParameters()], create_target_network=True, learning_rate=0.1)
@@ -512,6 +511,7 @@ def test_values_of_rows_and_values_outside_networks():
     result = learner.train(data, **settings)
     np.testing.assert_allclose(result.values["reward"], data["rewards"].reshape(3, B))
     np.testing.assert_allclose(result.values["doubled"], 2 * result.errors, rtol=1e-6)
+    np.testing.assert_allclose(result.values["pairs"], data["rewards"].reshape(3, -1, 2))
     values = wrappers["values"]
     # halfway to 3 with each step: 1, 2, 2.5, 2.75
     np.testing.assert_allclose(values.online_network.get_weights(), [2.75])

@@ -290,6 +290,26 @@ def test_sequences_follow_each_other_with_their_burn_in():
         episodic(open_steps=4).sample_sequences(1, 3)
 
 
+def test_a_replaced_value_is_what_the_next_sequence_begins_with():
+    """Two episodes of 4 steps with values from 0 to 7, in sequences of 2 steps. The step after the second one gets 70.
+    Four more steps remove the first episode, and its steps cannot be replaced any more."""
+    memory = episodic([4, 4], max_size=(Transitions, 8))
+    memory.annotate("state", np.arange(8.0)[:, None])
+
+    def begins() -> dict[int, float]:
+        batch = memory.sample_sequences(100, 2)
+        return dict(zip(batch.info("serial")[::2].tolist(), batch.info("state")[::2, 0].tolist()))
+
+    assert begins() == {0: 0.0, 2: 2.0, 4: 4.0, 6: 6.0}
+    memory.replace_info("state", np.array([2]), np.array([[70.0]]))
+    assert begins() == {0: 0.0, 2: 70.0, 4: 4.0, 6: 6.0}
+    for transition in Steps("vector").episode(4):
+        transition.info["state"] = np.array([8.0])
+        memory.store(transition)
+    memory.replace_info("state", np.array([2, 6]), np.array([[-1.0], [60.0]]))
+    assert begins() == {4: 4.0, 6: 60.0, 8: 8.0, 10: 8.0}  # step 10 is in the place of step 2
+
+
 @pytest.mark.parametrize(
     ("lengths", "length", "burn_in"),
     [([30] * 10 + [50], 16, 8), ([200] * 3, 16, 8), ([4, 2, 6], 3, 2), ([4, 2, 6], 50, 0), ([4, 2, 6], 1, 1)],

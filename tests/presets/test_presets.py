@@ -37,6 +37,7 @@ OF_NEWER_ALGORITHMS = {
     "CartPole_PQN",
     "Pendulum_AWAC_BatchRL",
     "Pendulum_CQL_BatchRL",
+    "Pendulum_FastSAC",
     "Pendulum_FastTD3",
     "CartPole_TRPO",
     "ControlSuite_DreamerV3",

@@ -23,10 +23,12 @@ class BatchSource:
 
     :ivar gives_many_at_once: True if the batches of several updates can be drawn before the first update
     :ivar wants_errors: True if the next batch depends on the errors of the networks, as with prioritized replay
+    :ivar wants_values: True if the next batch depends on the values of the update rule
     """
 
     gives_many_at_once: bool = True
     wants_errors: bool = False
+    wants_values: bool = False
 
     @property
     def has_rows(self) -> bool:
@@ -63,6 +65,13 @@ class BatchSource:
 
         :param batch: a batch from ``sample``
         :param errors: [len(batch)] the absolute errors
+        """
+
+    def take_values(self, batch: Batch, values: dict[str, np.ndarray]) -> None:
+        """Receive the values that the update rule gave for a batch. Only a source that ``wants_values`` receives them.
+
+        :param batch: a batch from ``sample``, for K updates
+        :param values: [K, ...] by name; see ``Update``
         """
 
     def seed(self, seed: Any) -> None:

@@ -272,7 +272,8 @@ class UpdateLoop:
         """Call the learner, and record losses, gradients and the signals of the rule.
 
         :param columns: [N, ...] by name; see ``Learner.train``
-        :param batch: the batch of the source behind the columns; the source receives its errors. None for other columns
+        :param batch: the batch of the source behind the columns; the source receives its errors and values. None for
+            other columns
         :param is_counted: the caller has counted the update and records its loss and gradients
         :param how: more arguments for ``Learner.train``
         """
@@ -291,6 +292,8 @@ class UpdateLoop:
             # a padded call has more errors than the batch has rows
             # This waits for the update: the errors decide which rows the next batch has.
             self._batches.take_errors(batch, np.abs(result.errors).ravel()[: len(batch)])
+        if batch is not None and self._batches.wants_values:
+            self._batches.take_values(batch, result.values)
         return result
 
     def record(self, result: LearningResult, is_counted: bool = False) -> None:

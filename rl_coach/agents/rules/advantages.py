@@ -101,3 +101,28 @@ def discounted_sums(ops: Any, numbers: Any, discounts: Any, following: Any) -> A
         return total, total
 
     return ops.scan(add, following, (numbers, discounts), reverse=True)[1]
+
+
+def lambda_returns(ops: Any, rewards: Any, discounts: Any, values: Any, mixing: Any) -> Any:
+    """[T, N], R_t = r_{t+1} + d_{t+1} ((1 - m_{t+1}) v_{t+1} + m_{t+1} R_{t+1}) and R_T = v_T
+    (Hafner et al. 2023, equation 7).
+
+    :param rewards: [T, N], r_1 to r_T
+    :param discounts: [T, N], d_1 to d_T
+    :param values: [T, N], v_1 to v_T
+    :param mixing: [T, N], m_1 to m_T: lambda, or 0 where the next state is the last known state
+    """
+    return discounted_sums(ops, rewards + discounts * (1.0 - mixing) * values, discounts * mixing, values[-1])
+
+
+def percentiles(ops: Any, values: Any, weights: Any) -> tuple[Any, Any]:
+    """The 5th and the 95th percentile of the values [N] with weights above 0, by linear interpolation."""
+    last = ops.maximum(ops.sum(ops.cast(weights > 0, "float32")) - 1.0, 0.0)
+    ordered = ops.sort(ops.where(weights > 0, values, np.float32(np.finfo(np.float32).max)))
+
+    def percentile(share: float) -> Any:
+        place = share * last
+        low, high = (ops.take(ordered, ops.cast(at, "int32"), axis=0) for at in (ops.floor(place), ops.ceil(place)))
+        return low + (place - ops.floor(place)) * (high - low)
+
+    return percentile(0.05), percentile(0.95)

@@ -11,14 +11,17 @@ from typing import Any, Mapping
 
 import numpy as np
 
-from rl_coach.agents.rules.advantages import discounted_sums
-from rl_coach.architectures.policies import entropy, log_probability
+from rl_coach.agents.rules.advantages import lambda_returns, percentiles
+from rl_coach.architectures.network_function import NetworkParts
+from rl_coach.architectures.policies import drawn_action, entropy, log_probability
 from rl_coach.architectures.update import (
     LearningBatch,
     NetworkView,
     Update,
     UpdateRule,
     assert_rank,
+    binary_cross_entropy,
+    cross_entropy,
     weighted_mean,
 )
 from rl_coach.architectures.world_model import RETURN_BINS, VARIABLES, ModelSize, sampled, symlog
@@ -27,7 +30,6 @@ from rl_coach.spaces import ActionSpace, DiscreteActionSpace
 
 DECODER, PRIOR, OUTCOME, POLICY, RETURN = range(5)
 """The heads of the network, in order."""
-_LOWEST, _HIGHEST = 0.05, 0.95
 
 
 def _bins() -> np.ndarray:
@@ -64,16 +66,6 @@ def decoded(ops: Any, logits: Any, bins: np.ndarray = BINS) -> Any:
     return ops.sum(differences * ops.convert_to_tensor(bins[:middle]), axis=-1)
 
 
-def cross_entropy(ops: Any, logits: Any, targets: Any) -> Any:
-    """[N], of the logits [N, K] with the targets [N, K], which are constants."""
-    return -ops.sum(ops.stop_gradient(targets) * ops.log_softmax(logits), axis=-1)
-
-
-def binary_cross_entropy(ops: Any, logits: Any, targets: Any) -> Any:
-    """[N], of the probabilities sigmoid(logits [N]) with the targets [N] from 0 to 1."""
-    return ops.softplus(logits) - targets * logits
-
-
 def state_divergences(ops: Any, posterior: Any, prior: Any, free_nats: float = 1.0) -> tuple[Any, Any]:
     """[N] each, KL(posterior || prior) with a constant posterior, which trains the prior, and with a constant prior,
     which trains the posterior. Below ``free_nats``, neither is trained (equation 3).
@@ -86,30 +78,6 @@ def state_divergences(ops: Any, posterior: Any, prior: Any, free_nats: float = 1
         return ops.maximum(each, free_nats)
 
     return divergence(ops.stop_gradient(posterior), prior), divergence(posterior, ops.stop_gradient(prior))
-
-
-def lambda_returns(ops: Any, rewards: Any, discounts: Any, values: Any, mixing: Any) -> Any:
-    """[T, N], R_t = r_{t+1} + d_{t+1} ((1 - m_{t+1}) v_{t+1} + m_{t+1} R_{t+1}) and R_T = v_T (equation 7).
-
-    :param rewards: [T, N], r_1 to r_T
-    :param discounts: [T, N], d_1 to d_T
-    :param values: [T, N], v_1 to v_T
-    :param mixing: [T, N], m_1 to m_T: lambda, or 0 where the next state is the last known state
-    """
-    return discounted_sums(ops, rewards + discounts * (1.0 - mixing) * values, discounts * mixing, values[-1])
-
-
-def percentiles(ops: Any, values: Any, weights: Any) -> tuple[Any, Any]:
-    """The 5th and the 95th percentile of the values [N] with weights above 0, by linear interpolation."""
-    last = ops.maximum(ops.sum(ops.cast(weights > 0, "float32")) - 1.0, 0.0)
-    ordered = ops.sort(ops.where(weights > 0, values, np.float32(np.finfo(np.float32).max)))
-
-    def percentile(share: float) -> Any:
-        place = share * last
-        low, high = (ops.take(ordered, ops.cast(at, "int32"), axis=0) for at in (ops.floor(place), ops.ceil(place)))
-        return low + (place - ops.floor(place)) * (high - low)
-
-    return percentile(_LOWEST), percentile(_HIGHEST)
 
 
 @dataclass(frozen=True)
@@ -137,7 +105,8 @@ class DreamerSettings:
 def dreamer_rule(settings: DreamerSettings) -> UpdateRule:
     """The loss of world model, actor and critic, which are one network ``main``. ``returns`` keeps the percentiles.
 
-    The rows of the batch are sequences of L + 1 states. Row t + 1 holds the state after the transition of row t.
+    The rows of the batch are sequences of L + 1 states. Row t + 1 holds the state after the transition of row t. The
+    values ``deter`` and ``stoch`` are the states before the step that follows each sequence.
     ``extra`` has random numbers: ``posterior`` [B, 32] and ``imagined`` [B, horizon * 33] from 0 to 1. For continuous
     actions with A elements, ``imagined`` is [B, horizon * (32 + A)], and the last A of each step are standard normal.
     """
@@ -151,7 +120,7 @@ def dreamer_rule(settings: DreamerSettings) -> UpdateRule:
         played = losses.imagine(ops.stop_gradient(features), ops.zeros_like(embeddings))
         behaviour_loss, returns = losses.of_behaviour(*played)
         loss = model_loss + behaviour_loss + 0.3 * losses.of_replay(features, returns)
-        return Update({"main": loss}, signals=losses.signals)
+        return Update({"main": loss}, signals=losses.signals, values=losses.states_after(features))
 
     return rule
 
@@ -197,6 +166,12 @@ class _Losses:
         given = self._by_step(embeddings), before, self._by_step(batch.extra["posterior"])
         return self._flat(ops.scan(step, start, given)[1])
 
+    def states_after(self, features: Any) -> dict[str, Any]:
+        """[N, size] by name, the posterior states after the L steps: stored, they refresh the states that acted."""
+        size, rows = self._settings.size, self._rewards.shape[1]
+        last = features[features.shape[0] - 2 * rows : features.shape[0] - rows]
+        return {"deter": last[:, : size.deter], "stoch": last[:, size.deter : size.latent]}
+
     def _encoded(self, actions: Any) -> Any:
         """[N, A], as ``ActionSpace.encoded``."""
         ops, space = self._ops, self._settings.action
@@ -235,19 +210,14 @@ class _Losses:
         """Steps from each state on with actions of the policy: features [H + 1, N, F], and actions [H, N].
 
         :param features: [N, F], the first ones
-        :param nothing: [N, E], any embedding: it only changes the posterior, which is not used
+        :param nothing: [N, E], any embedding
         """
         ops, size, model = self._ops, self._settings.size, self._constant
 
         def step(before: tuple[Any, Any], random: Any) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
-            features, uniform = before[0], random[:, :VARIABLES]
-            action = drawn_action(ops, model.head(POLICY, features), random[:, VARIABLES:])
-            recurrent = self._recurrent(features, self._encoded(action), uniform)
-            deter = model.advance(nothing, recurrent)[0][:, : size.deter]
-            following = ops.concatenate([deter, features[:, size.deter :]], axis=-1)
-            prior = model.head(PRIOR, following)["probabilities_of_state"]
-            parts = (ops.reshape(one, (-1, size.stoch)) for one in (sampled(ops, prior, uniform), prior))
-            after = ops.stop_gradient(ops.concatenate([deter, *parts], axis=-1)), action
+            action = drawn_action(ops, model.head(POLICY, before[0]), random[:, VARIABLES:])
+            recurrent = self._recurrent(before[0], self._encoded(action), random[:, :VARIABLES])
+            after = ops.stop_gradient(imagined_step(ops, model, size, recurrent, nothing)), action
             return after, after
 
         random = ops.reshape(self._batch.extra["imagined"], (features.shape[0], self._settings.horizon, -1))
@@ -310,12 +280,16 @@ class _Losses:
         return weighted_mean(ops, critic_loss(ops, logits, returns, slow), self._flat(is_transition))
 
 
-def drawn_action(ops: Any, policy: Mapping[str, Any], random: Any) -> Any:
-    """[N] of a policy. :param random: [N, 1] from 0 to 1; or [N, A] standard normal for continuous actions [N, A]"""
-    if "mean" in policy:
-        return policy["mean"] + policy["standard_deviation"] * random
-    is_above = random >= ops.cumsum(policy["probabilities"], axis=-1)[:, :-1]
-    return ops.sum(ops.cast(is_above, "int32"), axis=-1)
+def imagined_step(ops: Any, model: NetworkParts, size: ModelSize, recurrent: Mapping[str, Any], nothing: Any) -> Any:
+    """[N, F], the features after an action, without an observation.
+
+    :param recurrent: [N, ...], the state before it, the action and uniform numbers; see ``StateSpaceMiddleware``
+    :param nothing: [N, E], any embedding: it only changes the posterior, which is not used
+    """
+    features = model.advance(nothing, recurrent)[0]
+    prior = model.head(PRIOR, features)["probabilities_of_state"]
+    parts = (ops.reshape(one, (-1, size.stoch)) for one in (sampled(ops, prior, recurrent["noise"]), prior))
+    return ops.concatenate([features[:, : size.deter], *parts], axis=-1)
 
 
 def critic_loss(ops: Any, logits: Any, returns: Any, slow_logits: Any) -> Any:
