@@ -23,9 +23,6 @@ class AgentInterface:
     :cvar is_person: a person acts, who may end the run at any time
     :cvar reason_to_act_alone: the reason why other processes cannot play for the agent, and what to do instead; None if
         they can
-    :cvar pictures_beside: function of the number of steps in the present episode: pictures [height, width, channels]
-        uint8 that a video shows beside the picture of the environment. A video calls it at each step, after the action
-        is chosen and before its result is observed. None if the agent has no pictures
     :ivar in_action_space: the directives that the level above may choose; None for an agent without a level above
     :ivar owners: the names of graph, level and composite agents that hold this agent, the topmost first
     :ivar run_parameters: returns all parameters of the run, for TensorBoard and other records of the signals
@@ -39,7 +36,6 @@ class AgentInterface:
 
     is_person = False
     reason_to_act_alone: str | None = "it is not made of one agent that learns from a memory: leave out -dc and -n"
-    pictures_beside: Callable[[int], list[np.ndarray]] | None = None
     can_train = True
     training_iteration = 0
     last_action_info: Any = None
@@ -54,6 +50,13 @@ class AgentInterface:
         self.owners: tuple[str, ...] = ()
         self.run_parameters: Callable[[], dict[str, Any]] = dict
         self.stop_if_asked: Callable[[], None] = _nobody_asks
+
+    @property
+    def pictures_beside(self) -> Callable[[int], list[np.ndarray]] | None:
+        """A function of the number of steps in the present episode: pictures [height, width, channels] uint8 that a
+        video shows beside the picture of the environment. None if the agent has no pictures. A video calls it at each
+        step, after the action is chosen and before its result is observed."""
+        return None
 
     @property
     def parent(self) -> Any:

@@ -253,7 +253,7 @@ class DreamerV3Agent(PolicyAgent):
             features = ops.concatenate([before["deter"], before["stoch"], before["stoch"]], axis=-1)
         self._imagined = {"deter": features[:, : size.deter], "stoch": features[:, size.deter : size.latent]}
         decoded = model.head(DECODER, features)
-        return [np.uint8(255 * ops.convert_to_numpy(decoded[name])[0]) for name in self._images]
+        return [(255 * ops.convert_to_numpy(decoded[name])[0]).astype(np.uint8) for name in self._images]
 
     def note_action(self, chosen: ActionInfo) -> None:
         network = self.networks["main"].online_network

@@ -67,7 +67,7 @@ class SeedsServer:
                 if source is self._listening:
                     self._unnamed.append(Connection(self._listening.accept()[0].detach()))
                 elif source in self._unnamed:
-                    self._hear_name(source)  # type: ignore[arg-type]
+                    self._hear_name(source)
                 elif source is not self._parent:
                     self._hear(source)  # type: ignore[arg-type]
                 elif not self._hear_parent():

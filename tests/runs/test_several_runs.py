@@ -145,7 +145,10 @@ def test_seeds_train_side_by_side_and_end_with_statistics(place):
         scores.append(float([evaluated for _, evaluated, _ in rewards if evaluated][-1]))
         assert re.search(rf"^seed {seed}: evaluation {scores[-1]:.5g} \(best \S+\), 240 steps in", end, re.MULTILINE)
     mean, deviation = np.mean(scores), np.std(scores, ddof=1)
-    assert f"last evaluations: mean {mean:.5g}, standard deviation {deviation:.5g}, interquartile mean" in end
+    interval = r"\(95% interval \S+ to \S+\)"
+    assert re.search(
+        rf"^last evaluations: mean {mean:.5g} {interval}, standard deviation {deviation:.5g}, inter", end, re.M
+    )
     statistics = record_of(group)["statistics"][""]
     assert statistics["mean"] == pytest.approx(mean) and statistics["low"] <= statistics["high"]
     assert "starting" not in end and re.search(r"^look at it: \S*coach dashboard$", end.splitlines()[-1])
@@ -161,7 +164,7 @@ def test_seeds_train_side_by_side_and_end_with_statistics(place):
     done = subprocess.run(evaluate, cwd=place, capture_output=True, timeout=300, text=True)
     assert done.returncode == 0, done.stdout
     assert len(re.findall(r"mean reward \S+, 3 episodes$", done.stdout, re.MULTILINE)) == 4
-    assert re.search(r"^guess: mean \S+, standard deviation .*, 4 runs$", done.stdout, re.MULTILINE)
+    assert re.search(r"^guess: mean \S+ \(95% interval .*\), standard deviation .*, 4 runs$", done.stdout, re.MULTILINE)
 
 
 @pytest.mark.slow

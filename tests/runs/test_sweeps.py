@@ -175,7 +175,7 @@ def test_a_sweep_that_was_stopped_or_killed_goes_on(place):  # noqa: F811
     done = subprocess.run([*COACH, "--resume", str(group), "-cp", short], cwd=place, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
     assert [run["state"] for run in record_of(group)["runs"]] == ["finished"] * 3
-    assert all(re.search(rf"^{name} +1 ", done.stdout, re.MULTILINE) for name in names)
+    assert all(re.search(rf"^{name}\s+1 ", done.stdout, re.MULTILINE) for name in names), done.stdout
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ Arrays of steps have the step first: [T, N]. Numbers of equations are the paper'
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -280,7 +280,7 @@ class _Losses:
         return weighted_mean(ops, critic_loss(ops, logits, returns, slow), self._flat(is_transition))
 
 
-def imagined_step(ops: Any, model: NetworkParts, size: ModelSize, recurrent: Mapping[str, Any], nothing: Any) -> Any:
+def imagined_step(ops: Any, model: NetworkParts, size: ModelSize, recurrent: dict[str, Any], nothing: Any) -> Any:
     """[N, F], the features after an action, without an observation.
 
     :param recurrent: [N, ...], the state before it, the action and uniform numbers; see ``StateSpaceMiddleware``
