@@ -26,7 +26,7 @@ from rl_coach.own_loop.making import algorithm_parameters, make_graph, make_task
 from rl_coach.own_loop.places import Places
 from rl_coach.policy.export import acting_now, export_acting
 from rl_coach.policy.policy import Policy
-from rl_coach.space_values import part_of_observation, row_of_states
+from rl_coach.space_values import part_of_observation, row_of_states, truth
 from rl_coach.utilities.dynamic_import import class_path, short_dynamic_import
 from rl_coach.utilities.raw_actions import together
 from rl_coach.utils import CoachError
@@ -332,6 +332,8 @@ class Agent:
                 else value
                 for name, value in values.items()
             }
+            for name in ("terminated", "truncated"):
+                one[name] = truth(one[name], f"'{name}' of {self._places.name(index)}")
             info = info_of(infos, number) if is_batch else infos or {}
             if is_batch and (one["terminated"] or one["truncated"]):
                 one["next_states"], info = self._last_of_episode(index, number, one["next_states"], infos, info)
@@ -356,10 +358,10 @@ class Agent:
         """A checked answer: next state, reward, terminated, truncated, info."""
         environment, name = self._environments[index], self._places.name(index)
         reward, next_state = values["reward"], values["next_states"]
-        terminated, truncated = bool(values["terminated"]), bool(values["truncated"])
+        terminated, truncated = values["terminated"], values["truncated"]
         if environment.fed.action is None or environment.fed.deferred is not None:
             raise CoachError(f"{name} was not asked to act: call act before observe")
-        if np.ndim(reward) or not isinstance(reward, (int, float, np.number, np.ndarray)):
+        if np.ndim(reward) or not isinstance(reward, (int, float, np.number, np.bool_, np.ndarray)):
             raise CoachError(f"the reward of {name} is {reward!r}, not a number")
         if next_state is not None:
             environment.require_fitting(next_state)

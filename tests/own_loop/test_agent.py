@@ -285,6 +285,30 @@ def test_what_is_wrong_is_one_line_and_changes_nothing():
     assert_equal(agent_state(agent), agent_state(untouched))
 
 
+@pytest.mark.parametrize("flag", ["False", float("nan"), 0.5, None, 2, [True, False]])
+def test_an_end_that_is_neither_true_nor_false_is_one_line(flag):
+    agent, batch = bandit(), recorded_batch()
+    agent.act(state())
+    for ends in ((flag, False), (False, flag)):
+        with pytest.raises(CoachError, match=r"'(terminated|truncated)' of the environment is .*, not True or False"):
+            agent.observe(1.0, *ends, next_states=state(0.5))
+    for learn in (agent.update, agent.import_observations):
+        with pytest.raises(CoachError, match=r"'terminals' of step 3 is .*, not True or False"):
+            learn({**batch, "terminals": [0, np.False_, False, flag, *[1] * 4]})
+    with pytest.raises(CoachError, match="'truncated' of step 1 is"):
+        agent.import_observations({**batch, "truncated": [0, flag, *[1] * 6]})
+    assert agent.graph_manager.get_agent().memory.num_transitions() == 0
+    agent.observe(np.True_, np.array([0]), np.True_, next_states=state(0.5))
+
+
+@pytest.mark.parametrize("action", [0.37, 1.9, "1", None, float("nan"), float("inf")])
+def test_a_recorded_action_that_is_no_whole_number_is_one_line(action):
+    agent, batch = bandit(), recorded_batch()
+    for learn in (agent.update, agent.import_observations):
+        with pytest.raises(CoachError, match=f"the action {action!r} is not in the action space"):
+            learn({**batch, "actions": [0, 1.0, action, *[1] * 5]})
+
+
 def test_several_environments_are_named_and_answer_when_they_want():
     agent = bandit(num_envs=3, env_ids=["north", "south", "west"])
     assert len(agent.act(np.zeros((3, 3), np.float32))) == 3
