@@ -26,7 +26,7 @@ from rl_coach.own_loop.making import algorithm_parameters, make_graph, make_task
 from rl_coach.own_loop.places import Places
 from rl_coach.policy.export import acting_now, export_acting
 from rl_coach.policy.policy import Policy
-from rl_coach.space_values import part_of_observation, row_of_states, truth
+from rl_coach.space_values import mask_array, mask_space_of, part_of_observation, row_of_states, truth
 from rl_coach.utilities.dynamic_import import class_path, short_dynamic_import
 from rl_coach.utilities.raw_actions import together
 from rl_coach.utils import CoachError
@@ -515,11 +515,25 @@ class Agent:
         """
         policy = self._acting_policy()
         if infos:
-            states = _with_mask(dict(enumerate(states)) if self._observes_tuples else states, infos)
+            masks = self._masks_of(infos)
+            named = dict(enumerate(states)) if self._observes_tuples else states
+            states = {**(named if isinstance(named, Mapping) else {_OBSERVATION: named}), ACTION_MASK: masks}
         shapes, has_parts = policy.observation_shapes, isinstance(states, Mapping) or self._observes_tuples
         parts = {name: part_of_observation(states, name) if has_parts else states for name in shapes}
         is_batch = all(np.ndim(parts[name]) > len(shapes[name]) for name in shapes if parts[name] is not None)
         return policy.act_batch(states, deterministic) if is_batch else policy.act(states, deterministic)
+
+    def _masks_of(self, infos: Any) -> Any:
+        """The mask of an info, or the masks of a list of infos as an array."""
+        space = mask_space_of(self._core.environment_spaces.action)
+        if space is None:
+            raise CoachError("infos are only for actions that can be masked")
+        try:
+            if isinstance(infos, Mapping):
+                return mask_array(space, infos[ACTION_MASK])
+            return np.stack([mask_array(space, one[ACTION_MASK]) for one in infos])
+        except (LookupError, TypeError, ValueError) as error:
+            raise CoachError(f"infos is an info with an '{ACTION_MASK}', or a list of these: {error!r}") from error
 
     def _acting_policy(self) -> Policy:
         core = self._core
@@ -641,16 +655,6 @@ class Agent:
     def close(self) -> None:
         """Write all remaining records, and close the environments."""
         self.graph_manager.close()
-
-
-def _with_mask(states: Any, infos: Any) -> dict[str, Any]:
-    """States with the masks of their infos among the observations."""
-    named = states if isinstance(states, Mapping) else {_OBSERVATION: states}
-    try:
-        mask = infos[ACTION_MASK] if isinstance(infos, Mapping) else np.stack([one[ACTION_MASK] for one in infos])
-    except (LookupError, TypeError, ValueError) as error:
-        raise CoachError(f"infos is an info with an '{ACTION_MASK}', or a list of these: {error!r}") from error
-    return {**named, ACTION_MASK: mask}
 
 
 def make_agent(

@@ -14,7 +14,7 @@ from functools import partial
 import gymnasium
 import numpy as np
 import pytest
-from gymnasium.spaces import Box, Dict, Discrete
+from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete
 
 from rl_coach import Agent, make_agent
 from rl_coach.agents.clipped_ppo_agent import ClippedPPOAgent, ClippedPPOAgentParameters
@@ -348,8 +348,31 @@ def test_a_mask_that_comes_with_the_info_is_declared_and_kept_to():
     assert list(agent.predict(np.stack(batch[0]), infos=batch[1])) == [2, 1]
     with pytest.raises(CoachError, match="infos is an info with an 'action_mask'"):
         agent.predict(state(), infos={"mask": mask})
+    with pytest.raises(CoachError, match="infos are only for actions that can be masked"):
+        agent_of("SAC", observation_space=PLACE, action_space=Box(-1, 1, (2,))).predict(
+            state(), infos={"action_mask": mask}
+        )
     with pytest.raises(CoachError, match="an action_mask needs a Discrete action_space"):
         agent_of("SAC", observation_space=PLACE, action_space=Box(-1, 1, (2,)), action_mask=True)
+
+
+def test_masks_of_parts_are_kept_to_in_each_form():
+    parts = np.array([0, 0, 1], np.int8), np.array([0, 1], np.int8)
+    joined = np.concatenate(parts)
+    agent = agent_of(
+        "DQN", observation_space=PLACE, action_space=MultiDiscrete([3, 2]), action_mask=True, num_envs=2, seed=0,
+        batch_size=4,
+    )  # fmt: skip
+    states = np.zeros((2, 3), np.float32)
+    for masks in (
+        np.stack([joined] * 2), [joined] * 2, [parts] * 2, tuple(np.stack([part] * 2) for part in parts),
+    ) * 4:  # fmt: skip
+        assert np.array_equal(agent.act(states, infos={"action_mask": masks}), [[2, 1]] * 2)
+        agent.observe([1.0] * 2, [True] * 2, [False] * 2, states, infos={"action_mask": masks})
+        agent.reset()
+    for mask in (parts, joined):
+        assert np.array_equal(agent.predict(state(), infos={"action_mask": mask}), [2, 1])
+        assert np.array_equal(agent.predict(states, infos=[{"action_mask": mask}] * 2), [[2, 1]] * 2)
 
 
 def test_observations_by_name_and_actions_in_other_forms():
