@@ -244,6 +244,21 @@ def _shown(shape: tuple[int, ...]) -> str:
     return "()" if not shape else " x ".join(map(str, shape))
 
 
+def truth(value: Any, what: str) -> bool:
+    """A value of user code that must be true or false, such as ``terminated``.
+
+    :param value: a boolean, 0 or 1, or an array with one of these
+    :param what: the name of the value, for messages
+    :raises CoachError: it is another value
+    """
+    if value is True or value is False:
+        return value
+    array = np.asarray(value)
+    if array.dtype.kind in NUMBERS and array.size == 1 and array.item() in (0, 1):
+        return bool(array.item())
+    raise CoachError(f"{what} is {value!r:.60}, not True or False")
+
+
 def row_of_states(states: Any, number: int, count: int, are_tuples: bool) -> Any:
     """A row of the states of several environments.
 

@@ -578,7 +578,7 @@ class DiscreteActionSpace(ActionSpace):
 
     def from_raw(self, action: Any) -> Any:
         if self.raw_actions is None:
-            return int(action) if np.ndim(action) == 0 else action
+            return int(action) if np.ndim(action) == 0 and int(action) == action else action
         if self.raw_form is not None:
             action = raw_actions.flatten(self.raw_form, action)
         equal = np.equal(self.raw_actions, action).reshape(len(self.raw_actions), -1).all(axis=1)

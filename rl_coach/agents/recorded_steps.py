@@ -14,7 +14,7 @@ from rl_coach.core_types import ActionInfo, Batch, TrainingSteps, Transition
 from rl_coach.environments.fed_environment import FedEnvironment
 from rl_coach.filters.recorded_episodes import ONE_BY_ONE, filter_recorded, in_order
 from rl_coach.logger import screen
-from rl_coach.space_values import cast, row
+from rl_coach.space_values import cast, row, truth
 from rl_coach.utils import CoachError, did_you_mean, force_list
 
 _COLUMNS = ("states", "actions", "rewards", "terminals")
@@ -28,7 +28,8 @@ def _rows(
 ) -> list[dict[str, Any]]:
     """Columns, or a dict for each step, as a list of dicts.
 
-    :raises CoachError: a necessary column is missing, a column is unknown, or the columns differ in length
+    :raises CoachError: a necessary column is missing, a column is unknown, the columns differ in length, or an end of
+        an episode is neither true nor false
     """
     if isinstance(data, Mapping):
         if np.ndim(data.get("rewards", [])) == 0:
@@ -37,6 +38,10 @@ def _rows(
         found = [{name: row(column, number, count) for name, column in data.items()} for number in range(count)]
     else:
         found = [dict(one) for one in data]
+    for number, one in enumerate(found):
+        for name in ("terminals", "truncated"):
+            if name in one:
+                one[name] = truth(one[name], f"'{name}' of step {number}")
     for name in needed:
         if not found or any(name not in one for one in found):
             raise CoachError(f"the recorded steps have no '{name}': give {', '.join(needed)}, one for each step")
@@ -132,7 +137,7 @@ def _played(core: Any, environment: FedEnvironment, steps: list[dict[str, Any]],
             reward=_reward(step["rewards"], number),
             next_state=environment.read(observation, step.get("next_info", {})),
             game_over=number == episode[-1],
-            terminated=bool(step["terminals"]),
+            terminated=step["terminals"],
         )
         found.append(transition)
     return found
@@ -165,7 +170,7 @@ def batch(core: Any, environment: FedEnvironment, data: Mapping[str, Any]) -> Ba
         read = [environment.read(one[name], {}) for one in rows]
         columns = {part: np.stack([np.asarray(one[part]) for one in read]) for part in read[0]}
         found[name] = core.input_filter.filter_columns(columns, False)
-    terminals = np.asarray([bool(one["terminals"]) for one in rows])
+    terminals = np.asarray([one["terminals"] for one in rows])
     rewards = np.asarray([_reward(one["rewards"], number) for number, one in enumerate(rows)], np.float32)
     weights = np.asarray([_reward(one.get(_WEIGHTS, 1.0), number) for number, one in enumerate(rows)], np.float32)
     if not np.all((weights >= 0) & np.isfinite(weights)):

@@ -293,10 +293,13 @@ class FedEnvironment(GymEnvironment):
 
         :raises CoachError: the action is not in the action space
         """
-        found = self._action_space.from_raw(action)
-        if not self._action_space.contains(found):
-            raise CoachError(f"the action {action!r} is not in the action space {self._action_space}")
-        return found
+        try:
+            found = self._action_space.from_raw(action)
+            if self._action_space.contains(found):
+                return found
+        except (TypeError, ValueError, OverflowError):  # no number, such as None
+            pass
+        raise CoachError(f"the action {action!r} is not in the action space {self._action_space}")
 
     def require_fitting(self, observation: Any) -> None:
         """

@@ -13,7 +13,7 @@ from rl_coach.environments.environment_copies import EnvironmentCopies
 from rl_coach.environments.gym_environment import GymEnvironment
 from rl_coach.environments.gym_spaces import simulator_columns
 from rl_coach.environments.step_columns import InfoColumns, StepColumns, info_rows, masked_where_absent
-from rl_coach.environments.vector_levels import final_of
+from rl_coach.environments.vector_levels import final_of, with_joined_masks
 from rl_coach.utilities.user_code import environment_error
 from rl_coach.utils import CoachError, TrainingError
 
@@ -121,7 +121,7 @@ class NativeCopies(EnvironmentCopies):
         # in the infos of a vector environment, _NAME is True for copies with a NAME
         self._infos = {
             name: masked_where_absent(column, infos[f"_{name}"]) if f"_{name}" in infos else column
-            for name, column in infos.items()
+            for name, column in with_joined_masks(infos).items()
             if isinstance(column, np.ndarray) and not (name.startswith("_") and name[1:] in infos)
         }
         self._states = self._example.state_columns(observations, self._infos, self.num_copies)

@@ -19,6 +19,7 @@ from rl_coach.environments.gym_levels import (
     make_ordinary_simulator,
     make_registered_vector,
 )
+from rl_coach.environments.gym_probe import ACTION_MASK
 from rl_coach.installation import install_command, is_installed
 from rl_coach.utilities.raw_actions import together
 from rl_coach.utils import CoachError
@@ -182,6 +183,7 @@ def _follow_rows(final: Any, index: int) -> Any:
 
 def row_of_infos(infos: Any, index: int) -> dict[str, Any]:
     """The info of one copy: its values in the arrays. ``_NAME`` is True for copies with a ``NAME``."""
+    infos = with_joined_masks(infos)
     return {
         name: column[index]
         for name, column in infos.items()
@@ -190,6 +192,18 @@ def row_of_infos(infos: Any, index: int) -> dict[str, Any]:
         and name != "final_obs"
         and (f"_{name}" not in infos or infos[f"_{name}"][index])
     }
+
+
+def with_joined_masks(infos: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The infos of a vector environment with its action masks as one array [N, S]. In the given infos, they may be a
+    list with a mask for each copy, or a tuple of [N, A] with the masks of each part of the actions."""
+    masks = infos.get(ACTION_MASK)
+    if isinstance(masks, tuple):
+        return {**infos, ACTION_MASK: np.concatenate(masks, axis=1)}
+    if isinstance(masks, list):
+        whole = [np.concatenate(mask) if isinstance(mask, tuple) else mask for mask in masks]
+        return {**infos, ACTION_MASK: np.stack(whole)}
+    return infos
 
 
 def info_of(infos: Any, index: int) -> dict[str, Any]:

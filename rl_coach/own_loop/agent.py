@@ -26,7 +26,7 @@ from rl_coach.own_loop.making import algorithm_parameters, make_graph, make_task
 from rl_coach.own_loop.places import Places
 from rl_coach.policy.export import acting_now, export_acting
 from rl_coach.policy.policy import Policy
-from rl_coach.space_values import part_of_observation, row_of_states
+from rl_coach.space_values import mask_array, mask_space_of, part_of_observation, row_of_states, truth
 from rl_coach.utilities.dynamic_import import class_path, short_dynamic_import
 from rl_coach.utilities.raw_actions import together
 from rl_coach.utils import CoachError
@@ -332,6 +332,8 @@ class Agent:
                 else value
                 for name, value in values.items()
             }
+            for name in ("terminated", "truncated"):
+                one[name] = truth(one[name], f"'{name}' of {self._places.name(index)}")
             info = info_of(infos, number) if is_batch else infos or {}
             if is_batch and (one["terminated"] or one["truncated"]):
                 one["next_states"], info = self._last_of_episode(index, number, one["next_states"], infos, info)
@@ -356,10 +358,10 @@ class Agent:
         """A checked answer: next state, reward, terminated, truncated, info."""
         environment, name = self._environments[index], self._places.name(index)
         reward, next_state = values["reward"], values["next_states"]
-        terminated, truncated = bool(values["terminated"]), bool(values["truncated"])
+        terminated, truncated = values["terminated"], values["truncated"]
         if environment.fed.action is None or environment.fed.deferred is not None:
             raise CoachError(f"{name} was not asked to act: call act before observe")
-        if np.ndim(reward) or not isinstance(reward, (int, float, np.number, np.ndarray)):
+        if np.ndim(reward) or not isinstance(reward, (int, float, np.number, np.bool_, np.ndarray)):
             raise CoachError(f"the reward of {name} is {reward!r}, not a number")
         if next_state is not None:
             environment.require_fitting(next_state)
@@ -510,11 +512,25 @@ class Agent:
         """
         policy = self._acting_policy()
         if infos:
-            states = _with_mask(dict(enumerate(states)) if self._observes_tuples else states, infos)
+            masks = self._masks_of(infos)
+            named = dict(enumerate(states)) if self._observes_tuples else states
+            states = {**(named if isinstance(named, Mapping) else {_OBSERVATION: named}), ACTION_MASK: masks}
         shapes, has_parts = policy.observation_shapes, isinstance(states, Mapping) or self._observes_tuples
         parts = {name: part_of_observation(states, name) if has_parts else states for name in shapes}
         is_batch = all(np.ndim(parts[name]) > len(shapes[name]) for name in shapes if parts[name] is not None)
         return policy.act_batch(states, deterministic) if is_batch else policy.act(states, deterministic)
+
+    def _masks_of(self, infos: Any) -> Any:
+        """The mask of an info, or the masks of a list of infos as an array."""
+        space = mask_space_of(self._core.environment_spaces.action)
+        if space is None:
+            raise CoachError("infos are only for actions that can be masked")
+        try:
+            if isinstance(infos, Mapping):
+                return mask_array(space, infos[ACTION_MASK])
+            return np.stack([mask_array(space, one[ACTION_MASK]) for one in infos])
+        except (LookupError, TypeError, ValueError) as error:
+            raise CoachError(f"infos is an info with an '{ACTION_MASK}', or a list of these: {error!r}") from error
 
     def _acting_policy(self) -> Policy:
         core = self._core
@@ -633,16 +649,6 @@ class Agent:
     def close(self) -> None:
         """Write all remaining records, and close the environments."""
         self.graph_manager.close()
-
-
-def _with_mask(states: Any, infos: Any) -> dict[str, Any]:
-    """States with the masks of their infos among the observations."""
-    named = states if isinstance(states, Mapping) else {_OBSERVATION: states}
-    try:
-        mask = infos[ACTION_MASK] if isinstance(infos, Mapping) else np.stack([one[ACTION_MASK] for one in infos])
-    except (LookupError, TypeError, ValueError) as error:
-        raise CoachError(f"infos is an info with an '{ACTION_MASK}', or a list of these: {error!r}") from error
-    return {**named, ACTION_MASK: mask}
 
 
 def make_agent(

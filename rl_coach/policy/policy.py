@@ -37,6 +37,7 @@ from rl_coach.spaces import (
 from rl_coach.utilities import plain_data
 from rl_coach.utilities.files import Path
 from rl_coach.utilities.raw_actions import together
+from rl_coach.utilities.sound_values import NUMBERS
 from rl_coach.utils import CoachError, did_you_mean
 
 POLICY_DIRECTORY = "policy"
@@ -245,7 +246,10 @@ class Policy:
         :raises CoachError: as ``act``
         """
         named = self._named(observations)
-        rows = len(next(iter(named.values())))
+        first = next(iter(named.values()))
+        rows = len(first) if np.iterable(first) else 0
+        if not rows:
+            raise CoachError("act_batch needs one observation or more: give [B, ...]")
         columns = {name: self._fitting(name, value, (rows,)) for name, value in named.items()}
         if self._filters_remember:
             columns = self._filtered_by_row(columns, rows)
@@ -292,6 +296,8 @@ class Policy:
         if isinstance(space, ActionMaskSpace):
             return read_masks(space, value, f"the observation '{name}'", batch)
         array, shape = np.asarray(value), batch + self._shapes[name]
+        if array.dtype.kind not in NUMBERS:
+            raise CoachError(f"the observation '{name}' is {value!r:.60}, which is no array of numbers")
         if array.shape != shape:
             if isinstance(space, PlanarMapsObservationSpace) and array.shape == (*batch, *space.shape.tolist()):
                 return array

@@ -8,6 +8,8 @@ import pytest
 from rl_coach.base_parameters import VisualizationParameters
 from rl_coach.core_types import EnvironmentEpisodes, EnvironmentSteps, RunPhase
 from rl_coach.environments.gym_environment import GymVectorEnvironment
+from rl_coach.environments.native_copies import _info_columns
+from rl_coach.environments.vector_levels import info_of
 from rl_coach.graph_managers.building import make_copies
 from rl_coach.utils import CoachError, TrainingError
 from tests.zoo.graphs import graph, schedule
@@ -166,3 +168,18 @@ def test_a_file_names_its_function(start, tmp_path):
     copies = start(f"{file}:make_vec", 2)
     first = copies.begin_columns(np.arange(2), np.ones(2, np.bool_))
     assert first["observation"].shape == (2, 4)
+
+
+@pytest.mark.parametrize(
+    "masks",
+    [
+        (np.array([[0, 0, 1], [1, 0, 0]]), np.array([[0, 1], [1, 0]])),
+        [(np.array([0, 0, 1]), np.array([0, 1])), (np.array([1, 0, 0]), np.array([1, 0]))],
+        [np.array([0, 0, 1, 0, 1]), [1, 0, 0, 1, 0]],
+    ],
+)
+def test_masks_of_all_copies_in_parts_or_in_a_list_are_one_array(masks):
+    infos = {"action_mask": masks, "lives": np.array([3, 2])}
+    expected = [[0, 0, 1, 0, 1], [1, 0, 0, 1, 0]]
+    assert _info_columns(infos)["action_mask"].tolist() == expected
+    assert [info_of(infos, index)["action_mask"].tolist() for index in range(2)] == expected

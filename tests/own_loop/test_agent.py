@@ -14,7 +14,7 @@ from functools import partial
 import gymnasium
 import numpy as np
 import pytest
-from gymnasium.spaces import Box, Dict, Discrete
+from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete
 
 from rl_coach import Agent, make_agent
 from rl_coach.agents.clipped_ppo_agent import ClippedPPOAgent, ClippedPPOAgentParameters
@@ -285,6 +285,30 @@ def test_what_is_wrong_is_one_line_and_changes_nothing():
     assert_equal(agent_state(agent), agent_state(untouched))
 
 
+@pytest.mark.parametrize("flag", ["False", float("nan"), 0.5, None, 2, [True, False]])
+def test_an_end_that_is_neither_true_nor_false_is_one_line(flag):
+    agent, batch = bandit(), recorded_batch()
+    agent.act(state())
+    for ends in ((flag, False), (False, flag)):
+        with pytest.raises(CoachError, match=r"'(terminated|truncated)' of the environment is .*, not True or False"):
+            agent.observe(1.0, *ends, next_states=state(0.5))
+    for learn in (agent.update, agent.import_observations):
+        with pytest.raises(CoachError, match=r"'terminals' of step 3 is .*, not True or False"):
+            learn({**batch, "terminals": [0, np.False_, False, flag, *[1] * 4]})
+    with pytest.raises(CoachError, match="'truncated' of step 1 is"):
+        agent.import_observations({**batch, "truncated": [0, flag, *[1] * 6]})
+    assert agent.graph_manager.get_agent().memory.num_transitions() == 0
+    agent.observe(np.True_, np.array([0]), np.True_, next_states=state(0.5))
+
+
+@pytest.mark.parametrize("action", [0.37, 1.9, "1", None, float("nan"), float("inf")])
+def test_a_recorded_action_that_is_no_whole_number_is_one_line(action):
+    agent, batch = bandit(), recorded_batch()
+    for learn in (agent.update, agent.import_observations):
+        with pytest.raises(CoachError, match=f"the action {action!r} is not in the action space"):
+            learn({**batch, "actions": [0, 1.0, action, *[1] * 5]})
+
+
 def test_several_environments_are_named_and_answer_when_they_want():
     agent = bandit(num_envs=3, env_ids=["north", "south", "west"])
     assert len(agent.act(np.zeros((3, 3), np.float32))) == 3
@@ -324,8 +348,31 @@ def test_a_mask_that_comes_with_the_info_is_declared_and_kept_to():
     assert list(agent.predict(np.stack(batch[0]), infos=batch[1])) == [2, 1]
     with pytest.raises(CoachError, match="infos is an info with an 'action_mask'"):
         agent.predict(state(), infos={"mask": mask})
+    with pytest.raises(CoachError, match="infos are only for actions that can be masked"):
+        agent_of("SAC", observation_space=PLACE, action_space=Box(-1, 1, (2,))).predict(
+            state(), infos={"action_mask": mask}
+        )
     with pytest.raises(CoachError, match="an action_mask needs a Discrete action_space"):
         agent_of("SAC", observation_space=PLACE, action_space=Box(-1, 1, (2,)), action_mask=True)
+
+
+def test_masks_of_parts_are_kept_to_in_each_form():
+    parts = np.array([0, 0, 1], np.int8), np.array([0, 1], np.int8)
+    joined = np.concatenate(parts)
+    agent = agent_of(
+        "DQN", observation_space=PLACE, action_space=MultiDiscrete([3, 2]), action_mask=True, num_envs=2, seed=0,
+        batch_size=4,
+    )  # fmt: skip
+    states = np.zeros((2, 3), np.float32)
+    for masks in (
+        np.stack([joined] * 2), [joined] * 2, [parts] * 2, tuple(np.stack([part] * 2) for part in parts),
+    ) * 4:  # fmt: skip
+        assert np.array_equal(agent.act(states, infos={"action_mask": masks}), [[2, 1]] * 2)
+        agent.observe([1.0] * 2, [True] * 2, [False] * 2, states, infos={"action_mask": masks})
+        agent.reset()
+    for mask in (parts, joined):
+        assert np.array_equal(agent.predict(state(), infos={"action_mask": mask}), [2, 1])
+        assert np.array_equal(agent.predict(states, infos=[{"action_mask": mask}] * 2), [[2, 1]] * 2)
 
 
 def test_observations_by_name_and_actions_in_other_forms():

@@ -168,6 +168,12 @@ def test_observations_are_checked(saved):
         policy.act(np.zeros(4))
     with pytest.raises(CoachError, match="'observation' is missing"):
         policy.act({"observatoin": np.zeros(3)})
+    for words in (["a"] * 3, None, np.array([None] * 3)):
+        with pytest.raises(CoachError, match="which is no array of numbers"):
+            policy.act(words)
+    for nothing in (None, 1.0, [], np.zeros((0, 3))):
+        with pytest.raises(CoachError, match="act_batch needs one observation or more"):
+            policy.act_batch(nothing)
 
 
 def test_several_observations_are_given_by_name(saved):
