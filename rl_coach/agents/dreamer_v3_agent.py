@@ -236,7 +236,7 @@ class DreamerV3Agent(PolicyAgent):
         return {"extra/posterior": posterior, "extra/imagined": imagined.reshape(rows, -1)}
 
     @property
-    def pictures_beside(self) -> Callable[[int], list[np.ndarray]] | None:
+    def pictures_beside(self) -> Callable[[int], list[np.ndarray]] | None:  # type: ignore[override]
         """The frames that the model predicts, if it reads images."""
         return self._predicted_frames if self._images else None
 
@@ -253,7 +253,7 @@ class DreamerV3Agent(PolicyAgent):
             features = ops.concatenate([before["deter"], before["stoch"], before["stoch"]], axis=-1)
         self._imagined = {"deter": features[:, : size.deter], "stoch": features[:, size.deter : size.latent]}
         decoded = model.head(DECODER, features)
-        return [np.uint8(255 * ops.convert_to_numpy(decoded[name])[0]) for name in self._images]
+        return [(255 * ops.convert_to_numpy(decoded[name])[0]).astype(np.uint8) for name in self._images]
 
     def note_action(self, chosen: ActionInfo) -> None:
         network = self.networks["main"].online_network

@@ -571,8 +571,9 @@ class Environment(EnvironmentInterface):
                 self._video.add(side_by_side(image, self._pictures_beside()))
 
     def _pictures_beside(self) -> list[np.ndarray]:
-        is_asked = self._video is not None and self.pictures_beside is not None
-        return self.pictures_beside(self.current_episode_steps_counter) if is_asked else []
+        if self._video is None or self.pictures_beside is None:
+            return []
+        return self.pictures_beside(self.current_episode_steps_counter)
 
     @contextlib.contextmanager
     def _videos_may_fail(self) -> Iterator[None]:
