@@ -778,7 +778,8 @@ class Learner:
         signals = {name: next(numbers) for name in names.signals}
         rest = rows[:, 2 * len(losses) + len(signals) :]
         end = rest.shape[1] - sum(map(math.prod, names.values.values()))
-        errors, values = rest[:, :end] if names.has_errors else None, {}
+        errors = rest[:, :end] if names.has_errors else None
+        values: dict[str, np.ndarray] = {}
         for name, shape in names.values.items():
             start, end = end, end + math.prod(shape)
             values[name] = rest[:, start:end].reshape(-1, *shape)

@@ -12,7 +12,7 @@ from rl_coach.base_parameters import VisualizationParameters
 from rl_coach.core_types import AlwaysDumpFilter, MaxDumpFilter, RunPhase
 from rl_coach.environments import rendering
 from rl_coach.environments.gym_environment import Atari, GymEnvironment, GymVectorEnvironment
-from rl_coach.environments.rendering import EpisodeVideo, Window
+from rl_coach.environments.rendering import EpisodeVideo, Window, side_by_side
 from rl_coach.utils import CoachError
 
 pygame = pytest.importorskip("pygame")
@@ -64,6 +64,19 @@ def test_a_video_may_take_one_picture_in_several(tmp_path):
     assert [video.counts_next() for _ in range(7)] == [True, False, False, True, False, False, True]
     video.add(pictures(1)[0])
     video.discard()
+
+
+def test_pictures_stand_side_by_side_in_one_height():
+    """A picture of 4 rows; a coloured one of 2 rows is doubled, and the last channel of a stack of 8 rows is halved."""
+    image = np.full((4, 6, 3), 9, np.uint8)
+    coloured = np.arange(2 * 3 * 3, dtype=np.uint8).reshape(2, 3, 3)
+    stack = np.stack([np.zeros((8, 4), np.uint8), np.arange(32, dtype=np.uint8).reshape(8, 4)], axis=2)
+    found = side_by_side(image, [coloured, stack])
+    assert found.shape == (4, 6 + 6 + 2, 3) and found.dtype == np.uint8
+    np.testing.assert_array_equal(found[:, :6], image)
+    np.testing.assert_array_equal(found[:, 6:12], np.kron(coloured, np.ones((2, 2, 1), np.uint8)))
+    np.testing.assert_array_equal(found[:, 12:, 0], [[0, 2], [8, 10], [16, 18], [24, 26]])
+    np.testing.assert_array_equal(found[:, 12:, 0], found[:, 12:, 2])
 
 
 @pytest.mark.parametrize("parameters", [GymVectorEnvironment("CartPole-v1"), Atari("PongDeterministic-v4")])
