@@ -236,7 +236,7 @@ class DreamerV3Agent(PolicyAgent):
         return {"extra/posterior": posterior, "extra/imagined": imagined.reshape(rows, -1)}
 
     @property
-    def pictures_beside(self) -> Callable[[int], list[np.ndarray]] | None:  # type: ignore[override]
+    def pictures_beside(self) -> Callable[[int], list[np.ndarray]] | None:
         """The frames that the model predicts, if it reads images."""
         return self._predicted_frames if self._images else None
 

@@ -246,7 +246,7 @@ class Policy:
         :raises CoachError: as ``act``
         """
         named = self._named(observations)
-        first = next(iter(named.values()))
+        first: Any = next(iter(named.values()))
         rows = len(first) if np.iterable(first) else 0
         if not rows:
             raise CoachError("act_batch needs one observation or more: give [B, ...]")
