@@ -13,7 +13,7 @@ from __future__ import annotations
 import copy
 import os
 import pathlib
-from typing import Any, Iterable, Iterator, Mapping, Union
+from typing import Any, Iterable, Iterator, Mapping, Sized, Union, cast
 
 import numpy as np
 
@@ -246,8 +246,8 @@ class Policy:
         :raises CoachError: as ``act``
         """
         named = self._named(observations)
-        first: Any = next(iter(named.values()))
-        rows = len(first) if np.iterable(first) else 0
+        first = next(iter(named.values()))
+        rows = len(cast(Sized, first)) if np.iterable(first) else 0
         if not rows:
             raise CoachError("act_batch needs one observation or more: give [B, ...]")
         columns = {name: self._fitting(name, value, (rows,)) for name, value in named.items()}
