@@ -139,7 +139,8 @@ class ModelReplay(SequenceReplay):
         goes_on = batch.info("is_learned")[last] & ~batch.game_over_column[last]
         following = batch.info("serial")[last][goes_on] + 1
         for name, states in values.items():
-            states = states.reshape(-1, states.shape[-1])[goes_on]
+            of_update = goes_on.reshape(len(states), -1)  # a padded call has more states
+            states = states[:, : of_update.shape[1]][of_update]
             self._agent.memory.replace_info(stored_state(name), following, states)
 
 

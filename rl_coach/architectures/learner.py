@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import partial
 from typing import Any, Callable, Iterator, Mapping, Sequence
 
@@ -144,13 +145,14 @@ class StepLayout(UpdateLayout):
 class OutputNames:
     """The order of an update's outputs: first the scalars, then the errors, then the values.
 
-    :param values: the shape of each value
+    :param values: for each value, its rows as a share of the rows of the batch, and the shape of a row. Batches of
+        several sizes have compiled calls of their own
     :param has_errors: the rule returns the error of each row
     """
 
     losses: list[str]
     signals: list[str]
-    values: dict[str, tuple[int, ...]]
+    values: dict[str, tuple[Fraction, tuple[int, ...]]]
     has_errors: bool
 
 
@@ -230,7 +232,7 @@ class LearningResult:
 
     @property
     def values(self) -> dict[str, np.ndarray]:
-        """[K, ...] for each of the rule's values."""
+        """[K, n, ...] for each of the rule's values."""
         return self.wait().values
 
 
@@ -247,7 +249,7 @@ def _names_together(stages: Sequence[OutputNames]) -> OutputNames:
     def of(group: str) -> list[str]:
         return list(dict.fromkeys(name for names in stages for name in getattr(names, group)))
 
-    values = {name: shape for names in stages for name, shape in names.values.items()}
+    values = {name: layout for names in stages for name, layout in names.values.items()}
     return OutputNames(of("losses"), of("signals"), values, any(names.has_errors for names in stages))
 
 
@@ -702,7 +704,10 @@ class Learner:
                 self._output_names[stage,] = OutputNames(
                     list(losses),
                     [*update.signals, *dict(stage.gradient_sums), *(stage.move.signal_names if stage.move else ())],
-                    {name: tuple(value.shape) for name, value in update.values.items()},
+                    {
+                        name: (Fraction(value.shape[0], batch.weights.shape[0]), tuple(value.shape[1:]))
+                        for name, value in update.values.items()
+                    },
                     update.errors is not None,
                 )
                 losses = {
@@ -777,12 +782,14 @@ class Learner:
         norms = {name: next(numbers) for name in names.losses}
         signals = {name: next(numbers) for name in names.signals}
         rest = rows[:, 2 * len(losses) + len(signals) :]
-        end = rest.shape[1] - sum(map(math.prod, names.values.values()))
+        numbers_of_row = names.has_errors + sum(share * math.prod(shape) for share, shape in names.values.values())
+        size = rest.shape[1] / numbers_of_row if numbers_of_row else 0
+        end = int(size * names.has_errors)
         errors = rest[:, :end] if names.has_errors else None
         values: dict[str, np.ndarray] = {}
-        for name, shape in names.values.items():
-            start, end = end, end + math.prod(shape)
-            values[name] = rest[:, start:end].reshape(-1, *shape)
+        for name, (share, shape) in names.values.items():
+            start, end = end, end + int(size * share) * math.prod(shape)
+            values[name] = rest[:, start:end].reshape(len(rest), int(size * share), *shape)
         return _Numbers(losses, norms, signals, errors, values), failure
 
     @staticmethod

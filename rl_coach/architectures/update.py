@@ -29,7 +29,7 @@ class Update:
     :param losses: a scalar for each network that learns; a network is only trained on its own loss
     :param errors: [B], the TD error of each transition or a similar measure, for prioritized replay
     :param signals: scalars to log
-    :param values: further results by name, of any shape
+    :param values: further results by name: [n, ...], where n is B or a fixed share of it, as one row for each sequence
     """
 
     losses: dict[str, Any]

@@ -152,7 +152,9 @@ def test_commands_without_a_branch_are_refused(tmp_path):
 def test_states_without_a_command_and_discrete_actions_are_refused(tmp_path):
     agent = imitating(recorded(tmp_path))
     agent.algorithm.state_key_with_the_class_index = "high_level_comand"
-    with pytest.raises(CoachError, match=r"needs an observation 'high_level_comand'.*did you mean 'high_level_command'"):
+    with pytest.raises(
+        CoachError, match=r"needs an observation 'high_level_comand'.*did you mean 'high_level_command'"
+    ):
         graph(agent, Crossroads, tmp_path)
     with pytest.raises(CoachError, match="imitates continuous actions"):
         graph(imitating(recorded(tmp_path)), DiscreteCrossroads, tmp_path)

@@ -295,7 +295,8 @@ graph_manager = BasicRLGraphManager(parameters.dreamer(), SmallEnvironmentParame
 """
 
 
-def test_an_evaluation_films_imagined_frames_next_to_the_real_ones(tmp_path):
+def test_an_evaluation_films_imagined_frames_next_to_the_real_ones(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     preset = tmp_path / "lamps.py"
     preset.write_text(LAMPS)
     started = ["-f", FRAMEWORK.name, "-ns", "-ep", str(tmp_path), "-e", "run", "-s", "600"]
@@ -306,7 +307,7 @@ def test_an_evaluation_films_imagined_frames_next_to_the_real_ones(tmp_path):
     real, imagined = np.split(imageio.v3.imread(video), 2, axis=2)
     assert real.shape[1:] == (48, 64, 3)
     # a lamp is a small square in the dark, and the decoder of a new model gives grey
-    assert real.max() > 90 and real.mean() < 40 and 70 < imagined.mean() < 185
+    assert real.max() > 90 and real.mean() < 40 and 45 < imagined.mean() < 210
 
 
 def test_each_copy_of_the_environment_has_its_own_state(tmp_path):

@@ -71,7 +71,7 @@ class BatchSource:
         """Receive the values that the update rule gave for a batch. Only a source that ``wants_values`` receives them.
 
         :param batch: a batch from ``sample``, for K updates
-        :param values: [K, ...] by name; see ``Update``
+        :param values: [K, n, ...] by name; see ``Update``
         """
 
     def seed(self, seed: Any) -> None:

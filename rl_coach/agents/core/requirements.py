@@ -10,7 +10,7 @@ from typing import Any, Iterator, Mapping, Sequence
 from rl_coach.agents.core.overrides import REPLACED_BY, is_replaced
 from rl_coach.agents.rules.advantages import PolicyGradientRescaler
 from rl_coach.architectures.network_wrapper import NetworkWrapper
-from rl_coach.base_parameters import DEFAULT_FRAMEWORK, AgentParameters
+from rl_coach.base_parameters import DEFAULT_FRAMEWORK, AgentParameters, Frameworks
 from rl_coach.exploration_policies.exploration_policy import draws_by_probabilities
 from rl_coach.memories.memory import Memory, MemoryGranularity, receives_episodes, returns_complete_episodes
 from rl_coach.spaces import ActionSpace, BoxActionSpace, MultiDiscreteActionSpace, TeamActionSpace
@@ -184,7 +184,7 @@ def _unmet_by_framework(agent: str, parameters: AgentParameters) -> Iterator[str
     middlewares = [network.middleware_parameters for network in parameters.network_wrappers.values()]
     for part in (parameters.algorithm, *middlewares, parameters.curiosity):
         trained_on = getattr(part, "frameworks", None)
-        if trained_on is not None and framework not in trained_on:
+        if trained_on is not None and framework not in (*trained_on, Frameworks.acting):
             yield (
                 f"agent '{agent}': {type(part).__name__} learns only on {', '.join(one.value for one in trained_on)}, "
                 f"and this run is on {framework.value}: use -f {' or '.join(one.name for one in trained_on)}"
