@@ -20,11 +20,11 @@ schedule_params.evaluation_steps = EnvironmentEpisodes(10)
 
 # Agent
 agent_params = MunchausenDQNAgentParameters()
-as_dqn(agent_params.network_wrappers["main"], learning_rate=LinearSchedule(0.0023, 0, 25_000), batch_size=64)
+as_dqn(agent_params.network_wrappers["main"], learning_rate=LinearSchedule(0.0023, 0, 50_000), batch_size=64)
 agent_params.memory.max_size = (MemoryGranularity.Transitions, 100_000)
 agent_params.algorithm.discount = 0.99
 agent_params.algorithm.num_consecutive_playing_steps = EnvironmentSteps(256)
-agent_params.algorithm.num_consecutive_training_steps = 128
+agent_params.algorithm.num_consecutive_training_steps = 256
 agent_params.algorithm.num_steps_between_copying_online_weights_to_target = EnvironmentSteps(10)
 agent_params.exploration.epsilon_schedule = LinearSchedule(1.0, 0.04, 8_000)
 agent_params.exploration.evaluation_epsilon = 0.0
