@@ -118,12 +118,7 @@ class NativeCopies(EnvironmentCopies):
         return rewards, terminated, truncated
 
     def _take(self, observations: Any, infos: dict[str, Any]) -> None:
-        # in the infos of a vector environment, _NAME is True for copies with a NAME
-        self._infos = {
-            name: masked_where_absent(column, infos[f"_{name}"]) if f"_{name}" in infos else column
-            for name, column in with_joined_masks(infos).items()
-            if isinstance(column, np.ndarray) and not (name.startswith("_") and name[1:] in infos)
-        }
+        self._infos = _info_columns(infos)
         self._states = self._example.state_columns(observations, self._infos, self.num_copies)
 
     def _goals(self, states: dict[str, np.ndarray]) -> np.ndarray | None:
@@ -273,3 +268,13 @@ class NextStepCopies(SelfResettingCopies):
         self.begun |= self._waiting
         self._waiting = ended
         return super()._after_step(ended)
+
+
+def _info_columns(infos: dict[str, Any]) -> dict[str, np.ndarray]:
+    """The infos of a vector environment that are arrays, masked for copies without a value. In the infos, ``_NAME`` is
+    True for copies with a ``NAME``."""
+    return {
+        name: masked_where_absent(column, infos[f"_{name}"]) if f"_{name}" in infos else column
+        for name, column in with_joined_masks(infos).items()
+        if isinstance(column, np.ndarray) and not (name.startswith("_") and name[1:] in infos)
+    }

@@ -615,10 +615,13 @@ class Agent:
         :return: the path of the checkpoint in this directory
         """
         graph, directory = self.graph_manager, pathlib.Path(path)
-        definition = saved.plain_definition(self._definition, self.graph_manager)
+        definition = self._definition_to_save()
         directory.mkdir(parents=True, exist_ok=True)
         (directory / DEFINITION_FILE).write_text(json.dumps(definition, indent=1))
         return graph.checkpoints.save_to(str(directory), graph.get_state(), graph.progress.last_evaluation)
+
+    def _definition_to_save(self) -> dict[str, Any]:
+        return saved.plain_definition(self._definition, self.graph_manager)
 
     @classmethod
     def load(cls, path: str | pathlib.Path, **arguments: Any) -> Agent:

@@ -363,6 +363,7 @@ def test_masks_of_parts_are_kept_to_in_each_form():
         "DQN", observation_space=PLACE, action_space=MultiDiscrete([3, 2]), action_mask=True, num_envs=2, seed=0,
         batch_size=4,
     )  # fmt: skip
+    agent.autoreset_mode = "disabled"
     states = np.zeros((2, 3), np.float32)
     for masks in (
         np.stack([joined] * 2), [joined] * 2, [parts] * 2, tuple(np.stack([part] * 2) for part in parts),

@@ -26,6 +26,7 @@ class Source:
 
     gives_many_at_once = True
     wants_errors = False
+    wants_values = False
 
     def __init__(self) -> None:
         self.asked: list[int] = []
