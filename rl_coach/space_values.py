@@ -260,9 +260,12 @@ def truth(value: Any, what: str) -> bool:
 
 
 def row_of_states(states: Any, number: int, count: int, are_tuples: bool) -> Any:
-    """A row of the states of several environments.
+    """The state of one of several environments.
 
-    :param are_tuples: a state is a tuple; the states are then a tuple of its parts, [N, ...] each
+    :param states: as ``values`` in ``row``; tuples can be a tuple with an array [N, ...] for each part
+    :param number: the number of the environment
+    :param count: N, the number of environments
+    :param are_tuples: True if the state of one environment is a tuple
     """
     if are_tuples and isinstance(states, tuple):
         return tuple(row(part, number, count) for part in states)

@@ -158,7 +158,10 @@ class VectorLevelManager(LevelManager):
             return dict(zip(indices, map(ActionInfo, self._parallel.in_columns().act())))
         chosen = self._parallel.act(indices)
         if None in chosen.values():
-            raise CoachError(f"agent '{self.agent.name}' does not act: set env_params.num_environments to 1")
+            raise CoachError(
+                f"agent '{self.agent.name}' chose no action for a copy of the environment. Agents that do not act in "
+                f"each step need env_params.num_environments = 1"
+            )
         return cast(dict[int, ActionInfo], chosen)
 
     def take_in_from(self, responses: Mapping[int, EnvResponse]) -> None:

@@ -264,7 +264,7 @@ def test_bad_settings_say_so(tmp_path):
     imitating = dqn()
     imitating.algorithm.num_consecutive_playing_steps = EnvironmentSteps(0)
     manager = vector_graph(imitating, Bandit, tmp_path, 2)
-    with pytest.raises(CoachError, match=r"does not act: set env_params.num_environments to 1"):
+    with pytest.raises(CoachError, match=r"chose no action .* need env_params.num_environments = 1"):
         manager.train_and_act(EnvironmentSteps(2))
 
 

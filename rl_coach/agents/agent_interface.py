@@ -84,9 +84,8 @@ class AgentInterface:
 
     @property
     def by_stream(self) -> dict[str, Any]:
-        """The agents that learn, each by the name of the stream with its experience from other processes. The name is
-        empty for a single agent.
-        """
+        """The agents that learn, by the name of their stream. A stream brings an agent's experience from other
+        processes. The stream of a single agent has the name ''."""
         return {"": self}
 
     def players_of_stream(self, stream: str) -> int:

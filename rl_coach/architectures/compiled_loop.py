@@ -95,11 +95,12 @@ class Learned(NamedTuple):
 class Plan(NamedTuple):
     """The plan of a call: each phase plays some steps and then learns; some more steps follow the last phase.
 
-    :param lengths: [P] int32, steps of each copy before each phase
+    :param lengths: [P] int32, the steps that each copy plays in each phase before it learns; P is the largest number of
+        phases
     :param phases: the phases, stacked [P, ...]
     :param num_phases: [] int32, number of phases that are used, up to P
     :param rest: [] int32, steps after the last phase
-    :param levels: [S, L] float32, the levels of exploration in each step
+    :param levels: [S, L] float32, the L levels of exploration in each of S steps
     """
 
     lengths: Any

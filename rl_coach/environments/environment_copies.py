@@ -96,9 +96,10 @@ class EnvironmentCopies(EnvironmentInterface):
         return stack_states([response.next_state for response in responses.values()])
 
     def step_columns(self, actions: np.ndarray | Sequence[ActionType]) -> StepColumns:
-        """Act once in each copy, as ``step_all`` does, with columns.
+        """Act once in each copy, as ``step_all`` does.
 
-        :param actions: [N, ...]
+        :param actions: [N, ...], an action for each copy
+        :return: the answers as columns, with a row for each copy
         """
         return StepColumns.of(self.step_all(_one_by_one(actions)))
 

@@ -212,7 +212,7 @@ class ExplorationPolicy(KeepsEpisodeState):
             raise
         except (KeyError, TypeError, ValueError) as error:
             raise CoachError(
-                f"the checkpoint's exploration state is not one of {type(self).__name__}: {error!r}"
+                f"the exploration state in the checkpoint does not fit {type(self).__name__}: {error!r}"
             ) from error
 
     def get_schedules(self) -> dict[str, Any]:

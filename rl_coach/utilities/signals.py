@@ -92,8 +92,8 @@ class Signal:
         return self._statistic(np.std)
 
     def get_statistics(self) -> dict[str, float | str]:
-        """All four statistics by the names of their columns; empty strings without samples. Episodes that end in the
-        same step have the same samples: their statistics are computed once."""
+        """All four statistics by the names of their columns; empty strings without samples. They are
+        computed again only after new samples: copies whose episodes end in the same step share them."""
         if not self.values:
             return self._empty
         samples, count, statistics = self._known

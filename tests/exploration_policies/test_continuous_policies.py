@@ -65,7 +65,7 @@ def test_a_restored_state_continues_exactly(make, before):
 
 @every_policy
 def test_a_state_of_another_policy_is_refused(make):
-    with pytest.raises(CoachError, match="exploration state is not one of"):
+    with pytest.raises(CoachError, match="exploration state in the checkpoint does not fit"):
         make().set_state({"something": 1})
 
 

@@ -52,7 +52,7 @@ def about_played(
 
     :param reports: the episodes that ended
     :param segment_starts: data about each episode that the agent needs to learn from it; see ``ExperienceChunk``
-    :param filters: statistics that filters have gathered, by the agent's attribute
+    :param filters: the statistics of the agent's filters; the keys are names in ``FILTERS``, such as ``input_filter``
     :param priorities: [N] the first priorities of the transitions; None if the trainer's memory sets them
     :param environment: progress of the environment, of all agents together; None if there is no progress
     """
