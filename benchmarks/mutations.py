@@ -172,7 +172,7 @@ MUTATIONS = (
     Mutation("column_actors.py", "self.total_shaped_rewards[rows] += shaped[rows]",
              "self.total_shaped_rewards[rows] += rewards[rows]", f"{COLUMNS} -k filters_and_probabilities"),
     Mutation("rollout.py", "begins[actor] = end", "pass", f"{COLUMNS} -k rollout_leads"),
-    Mutation("rollout.py", "for number in sorted(state):", "for number in sorted(state)[1:]:",
+    Mutation("rollout.py", "in plain_data.in_order(state):", "in list(plain_data.in_order(state))[1:]:",
              f"{COLUMNS} -k continues_exactly"),
     Mutation("vector_level_manager.py", "self.due |= dict.fromkeys(ended, False)", "pass", WAITING, "rl_coach"),
     Mutation("step_columns.py", "np.bool_) & ~terminated", "np.bool_)", STEPS, "rl_coach/environments"),

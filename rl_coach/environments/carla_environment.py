@@ -191,7 +191,7 @@ class CarlaEnvironment(SeededEnvironment):
     road, 10 times the steering (0 to 1), and 100 for a collision, which ends the episode.
 
     :param cameras: this and the other settings are described in ``CarlaEnvironmentParameters``
-    :param settings: settings of ``Environment``
+    :param kwargs: settings of ``Environment``
     :raises CoachError: the client is not installed, no server answers, or a map or camera does not exist
     """
 

@@ -79,7 +79,7 @@ class ControlSuiteEnvironment(SeededEnvironment):
     time limit truncates an episode.
 
     :param observation_type: see ``ControlSuiteEnvironmentParameters``
-    :param settings: settings of ``Environment``
+    :param kwargs: settings of ``Environment``
     :raises CoachError: dm_control is not installed, or the task does not exist
     """
 

@@ -106,7 +106,7 @@ class DoomEnvironment(SeededEnvironment):
     Each episode has its own seed from a random stream that starts with ``seed``, so an episode can be repeated.
 
     :param cameras: see ``DoomEnvironmentParameters``, also for ``max_simultaneous_buttons``
-    :param settings: settings of ``Environment``
+    :param kwargs: settings of ``Environment``
     :raises CoachError: ViZDoom is not installed, or the scenario does not exist
     """
 

@@ -192,7 +192,7 @@ class RobosuiteEnvironment(SeededEnvironment):
     be repeated.
 
     :param base_parameters: this and the other settings are described in ``RobosuiteEnvironmentParameters``
-    :param settings: settings of ``Environment``
+    :param kwargs: settings of ``Environment``
     :raises CoachError: robosuite is not installed, or a task, robot or controller does not exist
     """
 

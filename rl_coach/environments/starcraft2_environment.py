@@ -111,7 +111,7 @@ class StarCraft2Environment(Environment):
     The game draws its own random numbers from ``seed``; an episode cannot be repeated.
 
     :param screen_size: this and the other settings are described in ``StarCraft2EnvironmentParameters``
-    :param settings: settings of ``Environment``
+    :param kwargs: settings of ``Environment``
     :raises CoachError: pysc2 or the game is not installed, or the map does not exist
     """
 

@@ -63,10 +63,7 @@ def refusal(capsys, *arguments: str) -> str:
         (["docter", "here"], "no command 'docter'; did you mean coach doctor?"),
         (["inti", "my_env.py"], "no command 'inti'; did you mean coach init?"),
         *(
-            (
-                [flag, "CartPole_PG"],
-                f"a preset, not a run: train it first with {shell_command('coach', '-p', 'CartPole_PG')}",
-            )
+            ([flag, "CartPole_PG"], "a preset, not a run: train it first with COACH -p CartPole_PG")
             for flag in ("evaluate", "watch", "--resume")
         ),
         ([*PRESET, "-cp", "improve_steps=5000"], "such as EnvironmentSteps(5000) or TrainingSteps(5000), not 5000"),
@@ -77,7 +74,8 @@ def refusal(capsys, *arguments: str) -> str:
     ],
 )
 def test_a_word_of_another_library_or_place_gets_a_suggestion(capsys, arguments, part):
-    assert part in refusal(capsys, *arguments)
+    # not when tests are collected: the command depends on the working directory
+    assert part.replace("COACH", shell_command("coach")) in refusal(capsys, *arguments)
 
 
 def test_a_preset_in_the_place_of_a_run_suggests_its_newest_run(capsys, place):
