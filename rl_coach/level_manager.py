@@ -205,6 +205,8 @@ class LevelManager(EnvironmentInterface):
         self._phase = value
         self.agent.phase = value
         if evaluated and value is not RunPhase.TEST:
+            if self.has_real_environment:
+                self.active_environment.pictures_beside = None
             self.active_environment = self.environment
             self.take_up_episode(self._training_episode)
         if self.has_real_environment:

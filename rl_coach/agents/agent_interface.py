@@ -55,7 +55,8 @@ class AgentInterface:
     def pictures_beside(self) -> Callable[[int], list[np.ndarray]] | None:
         """A function of the number of steps in the present episode: pictures [height, width, channels] uint8 that a
         video shows beside the picture of the environment. None if the agent has no pictures. A video calls it at each
-        step, after the action is chosen and before its result is observed."""
+        step, after the action is chosen and before its result is observed; at step 0, before the agent's episode
+        begins."""
         return None
 
     @property

@@ -137,7 +137,7 @@ class ModelReplay(SequenceReplay):
     def take_values(self, batch: Batch, values: dict[str, np.ndarray]) -> None:
         last = slice(self.length - 1, None, self.length)
         goes_on = batch.info("is_learned")[last] & ~batch.game_over_column[last]
-        following = batch.info("serial")[last][goes_on] + 1
+        following = batch.info("transition_serial")[last][goes_on] + 1
         for name, states in values.items():
             of_update = goes_on.reshape(len(states), -1)  # a padded call has more states
             states = states[:, : of_update.shape[1]][of_update]
@@ -251,7 +251,8 @@ class DreamerV3Agent(PolicyAgent):
             is_seen = (step - 1) % FRAMES < CONTEXT
             features = imagined_step(ops, model, size, before if is_seen else before | self._imagined, nothing)
         else:
-            features = ops.concatenate([before["deter"], before["stoch"], before["stoch"]], axis=-1)
+            # the state before an episode is zeros; the agent still has the state of the episode before
+            features = ops.concatenate([ops.zeros_like(before[one]) for one in ("deter", "stoch", "stoch")], axis=-1)
         self._imagined = {"deter": features[:, : size.deter], "stoch": features[:, size.deter : size.latent]}
         decoded = model.head(DECODER, features)
         return [(255 * ops.convert_to_numpy(decoded[name])[0]).astype(np.uint8) for name in self._images]

@@ -26,7 +26,7 @@ from rl_coach.architectures.update import (
     sum_of_sizes,
 )
 from rl_coach.logger import screen
-from rl_coach.utils import TrainingError
+from rl_coach.utils import CoachError, TrainingError
 
 OPTIMIZER_SCALARS = 3  # the learning rate and two bias corrections
 LARGE_ROW = 4096  # columns of more numbers a row than this, such as images, travel on their own, in their own dtype
@@ -782,8 +782,10 @@ class Learner:
         norms = {name: next(numbers) for name in names.losses}
         signals = {name: next(numbers) for name in names.signals}
         rest = rows[:, 2 * len(losses) + len(signals) :]
-        numbers_of_row = names.has_errors + sum(share * math.prod(shape) for share, shape in names.values.values())
-        size = rest.shape[1] / numbers_of_row if numbers_of_row else 0
+        numbers_of_row = int(names.has_errors) + sum(share * math.prod(shape) for share, shape in names.values.values())
+        size = Fraction(rest.shape[1]) / numbers_of_row if numbers_of_row else Fraction(0)
+        if any((size * share).denominator > 1 for share in (1, *(share for share, _ in names.values.values()))):
+            raise CoachError(f"{', '.join(names.values)} of the update rule needs B rows or a fixed share of B")
         end = int(size * names.has_errors)
         errors = rest[:, :end] if names.has_errors else None
         values: dict[str, np.ndarray] = {}

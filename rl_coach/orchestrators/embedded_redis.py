@@ -87,6 +87,7 @@ class EmbeddedRedis:
             if self._is_listening():
                 return
             self.port = _free_port(self.host)  # another program took the port before the server did
+        self.process = None
         raise CoachError(f"redis-server ended at once: {self.last_words() or 'its log is empty'}")
 
     def _is_listening(self) -> bool:

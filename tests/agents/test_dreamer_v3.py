@@ -242,12 +242,12 @@ def test_an_update_refreshes_the_state_that_the_next_sequence_begins_with(traine
     before = [float(array) for array in agent.networks["returns"].state.arrays("buffers")]
     states = expected_loss(*models(agent), columns, 4, 3, before)[3]
     agent.update_loop.update(columns, batch)
-    following, is_over = batch.info("serial")[3::4] + 1, batch.game_over_column[3::4]
+    following, is_over = batch.info("transition_serial")[3::4] + 1, batch.game_over_column[3::4]
     expected = dict(zip(following[~is_over].tolist(), states[~is_over]))
     assert expected
     after = agent.memory.sample_sequences(200, 4)
     found = np.concatenate([after.info(f"recurrent_state_{name}") for name in ("deter", "stoch")], axis=1)
-    starts = dict(zip(after.info("serial")[::4].tolist(), found[::4]))
+    starts = dict(zip(after.info("transition_serial")[::4].tolist(), found[::4]))
     for serial, state in expected.items():
         np.testing.assert_allclose(starts[serial], state, rtol=1e-4, atol=1e-5)
     for serial in starts.keys() & set(following[is_over].tolist()):  # an episode begins here, and its state is zeros
@@ -277,6 +277,8 @@ def test_a_video_shows_what_the_model_imagines(trained):
             deter, stoch = (deter, stoch) if step <= 5 else imagined
             deter = online.posterior(deter, stoch, action, nothing)[0]
             stoch = online.drawn(online.prior(deter), noise)
+        else:  # the state before an episode, whatever the agent has kept of the episode before
+            deter, stoch = np.zeros_like(deter), np.zeros_like(stoch)
         imagined = deter, stoch
         expected = 255 * online.decode(np.concatenate(imagined, axis=1))["picture"][0]
         assert picture.dtype == np.uint8

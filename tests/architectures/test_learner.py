@@ -505,6 +505,31 @@ def test_a_stage_is_computed_from_what_the_stage_before_has_learned(learning, b,
     assert [states[name].updates for name in "ab"] == [3, 2 if learning else 3]
 
 
+def test_values_of_batches_of_several_sizes():
+    _, learner, settings = critic_and_actor()
+    for size in (B, 2 * B, B):  # the last call is compiled already
+        data = columns(3 * size)
+        result = learner.train(data, **settings)
+        np.testing.assert_allclose(result.values["reward"], data["rewards"].reshape(3, size))
+        np.testing.assert_allclose(result.values["pairs"], data["rewards"].reshape(3, -1, 2))
+
+
+def test_values_with_the_same_number_of_rows_in_each_batch_are_refused():
+    def rule(ops, networks, batch):
+        a = networks["a"].online({})[0]["value"]
+        return Update({"a": a * a}, errors=batch.rewards - a, values={"two": ops.stack([a, 2.0 * a])})
+
+    parameters = {"a": ValuesParameters({"value": 1.0})}
+    wrappers = {name: wrap(one, spaces(VECTOR, DISCRETE)) for name, one in parameters.items()}
+    states = {name: wrapper.state for name, wrapper in wrappers.items()}
+    step = TrainingStep({"a": states["a"].function}, parameters, (Stage(("a",), rule),))
+    learner = wrappers["a"].framework.make_learner(step, states, ())
+    for size in (B, 2 * B):
+        assert learner.train(columns(size), num_updates=1).values["two"].shape == (1, 2)
+    with pytest.raises(CoachError, match="two of the update rule needs B rows or a fixed share of B"):
+        learner.train(columns(B), num_updates=1).wait()
+
+
 def test_values_of_rows_and_values_outside_networks():
     wrappers, learner, settings = critic_and_actor()
     data = columns(3 * B)

@@ -298,7 +298,7 @@ def test_a_replaced_value_is_what_the_next_sequence_begins_with():
 
     def begins() -> dict[int, float]:
         batch = memory.sample_sequences(100, 2)
-        return dict(zip(batch.info("serial")[::2].tolist(), batch.info("state")[::2, 0].tolist()))
+        return dict(zip(batch.info("transition_serial")[::2].tolist(), batch.info("state")[::2, 0].tolist()))
 
     assert begins() == {0: 0.0, 2: 2.0, 4: 4.0, 6: 6.0}
     memory.replace_info("state", np.array([2]), np.array([[70.0]]))

@@ -228,6 +228,8 @@ class MixedBatches(BatchSource):
             raise CoachError(f"the shares of a mixture must be positive and add up to 1, not {self._shares}")
         self.gives_many_at_once = all(source.gives_many_at_once for source in self._sources)
         self.wants_errors = any(source.wants_errors for source in self._sources)
+        if any(source.wants_values for source in self._sources):
+            raise CoachError("a source that wants the values of the update rule cannot be part of a mixture")
 
     @property
     def has_rows(self) -> bool:

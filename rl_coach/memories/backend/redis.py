@@ -120,7 +120,7 @@ class RedisPubSubBackend(MemoryBackend):
         When this returns, Redis has the transitions. Until a receipt arrives they are also kept here. If Redis loses
         its data before that, the next call sends them again.
 
-        :raises CoachError: Redis has not answered for 8 seconds; the transitions are kept for the next call
+        :raises CoachError: Redis has not answered for 8 seconds or more; the transitions are kept for the next call
         """
         if self._link is None:
             connection = self.params.connect()

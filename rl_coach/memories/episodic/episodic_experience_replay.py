@@ -258,7 +258,7 @@ class EpisodicExperienceReplay(Memory):
         :param burn_in: number of transitions before each sequence, up to ``length``
         :return: ``count`` times ``burn_in + length`` rows. ``info['is_learned']`` is True for rows of the sequence
             itself, but not for burn-in and copies. ``info['begins_episode']`` is True for all rows of a sequence at the
-            start of an episode. ``info['serial']`` is the number of the transition for ``replace_info``
+            start of an episode. ``info['transition_serial']`` is the number of the transition for ``replace_info``
         :raises CoachError: no episode is complete
         """
         self._num_sampled()
@@ -274,7 +274,7 @@ class EpisodicExperienceReplay(Memory):
         is_learned = (steps >= 0) & (starts + steps <= last)
         begins = np.broadcast_to(starts == 0, positions.shape)
         info = {"is_learned": is_learned.ravel(), "begins_episode": begins.ravel()}
-        info["serial"] = positions.ravel() + self._store.first_serial
+        info["transition_serial"] = positions.ravel() + self._store.first_serial
         return self._store.batch(self._store.rows(positions.ravel()), info)
 
     def replace_info(self, name: str, serials: np.ndarray, values: np.ndarray) -> None:
