@@ -784,7 +784,8 @@ class Learner:
         rest = rows[:, 2 * len(losses) + len(signals) :]
         numbers_of_row = int(names.has_errors) + sum(share * math.prod(shape) for share, shape in names.values.values())
         size = Fraction(rest.shape[1]) / numbers_of_row if numbers_of_row else Fraction(0)
-        if any((size * share).denominator > 1 for share in (1, *(share for share, _ in names.values.values()))):
+        shares = [Fraction(1), *(share for share, _ in names.values.values())]
+        if any((size * share).denominator > 1 for share in shares):
             raise CoachError(f"{', '.join(names.values)} of the update rule needs B rows or a fixed share of B")
         end = int(size * names.has_errors)
         errors = rest[:, :end] if names.has_errors else None
