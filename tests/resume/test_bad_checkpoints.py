@@ -106,7 +106,7 @@ def test_what_only_shows_while_it_is_restored_leaves_everything_as_it_was(dqn, t
     other.agent_params.exploration = BoltzmannParameters()
     other.agent_params.exploration.temperature_schedule = ConstantSchedule(1)
     other.create_graph(TaskParameters(experiment_path=str(tmp_path), seed=1))
-    assert_refused(other, dqn[1], "does not fit this graph: the checkpoint's exploration state")
+    assert_refused(other, dqn[1], "does not fit this graph: the exploration state in the checkpoint")
 
 
 def test_another_framework_reads_a_checkpoint_unless_it_is_older_than_the_order_of_layers(dqn, tmp_path, monkeypatch):
