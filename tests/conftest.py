@@ -7,8 +7,9 @@ import tempfile
 from hypothesis import settings
 
 from tests.browser import browser
+from tests.redis_server import redis
 
-__all__ = ["browser"]
+__all__ = ["browser", "redis"]
 
 # Tests write to no directory of the user's.
 os.environ.setdefault("COACH_COMPILATION_CACHE", "off")

@@ -14,7 +14,6 @@ import pytest
 
 from rl_coach.filters.observation.observation_normalization_filter import ObservationNormalizationFilter
 from rl_coach.memories.backend.redis import RedisPubSubMemoryBackendParameters
-from rl_coach.orchestrators.embedded_redis import EmbeddedRedis
 from rl_coach.utilities.shared_running_stats import NumpySharedRunningStats, SharedRunningStatsSubscribe
 from rl_coach.utils import CoachError
 from tests.orchestrators.distributed_runs import ROOT, wait_until
@@ -49,14 +48,6 @@ for sample in np.random.default_rng(1).normal(5.0, 2.0, (200, 3)):
 assert stats.done.wait(30), stats.n
 print(json.dumps([stats.n, stats.mean.tolist(), stats.var.tolist()]))
 """
-
-
-@pytest.fixture
-def redis(tmp_path):
-    server = EmbeddedRedis(tmp_path)
-    server.start()
-    yield server
-    server.stop()
 
 
 def backend(redis):

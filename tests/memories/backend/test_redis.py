@@ -9,19 +9,10 @@ import pytest
 
 from rl_coach.memories.backend import redis as backends
 from rl_coach.memories.backend.redis import RedisPubSubBackend, RedisPubSubMemoryBackendParameters
-from rl_coach.orchestrators.embedded_redis import EmbeddedRedis
 from rl_coach.utils import CoachError
 from tests.memories.transitions import Steps
 
 STEPS = Steps().episode(2)
-
-
-@pytest.fixture
-def redis(tmp_path):
-    server = EmbeddedRedis(tmp_path)
-    server.start()
-    yield server
-    server.stop()
 
 
 @pytest.fixture
