@@ -194,10 +194,11 @@ def row_of_infos(infos: Any, index: int) -> dict[str, Any]:
     }
 
 
-def with_joined_masks(infos: Mapping[str, Any]) -> Mapping[str, Any]:
+def with_joined_masks(infos: Any) -> Any:
     """The infos of a vector environment with its action masks as one array [N, S]. In the given infos, they may be a
-    list with a mask for each copy, or a tuple of [N, A] with the masks of each part of the actions."""
-    masks = infos.get(ACTION_MASK)
+    list with a mask for each copy, or a tuple of [N, A] with the masks of each part of the actions. Other infos are
+    returned unchanged."""
+    masks = infos.get(ACTION_MASK) if isinstance(infos, Mapping) else None
     if isinstance(masks, tuple):
         return {**infos, ACTION_MASK: np.concatenate(masks, axis=1)}
     if isinstance(masks, list):

@@ -16,7 +16,7 @@ from rl_coach.callbacks.callback import Callback, RunView
 from rl_coach.core_types import ActionInfo, ActionType, EnvironmentEpisodes, EnvironmentSteps, RunPhase, TrainingSteps
 from rl_coach.environments.fed_environment import FedEnvironment, FedEnvironmentParameters
 from rl_coach.environments.gym_spaces import ACTION_MASK
-from rl_coach.environments.vector_levels import final_of, info_of
+from rl_coach.environments.vector_levels import final_of, info_of, with_joined_masks
 from rl_coach.graph_managers.own_loop_graph_manager import OwnLoopGraphManager
 from rl_coach.installation import default_framework
 from rl_coach.memories.non_episodic.demonstration_replay import DemonstrationReplay
@@ -222,6 +222,7 @@ class Agent:
             given, about = {indices[0]: states}, {indices[0]: infos or {}}
         else:
             count, are_tuples = len(indices), self._observes_tuples
+            infos = with_joined_masks(infos)  # once, and not for each environment
             given = {index: row_of_states(states, number, count, are_tuples) for number, index in enumerate(indices)}
             about = {index: info_of(infos, number) for number, index in enumerate(indices)}
         for index in indices:
@@ -322,6 +323,7 @@ class Agent:
         indices, is_batch = self._indices(env_ids), self._is_batch(env_ids)
         values = {"reward": reward, "terminated": terminated, "truncated": truncated, "next_states": next_states}
         answers, are_tuples = {}, self._observes_tuples
+        infos = with_joined_masks(infos) if is_batch else infos
         for number, index in enumerate(indices):
             if index in self._waiting:  # the episode has begun, and the next ``act`` is given its first state
                 self._waiting.remove(index)
