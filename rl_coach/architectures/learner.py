@@ -253,6 +253,25 @@ def _names_together(stages: Sequence[OutputNames]) -> OutputNames:
     return OutputNames(of("losses"), of("signals"), values, any(names.has_errors for names in stages))
 
 
+def _split(outputs: np.ndarray, names: OutputNames) -> tuple[np.ndarray | None, dict[str, np.ndarray]]:
+    """The errors [K, B] and the values [K, n, ...] of outputs [K, ...] that follow the scalars.
+
+    :raises CoachError: a value has neither B rows nor a fixed share of B
+    """
+    shares = [Fraction(1), *(share for share, _ in names.values.values())]
+    numbers_of_row = sum(share * math.prod(shape) for share, shape in names.values.values()) + int(names.has_errors)
+    size = Fraction(outputs.shape[1]) / numbers_of_row
+    if any((size * share).denominator > 1 for share in shares):
+        raise CoachError(f"{', '.join(names.values)} of the update rule needs B rows or a fixed share of B")
+    end = int(size * names.has_errors)
+    errors = outputs[:, :end] if names.has_errors else None
+    values: dict[str, np.ndarray] = {}
+    for name, (share, shape) in names.values.items():
+        start, end = end, end + int(size * share) * math.prod(shape)
+        values[name] = outputs[:, start:end].reshape(len(outputs), int(size * share), *shape)
+    return errors, values
+
+
 def _together(one: Update, other: Update) -> Update:
     """The results of two stages of an update as one; the errors come from the last stage that gives any."""
     errors = one.errors if other.errors is None else other.errors
@@ -782,17 +801,7 @@ class Learner:
         norms = {name: next(numbers) for name in names.losses}
         signals = {name: next(numbers) for name in names.signals}
         rest = rows[:, 2 * len(losses) + len(signals) :]
-        numbers_of_row = int(names.has_errors) + sum(share * math.prod(shape) for share, shape in names.values.values())
-        size = Fraction(rest.shape[1]) / numbers_of_row if numbers_of_row else Fraction(0)
-        shares = [Fraction(1), *(share for share, _ in names.values.values())]
-        if any((size * share).denominator > 1 for share in shares):
-            raise CoachError(f"{', '.join(names.values)} of the update rule needs B rows or a fixed share of B")
-        end = int(size * names.has_errors)
-        errors = rest[:, :end] if names.has_errors else None
-        values: dict[str, np.ndarray] = {}
-        for name, (share, shape) in names.values.items():
-            start, end = end, end + int(size * share) * math.prod(shape)
-            values[name] = rest[:, start:end].reshape(len(rest), int(size * share), *shape)
+        errors, values = _split(rest, names) if names.values else (rest if names.has_errors else None, {})
         return _Numbers(losses, norms, signals, errors, values), failure
 
     @staticmethod
