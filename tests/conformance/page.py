@@ -14,10 +14,11 @@ _LEVEL = re.compile(r"tests\.conformance\.environment:Logged|your environment")
 _BEGINNING = """\
 # Features that work together
 
-Look up whether two features work together. Some combinations do not: Coach refuses such a run with one line, before the
-first step. The last two tables list the refused combinations and the line that Coach prints.
+Look up whether two features work together. If they do not, Coach prints one line before the first step and does not
+start the run. The last two tables list these combinations and the line that Coach prints.
 
-A feature is a value of an axis:
+The features are divided into axes. Each value of an axis is a feature. Values that contain a comma have quotation
+marks:
 
 | axis | values |
 |---|---|
@@ -25,6 +26,7 @@ A feature is a value of an axis:
 
 | value | meaning |
 |---|---|
+| way | how the agent gets its experience |
 | memory: own | the default memory of the agent |
 | memory: list | the list of transitions on the page [Memories](memories.md#your-own-memory) |
 | filters: with state | a user's filter that remembers the last observation |
@@ -33,11 +35,10 @@ A feature is a value of an axis:
 | way: recorded data | [learning from data](batch_rl.md) |
 
 `make conformance` tests every pair of values in {cells} short runs. In each run, one of two things happens: Coach
-refuses the run, or the agent learns from exactly the values that the environment has logged. The agents {alone}
-have other tests.
+prints a line and does not start the run, or the agent learns from exactly the values that the environment has logged.
+The agents {alone} have other tests.
 
-A row of the tables often stands for several agents or values. The line of Coach is then an example with the names of
-the first of them.
+Many rows list several agents or values. In such a row, the printed line names only the first of them.
 """
 
 
@@ -56,7 +57,9 @@ def text() -> str:
         ("For every agent", "", [one for one in refusals if "agent" not in one.values]),
         ("For some agents", "| agents ", [one for one in refusals if "agent" in one.values]),
     ):
-        parts.append(f"\n## {title}\n\n{heads}| values | the line of Coach |\n{'|---' if heads else ''}|---|---|\n")
+        parts.append(
+            f"\n## {title}\n\n{heads}| values | the line that Coach prints |\n{'|---' if heads else ''}|---|---|\n"
+        )
         parts += [f"{row}\n" for row in rows(chosen)]
     return "".join(parts)
 
