@@ -192,7 +192,7 @@ class CarlaEnvironment(SeededEnvironment):
 
     :param cameras: this and the other settings are described in ``CarlaEnvironmentParameters``
     :param kwargs: settings of ``Environment``
-    :raises CoachError: the client is not installed, no server answers, or a map or camera does not exist
+    :raises CoachError: if the client is not installed, no server answers, or a map or camera does not exist
     """
 
     def __init__(
@@ -497,7 +497,7 @@ def town(level: str) -> str:
 def camera_name(camera: Union[CameraTypes, str]) -> str:
     """The name of a camera's observation.
 
-    :raises CoachError: the camera does not exist
+    :raises CoachError: if the camera does not exist
     """
     name = camera.value if isinstance(camera, CameraTypes) else camera
     if name not in _SENSORS:
@@ -508,7 +508,7 @@ def camera_name(camera: Union[CameraTypes, str]) -> str:
 def weather_name(number: int) -> str:
     """CARLA 0.9's name for a weather number of CARLA 0.8.
 
-    :raises CoachError: the number does not exist
+    :raises CoachError: if the number does not exist
     """
     if not 0 <= number < len(_WEATHERS):
         raise CoachError(f"CARLA has no weather {number}; weather_id has numbers from 0 to {len(_WEATHERS) - 1}")
@@ -553,7 +553,7 @@ def start_server(quality: str, width: int, height: int, has_window: bool, verbos
 
     The server has its own session, so a Ctrl-C does not end it before the run is saved.
 
-    :raises CoachError: the directory has no server, or the server ended while it started
+    :raises CoachError: if the directory has no server, or the server ended while it started
     """
     root = os.environ.get("CARLA_ROOT")
     if root is None:
@@ -601,7 +601,7 @@ def _free_port() -> int:
 def running_servers() -> list[tuple[str, int]]:
     """Host and port of the servers that run already.
 
-    :raises CoachError: ``CARLA_SERVER`` is not a list of ``host:port``
+    :raises CoachError: if ``CARLA_SERVER`` is not a list of ``host:port``
     """
     servers = []
     for address in os.environ.get("CARLA_SERVER", f"{_HOST}:{_PORT}").split(","):

@@ -80,7 +80,7 @@ class ControlSuiteEnvironment(SeededEnvironment):
 
     :param observation_type: see ``ControlSuiteEnvironmentParameters``
     :param kwargs: settings of ``Environment``
-    :raises CoachError: dm_control is not installed, or the task does not exist
+    :raises CoachError: if dm_control is not installed, or the task does not exist
     """
 
     repeats_episodes = True

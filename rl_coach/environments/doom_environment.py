@@ -107,7 +107,7 @@ class DoomEnvironment(SeededEnvironment):
 
     :param cameras: see ``DoomEnvironmentParameters``, also for ``max_simultaneous_buttons``
     :param kwargs: settings of ``Environment``
-    :raises CoachError: ViZDoom is not installed, or the scenario does not exist
+    :raises CoachError: if ViZDoom is not installed, or the scenario does not exist
     """
 
     class CameraTypes(Enum):
@@ -244,7 +244,7 @@ def scenario_file(level: str, scenarios: pathlib.Path) -> pathlib.Path:
     ``$VIZDOOM_ROOT/scenarios`` or in ViZDoom's directory.
 
     :param scenarios: ViZDoom's directory of scenarios
-    :raises CoachError: the file does not exist
+    :raises CoachError: if the file does not exist
     """
     if level.endswith(".cfg"):
         if not os.path.isfile(level):

@@ -51,7 +51,7 @@ class LevelSelection:
     def __str__(self) -> str:
         """The chosen level's name.
 
-        :raises CoachError: no level has been chosen
+        :raises CoachError: if no level has been chosen
         """
         if self.selected_level is None:
             raise CoachError("no level is selected: choose one with -lvl, or set it in the preset")
@@ -77,7 +77,7 @@ class SingleLevelSelection(LevelSelection):
     def select(self, level: str) -> None:
         """Choose a level by its name.
 
-        :raises CoachError: the level does not exist; the message suggests similar ones
+        :raises CoachError: if the level does not exist; the message suggests similar ones
         """
         self._find(level)
         self.selected_level = level
@@ -99,7 +99,7 @@ class SingleLevelSelection(LevelSelection):
     def __str__(self) -> str:
         """The full name of the chosen level.
 
-        :raises CoachError: no level has been chosen, or the chosen one does not exist
+        :raises CoachError: if no level has been chosen, or the chosen one does not exist
         """
         if self.selected_level is None:
             raise CoachError(f"no level is selected: choose one with -lvl from {self._choices()}")
@@ -186,7 +186,7 @@ class Environment(EnvironmentInterface):
         episode is rendered only if its video is kept
     :ivar training_steps: environment steps of heatup and training at the start of the present evaluation
     :ivar videos: the files of episodes that were kept, in their order
-    :raises CoachError: a requested window or video is not possible
+    :raises CoachError: if a requested window or video is not possible
     """
 
     repeats_episodes = False
@@ -458,7 +458,7 @@ class Environment(EnvironmentInterface):
     def keyboard(self) -> Keyboard:
         """The actions by their keys.
 
-        :raises CoachError: the actions have no keys
+        :raises CoachError: if the actions have no keys
         """
         if self._keyboard is None:
             self._keyboard = Keyboard(self._action_space, self.key_to_action)
@@ -470,8 +470,8 @@ class Environment(EnvironmentInterface):
 
         :return: None if the person has not decided yet: no key was pressed and all actions do something, or the state
             does not allow the action
-        :raises CoachError: the environment was not made with ``human_control``
-        :raises WindowClosed: the user has closed the window
+        :raises CoachError: if the environment was not made with ``human_control``
+        :raises WindowClosed: if the user has closed the window
         """
         if self._window is None:
             raise CoachError("a person can act only in an environment with human_control (coach --play)")
@@ -494,7 +494,7 @@ class Environment(EnvironmentInterface):
     def get_available_keys(self) -> list[tuple[str, str]]:
         """The names of the actions, each with its keys. The keys of an action are held together.
 
-        :raises CoachError: the actions have no keys
+        :raises CoachError: if the actions have no keys
         """
         return [(name, " + ".join(Window.key_name(key) for key in keys)) for name, keys in self.keyboard.bindings()]
 

@@ -185,7 +185,7 @@ class FirstSteps:
     def __call__(self, action: Any) -> tuple:
         """Do a step, and check its answer.
 
-        :raises CoachError: the reward is not a number
+        :raises CoachError: if the reward is not a number
         """
         answer = self._own_step(action)
         self._num_steps += 1

@@ -175,7 +175,7 @@ class EnvironmentProcesses(EnvironmentCopies):
     def _ask(self, method: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
         """Call a method that all copies answer.
 
-        :raises TrainingError: a copy has died, or its environment failed; all later calls raise it again
+        :raises TrainingError: if a copy has died, or its environment failed; all later calls raise it again
         """
         if self._failure is not None:
             raise self._failure

@@ -21,7 +21,7 @@ class EnvPoolCopies(VectorEnv):
     :param name: an id of EnvPool, such as ``Pong-v5``
     :param num_envs: number of copies
     :param settings: keyword arguments of ``envpool.make``
-    :raises CoachError: EnvPool does not have the level, or refuses the settings
+    :raises CoachError: if EnvPool does not have the level, or refuses the settings
     """
 
     metadata: dict[str, Any] = {"autoreset_mode": AutoresetMode.DISABLED}

@@ -73,7 +73,7 @@ class FedEnvironmentParameters(GymEnvironmentParameters):
     def like(cls, parameters: EnvironmentParameters) -> FedEnvironmentParameters:
         """Settings of the same Gymnasium environment for the user's loop.
 
-        :raises CoachError: the settings belong to another simulator
+        :raises CoachError: if the settings belong to another simulator
         """
         if not isinstance(parameters, GymEnvironmentParameters):
             raise CoachError(
@@ -92,7 +92,7 @@ class FedEnvironmentParameters(GymEnvironmentParameters):
 
         :param env: an id of Gymnasium, an environment, a function that makes one, or parameters; None uses the spaces
         :param num_envs: number of environments that the loop steps
-        :raises CoachError: the user's loop cannot use this environment
+        :raises CoachError: if the user's loop cannot use this environment
         """
         import gymnasium
 
@@ -272,7 +272,7 @@ class FedEnvironment(GymEnvironment):
     def read(self, observation: Any, info: Mapping[str, Any]) -> StateType:
         """The state of an observation, from any episode.
 
-        :raises CoachError: the observation does not fit its space
+        :raises CoachError: if the observation does not fit its space
         """
         self.require_fitting(observation)
         return self._read_state(observation, dict(info))
@@ -291,7 +291,7 @@ class FedEnvironment(GymEnvironment):
     def environment_action(self, action: Any) -> ActionType:
         """An action of the user's environment in the form of the agent's environment.
 
-        :raises CoachError: the action is not in the action space
+        :raises CoachError: if the action is not in the action space
         """
         try:
             found = self._action_space.from_raw(action)
@@ -303,7 +303,7 @@ class FedEnvironment(GymEnvironment):
 
     def require_fitting(self, observation: Any) -> None:
         """
-        :raises CoachError: an observation has another form than its space
+        :raises CoachError: if an observation has another form than its space
         """
         fault = self._read_state.unfit(observation)
         if fault is not None:

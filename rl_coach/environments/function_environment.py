@@ -75,7 +75,7 @@ class KeyedEnvironment(FunctionEnvironment):
 
     :param environment: object with ``reset``, ``step``, ``observation_space(params)`` and ``action_space(params)``;
         ``default_params`` is optional
-    :raises CoachError: a space is of an unknown kind
+    :raises CoachError: if a space is of an unknown kind
     """
 
     def __init__(self, name: str, environment: Any, params: Any):
@@ -339,7 +339,7 @@ def make_function_environment(level: str, parameters: dict[str, Any]) -> Functio
 
     :param parameters: keyword arguments for the library's function. For gymnax also fields of the environment's
         ``params``, for Playground entries of its configuration, for Brax also ``episode_length``
-    :raises CoachError: the level does not exist, or the library is not installed
+    :raises CoachError: if the level does not exist, or the library is not installed
     """
     library, _, name = level.partition(":")
     make, extra = _LIBRARIES[library]
@@ -354,7 +354,7 @@ def make_function_environment(level: str, parameters: dict[str, Any]) -> Functio
 def environment_of_user(level: str, made: Any) -> FunctionEnvironment:
     """The environment of a user's object with the signatures of a ``KeyedEnvironment``.
 
-    :raises CoachError: the object has no spaces
+    :raises CoachError: if the object has no spaces
     """
     for name in ("observation_space", "action_space"):
         if not callable(getattr(made, name, None)):

@@ -115,7 +115,7 @@ class GymEnvironmentParameters(EnvironmentParameters):
     def see_as(self, seen: Any) -> None:
         """Set the settings from a result of ``as_seen``. They change the agent's observations and actions.
 
-        :raises CoachError: the settings are damaged
+        :raises CoachError: if the settings are damaged
         """
         if not isinstance(seen, dict) or set(seen) != set(self.seen_by_agents):
             raise CoachError(f"the environment's settings are damaged: {str(seen)[:80]}")
@@ -214,7 +214,7 @@ class GymEnvironment(Environment):
     :param combines_choices: each combination of several choices is an action; None is True
     :param kwargs: ``experiment_path``, the directory of videos
     :cvar copies_observations: True copies all observations; False copies them only if the environment reuses its arrays
-    :raises CoachError: the level does not exist, a package is missing, or Coach does not support its spaces
+    :raises CoachError: if the level does not exist, a package is missing, or Coach does not support its spaces
     """
 
     repeats_episodes = True
@@ -444,7 +444,7 @@ class GymEnvironment(Environment):
     def get_rendered_image(self) -> np.ndarray:
         """The simulator's picture of the present state: [height, width, 3] uint8.
 
-        :raises CoachError: the level gives no images, or something that draws them is missing
+        :raises CoachError: if the level gives no images, or something that draws them is missing
         """
         try:
             with drawing():

@@ -118,7 +118,7 @@ def make_ordinary_simulator(level: str, parameters: dict[str, Any], frame_skip: 
     :param parameters: keyword arguments for its constructor
     :param frame_skip: above 1, an Atari game steps single frames, because the caller skips frames
     :param render_mode: ``'rgb_array'``, ``'human'`` or None
-    :raises CoachError: the level does not exist, a package is missing, or the parameters do not fit
+    :raises CoachError: if the level does not exist, a package is missing, or the parameters do not fit
     """
     if FUNCTION_LEVEL.fullmatch(level):
         if not is_installed("jax"):
@@ -178,7 +178,7 @@ def is_function_level(level: str) -> bool:
     """True if a level's environment consists of pure functions. The environment is not made.
 
     :param level: see ``make_simulator``
-    :raises CoachError: the level's module or attribute does not exist
+    :raises CoachError: if the level's module or attribute does not exist
     """
     if FUNCTION_LEVEL.fullmatch(level):
         return True
@@ -191,7 +191,7 @@ def is_function_level(level: str) -> bool:
 def import_level(level: str) -> Any:
     """The class or function of a level. :param level: ``module:name`` or ``path/to/file.py:name``
 
-    :raises CoachError: an import of the module is not installed
+    :raises CoachError: if an import of the module is not installed
     """
     try:
         return short_dynamic_import(level)
@@ -305,7 +305,7 @@ def _make(specification: Any, parameters: dict[str, Any], render_mode: str | Non
 @contextlib.contextmanager
 def _refusing_unfit_parameters(specification: Any) -> Iterator[None]:
     """
-    :raises CoachError: the level's constructor has no argument of that name
+    :raises CoachError: if the level's constructor has no argument of that name
     """
     try:
         yield
@@ -333,7 +333,7 @@ def make_registered_vector(specification: Any, count: int) -> Any:
 
     :param specification: its ``kwargs`` are the constructor's arguments
     :param count: number of environments
-    :raises CoachError: the vector environment does not accept these arguments
+    :raises CoachError: if the vector environment does not accept these arguments
     """
     import gymnasium
 
@@ -362,8 +362,8 @@ def _how_to_install(specification: Any, reason: str) -> str:
 def find_specification(name: str) -> Any:
     """A copy of Gymnasium's ``EnvSpec`` for a level's name, an old name included.
 
-    :raises UnknownLevelError: the level does not exist; the message suggests similar ones
-    :raises CoachError: the package that registers it is not installed
+    :raises UnknownLevelError: if the level does not exist; the message suggests similar ones
+    :raises CoachError: if the package that registers it is not installed
     """
     import gymnasium
 

@@ -53,7 +53,7 @@ def action_space_of(
     :param names: a name for each discrete action
     :param combines_choices: True: each combination of choices is one discrete action, if there are at most 4,096
         combinations. False: an action has a choice for each part. None is True
-    :raises CoachError: Coach has no action space for it
+    :raises CoachError: if Coach has no action space for it
     """
     if isinstance(space, gym.spaces.Discrete):
         actions = DiscreteActionSpace(int(space.n), descriptions=names)
@@ -146,7 +146,7 @@ def observation_space_of(
     :param kind: kind of the arrays; None decides by their shape and dtype
     :param level: the level's name, for the error message
     :param name: the observation's name, for the error message
-    :raises CoachError: Coach has no observation space for it
+    :raises CoachError: if Coach has no observation space for it
     """
     if isinstance(space, gym.spaces.Discrete):
         count, start = int(space.n), int(space.start)
@@ -231,7 +231,7 @@ class StateReader:
     :param copies: copy each observation, because the environment writes the next one into the same array
     :param names: the observations to read; None reads all that networks can take
     :param player: the name of the player that gets these observations, for error messages
-    :raises CoachError: an observation does not fit the space, or Coach does not support any observation, or an
+    :raises CoachError: if an observation does not fit the space, or Coach does not support any observation, or an
         observation of ``names``
 
     :ivar left_out: the spaces of the observations that no network can read, such as texts, by name
@@ -291,7 +291,7 @@ class StateReader:
         return self._mask_space, self._read_masks
 
     def _finds_mask(self, info: dict[str, Any]) -> bool:
-        """True if masks come with the infos. :raises CoachError: the first one does not fit the actions"""
+        """True if masks come with the infos. :raises CoachError: if the first mask does not fit the actions"""
         mask = info.get(ACTION_MASK)
         if mask is None or ACTION_MASK in self.state_space:
             return False
@@ -384,7 +384,7 @@ def allowed_action(space: ActionSpace, mask: Any) -> Any:
 def _named_leaves(space: gym.Space, level: str) -> dict[str, tuple[tuple[Any, ...], gym.Space]]:
     """The parts of a space by name, each with the path that leads to it.
 
-    :raises CoachError: two parts have one name
+    :raises CoachError: if two parts have one name
     """
     leaves: dict[str, tuple[tuple[Any, ...], gym.Space]] = {}
     for path, part in _leaves(space):

@@ -42,7 +42,7 @@ class Keyboard:
     :param space: the environment's actions
     :param own_keys: the environment's keys: the codes of keys that are held together, and the action
     :param names: name of each discrete action; None for the space's own descriptions
-    :raises CoachError: the actions have no keys
+    :raises CoachError: if the actions have no keys
     """
 
     def __init__(self, space: ActionSpace, own_keys: Mapping[tuple[int, ...], Any], names: Sequence[str] | None = None):
@@ -68,7 +68,7 @@ class Keyboard:
     def _count(self, space: ActionSpace) -> None:
         """Number the actions.
 
-        :raises CoachError: the actions cannot be counted, or there are too many
+        :raises CoachError: if the actions cannot be counted, or there are too many
         """
         if not isinstance(space, (DiscreteActionSpace, MultiDiscreteActionSpace, MultiSelectActionSpace)):
             raise CoachError(

@@ -36,7 +36,7 @@ def check_level(level: str, num_steps: int = NUM_STEPS, seed: int = 0) -> LevelC
 
     :param level: an id of Gymnasium, ``module:Class`` or ``path/to/file.py:Class``
     :param num_steps: largest number of steps; an episode must end within this number
-    :raises CoachError: the level does not exist or cannot be made
+    :raises CoachError: if the level does not exist or cannot be made
     """
     from rl_coach.environments.vector_levels import make_simulator
 
@@ -81,7 +81,7 @@ class MaskedActions:
     def action_for(self, observation: Any, info: dict[str, Any]) -> Any:
         """An action that the mask of a state allows; None without a mask.
 
-        :raises CoachError: the mask does not fit the actions
+        :raises CoachError: if the mask does not fit the actions
         """
         mask = action_mask_of(observation, info)
         if mask is None:

@@ -59,7 +59,7 @@ def by_name(values: Union[Mapping[str, Value], Sequence[Value], Value], names: S
     """Values by name.
 
     :param values: a dict by name, a list in the order of the names, or one value for all names
-    :raises CoachError: the numbers of values and names differ
+    :raises CoachError: if the numbers of values and names differ
     """
     if isinstance(values, Mapping) and set(values) <= set(names) and values:
         return dict(values)
@@ -81,7 +81,7 @@ class MultiAgentEnvironment(Environment):
 
     :param num_agents: number of players
     :param settings: settings of ``Environment``
-    :raises CoachError: ``human_control`` is set, which is possible with one player only
+    :raises CoachError: if ``human_control`` is set, which is possible with one player only
 
     :cvar takes_turns: the players act one after the other, not all at once
     :cvar central_space: the space of ``central_state``; None without such a state

@@ -70,7 +70,7 @@ def ale_settings(
     :param known: the arguments of an ordinary game
     :param example: an ordinary game
     :param input_filter: the agent's input filter
-    :raises CoachError: ``AtariVectorEnv`` does not support these parameters
+    :raises CoachError: if ``AtariVectorEnv`` does not support these parameters
     """
     known = {**known, **parameters.additional_simulator_parameters}
     observations, frames = known.pop("obs_type", "rgb"), known.pop("frameskip", 4)

@@ -152,7 +152,7 @@ class NativeCopies(EnvironmentCopies):
     def set_state(self, state: dict[str, Any]) -> None:
         """Restore the state that ``get_state`` returned; call ``begin_episodes`` next.
 
-        :raises CoachError: the state belongs to another kind of copies
+        :raises CoachError: if the state belongs to another kind of copies
         """
         if "num_episodes" not in state:
             self._take_singles(self._in_order(state), self._example.set_state)

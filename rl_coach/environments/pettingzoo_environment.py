@@ -66,7 +66,7 @@ class PettingZooEnvironment(MultiAgentEnvironment):
     :param level: this and the other settings are described in ``PettingZooEnvironmentParameters``
     :param frame_skip: must be 1; the wrappers of SuperSuit repeat actions
     :param settings: settings of ``MultiAgentEnvironment``
-    :raises CoachError: the level does not exist, a package is missing, or Coach does not support its spaces
+    :raises CoachError: if the level does not exist, a package is missing, or Coach does not support its spaces
     """
 
     repeats_episodes = True

@@ -45,7 +45,7 @@ class Window:
     the user presses Esc or closes it.
 
     :param title: the text above it
-    :raises CoachError: there is no display, or pygame is not installed
+    :raises CoachError: if there is no display, or pygame is not installed
     """
 
     def __init__(self, title: str):
@@ -107,7 +107,7 @@ class Window:
     def pressed_keys(self) -> set[int]:
         """The codes of the keys that are held down, or were for a moment since the last call.
 
-        :raises WindowClosed: the user has closed the window
+        :raises WindowClosed: if the user has closed the window
         """
         if self._screen is not None:
             self._handle_events()
@@ -162,7 +162,7 @@ class EpisodeVideo:
     :param mp4: write an MP4
     :param frames_per_second: rate of playback
     :param every: record every n-th picture; 1 records all
-    :raises CoachError: imageio is not installed
+    :raises CoachError: if imageio is not installed
     """
 
     def __init__(self, directory: str, gif: bool, mp4: bool, frames_per_second: int, every: int = 1):
@@ -195,7 +195,7 @@ class EpisodeVideo:
     def keep(self, name: str) -> list[pathlib.Path]:
         """Finish the files under a name without suffix, and return their paths; none if no picture was added.
 
-        :raises OSError: the files cannot be written
+        :raises OSError: if the files cannot be written
         """
         if not self._has_pictures:
             self.discard()

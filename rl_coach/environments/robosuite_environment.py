@@ -193,7 +193,7 @@ class RobosuiteEnvironment(SeededEnvironment):
 
     :param base_parameters: this and the other settings are described in ``RobosuiteEnvironmentParameters``
     :param kwargs: settings of ``Environment``
-    :raises CoachError: robosuite is not installed, or a task, robot or controller does not exist
+    :raises CoachError: if robosuite is not installed, or a task, robot or controller does not exist
     """
 
     def __init__(
@@ -322,7 +322,7 @@ class RobosuiteGoalBasedExpEnvironment(RobosuiteEnvironment):
     """A task of robosuite with the observation ``obs-goal`` [height, width, 6]. It contains zeros; an agent writes the
     camera's image and the image of its goal into it.
 
-    :raises CoachError: no camera is observed
+    :raises CoachError: if no camera is observed
     """
 
     def _read_spaces(self) -> None:
@@ -344,7 +344,7 @@ class RobosuiteGoalBasedExpEnvironment(RobosuiteEnvironment):
 def get_robosuite_env_extra_parameters(env_name: str) -> dict[str, Any]:
     """The settings of a task that ``RobosuiteBaseParameters`` does not have, with their defaults.
 
-    :raises CoachError: robosuite is not installed, or the task does not exist
+    :raises CoachError: if robosuite is not installed, or the task does not exist
     """
     others = {*RobosuiteBaseParameters().env_kwargs_dict(), *_OF_THE_ADAPTER}
     parameters = _parameters_of(_task(_import_robosuite(), env_name))
@@ -400,7 +400,7 @@ def _robot(suite: Any, robot: Any) -> Any:
 def _controller(suite: Any, controller: str | None, file: str | None, robot: Any) -> Any:
     """The settings of the robots' controllers; None uses robosuite's defaults.
 
-    :raises CoachError: the controller or the file does not exist
+    :raises CoachError: if the controller or the file does not exist
     """
     if controller is None and file is None:
         return None
@@ -420,7 +420,7 @@ def controller_file(path: str) -> pathlib.Path:
     """The file of a controller's settings. A path in Coach's repository also works in other working directories: the
     file is then found in the installed package.
 
-    :raises CoachError: the file does not exist
+    :raises CoachError: if the file does not exist
     """
     ours = _OUR_DIRECTORY / os.path.basename(path)
     for candidate in (pathlib.Path(path), ours if "rl_coach/environments/robosuite" in path else None):

@@ -12,7 +12,7 @@ from rl_coach.utils import CoachError
 def space_as_data(space: Any) -> dict[str, Any]:
     """A space as JSON.
 
-    :raises CoachError: agents do not support this kind of space
+    :raises CoachError: if agents do not support this kind of space
     """
     from gymnasium import spaces
 
@@ -46,7 +46,7 @@ def _folded(bound: np.ndarray) -> Any:
 def space_from_data(data: dict[str, Any]) -> Any:
     """The space from the data of ``space_as_data``.
 
-    :raises CoachError: the data is damaged
+    :raises CoachError: if the data is damaged
     """
     from gymnasium import spaces
 

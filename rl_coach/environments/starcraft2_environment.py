@@ -112,7 +112,7 @@ class StarCraft2Environment(Environment):
 
     :param screen_size: this and the other settings are described in ``StarCraft2EnvironmentParameters``
     :param kwargs: settings of ``Environment``
-    :raises CoachError: pysc2 or the game is not installed, or the map does not exist
+    :raises CoachError: if pysc2 or the game is not installed, or the map does not exist
     """
 
     def __init__(
@@ -277,7 +277,7 @@ class StarCraft2Environment(Environment):
 def _import_pysc2() -> SimpleNamespace:
     """The parts of pysc2 that are used.
 
-    :raises CoachError: pysc2 is not installed, or the installed protobuf refuses its messages
+    :raises CoachError: if pysc2 is not installed, or the installed protobuf refuses its messages
     """
     try:
         with _shuffle_of_python_3_10():

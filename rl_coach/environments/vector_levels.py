@@ -32,7 +32,7 @@ def make_simulator(level: str, parameters: dict[str, Any], frame_skip: int, rend
     """The Gymnasium environment of a level. A vector environment is made with a single copy.
 
     :param level: a level of ``make_ordinary_simulator`` or of ``vector_maker``; see there for the other parameters
-    :raises CoachError: the level does not exist, a package is missing, or the parameters do not fit
+    :raises CoachError: if the level does not exist, a package is missing, or the parameters do not fit
     """
     if render_mode == "rgb_array" and ":" in level:  # before its module is imported, which may import MuJoCo
         draw_without_display()
@@ -73,7 +73,7 @@ def vector_maker(level: str, parameters: dict[str, Any]) -> MakeVector | None:
 def checked(level: str, make: MakeVector) -> MakeVector:
     """The same function with a check of its result.
 
-    :raises CoachError: the result is not a vector environment, or has another number of copies
+    :raises CoachError: if the result is not a vector environment, or has another number of copies
     """
 
     def make_checked(count: int) -> Any:
@@ -161,7 +161,7 @@ def final_of(infos: Mapping[str, Any], index: int) -> tuple[Any, dict[str, Any]]
     """The last observation and info of an episode, if the same step also began the copy's next episode.
 
     :param infos: the infos of the vector environment
-    :raises CoachError: the infos have no ``final_obs``
+    :raises CoachError: if the infos have no ``final_obs``
     """
     if "final_obs" not in infos:
         raise CoachError(

@@ -94,7 +94,7 @@ class Agent:
         :param kwargs: keys that replace keys of ``spec``
         :param additions: further keys, such as ``states`` and ``actions`` of TensorForce or ``state_space`` and
             ``action_space`` of RLgraph; and the arguments of ``make_agent`` from ``num_envs`` on
-        :raises CoachError: the specification is wrong, or has a key that Coach does not support
+        :raises CoachError: if the specification is wrong, or has a key that Coach does not support
         """
         agent: Agent = short_dynamic_import(f"{_SPECS}:agent_from_spec")(spec, {**(kwargs or {}), **additions})
         return agent
@@ -134,7 +134,7 @@ class Agent:
         ``"next_step"`` or ``"same_step"``. With None, the default, ``act`` refuses a state if it shows that the
         environment resets itself.
 
-        :raises CoachError: the mode does not exist
+        :raises CoachError: if the mode does not exist
         """
         return self._autoreset_mode
 
@@ -170,8 +170,8 @@ class Agent:
         :param infos: the info of your environment, a dict; with several environments a list of dicts, or the dict of a
             vector environment
         :return: the action in the form of your environment; with several environments a list
-        :raises CoachError: a state has a wrong form, the last action has no answer yet, or the state differs from the
-            state that ``observe`` received
+        :raises CoachError: if a state has a wrong form, the last action has no answer yet, or the state differs from
+            the state that ``observe`` received
         """
         indices, given, about = self._given(states, env_ids, infos)
         if self._evaluation_rewards is None:
@@ -199,7 +199,7 @@ class Agent:
     ) -> list[int]:
         """The environments that act. An environment that begins an episode in its next step ignores the action.
 
-        :raises CoachError: an environment resets itself, and ``autoreset_mode`` does not say when
+        :raises CoachError: if an environment resets itself, and ``autoreset_mode`` does not say when
         """
         if not is_batch or self._autoreset_mode in ("disabled", "same_step"):
             return indices
@@ -315,7 +315,7 @@ class Agent:
         :param env_ids: as for ``act``
         :param infos: as for ``act``. In a vector environment with the autoreset mode ``same_step``, they contain the
             last states of episodes as ``final_obs``
-        :raises CoachError: there was no action, a state or reward has a wrong form, or the last state of a truncated
+        :raises CoachError: if there was no action, a state or reward has a wrong form, or the last state of a truncated
             episode is missing, so that its value cannot be computed
         """
         if self._evaluation_rewards is None:
@@ -345,7 +345,7 @@ class Agent:
     def _last_of_episode(self, index: int, number: int, state: Any, infos: Any, info: Any) -> tuple[Any, Any]:
         """The last state of an episode, and its info. :param number: the environment's row in ``infos``
 
-        :raises CoachError: ``state`` is the first one of the next episode, and the last one is missing
+        :raises CoachError: if ``state`` is the first one of the next episode, and the last one is missing
         """
         if isinstance(infos, Mapping) and "final_obs" in infos:
             return final_of(infos, number)
@@ -426,8 +426,8 @@ class Agent:
             from the memory
         :return: the loss; 0 if there is no experience to learn from yet. With a batch, the result is a ``Loss``, which
             also has the loss of each row
-        :raises CoachError: a batch was given, but the agent only learns from its newest episodes; a column is missing
-            or unknown; or a value does not belong to its space
+        :raises CoachError: if a batch was given, but the agent only learns from its newest episodes; a column is
+            missing or unknown; or a value does not belong to its space
         """
         graph, core = self.graph_manager, self._core
         counts = graph.total_steps_counters[RunPhase.TRAIN]
@@ -468,7 +468,7 @@ class Agent:
         :param callback: a ``Callback``; a function that is called with the agent after each evaluation, and ends the
             training by returning False; or a list of these
         :return: this agent
-        :raises CoachError: the agent was made from spaces, without an environment
+        :raises CoachError: if the agent was made from spaces, without an environment
         """
         graph = self.graph_manager
         if not self._environments[0].has_simulator:
@@ -493,8 +493,8 @@ class Agent:
         :param data: columns ``states``, ``actions``, ``rewards``, ``terminals`` and, if they are known, ``truncated``
             and ``next_states``, [N, ...] each; or a dict of these names for each step
         :return: number of steps stored
-        :raises CoachError: the agent only learns from its own steps; a column is missing, unknown or has a wrong form;
-            a value does not belong to its space; or a filter needs the steps in order, and they are not
+        :raises CoachError: if the agent only learns from its own steps; a column is missing, unknown or has a wrong
+            form; a value does not belong to its space; or a filter needs the steps in order, and they are not
         """
         return recorded_steps.store(self._core, self._environments[0], data)
 
@@ -594,7 +594,7 @@ class Agent:
     def set_weights(self, weights: Mapping[str, Sequence[np.ndarray]]) -> None:
         """Set the weights from ``get_weights``, also in target networks.
 
-        :raises CoachError: a network or a shape does not fit; the agent is unchanged then
+        :raises CoachError: if a network or a shape does not fit; the agent is unchanged then
         """
         networks = self._core.networks
         present = self.get_weights()
@@ -632,7 +632,7 @@ class Agent:
         :param path: the directory
         :param arguments: saved arguments of ``make_agent`` to change; arguments that cannot be saved, such as an
             environment that is an object, must be given again
-        :raises CoachError: the directory has no checkpoint, it is damaged, or an argument is missing
+        :raises CoachError: if the directory has no checkpoint, it is damaged, or an argument is missing
         """
         definition = saved.read_definition(pathlib.Path(path) / DEFINITION_FILE)
         if "spec" in definition:
@@ -700,7 +700,7 @@ def make_agent(
     :param agent_class: a subclass of ``Agent``, or a function with the same arguments
     :param settings: any setting of the algorithm: by its short name (``learning_rate``), by its path from the agent's
         parameters (``**{"algorithm.discount": 0.98}``), or nested (``algorithm={"discount": 0.98}``)
-    :raises CoachError: for bad input
+    :raises CoachError: if an argument is wrong
     """
     if isinstance(num_envs, bool) or not isinstance(num_envs, int) or num_envs < 1:
         raise CoachError(f"num_envs must be the number of your environments, 1 or more, not {num_envs!r}")

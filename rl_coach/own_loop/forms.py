@@ -67,7 +67,7 @@ SINGLE = ""
 def part_of_space(space: Any) -> Part:
     """The part for a Gymnasium space.
 
-    :raises CoachError: the kind of space is not supported
+    :raises CoachError: if the kind of space is not supported
     """
     import gymnasium
 
@@ -93,7 +93,7 @@ def observation_space(given: Any, parts_of: Callable[[Any], Parts]) -> Any:
 
     :param given: the space, or a description of states
     :param parts_of: reads the parts of a description
-    :raises CoachError: there are no states
+    :raises CoachError: if there are no states
     """
     import gymnasium
 
@@ -136,7 +136,7 @@ class Actions:
 
     :param parts: the actions by name; the name ``SINGLE`` means one action that is not in a dict
     :param as_numbers: choices are continuous numbers for the agent, which are rounded down
-    :raises CoachError: there are no actions
+    :raises CoachError: if there are no actions
 
     :ivar space: the Gymnasium space of the agent's actions
     """
@@ -181,7 +181,7 @@ class Actions:
     def from_user(self, action: Any) -> Any:
         """The point of the agent's space for an action of the user's environment.
 
-        :raises CoachError: an action is missing, has a wrong shape, or is not a number or choice
+        :raises CoachError: if an action is missing, has a wrong shape, or is not a number or choice
         """
         columns, is_tuple = [], isinstance(action, (tuple, list))
         names = range(len(action)) if is_tuple else action if isinstance(action, Mapping) else ()
@@ -207,7 +207,7 @@ class Actions:
         """The action with given values: a dict by name, or one value for the only action. An action without a value
         gets the allowed number nearest to 0.
 
-        :raises CoachError: an action does not exist, or a value is not allowed for it
+        :raises CoachError: if an action does not exist, or a value is not allowed for it
         """
         named = given if isinstance(given, Mapping) else {} if given is None else dict.fromkeys(self.parts, given)
         if SINGLE in self.parts and len(named) == 1:
@@ -246,7 +246,7 @@ class Actions:
     def from_data(cls, data: Any, as_numbers: bool = False) -> Actions:
         """The actions from the result of ``as_data``.
 
-        :raises CoachError: the data are damaged
+        :raises CoachError: if the data are damaged
         """
         try:
             parts = {

@@ -32,7 +32,7 @@ def make_graph(
     :param parameters: the parameters of the agent
     :param settings: settings of the algorithm, by name
     :param writes_files: write signals and checkpoints, in the task's directory
-    :raises CoachError: for bad input
+    :raises CoachError: if an argument is wrong
     """
     schedule = SimpleScheduleWithoutEvaluation()
     schedule.heatup_steps = EnvironmentSteps(heatup_steps)
@@ -50,7 +50,7 @@ def algorithm_parameters(algorithm: Any) -> AgentParameters:
     """The parameters of an algorithm.
 
     :param algorithm: see ``make_agent``
-    :raises CoachError: the algorithm does not exist, or its agent cannot act in a user's loop
+    :raises CoachError: if the algorithm does not exist, or its agent cannot act in a user's loop
     """
     if isinstance(algorithm, str):
         algorithm = _imported(algorithm) if ":" in algorithm else find_algorithm(algorithm).parameters
@@ -72,7 +72,7 @@ def _imported(path: str) -> Any:
 
 def make_task(framework: str, seed: int | None, num_devices: int | None, experiment_path: str | None) -> TaskParameters:
     """
-    :raises CoachError: the framework does not exist
+    :raises CoachError: if the framework does not exist
     """
     if framework not in Frameworks.__members__:
         suggestion = did_you_mean(framework, Frameworks.__members__)

@@ -31,7 +31,7 @@ class Places:
         """The numbers of environments.
 
         :param env_ids: a list of names, or one name; None for all
-        :raises CoachError: an environment does not exist, or is named twice
+        :raises CoachError: if an environment does not exist, or is named twice
         """
         if env_ids is None:
             return list(range(len(self._names)))

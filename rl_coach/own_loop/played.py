@@ -17,7 +17,7 @@ def gymnasium_environment(level: str, visualize: bool) -> Any:
     """The environment of a Gymnasium level, made as for presets. Old names of levels are accepted.
 
     :param visualize: show it in a window
-    :raises CoachError: the level does not exist, or a package is missing
+    :raises CoachError: if the level does not exist, or a package is missing
     """
     from rl_coach.environments.vector_levels import make_simulator
 
@@ -31,7 +31,7 @@ class PlayedEnvironment:
         terminal, reward)``; or an object with ``state_space``, ``reset() -> state`` and ``step(action) -> (state,
         reward, terminal, info)``
     :param seed: the seed of its first episode, if the environment can be seeded
-    :raises CoachError: the environment has neither ``step`` nor ``execute``
+    :raises CoachError: if the environment has neither ``step`` nor ``execute``
 
     :ivar frames: number of actions that it has executed, repetitions included
     """
@@ -160,7 +160,7 @@ class Loop:
 
 def positive(name: str, value: int) -> int:
     """
-    :raises CoachError: a number is below 1
+    :raises CoachError: if a number is below 1
     """
     if value < 1:
         raise CoachError(f"{name} must be 1 or more, not {value}")

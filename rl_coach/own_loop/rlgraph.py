@@ -648,7 +648,7 @@ class RLgraphAgent(SpecAgent):
             (always None) and ``"used_exploration"``
         :return: the action in the form of your environment; for several states [N, ...] or a list of dicts. With
             ``extra_returns``, a tuple of the action and these values
-        :raises CoachError: an argument asks for a value that is not supported
+        :raises CoachError: if an argument asks for a value that is not supported
         """
         refuse_internals(internals)
         wanted = [extra_returns] if isinstance(extra_returns, str) else list(extra_returns or ())
@@ -771,7 +771,7 @@ class RLgraphAgent(SpecAgent):
         :param terminals: True if the episode has ended, or [N]
         :param env_id: name of the environment; None if there is one environment. With N environments, None also means
             one step of each environment
-        :raises CoachError: a state or an action has a wrong form
+        :raises CoachError: if a state or an action has a wrong form
         """
         refuse_internals(internals)
         rows = self.rows_of(preprocessed_states)
@@ -860,7 +860,7 @@ class RLgraphAgent(SpecAgent):
         :param op: the name of the method
         :param inputs: a dict or a list of its arguments, or a single argument
         :param return_ops: not supported: methods return all their outputs
-        :raises CoachError: the agent has no method of this name
+        :raises CoachError: if the agent has no method of this name
         """
         method = None if str(op).startswith("_") else getattr(self, str(op), None)
         if not callable(method):
@@ -1046,7 +1046,7 @@ class OpenAIGymEnv:
 
         :param spec: this dict, the id, or only the type if ``additions`` contain the other entries
         :param additions: entries that replace entries of ``spec``
-        :raises CoachError: the specification is wrong, or has an entry that Coach does not support
+        :raises CoachError: if the specification is wrong, or has an entry that Coach does not support
         """
         if isinstance(spec, str):
             spec = {"type": spec} if plain(spec) in map(plain, ENVIRONMENTS) or additions else {"gym_env": spec}

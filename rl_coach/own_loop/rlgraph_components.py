@@ -56,7 +56,7 @@ class Component:
 
         :param spec: the component itself, a dict of its settings, or its type
         :param settings: settings that replace those of ``spec``
-        :raises CoachError: the specification has a wrong form
+        :raises CoachError: if the specification has a wrong form
         """
         if isinstance(spec, cls):
             return spec
@@ -71,7 +71,7 @@ class Component:
     def add_components(self, *components: Any, expose_apis: Any = ()) -> None:
         """Accept ``Synchronizable``, which has no effect: all components with variables are synchronizable here.
 
-        :raises CoachError: another component is added
+        :raises CoachError: if another component is added
         """
         for one in components:
             if not isinstance(one, Synchronizable):
@@ -374,7 +374,7 @@ class SACAgentComponent(Component):
     :param alpha_optimizer: the optimizer of the temperature; None keeps ``initial_alpha``
     :param q_sync_spec: the updates of the critics' targets
     :param num_q_functions: 1 or 2
-    :raises CoachError: for bad input
+    :raises CoachError: if an argument is wrong
     """
 
     scope = "sac-agent-component"

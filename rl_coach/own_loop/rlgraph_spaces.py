@@ -34,7 +34,7 @@ class Space:
         :param spec: a space of RLgraph or Gymnasium; ``"float"``, ``float``, a number of choices, a dict or a list of
             spaces
         :param settings: entries that replace entries of a dict
-        :raises CoachError: the specification does not describe a space
+        :raises CoachError: if the specification does not describe a space
         """
         given = {**spec, **settings} if isinstance(spec, Mapping) else spec
         return _made(given, "space", 0)
@@ -429,7 +429,7 @@ def _choices(fields: Fields, shape: tuple[int, ...], low: float | None, high: fl
 def parts_of(given: Any, where: str) -> dict[Any, Part]:
     """The states or actions of a space: by name, by number for a ``Tuple``, or one with the name ``SINGLE``.
 
-    :raises CoachError: the argument is not a space, or the space is nested
+    :raises CoachError: if the argument is not a space, or the space is nested
     """
     space = _made(given, where, 0)
     if isinstance(space, BoxSpace):

@@ -17,7 +17,7 @@ class Runner:
     :param agent: the agent
     :param environment: see ``PlayedEnvironment``
     :param repeat_actions: number of times that each action is executed; the rewards are summed
-    :raises CoachError: the environment has neither ``step`` nor ``execute``
+    :raises CoachError: if the environment has neither ``step`` nor ``execute``
 
     :ivar episode: number of episodes that have ended
     :ivar timestep: number of actions
@@ -74,7 +74,7 @@ class Runner:
         :param episode_finished: called after each episode with this Runner. A function of two arguments also receives
             the number of the worker, always 0, as in TensorForce 0.4. The run ends if it returns False
         :param episodes: older name of ``num_episodes``; ``timesteps`` is the older name of ``num_timesteps``
-        :raises CoachError: no argument limits the length of the run
+        :raises CoachError: if no argument limits the length of the run
         """
         num_episodes = episodes if num_episodes is None else num_episodes
         num_timesteps = timesteps if num_timesteps is None else num_timesteps

@@ -75,7 +75,7 @@ def _key(key: Any) -> str:
 
 
 def read_definition(file: pathlib.Path) -> dict[str, Any]:
-    """The definition that ``Agent.save`` has written. :raises CoachError: the file is missing or damaged"""
+    """The definition that ``Agent.save`` has written. :raises CoachError: if the file is missing or damaged"""
     try:
         definition = read_json(file)
     except FileNotFoundError:
@@ -92,7 +92,8 @@ def arguments(definition: Mapping[str, Any], given: Mapping[str, Any], known: It
 
     :param given: keywords that replace saved keywords
     :param known: the keywords of ``make_agent``
-    :raises CoachError: a keyword that was not saved is missing; or a user's class would have to be imported by its name
+    :raises CoachError: if a keyword that was not saved is missing; or a user's class would have to be imported by its
+        name
     """
     saved = {name: setting_from_data(value) for name, value in definition["arguments"].items() if name in set(known)}
     saved |= {name: setting_from_data(value) for name, value in definition["settings"].items()}

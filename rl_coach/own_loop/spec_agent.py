@@ -140,7 +140,7 @@ class Family:
     def algorithm(self, document: Mapping[str, Any]) -> Algorithm:
         """The algorithm of a specification: an algorithm of the system, or another one of Coach.
 
-        :raises CoachError: Coach does not have the algorithm; the error names the nearest
+        :raises CoachError: if Coach does not have the algorithm; the error names the nearest
         """
         kind, given = self.kind(document), document.get("type")
         if kind is not None:
@@ -191,7 +191,7 @@ class SpecAgent(Agent):
     :param positional: arguments in the order of the system's classes (the states, the actions, and so on), or one dict
         with the whole specification
     :param settings: keys of the specification, and arguments of ``make_agent`` from ``num_envs`` on
-    :raises CoachError: for bad input
+    :raises CoachError: if an argument is wrong
 
     :cvar family: the system of its specifications
     :cvar kind: the ``type`` of its specifications; None for any
@@ -399,8 +399,8 @@ def renamed(data: Any) -> Any:
     """Recorded steps with Coach's names of columns. The given names may be from TensorForce or RLgraph.
 
     :param data: columns, or a dict for each step
-    :raises CoachError: the data have another form, a column occurs twice, or the data contain the state of a recurrent
-        network
+    :raises CoachError: if the data have another form, a column occurs twice, or the data contain the state of a
+        recurrent network
     """
     if not isinstance(data, Mapping):
         if isinstance(data, (str, bytes)) or not hasattr(data, "__iter__"):
@@ -424,7 +424,7 @@ def _no_step(one: Any) -> Any:
 
 def refuse_internals(internals: Any) -> None:
     """
-    :raises CoachError: the state of a recurrent network is given
+    :raises CoachError: if the state of a recurrent network is given
     """
     if internals is not None and np.size(internals):
         raise CoachError("internals are not supported: the agent keeps its recurrent state itself")
@@ -436,7 +436,7 @@ def agent_of_saved(agent_class: type[SpecAgent], written: Mapping[str, Any], giv
     :param agent_class: the class of the system's agents
     :param written: the specification
     :param given: arguments that replace saved arguments
-    :raises CoachError: the specification is damaged
+    :raises CoachError: if the specification is damaged
     """
     try:
         parts = (dict(written["document"]), written["space"], written["actions"], dict(written["arguments"]))

@@ -161,8 +161,8 @@ class LayerDefaults:
 def stack_of(value: Any, where: str, defaults: LayerDefaults) -> Stack:
     """The layers from a list of dicts such as ``{"type": "dense", "size": 64}``.
 
-    :raises CoachError: the argument is not a list of layers, a layer is unknown, or Coach does not support this order
-        of layers
+    :raises CoachError: if the argument is not a list of layers, a layer is unknown, or Coach does not support this
+        order of layers
     """
     if isinstance(value, Mapping):
         return _stack_of_dict(Fields(value, where), defaults)
@@ -301,7 +301,7 @@ def _activation(layer: Fields, default: str) -> list[Layer]:
 def put_stack(definition: Definition, name: str, stack: Stack | None, where: str = "network") -> None:
     """Set the layers of a network. An empty stack leaves its default layers.
 
-    :raises CoachError: a convolution has no image, or a state with layers does not exist
+    :raises CoachError: if a convolution has no image, or a state with layers does not exist
     """
     if stack is None:
         _rename_embedders(definition, name)
@@ -355,7 +355,7 @@ def schedule_of(value: Any, where: str, low: float = -math.inf, high: float = ma
 
     :param value: a number; ``[from, to]``; ``["linear", from, to]``; or a dict such as
         ``{"type": "linear-decay", "from": 1.0, "to": 0.1, "num_timesteps": 10000}``
-    :raises CoachError: the value has another form
+    :raises CoachError: if the value has another form
     """
     if isinstance(value, Schedule):
         return value

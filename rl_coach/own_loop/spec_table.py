@@ -35,7 +35,7 @@ class Row:
 def apply_rows(rows: Iterable[Row], definition: Definition, fields: Fields) -> None:
     """Apply the rows to a specification.
 
-    :raises CoachError: a value is wrong
+    :raises CoachError: if a value is wrong
     """
     for row in rows:
         value, where = fields.at(row.keys)

@@ -618,7 +618,7 @@ class TensorForceAgent(SpecAgent):
             ``save_model("models/mine")``, ``"models"`` works too, because ``mine`` was the beginning of TensorForce's
             file names
         :param file: a file in ``directory``, or a path without it
-        :raises CoachError: the directory contains no model
+        :raises CoachError: if the directory contains no model
         """
         path = pathlib.Path(directory or ("" if file else _MODEL)) / (file or "")
         found = list(path.glob("timestep-*")) or ([] if file else list(path.glob("*/timestep-*")))

@@ -39,7 +39,7 @@ class SingleThreadedWorker:
     :param worker_executes_preprocessing: has no effect
     :param render: has no effect; make the environment with a window instead
     :param environment: older name of ``env_spec``
-    :raises CoachError: for bad input
+    :raises CoachError: if an argument is wrong
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class SingleThreadedWorker:
             seconds, ``ops_per_second``, ``env_frames_per_second``, ``episodes_per_minute``, ``mean_episode_runtime``,
             and ``mean_episode_reward``, ``max_episode_reward`` and ``final_episode_reward`` of the episodes that ended.
             If no episode ended, they are of the episodes in progress
-        :raises CoachError: for bad input
+        :raises CoachError: if an argument is wrong
         """
         limit = positive("num_timesteps", num_timesteps)
         settings = (max_timesteps_per_episode, update_spec, use_exploration, frameskip, reset)
@@ -190,7 +190,7 @@ def _statistics(
 def gymnasium_arguments(spec: Mapping[str, Any]) -> tuple[str, bool]:
     """The id of Gymnasium in a specification, and True if the environment is shown in a window.
 
-    :raises CoachError: the specification has no id, or an entry that Coach does not support
+    :raises CoachError: if the specification has no id, or an entry that Coach does not support
     """
     fields = Fields(spec, "env_spec")
     fields.choice("type", ENVIRONMENTS)

@@ -155,7 +155,7 @@ def compare(
     :param score: ``last`` or ``best``: the evaluation that gives a run's score
     :param ranges: for environments the scores that count as 0 and as 1; default: the lowest and the highest score of
         all runs
-    :raises CoachError: there are no runs, or no environment that all sides share
+    :raises CoachError: if there are no runs, or no environment that all sides share
     """
     notes: list[str] = []
     sides: list[Side] = []
@@ -169,7 +169,7 @@ def compare_groups(groups: Mapping[str, Sequence[str]], score: str = LAST) -> Co
 
     :param groups: CSVs of the runs of each side, by its name
     :param score: as for ``compare``
-    :raises CoachError: there are no runs, or no environment that all sides share
+    :raises CoachError: if there are no runs, or no environment that all sides share
     """
     notes: list[str] = []
     sides = []

@@ -220,7 +220,7 @@ def problem_of(run: Evidence) -> str | None:
 def diagnose(path: str | os.PathLike) -> dict[str, str | None]:
     """The problem of each run below a directory, by the run's id; None if no check finds one.
 
-    :raises CoachError: there is no run
+    :raises CoachError: if there is no run
     """
     experiments = load(path)
     rows = experiments.signals.groupby("run")

@@ -19,8 +19,8 @@ class EventFile:
     of a full disk, the run waits for it for ever.
 
     :param directory: the directory of the file; it is created if it does not exist
-    :raises CoachError: tensorboardX is not installed
-    :raises OSError: the file cannot be written
+    :raises CoachError: if tensorboardX is not installed
+    :raises OSError: if the file cannot be written
     """
 
     def __init__(self, directory: str):
@@ -70,7 +70,7 @@ class EventFile:
 
 def check_tensorboardx() -> None:
     """
-    :raises CoachError: tensorboardX is not installed
+    :raises CoachError: if tensorboardX is not installed
     """
     try:
         import tensorboardX  # noqa: F401

@@ -18,7 +18,7 @@ class ExperimentDirectory:
 
     :param may_exist: the directory may exist, with a run that continues; False appends ``-1``, ``-2``, … to the name if
         another run uses it
-    :raises CoachError: it cannot be written, or another process writes there
+    :raises CoachError: if the directory cannot be written, or another process writes there
     """
 
     def __init__(self, path: str, may_exist: bool):

@@ -531,7 +531,7 @@ class Experiments:
     def plot(self, signal: str = EVALUATION_REWARD) -> SignalPlot:
         """A plot of a signal of every run over environment steps.
 
-        :raises CoachError: no run has the signal
+        :raises CoachError: if no run has the signal
         """
         if signal not in self.signals:
             raise CoachError(f"no signal '{signal}'{did_you_mean(signal, self.signals.columns)}")
@@ -557,7 +557,7 @@ def _signal_line(signals: pd.DataFrame, run: str, signal: str, label: str) -> Li
 def load(path: str | os.PathLike | Sequence[str | os.PathLike] = "experiments") -> Experiments:
     """Read the runs below a directory, one CSV, or several of either.
 
-    :raises CoachError: a path does not exist, or there is no signal CSV below the paths
+    :raises CoachError: if a path does not exist, or there is no signal CSV below the paths
     """
     given = [path] if isinstance(path, (str, os.PathLike)) else list(path)
     files = list(dict.fromkeys(file for one in given for file in _signal_files(one)))

@@ -40,7 +40,7 @@ def append(directory: str | os.PathLike[str], steps: int, values: Mapping[str, n
     """Append a line to the file in a run's directory.
 
     :param values: by name, of any shape
-    :raises OSError: the file cannot be written
+    :raises OSError: if the file cannot be written
     """
     found = {name: made for name, numbers in values.items() if (made := histogram(numbers)) is not None}
     with open(pathlib.Path(directory) / HISTOGRAM_FILE, "a", encoding="utf-8") as file:

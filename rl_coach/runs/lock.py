@@ -26,7 +26,7 @@ def lock(directory: str | os.PathLike[str]) -> None:
 
     On a file system without locks, nothing is locked.
 
-    :raises CoachError: another process holds the lock, or the lock file cannot be written
+    :raises CoachError: if another process holds the lock, or the lock file cannot be written
     """
     path = pathlib.Path(directory).resolve()
     if fcntl is None or path in _held:

@@ -58,7 +58,7 @@ def write(path: pathlib.Path, run: PackedRun, files: Mapping[str, pathlib.Path])
 
     :param path: the zip; it must not exist
     :param files: the files to pack, by their names in the zip
-    :raises CoachError: a file cannot be read, the files are too large, or the zip exists or cannot be written
+    :raises CoachError: if a file cannot be read, the files are too large, or the zip exists or cannot be written
     """
     if path.exists():
         raise CoachError(f"'{path}' exists already: choose another name with -o")
@@ -76,7 +76,7 @@ def write(path: pathlib.Path, run: PackedRun, files: Mapping[str, pathlib.Path])
 def unpack(path: str, directory: pathlib.Path) -> PackedRun:
     """Read a packed run, and write its files below a directory. Nothing is written outside of the directory.
 
-    :raises CoachError: the file is missing, damaged or no packed run, or the directory cannot be written
+    :raises CoachError: if the file is missing, damaged or no packed run, or the directory cannot be written
     """
     if not pathlib.Path(path).is_file():
         raise CoachError(f"no file '{path}'")
@@ -99,7 +99,7 @@ def unpack(path: str, directory: pathlib.Path) -> PackedRun:
 
 def _check(archive: zipfile.ZipFile) -> None:
     """
-    :raises ValueError: an entry is outside of the known folders, not a plain file, or too large
+    :raises ValueError: if an entry is outside of the known folders, not a plain file, or too large
     """
     entries = archive.infolist()
     names = [entry.filename for entry in entries]
@@ -120,7 +120,7 @@ def _check(archive: zipfile.ZipFile) -> None:
 
 def _run_in(archive: zipfile.ZipFile) -> PackedRun:
     """
-    :raises ValueError: the record is damaged, or was written by a newer version
+    :raises ValueError: if the record is damaged, or was written by a newer version
     """
     if archive.getinfo(RUN_FILE).file_size > _LONGEST_RECORD:
         raise ValueError(f"its {RUN_FILE} is too large")

@@ -98,7 +98,7 @@ def resumed_arguments(
     """The flags of an experiment's start, and its settings (``-cp``) followed by the new settings.
 
     :param explicit: the flags of the command line that resumes the experiment
-    :raises CoachError: the experiment does not exist, or a flag contradicts its record
+    :raises CoachError: if the experiment does not exist, or a flag contradicts its record
     """
     record = read(directory)
     arguments = record["arguments"]
@@ -120,7 +120,7 @@ def evaluated_arguments(
 
     :param explicit: the flags of the command line that evaluates the experiment; it may name another level,
         environment, seed or checkpoint
-    :raises CoachError: the experiment does not exist or has not trained, or a flag contradicts its record
+    :raises CoachError: if the experiment does not exist or has not trained, or a flag contradicts its record
     """
     record = read(directory)
     if record["evaluate_only"]:
@@ -141,7 +141,7 @@ def check_owner(directory: str, record_file: str = RECORD_FILE) -> None:
     """Refuse to run the preset in another user's directory, because a preset is a program.
 
     :param record_file: the file that names the preset
-    :raises CoachError: the directory or its record belongs to another user
+    :raises CoachError: if the directory or its record belongs to another user
     """
     if not hasattr(os, "geteuid"):
         return
@@ -201,7 +201,7 @@ def experiment_name(directory: pathlib.Path) -> str:
 def read(directory: str) -> dict[str, Any]:
     """Read the record of the experiment in this directory.
 
-    :raises CoachError: there is no experiment, or its record is damaged
+    :raises CoachError: if there is no experiment, or its record is damaged
     """
     path = pathlib.Path(directory) / RECORD_FILE
     try:

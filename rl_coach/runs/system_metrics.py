@@ -36,7 +36,7 @@ class SystemMetrics:
     def write(self, seconds: float) -> None:
         """Append a row. :param seconds: the time since the run's start
 
-        :raises OSError: the file cannot be written
+        :raises OSError: if the file cannot be written
         """
         values = [self._processor(), _memory(), *_gpu()]
         if all(value is None for value in values):

@@ -157,7 +157,7 @@ def import_module(name: str) -> ModuleType:
     """Import a module by its name. If it does not exist, look in the current directory, as ``python -m`` does. The
     directory comes last, so that its files hide no installed package.
 
-    :raises ModuleNotFoundError: the module is not there either
+    :raises ModuleNotFoundError: if the module is not there either
     """
     try:
         return importlib.import_module(name)

@@ -46,7 +46,7 @@ class KeepsEpisodeState:
     def for_another_actor(self) -> Any:
         """The part for another actor, at the start of an episode; the same object if it has no state of an episode.
 
-        :raises CoachError: the part cannot be copied
+        :raises CoachError: if the part cannot be copied
         """
         if exchanges_episodes(self):
             return self
@@ -64,7 +64,7 @@ class KeepsEpisodeState:
         """The part for an evaluation, at the start of an episode. It shares no changeable state with training:
         an evaluation does not affect training. The same object if it has no state of an episode.
 
-        :raises CoachError: the part cannot be copied
+        :raises CoachError: if the part cannot be copied
         """
         keeps_nothing = self.declares_episode_state and not self.episode_attributes
         return self if keeps_nothing else self._copied((Space,))

@@ -64,7 +64,7 @@ def reason_of(error: BaseException) -> str:
 def refuse(unmet: Iterable[str]) -> None:
     """
     :param unmet: lines about requirements that are not met
-    :raises CoachError: a requirement is not met; the first line is the message
+    :raises CoachError: if a requirement is not met; the first line is the message
     """
     for line in unmet:
         raise CoachError(line)

@@ -27,7 +27,7 @@ _NOT_WRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
 def refusing_unwritable(directory: Path) -> Iterator[None]:
     """Turn errors of a full or read-only directory into errors that the user can correct.
 
-    :raises CoachError: the directory cannot be written
+    :raises CoachError: if the directory cannot be written
     """
     try:
         yield
@@ -77,7 +77,7 @@ def write_json(path: Path, document: Any, indent: int | None = 2, synced: bool =
 def write_data(path: Path, value: Any) -> None:
     """Replace a file by a plain tree, see ``plain_data``.
 
-    :raises CoachError: the file cannot be written
+    :raises CoachError: if the file cannot be written
     :raises plain_data.UnsavableError: the value is not plain data
     """
     try:
@@ -91,7 +91,7 @@ def read_data(path: Path, kind: str) -> Any:
     """Read the plain tree of a file of ``write_data``.
 
     :param kind: the expected kind of file, for the error
-    :raises CoachError: the file does not exist, is damaged or is of another kind
+    :raises CoachError: if the file does not exist, is damaged or is of another kind
     """
     require_regular(path)
     try:
@@ -166,7 +166,7 @@ def check_file(path: Path, expected: dict[str, Any], owner: str, manifest: str) 
     :param expected: its size and SHA-256
     :param owner: the owner of the file, for the errors
     :param manifest: the name of the file with these values, for the errors
-    :raises CoachError: the file is missing, truncated or changed
+    :raises CoachError: if the file is missing, truncated or changed
     """
     if not os.path.isfile(path):
         raise CoachError(f"the {owner}'s file '{path}' is missing")

@@ -53,7 +53,7 @@ class Cluster:
     :param namespace: the namespace; empty uses the namespace of the context, or of this pod
     :param kubeconfig: the kubeconfig; empty uses ``KUBECONFIG``, ``~/.kube/config``, or the pod's service account
     :param context: the context of the kubeconfig; empty uses the current context
-    :raises CoachError: the configuration does not exist
+    :raises CoachError: if the configuration does not exist
     """
 
     def __init__(self, namespace: str = "", kubeconfig: str = "", context: str = ""):
@@ -72,7 +72,7 @@ class Cluster:
         """Create an object.
 
         :return: the object as stored in the cluster
-        :raises ClusterError: it exists already, is not valid or not allowed
+        :raises ClusterError: if the object exists already, is not valid or is not allowed
         """
         kind = manifest["kind"]
         return self._json("create", kind, self._place(kind), f"{kind} '{manifest['metadata']['name']}'", body=manifest)
@@ -80,7 +80,7 @@ class Cluster:
     def read(self, kind: str, name: str) -> Manifest | None:
         """An object; None if it does not exist.
 
-        :raises ClusterError: the API server refuses
+        :raises ClusterError: if the API server refuses
         """
         try:
             return self._json("read", kind, [name, *self._place(kind)], f"{kind} '{name}'")
@@ -92,14 +92,14 @@ class Cluster:
     def patch(self, kind: str, name: str, change: Manifest) -> Manifest:
         """Change an object.
 
-        :raises ClusterError: the object does not exist, or the change is not allowed
+        :raises ClusterError: if the object does not exist, or the change is not allowed
         """
         return self._json("patch", kind, [name, *self._place(kind)], f"{kind} '{name}'", body=change)
 
     def delete(self, kind: str, name: str) -> None:
         """Delete an object after all objects that it owns; a missing object is not an error.
 
-        :raises ClusterError: the API server refuses
+        :raises ClusterError: if the API server refuses
         """
         try:
             place = [name, *self._place(kind)]
@@ -113,7 +113,7 @@ class Cluster:
 
         :param selectors: ``label_selector`` and ``field_selector``, to select objects
         :return: the objects, and their resource version
-        :raises ClusterError: the API server refuses
+        :raises ClusterError: if the API server refuses
         """
         answer = self._json("list", kind, self._place(kind), f"{kind}s", **selectors)
         return answer.get("items") or [], answer["metadata"]["resourceVersion"]
@@ -122,7 +122,7 @@ class Cluster:
         """Changes of objects after a version, as (``'ADDED'``, ``'MODIFIED'`` or ``'DELETED'``, object).
 
         :param seconds: the server ends the watch after this time
-        :raises ClusterError: with status 410 if the version is too old
+        :raises ClusterError: if the version is too old; its status is then 410
         """
         options: dict[str, Any] = {**selectors, "resource_version": version, "timeout_seconds": seconds, "watch": True}
         waits = (CONNECT_SECONDS, seconds + ANSWER_SECONDS)
@@ -139,7 +139,7 @@ class Cluster:
 
         :param follow: wait for more, until the pod ends
         :param since_seconds: only lines of this many last seconds; None for all
-        :raises ClusterError: there is no log
+        :raises ClusterError: if there is no log
         """
         options: dict[str, Any] = {"follow": follow, "timestamps": True}
         if since_seconds is not None:
@@ -168,7 +168,7 @@ class Cluster:
     def _call(self, verb: str, kind: str, place: list[str], subject: str, suffix: str = "", **options: Any) -> Any:
         """The HTTP response to a request, its body unread.
 
-        :raises ClusterError: the request is refused, or there is no answer
+        :raises ClusterError: if the request is refused, or there is no answer
         """
         api, name = _KINDS[kind]
         method = getattr(getattr(client, api)(self._client), f"{verb}_{name}{suffix}")

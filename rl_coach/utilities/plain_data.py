@@ -69,7 +69,7 @@ def separate(tree: Any, numbered: bool = False, fold_constants: bool = False) ->
 
     :param numbered: names are ``array_0``, ``array_1`` and so on; otherwise the arrays' paths, ``network/weights``
     :param fold_constants: an array of equal numbers is stored as one number and the shape
-    :raises UnsavableError: the tree contains other values
+    :raises UnsavableError: if the tree contains other values
     """
     separator = _Separator(numbered, fold_constants)
     return separator.plain(tree, ""), separator.arrays
@@ -131,8 +131,8 @@ def _below(path: str, key: str) -> str:
 def join(plain: Any, arrays: Mapping[str, np.ndarray]) -> Any:
     """The tree from the results of ``separate``.
 
-    :raises KeyError: an array is missing
-    :raises ValueError: an array of equal numbers has more than 100 million elements
+    :raises KeyError: if an array is missing
+    :raises ValueError: if an array of equal numbers has more than 100 million elements
     """
     if isinstance(plain, list):
         return [join(item, arrays) for item in plain]
@@ -158,7 +158,7 @@ def numbered(items: Iterable[Any]) -> State:
 def in_order(items: Mapping[str, Any]) -> list[Any]:
     """The items of ``numbered`` in the order of their numbers. Numbers may have any count of leading zeros.
 
-    :raises ValueError: a key is not a number
+    :raises ValueError: if a key is not a number
     """
     return [items[key] for key in sorted(items, key=int)]
 
@@ -169,7 +169,7 @@ def in_order(items: Mapping[str, Any]) -> list[Any]:
 def dump(value: Any, file: BinaryIO) -> None:
     """Write a plain tree to an open file, array by array, so that memory holds no second copy.
 
-    :raises UnsavableError: the tree contains values that are not plain data
+    :raises UnsavableError: if the tree contains values that are not plain data
     """
     plain, arrays = separate(value, numbered=True)
     np.savez(file, **{_TREE: np.asarray(json.dumps(plain)), **arrays})  # type: ignore[arg-type]
@@ -178,8 +178,8 @@ def dump(value: Any, file: BinaryIO) -> None:
 def load(file: Any) -> Any:
     """Read the tree of a file of ``dump``, from an open file or a path.
 
-    :raises ValueError: the file has another form or is damaged
-    :raises OSError: the file cannot be opened
+    :raises ValueError: if the file has another form or is damaged
+    :raises OSError: if the file cannot be opened
     """
     try:
         with np.load(file, allow_pickle=False) as archive:
@@ -192,7 +192,7 @@ def load(file: Any) -> Any:
 def dumps(value: Any) -> bytes:
     """A plain tree as bytes.
 
-    :raises UnsavableError: the tree contains values that are not plain data
+    :raises UnsavableError: if the tree contains values that are not plain data
     """
     stream = io.BytesIO()
     dump(value, stream)
@@ -202,7 +202,7 @@ def dumps(value: Any) -> bytes:
 def loads(data: bytes) -> Any:
     """The tree from the bytes of ``dumps``.
 
-    :raises ValueError: the bytes have another form or are damaged
+    :raises ValueError: if the bytes have another form or are damaged
     """
     return load(io.BytesIO(data))
 
@@ -210,7 +210,7 @@ def loads(data: bytes) -> Any:
 def safetensors_chunks(arrays: Mapping[str, np.ndarray]) -> Iterator[Any]:
     """The bytes of a safetensors file, array by array: memory holds no second copy of a replay memory.
 
-    :raises UnsavableError: safetensors does not support the dtype of an array
+    :raises UnsavableError: if safetensors does not support the dtype of an array
     """
     header: dict[str, Any] = {}
     offset = 0
@@ -290,7 +290,7 @@ def register(
     :param fields: the attributes to write; all attributes of the object by default
     :param name: its name in the written data; by default, the name of the class
     :param others: write attributes that are not in ``fields`` too, each with its name
-    :raises ValueError: another class with that name is registered
+    :raises ValueError: if another class with that name is registered
     """
     name = name or cls.__name__
     known = _registered.get(name)
@@ -314,7 +314,7 @@ def flatten(value: Any) -> State:
     The graph may contain numbers, strings, None, numeric arrays and scalars, lists, tuples, dicts (whatever their
     keys), deques, and objects of registered classes, and cycles.
 
-    :raises UnsavableError: the graph contains other values
+    :raises UnsavableError: if the graph contains other values
     """
     return _Flattener().flatten(value)
 
@@ -322,7 +322,7 @@ def flatten(value: Any) -> State:
 def restore(tree: State) -> Any:
     """The graph of objects from the result of ``flatten``, with the same shared parts.
 
-    :raises CoachError: the class of an object is not registered
+    :raises CoachError: if the class of an object is not registered
     """
     return _Restorer(tree).restore()
 

@@ -263,7 +263,7 @@ def check(holder: Constrained, path: str = "") -> None:
     """Check the settings in an object and below it: first each value, then the requirements between them.
 
     :param path: the path of the object itself
-    :raises CoachError: a requirement is not met; the message names the setting's path and the allowed values
+    :raises CoachError: if a requirement is not met; the message names the setting's path and the allowed values
     """
     settings = list(settings_below(holder, path))
     for where, one in settings:
@@ -276,7 +276,7 @@ def check_arguments(settings: type[Constrained], path: str, **values: Any) -> No
     """Check the arguments of a constructor with the constraints of the settings of its class.
 
     :param path: the name of the object in messages
-    :raises CoachError: a value is not allowed
+    :raises CoachError: if a value is not allowed
     """
     constraints = constraints_of(settings)
     refuse(line for name, value in values.items() for line in _wrong_value(f"{path}.{name}", value, constraints[name]))

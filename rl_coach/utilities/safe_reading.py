@@ -17,7 +17,7 @@ MOST_BYTES = 64_000_000
 
 def require_regular(path: Path) -> None:
     """
-    :raises CoachError: the path is a directory, a device or a pipe, whose reading may not end
+    :raises CoachError: if the path is a directory, a device or a pipe, whose reading may not end
     """
     if os.path.exists(path) and not os.path.isfile(path):
         raise CoachError(f"cannot read '{path}': it is not a regular file")
@@ -26,7 +26,7 @@ def require_regular(path: Path) -> None:
 def read_bytes(path: Path) -> bytes:
     """The content of a regular file of any size.
 
-    :raises CoachError: the path is not a regular file, or cannot be read
+    :raises CoachError: if the path is not a regular file, or cannot be read
     """
     require_regular(path)
     try:
@@ -38,8 +38,9 @@ def read_bytes(path: Path) -> bytes:
 def read_text(path: Path, most_bytes: int = MOST_BYTES) -> str:
     """A regular file's text.
 
-    :raises FileNotFoundError: the file does not exist
-    :raises CoachError: the path is not a regular file, is larger than ``most_bytes``, is not UTF-8, or cannot be read
+    :raises FileNotFoundError: if the file does not exist
+    :raises CoachError: if the path is not a regular file, is larger than ``most_bytes``, is not UTF-8, or cannot be
+        read
     """
     try:
         file_state = os.stat(path)
@@ -61,8 +62,8 @@ def read_text(path: Path, most_bytes: int = MOST_BYTES) -> str:
 def read_json(path: Path, most_bytes: int = MOST_BYTES) -> dict[str, Any]:
     """A regular file's JSON object.
 
-    :raises FileNotFoundError: the file does not exist
-    :raises CoachError: as ``read_text``, or it is not a JSON object
+    :raises FileNotFoundError: if the file does not exist
+    :raises CoachError: as in ``read_text``, or if the file does not contain a JSON object
     """
     text = read_text(path, most_bytes)
     try:

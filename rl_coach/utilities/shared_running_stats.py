@@ -90,7 +90,7 @@ class SharedRunningStats:
         With ``pubsub_params`` all processes that share the statistics receive it a moment later, including this one,
         through ``SharedRunningStatsSubscribe``. The first sample starts the subscription.
 
-        :raises CoachError: Redis cannot be reached, or was lost since the last sample
+        :raises CoachError: if Redis cannot be reached, or was lost since the last sample
         """
         if self.pubsub_params is None:
             self.push_val(x)
@@ -135,7 +135,7 @@ class SharedRunningStats:
     def merge(self, gathered: State) -> None:
         """Add the result of ``take_gathered`` in another process. The result is as exact as pushing the samples here.
 
-        :raises CoachError: the data has another form
+        :raises CoachError: if the data has another form
         """
         count, mean, deviations = gathered["count"], gathered["mean"], gathered["squared_deviations"]
         if type(count) is not int or not 0 <= count <= _MOST_GATHERED:
@@ -220,7 +220,7 @@ class SharedRunningStats:
     def restore_state_from_checkpoint(self, checkpoint_dir: str, checkpoint_prefix: Union[int, str]) -> None:
         """Read the file of ``save_state_to_checkpoint``.
 
-        :raises CoachError: the file is missing, damaged or of another shape
+        :raises CoachError: if the file is missing, damaged or of another shape
         """
         self.set_state(read_data(self._file(checkpoint_dir, checkpoint_prefix), "the statistics of a checkpoint"))
 
@@ -238,7 +238,7 @@ class SharedRunningStatsSubscribe(threading.Thread):
     raises an error.
 
     :param shared_running_stats: the statistics, with ``pubsub_params``
-    :raises CoachError: the statistics already have a subscription, or Redis cannot be reached
+    :raises CoachError: if the statistics already have a subscription, or Redis cannot be reached
 
     :ivar failure: the error that ended the thread; None without an error
     :ivar num_refused: number of messages that were not samples; the first one is printed
@@ -273,8 +273,8 @@ class SharedRunningStatsSubscribe(threading.Thread):
     def publish(self, sample: np.ndarray) -> None:
         """Publish a sample, or a batch, to all subscribers.
 
-        :raises CoachError: Redis cannot be reached, or was lost since the last sample
-        :raises ValueError: the sample has another shape
+        :raises CoachError: if Redis cannot be reached, or was lost since the last sample
+        :raises ValueError: if the sample has another shape
         """
         if self.failure is not None:
             raise CoachError(f"the {self.name} are no longer shared: {reason_of(self.failure)}") from self.failure
@@ -342,7 +342,7 @@ def _as_bytes(array: np.ndarray) -> bytes:
 def _from_bytes(data: bytes) -> np.ndarray:
     """The array that ``_as_bytes`` wrote.
 
-    :raises ValueError: the data is not an array, or its length is wrong
+    :raises ValueError: if the data is not an array, or its length is wrong
     """
     file = io.BytesIO(data)
     try:

@@ -25,7 +25,7 @@ def read_spec(source: Any) -> dict[str, Any]:
     """A specification.
 
     :param source: a dict, its JSON or YAML text, or the path of a file with one of these
-    :raises CoachError: the source has another form
+    :raises CoachError: if the source has another form
     """
     content = read_data(source)
     if not isinstance(content, dict):
@@ -36,7 +36,7 @@ def read_spec(source: Any) -> dict[str, Any]:
 def read_data(source: Any) -> Any:
     """The dict or list of a dict, a JSON or YAML text, or the path of a file with one of these.
 
-    :raises CoachError: the source has another form
+    :raises CoachError: if the source has another form
     """
     if isinstance(source, Mapping):
         return dict(source)
@@ -122,7 +122,7 @@ def flag(value: Any, where: str) -> bool:
 def underscored(given: Mapping[Any, Any]) -> dict[Any, Any]:
     """A dictionary with underscores instead of the hyphens of its keys.
 
-    :raises CoachError: a key occurs in both forms
+    :raises CoachError: if a key occurs in both forms
     """
     found = {name.replace("-", "_") if isinstance(name, str) else name: value for name, value in given.items()}
     if len(found) < len(given):
@@ -155,7 +155,7 @@ def choice(choices: Iterable[str]) -> Read:
 def shape_of(value: Any, where: str) -> tuple[int, ...]:
     """A shape: whole numbers, or a single one; None for a single number.
 
-    :raises CoachError: the value is not a shape, or the shape has too many numbers for an observation
+    :raises CoachError: if the value is not a shape, or the shape has too many numbers for an observation
     """
     sizes = [] if value is None else value if isinstance(value, (list, tuple)) else [value]
     shape = tuple(map(whole(), sizes, [where] * len(sizes)))
@@ -170,7 +170,7 @@ class Fields:
 
     :param given: the dictionary
     :param where: the key of the dictionary itself, for messages
-    :raises CoachError: the value is not a dictionary with texts as keys
+    :raises CoachError: if the value is not a dictionary with texts as keys
     """
 
     def __init__(self, given: Any, where: str = ""):
@@ -237,7 +237,7 @@ class Fields:
 
     def missing(self, name: str) -> Any:
         """
-        :raises CoachError: always; the key has no value
+        :raises CoachError: if always; the key has no value
         """
         raise CoachError(f"the spec's '{self.path(name)}' is missing")
 
@@ -248,7 +248,7 @@ class Fields:
 
     def refuse(self, reason: str, *names: str) -> None:
         """
-        :raises CoachError: a key has a value, but Coach does not support the key
+        :raises CoachError: if a key has a value, but Coach does not support the key
         """
         for name in names:
             value = self.get(name)
@@ -257,7 +257,7 @@ class Fields:
 
     def finish(self) -> None:
         """
-        :raises CoachError: a key is not supported; the message names the nearest one
+        :raises CoachError: if a key is not supported; the message names the nearest one
         """
         for name in self._given:
             if name not in self._known:

@@ -106,8 +106,8 @@ class StopSignals:
     def ask(self, number: int, frame: FrameType | None = None) -> None:
         """Handle a signal.
 
-        :raises KeyboardInterrupt: the second signal is Ctrl-C
-        :raises Terminated: the second signal is SIGTERM
+        :raises KeyboardInterrupt: if the second signal is Ctrl-C
+        :raises Terminated: if the second signal is SIGTERM
         """
         now = time.monotonic()
         if self.asked is None:
@@ -122,8 +122,8 @@ class StopSignals:
         """End the program if a signal was received. Called after each complete step with its training, between the
         parts of a start, and while waiting for a person.
 
-        :raises KeyboardInterrupt: Ctrl-C was pressed
-        :raises Terminated: SIGTERM or SIGHUP was received, or the time of ``ending_after`` is over
+        :raises KeyboardInterrupt: if Ctrl-C was pressed
+        :raises Terminated: if SIGTERM or SIGHUP was received, or the time of ``ending_after`` is over
         """
         if self.asked is not None:
             self.stopped_between_steps = True
