@@ -21,13 +21,13 @@ CHECKED_STEPS = 100
 """Number of checked steps in a run. Each takes about 20 us longer; later steps take no extra time."""
 
 OLD_STEP = (
-    "answers step with four values, as the older gym did: they are translated; return observation, reward, terminated, "
-    "truncated, info"
+    "step returns four values, as in the older gym; Coach converts them: let step return observation, reward, "
+    "terminated, truncated, info"
 )
 _TOLERANCE = 1e-5
 
 READABLE = (gym.spaces.Box, gym.spaces.Discrete, gym.spaces.MultiBinary, gym.spaces.MultiDiscrete)
-"""The spaces of observations that become arrays."""
+"""The kinds of spaces with observations that become arrays."""
 
 _ENDS_A_RUN = ("reward type",)
 """Kinds of findings that stop a run."""
@@ -38,7 +38,7 @@ _said: set[tuple[str, str]] = set()
 class Finding(NamedTuple):
     """A fault in an environment's answer.
 
-    :param kind: a text that is equal for the same mistake in different steps
+    :param kind: a text that is equal for the same fault in different steps
     :param text: description of the mistake
     """
 
@@ -77,7 +77,7 @@ def form_finding(space: gym.Space, observation: Any, name: str) -> Finding | Non
     except ValueError:  # lists of different lengths
         array = np.asarray(None)
     if array.dtype.kind not in "biuf":
-        return Finding(f"type {name}", f"'{name}' is {short(observation)}, which is no array of numbers")
+        return Finding(f"type {name}", f"'{name}' is {short(observation)}, which is not an array of numbers")
     if array.shape != space.shape:
         return Finding(f"shape {name}", f"'{name}' has the shape {array.shape}, its space says {space.shape}")
     is_number = isinstance(space, (gym.spaces.Discrete, gym.spaces.MultiDiscrete))
@@ -86,7 +86,7 @@ def form_finding(space: gym.Space, observation: Any, name: str) -> Finding | Non
 
 def missing(name: str) -> Finding:
     """The fault of an observation without one of its parts."""
-    return Finding(f"missing {name}", f"'{name}' is missing, though its space names it")
+    return Finding(f"missing {name}", f"'{name}' is missing, but the observation space has it")
 
 
 def _outside(space: gym.Space, observation: Any, name: str) -> Finding:
@@ -142,14 +142,14 @@ def step_findings(space: gym.Space, answer: tuple) -> Iterator[Finding]:
 
 
 def mask_findings(observation: Any, info: dict[str, Any]) -> Iterator[Finding]:
-    """The fault of an action mask that allows no action, in a state that needs one."""
+    """The fault of an action mask that allows no action."""
     mask = action_mask_of(observation, info)
     if mask is not None and not np.any(mask):
         yield Finding("mask", "the action mask allows no action, so it has no effect")
 
 
 def short(value: Any) -> str:
-    """A value as text for a message, at most 60 letters long."""
+    """A value as text for a message, at most 60 characters long."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 

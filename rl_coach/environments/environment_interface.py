@@ -1,4 +1,4 @@
-"""Interface of an agent's surroundings from above: an environment, or a level manager that wraps one."""
+"""Interface that environments and level managers share."""
 
 from __future__ import annotations
 

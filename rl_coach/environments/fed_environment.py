@@ -133,7 +133,8 @@ class Fed:
 
 @dataclass
 class _Nothing:
-    """Simulator that has only spaces. Its answers are always the same; they serve the construction of an environment.
+    """Simulator for an environment that is made from spaces only. Its answers are always the same. They are read only
+    when the environment is made.
 
     :param observation_space: Gymnasium's space
     :param action_space: Gymnasium's space
@@ -172,7 +173,8 @@ def _example(space: Any) -> Any:
 
 
 class FedEnvironment(GymEnvironment):
-    """Gymnasium environment with answers from the user's loop. In episodes without the loop, its simulator answers.
+    """Gymnasium environment that the user's loop steps. In other episodes, such as evaluations, Coach steps the
+    environment's simulator.
 
     Filters, masks and the forms of actions and observations are the same as in ``GymEnvironment``. Values from the
     loop are copied.
@@ -253,7 +255,8 @@ class FedEnvironment(GymEnvironment):
 
     @property
     def lost_action(self) -> Any:
-        """An action for a step that begins an episode, in the form of the user's environment."""
+        """The action for a step that begins an episode and ignores its action, in the form of the user's
+        environment."""
         return self.simulator_action(self._action_space.default_action)
 
     def take_answer(
@@ -302,8 +305,9 @@ class FedEnvironment(GymEnvironment):
         raise CoachError(f"the action {action!r} is not in the action space {self._action_space}")
 
     def require_fitting(self, observation: Any) -> None:
-        """
-        :raises CoachError: if an observation has another form than its space
+        """Check an observation of the user's loop.
+
+        :raises CoachError: if the observation does not have the form of its space
         """
         fault = self._read_state.unfit(observation)
         if fault is not None:
@@ -381,7 +385,7 @@ def _once(env: Any, name: str) -> Callable[[], Any]:
 
     def simulator() -> Any:
         if not left:
-            raise CoachError(f"another '{name}' is needed for evaluations: give env as an id or a function")
+            raise CoachError(f"evaluations need another '{name}': give env as an id or a function")
         return left.pop()
 
     return simulator

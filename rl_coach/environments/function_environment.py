@@ -21,7 +21,7 @@ from rl_coach.installation import install_command
 from rl_coach.utilities.dynamic_import import imported_at_first_use
 from rl_coach.utils import CoachError, did_you_mean
 
-_EPISODE_LENGTH = 1000  # for Brax; it comes from Brax's wrapper, which is not used here
+_EPISODE_LENGTH = 1000  # of Brax: the default of its episode wrapper, which is not used here
 
 
 class Outcome(NamedTuple):
@@ -63,7 +63,7 @@ class FunctionEnvironment:
         raise NotImplementedError(f"{type(self).__name__} does not step")
 
     def step_number(self, number: Any, key: Any, state: Any, action: Any) -> Outcome:
-        """Act once, in step ``number`` of an episode, from 1. :param key: the episode's key, as numbers"""
+        """Act once, in step ``number`` of an episode (from 1). :param key: the episode's key, as numbers"""
         return self.step(jax.random.fold_in(jax.random.wrap_key_data(key), number), state, action)
 
 
@@ -281,7 +281,7 @@ def _gymnasium_space(space: Any, level: str) -> gymnasium.Space:
 
 
 def _make_gymnax(level: str, name: str, parameters: dict[str, Any]) -> FunctionEnvironment:
-    with imported_at_first_use("matplotlib.pyplot", "seaborn"):  # for pictures; most of the time that gymnax takes
+    with imported_at_first_use("matplotlib.pyplot", "seaborn"):  # only pictures need them; slow to import
         gymnax = importlib.import_module("gymnax")
     _require_known(level, name, gymnax.registered_envs)
     fields = set(vars(gymnax.make(name)[1]))
@@ -295,12 +295,12 @@ def _make_playground(level: str, name: str, parameters: dict[str, Any]) -> Funct
     _require_known(level, name, registry.ALL_ENVS)
     config = registry.get_default_config(name)
     if "impl" in config and jax.default_backend() == "cpu":
-        config.impl = "jax"  # ten times as fast as Warp, which the configurations name, and which is made for GPUs
+        config.impl = "jax"  # on a CPU ten times as fast as Warp, the default
     config.update(parameters)
     if config.get("impl") == "warp":
         warp = importlib.import_module("warp")
-        if hasattr(warp, "LOG_WARNING"):  # older ones have no levels
-            warp.config.log_level = warp.LOG_WARNING  # it names each of its kernels otherwise
+        if hasattr(warp, "LOG_WARNING"):  # older versions have no log levels
+            warp.config.log_level = warp.LOG_WARNING  # otherwise it prints the name of each kernel
     return PhysicsEnvironment(level, registry.load(name, config=config), int(config.episode_length))
 
 
@@ -358,5 +358,5 @@ def environment_of_user(level: str, made: Any) -> FunctionEnvironment:
     """
     for name in ("observation_space", "action_space"):
         if not callable(getattr(made, name, None)):
-            raise CoachError(f"level '{level}' needs {name}(params), which gives a space of gymnax or Gymnasium")
+            raise CoachError(f"level '{level}' needs a method {name}(params) with a space of gymnax or Gymnasium")
     return KeyedEnvironment(level, made, getattr(made, "default_params", None))

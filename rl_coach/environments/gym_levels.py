@@ -1,6 +1,6 @@
 """Level names: the lists that presets choose from, and the creation of a Gymnasium environment from a name.
 
-A name that Gymnasium has removed gives the current environment with the same meaning; a line shows its name.
+For a name that Gymnasium has removed, Coach makes the current environment of the same task, and logs its name.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ _OBSERVATION_LENGTHS = {
 
 
 class UnknownLevelError(CoachError):
-    """Gymnasium knows no level of that name."""
+    """Gymnasium has no level with this name."""
 
 
 @functools.cache
@@ -135,8 +135,8 @@ def make_ordinary_simulator(level: str, parameters: dict[str, Any], frame_skip: 
 
 
 def draw_without_display() -> None:
-    """Let MuJoCo draw with EGL if there is no window system. MuJoCo reads the variable when it is imported; a later
-    change crashes it."""
+    """Let MuJoCo draw with EGL if there is no window system. MuJoCo reads ``MUJOCO_GL`` when it is imported. A later
+    change of the variable makes MuJoCo crash."""
     if not has_display() and "mujoco" not in sys.modules:
         os.environ.setdefault("MUJOCO_GL", "egl")
 
@@ -248,7 +248,7 @@ def _make_registered(name: str, parameters: dict[str, Any], frame_skip: int, ren
 
 
 def _difference(name: str, simulator: Any) -> str:
-    """A note that observations of today's level have another length; empty if this is not known."""
+    """Note for the user that the current level has longer or shorter observations; empty without a known difference."""
     if name not in _OBSERVATION_LENGTHS:
         return ""
     (length,) = simulator.observation_space.shape
@@ -259,7 +259,7 @@ def _make_with_old_gym(name: str, parameters: dict[str, Any], render_mode: str |
     """The environment from the registry of gym, the predecessor of gymnasium; None if gym does not have the level."""
     if importlib.util.find_spec("gym") is None:
         return None
-    with contextlib.redirect_stderr(io.StringIO()):  # gym prints three lines about its age
+    with contextlib.redirect_stderr(io.StringIO()):  # gym prints a warning that it is no longer maintained
         import gym
     from gymnasium.wrappers import TimeLimit
 
@@ -304,8 +304,9 @@ def _make(specification: Any, parameters: dict[str, Any], render_mode: str | Non
 
 @contextlib.contextmanager
 def _refusing_unfit_parameters(specification: Any) -> Iterator[None]:
-    """
-    :raises CoachError: if the level's constructor has no argument of that name
+    """Inside this context, a constructor refuses unknown arguments with a ``CoachError``.
+
+    :raises CoachError: if the level's constructor does not have one of the arguments
     """
     try:
         yield

@@ -1,6 +1,6 @@
-"""Conversion of Gymnasium's spaces to ours: the space, and the function that converts its values.
+"""Conversion of Gymnasium's spaces to Coach's: the space, and the function that converts its values.
 
-A function that would change nothing is None, so a plain vector observation takes no extra time.
+The function is None if it would change nothing, so that a plain vector observation takes no extra time.
 """
 
 from __future__ import annotations
@@ -44,16 +44,17 @@ Convert = Callable[[Any], Any]
 def action_space_of(
     space: gym.Space, level: str, names: list[str] | None = None, combines_choices: bool | None = None
 ) -> tuple[ActionSpace, Convert | None]:
-    """Our action space for Gymnasium's, and the function from our actions to the environment's (None: no change).
+    """Coach's action space for a space of Gymnasium, and the function that converts Coach's actions to the
+    environment's (None if they are equal).
 
     An agent's action is a number, a vector of choices, or a vector in a box. If a space has both choices and boxes, the
-    choices become numbers too, which are rounded down.
+    action is a vector in a box, and the numbers for the choices are rounded down.
 
     :param level: the level's name, for the error message
     :param names: a name for each discrete action
     :param combines_choices: True: each combination of choices is one discrete action, if there are at most 4,096
         combinations. False: an action has a choice for each part. None is True
-    :raises CoachError: if Coach has no action space for it
+    :raises CoachError: if Coach does not support the action space
     """
     if isinstance(space, gym.spaces.Discrete):
         actions = DiscreteActionSpace(int(space.n), descriptions=names)
@@ -66,7 +67,7 @@ def action_space_of(
         if not isinstance(leaf, READABLE):
             raise CoachError(
                 f"level '{level}': the action space {leaf} is not supported; Discrete, Box, MultiBinary, MultiDiscrete "
-                "and Tuple and Dict of these are: wrap the environment so that it has one of these"
+                "and Tuple and Dict of these are supported: wrap the environment so that it has one of these"
             )
     if not sum(math.prod(leaf.shape) for leaf in leaves):
         raise CoachError(f"level '{level}': the action space {space} is empty: it has no number to choose")
@@ -77,8 +78,8 @@ def action_space_of(
 
 
 def _choices(leaves: Sequence[Any], combines_choices: bool | None) -> DiscreteActionSpace | MultiDiscreteActionSpace:
-    """Actions with one number for each combination; if these are too many or not wanted, with one choice for each
-    part."""
+    """Action space with one action for each combination of choices. If there are too many combinations, or
+    ``combines_choices`` is False, an action has one choice for each part."""
     counts = [count for leaf in leaves for count in _counts(leaf)]
     if combines_choices is False or math.prod(counts) > MAX_NUM_COMBINED_ACTIONS:
         return MultiDiscreteActionSpace(counts)
@@ -140,13 +141,13 @@ def simulator_columns(space: ActionSpace, actions: Any) -> np.ndarray:
 def observation_space_of(
     space: gym.Space, kind: ObservationSpaceType | None, level: str, name: str = "observation"
 ) -> tuple[ObservationSpace, Convert | None]:
-    """Our observation space for Gymnasium's, and the function from its observations to ours (None: no change). The
-    function takes several observations as well, [N, ...].
+    """Coach's observation space for a space of Gymnasium, and the function that converts the environment's observations
+    to Coach's (None if they are equal). The function also accepts several observations, [N, ...].
 
     :param kind: kind of the arrays; None decides by their shape and dtype
     :param level: the level's name, for the error message
     :param name: the observation's name, for the error message
-    :raises CoachError: if Coach has no observation space for it
+    :raises CoachError: if Coach does not support the observation space
     """
     if isinstance(space, gym.spaces.Discrete):
         count, start = int(space.n), int(space.start)
@@ -205,8 +206,8 @@ def _flatten(shape: tuple[int, ...]) -> Convert:
 
 
 def _has_channels_first(shape: tuple[int, ...]) -> bool:
-    """True if the first axis alone is as short as channels are (PyTorch's order, Gymnasium's stacked frames). Small
-    boards may have any order, and keep theirs unless they are square."""
+    """True if the first of the three axes is the channels (PyTorch's order, Gymnasium's stacked frames): only the first
+    axis is short. The order of a small board that is not square is not known, so the result is False."""
     channels, height, width = shape
     if width in (1, 3, 4) or channels >= min(height, width):
         return False
@@ -373,7 +374,8 @@ def allowed_action(space: ActionSpace, mask: Any) -> Any:
     """An action in the environment's form for its first step: the default action, or the first one that a mask allows.
 
     :param space: a space from ``action_space_of``
-    :param mask: the environment's mask; None allows all actions. A mask that does not fit is refused later
+    :param mask: the environment's mask; None allows all actions. A mask that does not fit raises an error later, not
+        here
     """
     masks, action = mask_space_of(space), space.default_action
     if masks is not None and mask is not None and masks.fault(given := mask_array(masks, mask)) is None:

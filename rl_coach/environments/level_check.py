@@ -63,7 +63,7 @@ def check_level(level: str, num_steps: int = NUM_STEPS, seed: int = 0) -> LevelC
 
 
 class MaskedActions:
-    """Random actions of an environment that an action mask allows.
+    """Random actions that an environment's action mask allows.
 
     :param space: Gymnasium's space of the actions
     :param level: the level's name, for messages
@@ -153,8 +153,8 @@ class LevelCheck:
 
 
 def _take_allowed_actions(environment: Any, level: str) -> None:
-    """Have an environment take an allowed action in place of each action. Gymnasium's checker does not know masks, and
-    an environment may refuse a forbidden action."""
+    """Replace each action of an environment by an allowed action. Gymnasium's checker does not know masks, and an
+    environment may refuse a forbidden action."""
     masked, reset, step = MaskedActions(environment.action_space, level, 0), environment.reset, environment.step
     state: list[Any] = [None, {}]
 

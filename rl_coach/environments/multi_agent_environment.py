@@ -115,7 +115,7 @@ class MultiAgentEnvironment(Environment):
         self.num_agents = num_agents
         self.players = numbered_names(num_agents)
         self.total_rewards = dict.fromkeys(self.players, 0.0)
-        self._left: set[str] = set()  # their episode is over, or it never began
+        self._left: set[str] = set()  # players without an episode in progress
         self.state_space: Any = [None] * num_agents
         self.goal_space: Any = None
         self._spaces_of_actions: Any = [None] * num_agents
@@ -211,12 +211,13 @@ class MultiAgentEnvironment(Environment):
         return response
 
     def central_state(self) -> np.ndarray:
-        """[S], the state of the whole environment, for critics that see more than one player does. A subclass with a
-        ``central_space`` defines it."""
+        """[S], the state of the whole environment, for critics that may see more than a single player. A subclass with
+        a ``central_space`` defines this method."""
         raise NotImplementedError(f"{type(self).__name__} has no central state")
 
     def _is_back(self, player: str, answer: EnvResponse) -> bool:
-        """True if a player that has left is in the environment again, and ``answer`` begins another episode of it."""
+        """True if a player that has left is in the environment again, and ``answer`` begins another episode of this
+        player."""
         return False
 
     def cut_off(self) -> PlayersResponse:

@@ -22,13 +22,13 @@ from rl_coach.utils import CoachError
 _TOLD_WHEN_TO_BEGIN = {
     "gymnasium.envs.classic_control.cartpole:CartPoleVectorEnv": "rl_coach.environments.cart_pole_copies:CartPoleCopies"
 }
-"""Our replacements of vector environments, by entry point. Ours begin episodes only in ``reset``."""
+"""Coach's replacements of vector environments, by entry point. Their episodes begin only in ``reset``."""
 
 
 def make_native_copies(parameters: Any, make: Callable[[], GymEnvironment], input_filter: InputFilter) -> NativeCopies:
     """Copies of an environment that are one vector environment.
 
-    :param parameters: the parameters of the environment parameters; ``num_environments`` is the number of copies
+    :param parameters: the parameters of the environment; ``num_environments`` is the number of copies
     :param make: function that builds an ordinary environment with these parameters
     :param input_filter: the agent's input filter
     :raises CoachError: if the level has no vector environment, or it does not support these parameters

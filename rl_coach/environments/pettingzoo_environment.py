@@ -222,7 +222,7 @@ class PettingZooEnvironment(MultiAgentEnvironment):
         self._answers = {player: self._answer(player, states[player], 0.0, infos[player]) for player in states}
 
     def _update_state(self) -> None:
-        """Do nothing: each answer is read when it is given."""
+        """Do nothing: the answers are already complete."""
 
     def _take_actions(self, actions: dict[str, ActionType]) -> None:
         if self.takes_turns:
@@ -238,7 +238,7 @@ class PettingZooEnvironment(MultiAgentEnvironment):
         }
 
     def _simulator_action(self, player: str, action: ActionType | None) -> Any:
-        if action is None:  # the agent has ended its episode, and the simulator goes on
+        if action is None:  # the agent has ended its episode, but the simulator has not
             action = self.action_space_of(player).default_action
         convert = self._to_simulator[player]
         return action if convert is None else convert(action)
@@ -256,8 +256,8 @@ class PettingZooEnvironment(MultiAgentEnvironment):
         return EnvResponse(state, float(reward), bool(terminated or truncated), info, None, bool(terminated))
 
     def _tell_who_is_next(self) -> dict[str, EnvResponse]:
-        """The answers to the players that have ended, and to the next player. PettingZoo needs a last step without an
-        action for each ended player."""
+        """The answers to the players with an ended episode, and to the next player. PettingZoo needs a last step
+        without an action for each ended player."""
         answers: dict[str, EnvResponse] = {}
         while self.env.agents:
             player = self.env.agent_selection

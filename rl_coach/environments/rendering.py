@@ -25,7 +25,8 @@ def has_display() -> bool:
 
 @contextlib.contextmanager
 def drawing() -> Iterator[None]:
-    """Inside this context, SDL draws without a display if there is none. Otherwise it prints an error."""
+    """Inside this context, SDL draws without a window if there is no display. Without the context, SDL would print an
+    error."""
     if has_display():
         yield
         return
@@ -37,7 +38,7 @@ def drawing() -> Iterator[None]:
 
 
 class WindowClosed(KeyboardInterrupt):
-    """The user has closed the window, and with it the program's work."""
+    """The user has closed the window, which ends the run."""
 
 
 class Window:
@@ -61,7 +62,7 @@ class Window:
 
     @staticmethod
     def key_name(key: int) -> str:
-        """A key's name for people."""
+        """The name of a key, for the user."""
         return _import_pygame().key.name(key)
 
     def show(self, image: np.ndarray) -> None:
@@ -105,7 +106,7 @@ class Window:
             self._clock.tick(frames_per_second)
 
     def pressed_keys(self) -> set[int]:
-        """The codes of the keys that are held down, or were for a moment since the last call.
+        """The codes of the keys that are held down, or were pressed since the last call.
 
         :raises WindowClosed: if the user has closed the window
         """
@@ -218,7 +219,7 @@ class EpisodeVideo:
         """Drop the files after writing to them has failed."""
         for path, writer in self._writers.items():
             encoder = getattr(writer, "instance", None)
-            getattr(encoder, "images_to_write", []).clear()  # or it tries again, and says so, when it is collected
+            getattr(encoder, "images_to_write", []).clear()  # otherwise the encoder writes again when it is deleted
             with contextlib.suppress(OSError):
                 writer.close()
             path.unlink(missing_ok=True)

@@ -37,7 +37,8 @@ def space_as_data(space: Any) -> dict[str, Any]:
 
 
 def _folded(bound: np.ndarray) -> Any:
-    """A bound's numbers as texts, because JSON has no infinity. Equal numbers become one text."""
+    """The numbers of a bound as texts, because JSON has no infinity. If all numbers are equal, the result is one
+    text."""
     if bound.size and np.all(bound == bound.flat[0]):
         return repr(bound.flat[0].item())
     return [repr(number) for number in bound.ravel().tolist()]

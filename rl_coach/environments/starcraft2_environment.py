@@ -275,7 +275,7 @@ class StarCraft2Environment(Environment):
 
 
 def _import_pysc2() -> SimpleNamespace:
-    """The parts of pysc2 that are used.
+    """The parts of pysc2 that Coach uses.
 
     :raises CoachError: if pysc2 is not installed, or the installed protobuf refuses its messages
     """

@@ -74,7 +74,7 @@ class InfoColumns(Mapping[str, np.ndarray]):
 
     @classmethod
     def of(cls, rows: Sequence[Mapping[str, Any]]) -> Mapping[str, np.ndarray]:
-        """The columns; without a key in any info an empty dict."""
+        """The columns of the infos; an empty dict if all infos are empty."""
         return cls(rows) if any(rows) else {}
 
     def __getitem__(self, name: str) -> np.ndarray:

@@ -104,9 +104,10 @@ def _envpool_maker(level: str, name: str, parameters: dict[str, Any]) -> MakeVec
 
 
 def autoreset_mode_of(simulator: VectorEnv) -> AutoresetMode:
-    """The mode of a vector environment, which decides when it begins the next episode of a copy.
+    """The mode of a vector environment. It decides when the next episode of a copy begins.
 
-    Gymnasium's own vector environments can also reset single copies in all modes; no action is lost then.
+    The result is DISABLED for Gymnasium's vector environments in the mode NEXT_STEP, because they can also reset single
+    copies, and no action is then lost.
     """
     mode = simulator.metadata.get("autoreset_mode")
     kind: Any = type(simulator)

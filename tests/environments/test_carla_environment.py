@@ -93,7 +93,7 @@ def test_each_environment_has_a_server_of_its_own(worlds, monkeypatch):
     monkeypatch.setenv("CARLA_SERVER", "localhost:2000, localhost:2002")
     first, second = environment_of(settings()), environment_of(settings())
     assert [one.world for one in (first, second)] == list(worlds.values())
-    with pytest.raises(CoachError, match="server at localhost:2000, localhost:2002 waits for another environment"):
+    with pytest.raises(CoachError, match="server at localhost:2000, localhost:2002 is in use by another environment"):
         environment_of(settings())
     first.close()
     environment_of(settings()).close()

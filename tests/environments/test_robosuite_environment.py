@@ -93,7 +93,7 @@ def test_the_names_are_robosuites():
     [
         ({"level": "Lifts"}, "no level 'Lifts'; did you mean 'Lift'"),
         ({"robot": "Pandas"}, "no robot 'Pandas'; did you mean 'Panda'"),
-        ({"robot": None}, "no robot: set env_params.robot to one of Baxter"),
+        ({"robot": None}, "no robot is selected: set env_params.robot to one of Baxter"),
         ({"controller": "OSC"}, "no controller 'OSC'; it has JOINT_VELOCITY"),
         ({"custom_controller_config_fpath": "no.json"}, "no controller settings 'no.json'"),
     ],

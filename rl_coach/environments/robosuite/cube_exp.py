@@ -17,7 +17,7 @@ TABLE_TOP_SIZE = (0.84, 1.25, 0.05)
 TABLE_OFFSET = (0, 0, 0.82)
 """The middle of the table's top in meters."""
 
-_MOVEMENT = 3  # the first numbers of an action move the hand; the next turn it, and the last closes it
+_MOVEMENT = 3  # the first numbers of an action move the hand, the next ones turn it, and the last one closes it
 _SHUT, _STILL = 1.0, 0.0
 
 
