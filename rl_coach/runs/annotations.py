@@ -1,4 +1,4 @@
-"""Names, tags and notes that users give to runs, the archive, and the trash.
+"""Annotations of runs (name, tags, note, archived), and the trash for deleted runs.
 
 Annotations are stored next to the signals, in ``annotations.json``, so they move with the run:
 

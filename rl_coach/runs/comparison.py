@@ -62,7 +62,7 @@ class Side:
     :param curves: environment steps and evaluation rewards of the runs, by environment
     :param to_target: environment steps until an evaluation reached the target and ended training, for the runs that
         reached it, by environment
-    :param reward_ranges: the range of a run's rewards, by environment; only if all runs know the same range
+    :param reward_ranges: the range of a run's rewards, by environment; only if the range of all runs is known and equal
     """
 
     name: str
@@ -113,7 +113,7 @@ class Comparison:
         return (np.asarray(side.reward_ranges[task]) - low) / (high - low)
 
     def figures(self, task: str) -> tuple[Numbers, Numbers, Numbers, Mapping[str, Range]]:
-        """The scores and steps of all sides in an environment, as ``table_of_scores`` takes them."""
+        """The scores and steps of all sides in an environment, as arguments for ``table_of_scores``."""
         return (
             {side.name: side.scores[task] for side in self.sides},
             {side.name: side.steps[task] for side in self.sides},
@@ -122,7 +122,7 @@ class Comparison:
         )
 
     def improvement(self, side: Side, over: Side) -> Measure:
-        """The probability that a run of one side scores more than one of another, over all environments."""
+        """The probability that a run of ``side`` scores more than a run of ``over``, over all environments."""
         pair = self._raw(side), self._raw(over)
         has_interval = all(max(map(len, one)) >= FEWEST_RUNS for one in pair)
         low, high = improvement_interval(*pair) if has_interval else (math.nan, math.nan)
@@ -149,8 +149,8 @@ def compare(
 ) -> Comparison:
     """Compare the runs below these directories.
 
-    Each directory is a side. Each setting of a sweep is a side, or each experiment of a single directory with
-    several experiments.
+    Each directory is a side. Exceptions: in the directory of a sweep, each setting is a side. If there is only one
+    directory with several experiments, each experiment is a side.
 
     :param score: ``last`` or ``best``: the evaluation that gives a run's score
     :param ranges: for environments the scores that count as 0 and as 1; default: the lowest and the highest score of
@@ -183,10 +183,10 @@ def _comparison(sides: Sequence[Side], ranges: Mapping[str, tuple[float, float]]
     tasks = [task for task in sides[0].scores if all(task in side.scores for side in sides)]
     if not tasks:
         lists = "; ".join(f"{side.name}: {', '.join(side.scores) or 'no scores'}" for side in sides)
-        raise CoachError(f"no environment has runs with scores of all sides ({lists})")
+        raise CoachError(f"no environment has scores of all sides ({lists})")
     unknown = next((task for task in ranges if task not in tasks), None)
     if unknown is not None:
-        raise CoachError(f"there is no environment '{unknown}' to give a range for; there are {', '.join(tasks)}")
+        raise CoachError(f"a range is given for '{unknown}', but the environments are {', '.join(tasks)}")
     left_out = {task for side in sides for task in side.scores} - set(tasks)
     if left_out:
         notes.append(f"not compared, because not all sides have runs there: {', '.join(sorted(left_out))}")
@@ -285,7 +285,7 @@ def _range_of(scores: Sequence[np.ndarray]) -> tuple[float, float] | None:
 
 
 def _names(directories: Sequence[str]) -> list[str]:
-    """The shortest ends of the paths that are different."""
+    """Names of the directories: the shortest ends of their paths that differ."""
     parts = [pathlib.Path(directory).resolve().parts for directory in directories]
     for length in range(1, max(map(len, parts))):
         names = ["/".join(one[-length:]) for one in parts]
@@ -297,8 +297,8 @@ def _names(directories: Sequence[str]) -> list[str]:
 def table_of_scores(
     scores: Numbers, steps: Numbers, to_target: Numbers | None = None, ranges: Mapping[str, Range] | None = None
 ) -> list[str]:
-    """A table with a line for each setting, sorted by the mean, then by fewer steps. Lines of more than 80 columns have
-    the name of the setting above the numbers.
+    """A table with a line for each setting, sorted by the mean, then by fewer steps. If lines have more than 80
+    columns, the name of each setting is above its numbers.
 
     The last column is the probability that a run of the best setting scores more than a run of this setting. The list
     is empty without scores.
@@ -344,7 +344,7 @@ def rows_of_scores(
 
 
 def _steps_to_target(steps: Sequence[float] | np.ndarray, runs: int) -> str:
-    """The mean steps to the target, and how many of the runs reached it if not all did."""
+    """The mean number of steps to the target, and the number of runs that reached it, if not all of them did."""
     if not len(steps):
         return "-"
     return f"{np.mean(steps):,.0f}" + (f" ({len(steps)} of {runs})" if len(steps) < runs else "")

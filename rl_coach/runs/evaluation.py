@@ -12,7 +12,7 @@ from rl_coach.runs.statistics import FEWEST_RUNS, iqm
 from rl_coach.utilities.students_t import t_95
 
 FRESH_EPISODES = 20
-"""Number of new episodes that score a policy after an evaluation has selected it."""
+"""Number of new episodes that measure a policy after an evaluation has selected it."""
 
 Range = tuple[float, float]
 """The smallest and the largest possible value."""
@@ -56,7 +56,8 @@ class EvaluationStatistics:
 
     @classmethod
     def of(cls, rewards: Sequence[float], within: Range | None = None) -> EvaluationStatistics:
-        """
+        """The statistics of an evaluation.
+
         :param rewards: the total reward of each episode [episodes], at least one
         :param within: the range of an episode's total reward, if it is known
         """
@@ -79,7 +80,7 @@ class EvaluationStatistics:
 
 @dataclass(frozen=True)
 class RunStatistics:
-    """Statistics of several runs of one environment, each of which has one score.
+    """Statistics of several runs in one environment. Each run has one score.
 
     :param runs: number of runs
     :param mean: mean of the scores
@@ -98,8 +99,9 @@ class RunStatistics:
 
     @classmethod
     def of(cls, scores: Sequence[float], within: Range | None = None) -> RunStatistics:
-        """
-        :param scores: one of each run [runs], at least one
+        """The statistics of several runs.
+
+        :param scores: the score of each run [runs], at least one
         :param within: the range of scores, if it is known
         """
         values = np.asarray(scores, np.float64)

@@ -15,8 +15,8 @@ _SECONDS_BETWEEN_FLUSHES = 10.0
 
 
 class EventFile:
-    """An event file, written by the caller's thread. The writer of tensorboardX has its own thread; if that thread dies
-    of a full disk, the run waits for it for ever.
+    """An event file that the caller's thread writes. The writer of tensorboardX uses another thread. If that thread
+    fails on a full disk, the run waits for ever.
 
     :param directory: the directory of the file; it is created if it does not exist
     :raises CoachError: if tensorboardX is not installed
@@ -69,7 +69,8 @@ class EventFile:
 
 
 def check_tensorboardx() -> None:
-    """
+    """Check that TensorBoard files can be written.
+
     :raises CoachError: if tensorboardX is not installed
     """
     try:

@@ -13,8 +13,8 @@ from rl_coach.utils import CoachError
 
 
 class ExperimentDirectory:
-    """The directory of one run. It is removed again if the run never starts. Only this process writes there until
-    ``release``.
+    """The directory of one run. Only this process writes there until ``release``. If the run does not start, the
+    directory is removed.
 
     :param may_exist: the directory may exist, with a run that continues; False appends ``-1``, ``-2``, … to the name if
         another run uses it

@@ -4,8 +4,8 @@
     >>> experiments.runs[["seed", "state", "best_evaluation_reward"]]
     >>> experiments.signals.groupby("run")["Training Reward"].max()
 
-A run is one agent of one experiment. Each of its workers writes a signal CSV; together they are one run. Files are
-only read, never locked. They may grow meanwhile: a row counts when its line has ended.
+A run is one agent of one experiment. Each of its workers writes a signal CSV; together they are one run. Files are only
+read, never locked. They may grow while they are read: a row counts when its line has ended.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ TRAINING_REWARD = "Training Reward"
 EVALUATION_REWARD = "Evaluation Reward"
 
 COPIED_AFTER_SECONDS = 3600.0
-"""A CSV that is so many seconds newer than its last row is treated as a copy."""
+"""A CSV is treated as a copy if it is this many seconds newer than its last row."""
 VIDEO_DIRECTORIES = ("gifs", "videos")
 _DIRECTORIES_WITHOUT_RUNS = {*VIDEO_DIRECTORIES, "checkpoint", "checkpoints", "policy", "tensorboard", "onnx"}
 _FILE_NAME = re.compile(r"^(?:worker_(?P<worker>\d+)\.)?(?P<source>.*?)(?:_(?P<index>\d+))?$")
@@ -111,7 +111,7 @@ def videos(signal_file: str | os.PathLike) -> list[pathlib.Path]:
         for name in VIDEO_DIRECTORIES
         if (directory / name).is_dir()
         for file in (directory / name).iterdir()
-        if file.suffix in (".gif", ".mp4", ".webm") and not file.name.startswith(".")  # one that is being recorded
+        if file.suffix in (".gif", ".mp4", ".webm") and not file.name.startswith(".")  # a video in progress
     ]
     return sorted(found, key=lambda file: (file.stat().st_mtime, file.name), reverse=True)
 
@@ -120,7 +120,7 @@ def videos(signal_file: str | os.PathLike) -> list[pathlib.Path]:
 class RunDescription:
     """Description of a run, or of one of its workers, from the names of its files and the JSON next to its CSV.
 
-    :param id: the CSV's path below the root, without ``.csv``; only the directory if it holds one run alone
+    :param id: the CSV's path below the root, without ``.csv``; only the directory if it contains no other run
     :param experiment: the experiment's name
     :param worker: number of the worker; None if the file does not say, and for a run with several workers
     :param source: graph, level and agent, as in the file's name
@@ -167,7 +167,7 @@ def describe(path: str | os.PathLike, root: str | os.PathLike, run_id: str) -> R
     record = _object(document.get("run"), {})
     parameters = flatten(settings_for(path, document))
     experiment = experiment_directory.resolve().name if below.startswith(".") else below
-    # 0 is a run that only evaluates, too: it evaluates until it is stopped
+    # 0 also means a run that only evaluates, until it is stopped
     evaluate_only = parameters.get("task.evaluate_only")
     return RunDescription(
         id=run_id,
@@ -349,7 +349,8 @@ class Summary:
             self.best_evaluation_reward = float(np.fmax(self.best_evaluation_reward, rewards.max()))
 
     def as_printed(self, status: Mapping[str, Any]) -> Summary:
-        """The figures that the run prints. A figure that its status does not have is taken from the CSV.
+        """The summary with the figures that the run prints. Figures that its status does not have are taken from the
+        CSV.
 
         The CSVs of agents that play together count each agent's own steps and rewards.
 
@@ -456,8 +457,8 @@ def _number(cell: str) -> float:
 
 
 def last_growth(description: RunDescription, summary: Summary, modified: float) -> float:
-    """Time of a run's last write, in seconds since the epoch. It is the time of the CSV, or the run's end by its own
-    clock if that was long before: the file of a copied run is as new as the copy."""
+    """Time of a run's last write, in seconds since the epoch: the time of the CSV's last change. A copied CSV is as new
+    as the copy. So if the last row was written long before this time, the result is the time of the last row."""
     if description.start is None or not np.isfinite(summary.minutes):
         return modified
     ended = description.start + 60.0 * summary.minutes
@@ -499,10 +500,11 @@ def worker_of(path: str | os.PathLike) -> int | None:
 class Experiments:
     """Runs as data frames.
 
-    :param runs: a row for each run, by its id: experiment, preset, agent, environment, seed, workers (their number),
-        framework, kind (``training`` or ``evaluation``), state, steps, steps_per_second, last_evaluation_reward,
-        best_evaluation_reward, steps_to_target, start, minutes, path (of its first worker's CSV), plays_with_others.
-        A run has the figures that it prints. An agent that plays with others has its own steps and rewards
+    :param runs: a row for each run, by its id: experiment, preset, agent, environment, seed, workers (the number of
+        workers), framework, kind (``training`` or ``evaluation``), state, steps, steps_per_second,
+        last_evaluation_reward, best_evaluation_reward, steps_to_target, start, minutes, path (of its first worker's
+        CSV), plays_with_others. The numbers are the ones that the run prints. For an agent that plays with others,
+        steps and rewards are its own
     :param signals: a row for each row of each CSV: ``run``, ``worker``, then every signal of any run; NaN if a run does
         not have the signal. The rows of several workers are sorted by time, and their counts are sums over the run
     :param parameters: a row for each run, a column for each setting by its dotted name

@@ -13,12 +13,12 @@ from rl_coach.utilities.stop_signals import stop_signals
 _REDRAWS_PER_SECOND = 4
 _GAP = 2
 
-_STOPPING = "stopping after this step; once more to exit at once, without a checkpoint"
+_STOPPING = "stopping after this step; a second Ctrl-C exits at once, without a checkpoint"
 
 Fields = Sequence["tuple[str, str]"]
 """Names and values; a name may be empty."""
 Columns = Sequence["tuple[str, Sequence[str]]"]
-"""Names and the cells below them, as many in each."""
+"""Names of columns, each with its cells. All columns have the same number of cells."""
 
 
 class LiveRegion:
@@ -45,7 +45,7 @@ class LiveRegion:
             self._start()
 
     def close(self) -> None:
-        """Remove the region after as many calls as ``open`` had. Printed lines stay."""
+        """Remove the region if each call of ``open`` has its call of ``close``. Printed lines stay."""
         self._openings -= 1
         if self._openings == 0:
             self._stop()
@@ -108,8 +108,8 @@ class LiveRegion:
         return Group(*lines)
 
     def _rows(self, width: int) -> list[list[tuple[str, Sequence[str]]]]:
-        """The columns in as many rows as they need in a terminal of this width. A column never becomes narrower again,
-        so that the columns right of it do not move."""
+        """The columns in one or more rows, for a terminal of this width. A column never becomes narrower again, so that
+        the columns to the right do not move."""
         rows: list[list[tuple[str, Sequence[str]]]] = []
         left = 0
         for name, cells in self._columns:

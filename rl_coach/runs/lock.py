@@ -1,6 +1,6 @@
 """A lock on the directory of an experiment: one process at a time writes there.
 
-It is the operating system's lock (``flock``), so the lock ends with the process, also after a crash.
+The lock is the operating system's (``flock``), so it ends with the process, also after a crash.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def lock(directory: str | os.PathLike[str]) -> None:
         os.ftruncate(file.fileno(), 0)
         os.write(file.fileno(), str(os.getpid()).encode())
     except OSError:
-        # on a full disk the lock still holds; only the message of a second run lacks the process number
+        # on a full disk the lock is still valid; only the message of a second run lacks the process number
         return
 
 

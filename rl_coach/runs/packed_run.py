@@ -76,7 +76,7 @@ def write(path: pathlib.Path, run: PackedRun, files: Mapping[str, pathlib.Path])
 def unpack(path: str, directory: pathlib.Path) -> PackedRun:
     """Read a packed run, and write its files below a directory. Nothing is written outside of the directory.
 
-    :raises CoachError: if the file is missing, damaged or no packed run, or the directory cannot be written
+    :raises CoachError: if the file is missing, damaged or not a packed run, or the directory cannot be written
     """
     if not pathlib.Path(path).is_file():
         raise CoachError(f"no file '{path}'")
@@ -94,11 +94,12 @@ def unpack(path: str, directory: pathlib.Path) -> PackedRun:
     except OSError as error:
         raise CoachError(f"'{path}' cannot be unpacked: {error.strerror or error}") from None
     except ARCHIVE_DAMAGE as error:
-        raise CoachError(f"'{path}' is no run of coach pack: {' '.join(str(error).split())[:200]}") from None
+        raise CoachError(f"'{path}' is not a file of coach pack: {' '.join(str(error).split())[:200]}") from None
 
 
 def _check(archive: zipfile.ZipFile) -> None:
-    """
+    """Check the entries of a packed run.
+
     :raises ValueError: if an entry is outside of the known folders, not a plain file, or too large
     """
     entries = archive.infolist()
@@ -119,7 +120,8 @@ def _check(archive: zipfile.ZipFile) -> None:
 
 
 def _run_in(archive: zipfile.ZipFile) -> PackedRun:
-    """
+    """Read the facts of a packed run.
+
     :raises ValueError: if the record is damaged, or was written by a newer version
     """
     if archive.getinfo(RUN_FILE).file_size > _LONGEST_RECORD:

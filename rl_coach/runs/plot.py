@@ -78,7 +78,7 @@ class SignalPlot:
 
 @dataclass(frozen=True)
 class _Axes:
-    """The ranges of both axes. They give the place of a value in the picture."""
+    """The ranges of both axes, which convert values to places in the picture."""
 
     low_x: float
     high_x: float
@@ -113,7 +113,7 @@ class Interval:
     """A value with its interval.
 
     :param label: the text next to the interval
-    :param colour: its index in the colours
+    :param colour: the index of the interval's colour
     """
 
     label: str
@@ -125,7 +125,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class IntervalPlot:
-    """Values with their intervals, a line each.
+    """Values with their intervals, one line for each value.
 
     :param intervals: from the top to the bottom
     :param x_label: the meaning of the values

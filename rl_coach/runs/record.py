@@ -66,7 +66,7 @@ def write(
             record["begins_from"] = os.path.abspath(origin)
         if args.evaluated:
             record["evaluated"] = os.path.abspath(args.evaluated)
-        now = datetime.datetime.now().astimezone().isoformat()  # a process that started long ago may begin a run
+        now = datetime.datetime.now().astimezone().isoformat()  # the process may have started long before
         record["run"] = {**run, "seed": seed, "working_directory": os.getcwd(), "began": now}
         _write_git_diff(directory)
     # the framework always, because the default depends on what is installed
@@ -95,7 +95,7 @@ def _write_git_diff(directory: pathlib.Path) -> None:
 def resumed_arguments(
     directory: str, explicit: argparse.Namespace, defaults: dict[str, Any]
 ) -> tuple[dict[str, Any], str]:
-    """The flags of an experiment's start, and its settings (``-cp``) followed by the new settings.
+    """The flags that an experiment was started with, and its settings (``-cp``) followed by the new settings.
 
     :param explicit: the flags of the command line that resumes the experiment
     :raises CoachError: if the experiment does not exist, or a flag contradicts its record
@@ -125,7 +125,7 @@ def evaluated_arguments(
     record = read(directory)
     if record["evaluate_only"]:
         of = f": evaluate '{record['evaluated']}'" if record.get("evaluated") else ""
-        raise CoachError(f"'{directory}' only evaluated, so it has no checkpoint{of}")
+        raise CoachError(f"the run in '{directory}' only evaluated, so it has no checkpoint{of}")
     arguments = record["arguments"]
     _check_agreement(directory, _FIXED_IN_EVALUATIONS, arguments, explicit, defaults)
     taken = {name: arguments[name] for name in _OF_EVALUATIONS if name in arguments}

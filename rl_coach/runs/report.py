@@ -59,7 +59,7 @@ def sections_of(comparison: Comparison) -> list[Section]:
             "Scores of the runs, and their environment steps on average, or the steps until an evaluation reached the "
             "target and ended training. The interval is for the mean, by Student's t; fewer than three runs have none. "
             "IQM is the interquartile mean. P(best > this) is the probability that a run of the first line scores more "
-            "than one of this line."
+            "than a run of this line."
         )
         sections.append(Section(f"Scores in {task}", about, rows))
         lines = []

@@ -43,9 +43,9 @@ class SignalFile:
 
     :param path: the CSV
     :param wanted: read only these columns and the first; None reads all
-    :param most_rows: from more rows keep the rows with the smallest and the largest values of each stretch, so that
-        memory is bounded and plots look the same; None keeps all
-    :ivar names: the names of all columns, the first is the index; empty before the header has been written
+    :param most_rows: if there are more rows, keep only the rows with the smallest and the largest value of each
+        interval. Memory is then bounded, and plots look the same. None keeps all rows
+    :ivar names: the names of all columns. The first column is the index. Empty before the header has been written
     :ivar left_out: number of damaged lines
     :ivar is_condensed: True if rows were left out because of ``most_rows``
     """
@@ -93,7 +93,7 @@ class SignalFile:
         return self.table.nbytes if self.table is not None else 0
 
     def has(self, names: Collection[str]) -> bool:
-        """True if all of these columns that the file has were read."""
+        """True if each of these columns was read, or is not in the file."""
         return self.wanted is None or self.wanted.issuperset(names)
 
     def column(self, name: str) -> np.ndarray:
@@ -105,8 +105,8 @@ class SignalFile:
     def refresh(self, check: Callable[[], None] = lambda: None) -> bool:
         """Read the file's new rows. :return: True if anything changed
 
-        :param check: called before every block; an exception of it ends the reading, and the next ``refresh`` continues
-            there
+        :param check: called before each block. If it raises an exception, the reading ends, and the next ``refresh``
+            continues there
         :raises OSError: if the file is gone or cannot be read
         """
         with open(self.path, "rb") as file:
@@ -160,7 +160,8 @@ class SignalFile:
 def line_blocks(file: io.BufferedReader) -> Iterator[tuple[bytes, int, int]]:
     """Blocks of whole lines from the file's position to its end, each of about ``_BLOCK_BYTES``.
 
-    :return: the lines, the bytes that they had in the file, and the number of lines that were left out as too long
+    :return: for each block its lines, its number of bytes in the file, and the number of lines that were left out
+        because they are too long
     """
     rest, skipped = b"", 0
     while data := file.read(_BLOCK_BYTES):
@@ -311,7 +312,8 @@ def _numbers(words: pa.ChunkedArray) -> pa.Array:
 
 
 def condensed(table: pa.Table, rows: int) -> pa.Table:
-    """About ``rows`` rows or fewer: the rows with the smallest and largest values of each stretch of each signal."""
+    """About ``rows`` rows or fewer: for each signal, the rows with the smallest and the largest value of each
+    interval."""
     signals = [name for name in table.column_names if name not in TIME_COLUMNS] or table.column_names[-1:]
     each = max(4, rows // len(signals))
     picked = [np.array([0, table.num_rows - 1])]
@@ -323,7 +325,8 @@ def condensed(table: pa.Table, rows: int) -> pa.Table:
 
 
 def extremes(y: np.ndarray, points: int) -> np.ndarray:
-    """The indices of at most ``points`` values that draw the same line: the smallest and largest of each stretch.
+    """The indices of at most ``points`` values that draw the same line: the smallest and the largest value of each
+    interval.
 
     The first and the last value are included. y is [points] without NaN.
     """

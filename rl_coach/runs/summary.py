@@ -40,8 +40,8 @@ class Counts:
 class Summary:
     """Summary of a run that has ended.
 
-    :param progress: its evaluations and its duration
-    :param counted: counts of training; of evaluation if the run only evaluated
+    :param progress: the run's evaluations and duration
+    :param counted: counts of training, or of the evaluation if the run only evaluated
     :param heatup: counts of heatup, which the CSV includes
     :param evaluation: results of a run that only evaluated; None for a run that trained
     :param is_played: a person acted, and nothing was trained

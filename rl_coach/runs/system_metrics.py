@@ -2,9 +2,9 @@
 
     Wall-Clock Time,Processor (%),Memory (MB),GPU (%),GPU memory (MB)
 
-It has the form of a signal CSV. A row is written with each update of ``status.json``. The time is in minutes since the
-run's start. A cell is empty if the system does not report the value: processor and memory need ``/proc`` (Linux), the
-GPU needs NVIDIA's driver.
+The file has the form of a signal CSV. A row is written with each update of ``status.json``. The time is in minutes
+since the run's start. A cell is empty if the system does not report the value: processor and memory need ``/proc``
+(Linux), the GPU needs NVIDIA's driver.
 """
 
 from __future__ import annotations
