@@ -34,8 +34,8 @@ from rl_coach.vector_level_manager import VectorLevelManager
 
 DEFINITION_FILE = "agent.json"
 _AUTORESET_MODES = ("disabled", "next_step", "same_step")
-_OBSERVATION = "observation"  # of environments whose observations have no names
-_SPECS = "rl_coach.own_loop.specs"  # which makes subclasses of Agent
+_OBSERVATION = "observation"  # the name of an observation that the environment does not name
+_SPECS = "rl_coach.own_loop.specs"  # not imported above, because it imports this module
 
 
 class Agent:
@@ -59,7 +59,7 @@ class Agent:
     :param definition: the arguments of ``make_agent``, for ``save``
 
     :ivar graph_manager: the graph
-    :ivar updates_itself: ``observe`` makes the updates that are due
+    :ivar updates_itself: True if ``observe`` makes the updates that are due
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class Agent:
     @property
     def autoreset_mode(self) -> str | None:
         """Gymnasium's ``AutoresetMode`` of your vector environment: ``"disabled"`` if your loop resets it,
-        ``"next_step"`` or ``"same_step"``. With None, the default, ``act`` refuses a state if it shows that the
+        ``"next_step"`` or ``"same_step"``. With None, the default, ``act`` raises an error if a state shows that the
         environment resets itself.
 
         :raises CoachError: if the mode does not exist
@@ -147,7 +147,7 @@ class Agent:
 
     @property
     def _environments(self) -> list[FedEnvironment]:
-        """The environments that are fed in the present phase."""
+        """The environments of the user's loop in the present phase."""
         if self._level.has_one_episode:
             return [self._level.active_environment]
         return self._level.environment.copies
@@ -215,7 +215,7 @@ class Agent:
         return [index for index in indices if index not in waiting]
 
     def _given(self, states: Any, env_ids: Any, infos: Any) -> tuple[list[int], dict[int, Any], dict[int, Any]]:
-        """Places of environments; their states and infos, once their form is known to be right."""
+        """The numbers of the environments, their states and their infos, after a check of their form."""
         indices = self._indices(env_ids)
         environments = self._environments
         if not self._is_batch(env_ids):
@@ -268,7 +268,7 @@ class Agent:
                 core.parallel.enter(index)
                 chosen[index] = core.act(self._best_action())
         if None in chosen.values():
-            raise CoachError(f"agent '{core.name}' does not act: it learns from its memory alone")
+            raise CoachError(f"agent '{core.name}' does not act: it only learns from its memory")
         return cast(dict[int, ActionInfo], chosen)
 
     def _best_action(self) -> ActionType:
@@ -286,7 +286,7 @@ class Agent:
         before = network.recurrent_state
         inputs = core.prepare_batch_for_inference(filtered, description.network)
         outputs = network.predict(inputs, outputs=list(description.outputs), squeeze_output=False)
-        if core.stores_recurrent_states:  # the agent shows the network the state itself then
+        if core.stores_recurrent_states:  # the agent then passes the recurrent state to the network
             network.recurrent_state = before
         mask = core.spaces.action_mask(state)
         masks = None if mask is None else np.asarray(mask)[None]
@@ -418,8 +418,8 @@ class Agent:
             graph.occasionally_save_checkpoint()
 
     def update(self, batch: Mapping[str, Any] | None = None) -> float:
-        """Learn now: make a phase of updates from the memory, or one update on a batch. The next phase of the
-        algorithm's schedule is counted from here.
+        """Learn now: make a phase of updates from the memory, or one update on a batch. The algorithm counts the steps
+        to its next training phase from this call.
 
         :param batch: ``states``, ``actions``, ``rewards``, ``terminals`` and ``next_states``, [B, ...] each, in the
             form of your environment. Optional ``importance_weights`` [B] weight the losses of the rows. None learns
@@ -486,9 +486,9 @@ class Agent:
     def import_observations(self, data: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> int:
         """Store recorded steps, in order, as if the agent had played them. Steps and updates are not counted.
 
-        If a step does not begin in the next state of the last step, a new episode begins. A warning reports the number
-        of these cases. An unfinished last episode counts as truncated. Filters compute their statistics from all steps
-        before the first step is stored.
+        If a step does not begin in the next state of the previous step, a new episode begins. A warning reports the
+        number of these cases. An unfinished last episode counts as truncated. Filters compute their statistics from all
+        steps before the first step is stored.
 
         :param data: columns ``states``, ``actions``, ``rewards``, ``terminals`` and, if they are known, ``truncated``
             and ``next_states``, [N, ...] each; or a dict of these names for each step
@@ -691,7 +691,7 @@ def make_agent(
     :param heatup_steps: steps of random actions before training; the last episode is completed, as in a preset
     :param updates_itself: True: ``observe`` learns as often as the algorithm's settings say. False: only ``update``
         learns
-    :param seed: seed of all random numbers, so that the agent is repeatable; None draws a seed
+    :param seed: seed of all random numbers; with a seed, the agent is repeatable. None draws a seed
     :param framework: ``tensorflow``, ``jax``, ``mxnet`` or ``torch``; None uses the first installed one of TensorFlow,
         JAX and PyTorch
     :param num_devices: number of devices that share each batch; more than one need JAX. None uses one device
@@ -706,7 +706,7 @@ def make_agent(
         raise CoachError(f"num_envs must be the number of your environments, 1 or more, not {num_envs!r}")
     ids = list(range(num_envs)) if env_ids is None else list(env_ids)
     if len(set(ids)) != num_envs:
-        raise CoachError(f"env_ids names each of the {num_envs} environments once, not {env_ids!r}")
+        raise CoachError(f"env_ids must name each of the {num_envs} environments once, not {env_ids!r}")
     chosen = framework or default_framework()
     parameters = algorithm_parameters(algorithm)
     changed = saved.changed_settings(parameters) if isinstance(algorithm, AgentParameters) else {}
@@ -737,7 +737,7 @@ _GivenCallback: TypeAlias = Callback | Callable[[Agent], Any]
 
 
 class _AfterEvaluations(Callback):
-    """Calls a function after each evaluation, and stops where it returns False."""
+    """Calls a function after each evaluation, and ends the training if the function returns False."""
 
     def __init__(self, agent: Agent, function: Callable[[Agent], Any]):
         self._agent, self._function = agent, function

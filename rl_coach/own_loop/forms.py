@@ -198,7 +198,7 @@ class Actions:
                 )
             if part.is_choice and not self.as_numbers:
                 columns.append(values.astype(int) - part.lows.astype(int))
-            else:  # the middle of the numbers that are rounded to the choice
+            else:  # the middle of all numbers that are rounded to the choice
                 columns.append(values.astype(np.float32) + np.float32(0.5 * part.is_choice))
         flat = np.concatenate(columns)
         return int(flat[0]) if self.space.shape == () else flat
@@ -213,7 +213,7 @@ class Actions:
         if SINGLE in self.parts and len(named) == 1:
             named = {SINGLE: next(iter(named.values()))}
         if unknown := [name for name in named if name not in self.parts]:
-            raise CoachError(f"the spec's '{where}' has no {shown(unknown[0])}; there is {', '.join(self.parts)}")
+            raise CoachError(f"the spec's '{where}' has {shown(unknown[0])}; the actions are {', '.join(self.parts)}")
         found = {}
         for name, part in self.parts.items():
             low, high = part.lows.reshape(part.shape), part.highs.reshape(part.shape)

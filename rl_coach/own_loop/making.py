@@ -27,7 +27,7 @@ def make_graph(
     task: TaskParameters,
     writes_files: bool,
 ) -> OwnLoopGraphManager:
-    """The created graph of an agent.
+    """Create the graph of an agent.
 
     :param parameters: the parameters of the agent
     :param settings: settings of the algorithm, by name
@@ -71,7 +71,8 @@ def _imported(path: str) -> Any:
 
 
 def make_task(framework: str, seed: int | None, num_devices: int | None, experiment_path: str | None) -> TaskParameters:
-    """
+    """The task parameters of an own loop.
+
     :raises CoachError: if the framework does not exist
     """
     if framework not in Frameworks.__members__:

@@ -10,7 +10,7 @@ from rl_coach.utils import CoachError, did_you_mean
 
 
 class Places:
-    """The numbers of environments by their names.
+    """Finds the numbers of environments by their names.
 
     :param names: the names of the environments, in order
     """
