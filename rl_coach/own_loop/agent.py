@@ -209,7 +209,7 @@ class Agent:
             raise CoachError(
                 f"the episode of {self._places.name(min(waiting))} has ended, and act received the same state as "
                 f"observe: if your vector environment resets itself, set agent.autoreset_mode to 'next_step' or "
-                f"'same_step', as its metadata says; otherwise call its reset, and set it to 'disabled'"
+                f"'same_step', as its metadata says; otherwise call its reset, and set autoreset_mode to 'disabled'"
             )
         self._waiting = (self._waiting - set(indices)) | waiting
         return [index for index in indices if index not in waiting]

@@ -1,4 +1,4 @@
-"""Runs a program, waits for its end, and ends it with the run."""
+"""Runs a program until it ends or the run is stopped."""
 
 from __future__ import annotations
 

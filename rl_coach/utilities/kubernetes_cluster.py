@@ -18,7 +18,7 @@ Manifest = dict[str, Any]
 
 CONNECT_SECONDS = 5
 ANSWER_SECONDS = 30
-SILENCE_SECONDS = 600  # a followed log without lines for so long counts as broken
+SILENCE_SECONDS = 600  # the connection of a followed log counts as broken after this time without lines
 NOT_FOUND, CONFLICT, GONE, TOO_MANY_REQUESTS = 404, 409, 410, 429
 
 _SERVICE_ACCOUNT = pathlib.Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -37,7 +37,7 @@ _KINDS = {
 
 
 class ClusterError(CoachError):
-    """Refusal by the API server.
+    """Error of the API server, or of the connection to it.
 
     :ivar status: the HTTP status; 0 if there was no answer
     """
@@ -51,7 +51,8 @@ class Cluster:
     """Client for a namespace of a cluster.
 
     :param namespace: the namespace; empty uses the namespace of the context, or of this pod
-    :param kubeconfig: the kubeconfig; empty uses ``KUBECONFIG``, ``~/.kube/config``, or the pod's service account
+    :param kubeconfig: the path of the kubeconfig; empty uses ``KUBECONFIG``, ``~/.kube/config``, or the pod's service
+        account
     :param context: the context of the kubeconfig; empty uses the current context
     :raises CoachError: if the configuration does not exist
     """
@@ -135,10 +136,10 @@ class Cluster:
                 yield event["type"], event["object"]
 
     def log(self, pod: str, follow: bool = False, since_seconds: int | None = None) -> Iterator[str]:
-        """The lines of a pod's log, each after its time stamp and a space.
+        """The lines of a pod's log. Each line begins with its time stamp and a space.
 
-        :param follow: wait for more, until the pod ends
-        :param since_seconds: only lines of this many last seconds; None for all
+        :param follow: wait for more lines, until the pod ends
+        :param since_seconds: only lines of the last ``since_seconds`` seconds; None for all lines
         :raises ClusterError: if there is no log
         """
         options: dict[str, Any] = {"follow": follow, "timestamps": True}
@@ -166,7 +167,7 @@ class Cluster:
             return json.loads(_read(response))
 
     def _call(self, verb: str, kind: str, place: list[str], subject: str, suffix: str = "", **options: Any) -> Any:
-        """The HTTP response to a request, its body unread.
+        """The HTTP response to a request. Its body has not been read yet.
 
         :raises ClusterError: if the request is refused, or there is no answer
         """
@@ -203,7 +204,7 @@ def _is_in_pod() -> bool:
 
 
 def _lines(response: urllib3.HTTPResponse) -> Iterator[bytes]:
-    """The lines of a body as they arrive; a connection that breaks ends them."""
+    """The lines of a response as they arrive. They end if the connection breaks."""
     rest = b""
     try:
         for chunk in response.stream(amt=None, decode_content=False):

@@ -1,14 +1,14 @@
 """Plain data: values as bytes and back. Without pickle, reading never calls functions that the data names.
 
-There are three forms; each builds on the one before:
+There are three forms. Each form builds on the form before:
 
 - *A plain tree*: dicts with string keys and lists of arrays, numbers, strings, booleans and None. ``separate``
   removes the arrays, so that the rest fits into JSON; ``join`` puts them back.
 - *Bytes*: ``dumps`` and ``loads`` (``dump`` and ``load`` for open files), an ``.npz`` with the JSON as member
   ``tree``. Checkpoints have a separate JSON file, and the arrays in a safetensors file, which other tools can read.
-- *A graph of objects* that share parts by identity (a state is the next state of the step before it, stacks of frames
-  share their frames): ``flatten`` makes a plain tree of it, and ``restore`` makes the graph again, with the same
-  shared parts. Classes must be registered, see ``register``.
+- *A graph of objects* that share parts by identity (for example, a state is also the next state of the step before, and
+  stacks of frames share frames): ``flatten`` converts the graph to a plain tree, and ``restore`` builds the graph
+  again, with the same shared parts. Classes must be registered, see ``register``.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ DAMAGE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeErro
 """Errors of reading plain data from a damaged file."""
 
 ARCHIVE_DAMAGE = (*DAMAGE, EOFError, MemoryError, RuntimeError, zipfile.BadZipFile, zlib.error)
-"""Errors of reading a damaged ``.npz``. A changed bit may mark it as encrypted or as a later format."""
+"""Errors of reading a damaged ``.npz``. A changed bit may mark the file as encrypted or as a later format."""
 
 
 class UnsavableError(TypeError):
@@ -63,11 +63,12 @@ class UnsavableError(TypeError):
 
 
 def separate(tree: Any, numbered: bool = False, fold_constants: bool = False) -> tuple[Any, dict[str, np.ndarray]]:
-    """A plain tree with each array replaced by its name, for JSON; and the arrays by name.
+    """Two values: a plain tree for JSON with each array replaced by its name, and the arrays by name.
 
-    Tuples become lists, NumPy scalars Python numbers.
+    Tuples become lists, and NumPy scalars become Python numbers.
 
-    :param numbered: names are ``array_0``, ``array_1`` and so on; otherwise the arrays' paths, ``network/weights``
+    :param numbered: names are ``array_0``, ``array_1`` and so on; otherwise the arrays' paths, such as
+        ``network/weights``
     :param fold_constants: an array of equal numbers is stored as one number and the shape
     :raises UnsavableError: if the tree contains other values
     """
@@ -143,7 +144,7 @@ def join(plain: Any, arrays: Mapping[str, np.ndarray]) -> Any:
         if key in (_ARRAY, _ARRAY_IN_OLD_MEMORIES):
             return arrays[value]
         if key == _CONSTANT:
-            # a view of one number, but computations on it need the memory of the shape that a file claims
+            # the array is a view of one number, but computations need the memory of the full shape
             if math.prod(value[1]) > _LARGEST_CONSTANT:
                 raise ValueError(f"it contains an array of shape {value[1]}")
             return np.broadcast_to(arrays[value[0]][0], value[1])
@@ -176,7 +177,7 @@ def dump(value: Any, file: BinaryIO) -> None:
 
 
 def load(file: Any) -> Any:
-    """Read the tree of a file of ``dump``, from an open file or a path.
+    """Read the tree that ``dump`` wrote, from an open file or a path.
 
     :raises ValueError: if the file has another form or is damaged
     :raises OSError: if the file cannot be opened
@@ -208,7 +209,7 @@ def loads(data: bytes) -> Any:
 
 
 def safetensors_chunks(arrays: Mapping[str, np.ndarray]) -> Iterator[Any]:
-    """The bytes of a safetensors file, array by array: memory holds no second copy of a replay memory.
+    """The bytes of a safetensors file, array by array, so that memory holds no second copy of a replay memory.
 
     :raises UnsavableError: if safetensors does not support the dtype of an array
     """
@@ -264,7 +265,7 @@ AnyClass = TypeVar("AnyClass", bound=type)
 
 @dataclasses.dataclass(frozen=True)
 class _Registered:
-    """The written form of objects of a class: these attributes, then further attributes of ``__dict__``."""
+    """The written form of the objects of a class: ``fields``, and if ``others`` is True all other attributes."""
 
     cls: type
     fields: tuple[str, ...]
@@ -278,7 +279,7 @@ _names: dict[type, str] = {}
 def register(
     cls: AnyClass, fields: Iterable[str] | None = None, name: str | None = None, others: bool = False
 ) -> AnyClass:
-    """Register a class, so that ``flatten`` accepts its objects. Also a decorator, for example for a dataclass::
+    """Register a class, so that ``flatten`` accepts its objects. The function is also a decorator::
 
         @plain_data.register
         @dataclass
@@ -288,8 +289,8 @@ def register(
     defined again, in a notebook or by importing a module again, the new class replaces the old one.
 
     :param fields: the attributes to write; all attributes of the object by default
-    :param name: its name in the written data; by default, the name of the class
-    :param others: write attributes that are not in ``fields`` too, each with its name
+    :param name: the name of the class in the written data; by default, the class's own name
+    :param others: also write attributes that are not in ``fields``, each with its name
     :raises ValueError: if another class with that name is registered
     """
     name = name or cls.__name__
@@ -308,8 +309,8 @@ def _slots(cls: type) -> tuple[str, ...]:
 
 
 def flatten(value: Any) -> State:
-    """A graph of objects as a plain tree: each object is written once, as a node. Each reference to it is the node's
-    number. Arrays with equal shape and dtype are joined into one array.
+    """A graph of objects as a plain tree. Each object is written once, as a node. Each reference to the object is the
+    node's number. Arrays with equal shape and dtype are joined into one array.
 
     The graph may contain numbers, strings, None, numeric arrays and scalars, lists, tuples, dicts (whatever their
     keys), deques, and objects of registered classes, and cycles.
@@ -328,7 +329,7 @@ def restore(tree: State) -> Any:
 
 
 class _Flattener:
-    """Numbers objects by identity. It keeps them alive, so that no id is reused."""
+    """Numbers objects by identity. This class keeps the objects alive, so that no id is reused."""
 
     def __init__(self) -> None:
         self._nodes: list[Any] = []
@@ -342,7 +343,7 @@ class _Flattener:
         return {"root": root, "nodes": self._nodes, "arrays": arrays}
 
     def _reference(self, value: Any) -> Any:
-        """A plain value itself; other values as ``[number of the node]``."""
+        """The value itself if it is plain, otherwise ``[number of its node]``."""
         if type(value) in _PLAIN:
             return value
         number = self._numbers.get(id(value))
@@ -390,7 +391,8 @@ class _Flattener:
 
 
 class _Restorer:
-    """Makes each node's object once, before the objects that it refers to, so that cycles work."""
+    """Builds the object of each node once. An object is built before the objects that it refers to, so that cycles
+    work."""
 
     def __init__(self, tree: State):
         self._tree = tree
@@ -421,7 +423,7 @@ class _Restorer:
 
 def _make_array(restorer: _Restorer, number: int, kind: str, parts: list[Any]) -> None:
     value = restorer.array(parts)
-    # a row of a stack is a view, so each array is copied to its own memory
+    # a row of a joined array is a view, so each array is copied to its own memory
     restorer.keep(number, np.array(value) if kind == "array" else np.asarray(value)[()])
 
 

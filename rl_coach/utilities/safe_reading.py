@@ -16,8 +16,9 @@ MOST_BYTES = 64_000_000
 
 
 def require_regular(path: Path) -> None:
-    """
-    :raises CoachError: if the path is a directory, a device or a pipe, whose reading may not end
+    """Check that a path is a regular file. Reading a device or a pipe may never end.
+
+    :raises CoachError: if the path is a directory, a device or a pipe
     """
     if os.path.exists(path) and not os.path.isfile(path):
         raise CoachError(f"cannot read '{path}': it is not a regular file")
@@ -69,7 +70,7 @@ def read_json(path: Path, most_bytes: int = MOST_BYTES) -> dict[str, Any]:
     try:
         content = json.loads(text)
     except (ValueError, RecursionError):
-        raise CoachError(f"'{path}' is damaged: it is not the JSON that was written") from None
+        raise CoachError(f"'{path}' is damaged: it is not JSON") from None
     if not isinstance(content, dict):
         raise CoachError(f"'{path}' is damaged: it does not contain a JSON object")
     return content

@@ -33,7 +33,10 @@ class _Moments(NamedTuple):
     squared_deviations: np.ndarray
 
     def merged(self, count: int, mean: np.ndarray, squared_deviations: np.ndarray | None) -> _Moments:
-        """The moments with more samples added. :param squared_deviations: of the new samples; None for one sample"""
+        """The moments with more samples added. The arguments describe the new samples.
+
+        :param squared_deviations: the sums of squared deviations from ``mean``; None for one sample
+        """
         total = self.num_samples + count
         difference = mean - self.mean
         squared = self.squared_deviations + np.square(difference) * (self.num_samples * count / total)
@@ -49,8 +52,8 @@ class _Moments(NamedTuple):
 
 
 _WRITING = threading.RLock()
-"""Held while statistics change, by their owner or by the thread of their subscription. All share it, because locks
-cannot be copied."""
+"""A lock that is held while statistics change, in their owner's thread or in the thread of their subscription. All
+statistics share this lock, because locks cannot be copied."""
 
 
 class SharedRunningStats:
@@ -76,7 +79,7 @@ class SharedRunningStats:
             SharedRunningStatsSubscribe(self).start()
 
     def __getstate__(self) -> dict[str, Any]:
-        """A copy opens its own connections."""
+        """The state without connections: a copy opens its own connections."""
         return {**self.__dict__, "subscription": None}
 
     @property
@@ -87,8 +90,8 @@ class SharedRunningStats:
     def push(self, x: np.ndarray) -> None:
         """Add one sample of ``shape``, or a batch of them with a leading dimension.
 
-        With ``pubsub_params`` all processes that share the statistics receive it a moment later, including this one,
-        through ``SharedRunningStatsSubscribe``. The first sample starts the subscription.
+        With ``pubsub_params``, all processes that share the statistics receive the sample a moment later through
+        ``SharedRunningStatsSubscribe``, this process too. The first sample starts the subscription.
 
         :raises CoachError: if Redis cannot be reached, or was lost since the last sample
         """
@@ -125,8 +128,8 @@ class SharedRunningStats:
                 self._moments = moments.merged(len(samples), mean, np.square(samples - mean).sum(axis=0))
 
     def take_gathered(self) -> State:
-        """The statistics of the samples since the last call, in the form of ``get_state``. The first call begins to
-        count."""
+        """The statistics of the samples since the last call, in the form of ``get_state``. The first call only begins
+        to gather."""
         with _WRITING:
             gathered, self._gathered = self._gathered, SharedRunningStats(self.name, epsilon=self.epsilon)
             self._gathered.set_params(self.shape)
@@ -201,7 +204,7 @@ class SharedRunningStats:
         try:
             count, mean, squared_deviations = state["count"], state["mean"], state["squared_deviations"]
         except KeyError as missing:
-            raise CoachError(f"the saved statistics of '{self.name}' lack {missing}") from None
+            raise CoachError(f"the saved statistics of '{self.name}' do not contain {missing}") from None
         self.margin = float(state.get("margin", 0.0))
         for array in (mean, squared_deviations):
             if np.shape(array) != self.shape:
@@ -233,9 +236,9 @@ class SharedRunningStatsSubscribe(threading.Thread):
     """Subscription that receives published samples from its creation on, and adds them to the statistics of this
     process.
 
-    It ends with ``stop()``, or when the connection is lost. Samples that are published after that are lost, so the
-    statistics of this process differ from the statistics of the others. It prints a line about this, and ``push``
-    raises an error.
+    The subscription ends with ``stop()``, or when the connection is lost. Later samples are then lost, so the
+    statistics of this process differ from the statistics of other processes. If the connection is lost, Coach prints a
+    line, and ``push`` raises an error.
 
     :param shared_running_stats: the statistics, with ``pubsub_params``
     :raises CoachError: if the statistics already have a subscription, or Redis cannot be reached
