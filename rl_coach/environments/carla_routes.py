@@ -1,4 +1,4 @@
-"""Routes through a town of CARLA, and the episodes that agents with commands drive."""
+"""Routes through a town of CARLA, and episodes in which an agent follows the commands of a route."""
 
 from __future__ import annotations
 
@@ -114,7 +114,8 @@ def _is_before(segment: Segment, place: Any, other: Any) -> bool:
 
 
 def _key(waypoint: Any) -> tuple[int, int]:
-    """Key of a place. It is equal at the end of a segment and the start of the next; CARLA has two waypoints there."""
+    """Key of a place, for comparisons. CARLA has two waypoints where a segment ends and the next one begins. Both have
+    the same key."""
     return round(waypoint.transform.location.x), round(waypoint.transform.location.y)
 
 

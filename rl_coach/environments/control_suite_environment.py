@@ -57,7 +57,8 @@ class ControlSuiteEnvironmentParameters(EnvironmentParameters):
 
     :param level: ``domain:task``, such as ``cartpole:swingup``
     :ivar frame_skip: number of control steps that an action lasts, by default 4; their rewards are added
-    :ivar observation_type: the observations. Images need OpenGL: ``MUJOCO_GL=egl`` or ``osmesa`` need no display
+    :ivar observation_type: the observations. Images need OpenGL. Without a display, set the environment variable
+        ``MUJOCO_GL`` to ``egl`` or ``osmesa``
     """
 
     constraints = {"observation_type": member(ObservationType)}

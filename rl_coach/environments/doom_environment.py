@@ -82,7 +82,7 @@ class DoomEnvironmentParameters(EnvironmentParameters):
     """Settings of a scenario of ViZDoom.
 
     :param level: a name of ``DoomLevel``, in any case, or the path of a scenario's ``.cfg`` file
-    :ivar frame_skip: number of tics that the buttons are held; a second has 35 tics
+    :ivar frame_skip: number of tics for which the buttons are held; a second has 35 tics
     :ivar cameras: the images to observe, ``DoomEnvironment.CameraTypes``; each is a separate observation
     :ivar max_simultaneous_buttons: largest number of buttons in one action
     """

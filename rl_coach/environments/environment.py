@@ -445,7 +445,7 @@ class Environment(EnvironmentInterface):
         return self._fingerprint() == state["fingerprint"]
 
     def _fingerprint(self) -> str:
-        """A text that is equal for two environments at the same point of the same episode."""
+        """A text for comparisons. Two environments at the same point of the same episode have the same text."""
         response = self.last_env_response
         assert response is not None
         digest = hashlib.sha256(repr((self.current_episode_steps_counter, bool(response.game_over))).encode())
@@ -582,7 +582,7 @@ class Environment(EnvironmentInterface):
             self._video, self._is_candidate, self._dumps_video = None, False, False
 
     def dump_video_of_last_episode_if_needed(self) -> None:
-        """Keep a video of the last episode, if one was wanted at its start and the filters agree at its end."""
+        """Keep the video of the last episode, if ``video_dump_filters`` agreed at its start and agree at its end."""
         if self._video is None and not self._is_candidate:
             return
         if self.should_dump_video_of_the_current_episode(episode_terminated=True):

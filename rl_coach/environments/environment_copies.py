@@ -72,7 +72,7 @@ class EnvironmentCopies(EnvironmentInterface):
     def begin_episodes(self, forced: dict[int, bool]) -> dict[int, EnvResponse]:
         """Begin an episode in some of the copies.
 
-        :param forced: for each of these copies, by its number, True to reset even if the simulator would continue (a
+        :param forced: the numbers of these copies. The value is True to reset even if the simulator would continue (a
             game with lives left)
         :return: the first states
         """

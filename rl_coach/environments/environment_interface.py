@@ -21,7 +21,7 @@ class EnvironmentInterface:
 
     @property
     def phase(self) -> RunPhase:
-        """Current phase of the run; statistics are kept in all phases but ``UNDEFINED``."""
+        """Current phase of the run. Steps and episodes are counted in all phases except ``UNDEFINED``."""
         return self._phase
 
     @phase.setter

@@ -14,7 +14,7 @@ from rl_coach.spaces import ActionSpace, ObservationSpace, RewardSpace, StateSpa
 class SteppedEnvironment(Protocol):
     """Interface of an environment, or of a lower level, for the level that acts in it.
 
-    :ivar env_id: the name
+    :ivar env_id: the name of the environment
     :ivar training_steps: environment steps of heatup and training at the start of the present evaluation
     :ivar current_episode_steps_counter: steps of the episode in progress, if they are counted
     :ivar pictures_beside: the agent's pictures for videos; see ``AgentInterface.pictures_beside``
@@ -100,8 +100,8 @@ class CopiedEnvironment(Simulator, Protocol):
     def begin_episodes(self, forced: dict[int, bool]) -> dict[int, EnvResponse]:
         """Begin an episode in some of the copies.
 
-        :param forced: for each of these copies, by its index, True to reset even if the simulator would continue
-        :return: the first states, by the copy's index
+        :param forced: the numbers of these copies. The value is True to reset even if the simulator would continue
+        :return: the first states, by the copy's number
         """
 
     def step_all(self, actions: Sequence[ActionType]) -> list[EnvResponse]:

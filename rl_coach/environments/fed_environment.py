@@ -71,7 +71,7 @@ class FedEnvironmentParameters(GymEnvironmentParameters):
 
     @classmethod
     def like(cls, parameters: EnvironmentParameters) -> FedEnvironmentParameters:
-        """Settings of the same Gymnasium environment for the user's loop.
+        """Settings for the user's loop, made from other settings of a Gymnasium environment.
 
         :raises CoachError: if the settings belong to another simulator
         """
@@ -282,11 +282,11 @@ class FedEnvironment(GymEnvironment):
 
     @property
     def has_ended(self) -> bool:
-        """True from the end of a fed episode to the beginning of the next one."""
+        """True between the end of an episode of the user's loop and the beginning of the next episode."""
         return self.is_fed and self.done and self.fed.first is None
 
     def shows(self, observation: Any, info: Mapping[str, Any]) -> bool:
-        """True if this is the observation of the present state. :param info: its mask is compared if it has one"""
+        """True if the present state has this observation, and the mask in ``info`` if there is one."""
         shown = self._read_state(observation, dict(info))
         names = [name for name in shown if name != ACTION_MASK or ACTION_MASK in info or not self._has_mask]
         return all(np.array_equal(shown[name], self.state[name], equal_nan=True) for name in names)
@@ -342,7 +342,8 @@ class FedEnvironment(GymEnvironment):
             self.goal = self.state["desired_goal"]
 
     def get_episode_state(self) -> dict[str, Any] | None:
-        """The episode in progress. An episode of the user's loop cannot be repeated; its present state is enough."""
+        """The episode in progress. An episode of the user's loop cannot be repeated, so only its present state is
+        saved."""
         if not self.is_fed:
             return super().get_episode_state()
         return {
@@ -367,7 +368,8 @@ class FedEnvironment(GymEnvironment):
 
 
 def _of_object(env: Any, action_mask: bool, num_envs: int) -> FedEnvironmentParameters:
-    """Settings of an existing environment. Further environments, for evaluations, are made from its ``spec`` if any."""
+    """Settings for an existing environment. If it has a ``spec``, environments for evaluations are made from this
+    ``spec``."""
     import gymnasium
 
     name = type(env.unwrapped).__name__ if env.spec is None else env.spec.id

@@ -1,4 +1,4 @@
-"""Environments that are pure functions on JAX: gymnax, MuJoCo Playground, Brax, pgx, and a user's own.
+"""Environments that are pure functions on JAX: gymnax, MuJoCo Playground, Brax, pgx, and users' environments.
 
 A compiled loop steps a ``FunctionEnvironment``. ``FunctionSimulator`` is the same environment in Gymnasium's form, for
 evaluations and for agents without a compiled loop.
@@ -337,8 +337,8 @@ def _require_known(level: str, name: str, known: Any) -> None:
 def make_function_environment(level: str, parameters: dict[str, Any]) -> FunctionEnvironment:
     """The environment of a level such as ``gymnax:CartPole-v1``.
 
-    :param parameters: keyword arguments for the library's function. For gymnax also fields of the environment's
-        ``params``, for Playground entries of its configuration, for Brax also ``episode_length``
+    :param parameters: keyword arguments for the library's function. They may also be fields of the environment's
+        ``params`` (gymnax), entries of the environment's configuration (Playground), or ``episode_length`` (Brax)
     :raises CoachError: if the level does not exist, or the library is not installed
     """
     library, _, name = level.partition(":")

@@ -1,4 +1,4 @@
-"""Environments with Gymnasium's interface: classic control, MuJoCo, Atari, goal environments, and a user's own.
+"""Environments with Gymnasium's interface: classic control, MuJoCo, Atari, goal environments, and users' environments.
 
 Gymnasium and the simulators are imported when an environment is made, not with this module.
 """
@@ -76,7 +76,7 @@ class GymEnvironmentParameters(EnvironmentParameters):
     :ivar combines_choices: for MultiDiscrete, MultiBinary, Tuple and Dict spaces. True: each combination of choices is
         one discrete action. False: an action has a choice for each part of the space. None is False for agents that
         support actions of several parts, otherwise True
-    :cvar seen_by_agents: the names of the settings that change what an agent sees and does
+    :cvar seen_by_agents: the names of the settings that change the agent's observations and actions
     """
 
     constraints = {
@@ -107,7 +107,8 @@ class GymEnvironmentParameters(EnvironmentParameters):
         self.combines_choices: bool | None = None
 
     def as_seen(self) -> dict[str, Any]:
-        """The settings that change what an agent sees and does, by name, as plain data for exported policies."""
+        """The settings that change the agent's observations and actions, by name, as plain data for exported
+        policies."""
         found = {name: getattr(self, name) for name in self.seen_by_agents}
         kind = self.observation_space_type
         return {**found, "observation_space_type": None if kind is None else kind.name}
@@ -445,7 +446,7 @@ class GymEnvironment(Environment):
     def get_rendered_image(self) -> np.ndarray:
         """The simulator's picture of the present state: [height, width, 3] uint8.
 
-        :raises CoachError: if the level gives no images, or something that draws them is missing
+        :raises CoachError: if the level returns no images, or the images cannot be drawn here
         """
         try:
             with drawing():

@@ -191,7 +191,7 @@ def is_function_level(level: str) -> bool:
 def import_level(level: str) -> Any:
     """The class or function of a level. :param level: ``module:name`` or ``path/to/file.py:name``
 
-    :raises CoachError: if an import of the module is not installed
+    :raises CoachError: if the module imports a package that is not installed
     """
     try:
         return short_dynamic_import(level)
@@ -201,7 +201,7 @@ def import_level(level: str) -> Any:
 
 def _is_function_environment(made: Any) -> bool:
     """True if an object, or a class, has gymnax' ``reset(key, params)`` and ``step(key, state, action, params)``. The
-    names of the parameters do not matter; Gymnasium's ``step`` takes one."""
+    names of the parameters do not matter. The ``step`` of Gymnasium has only one parameter."""
     return _takes(made, "reset", 2) and _takes(made, "step", 4)
 
 
@@ -317,7 +317,8 @@ def _refusing_unfit_parameters(specification: Any) -> Iterator[None]:
 
 
 def find_registered_specification(level: str) -> Any:
-    """The specification of any level, as ``find_specification`` returns it; None if Gymnasium has no such entry."""
+    """The specification of any level, as ``find_specification`` returns it; None if Gymnasium does not have the
+    level."""
     module, _, name = level.rpartition(":")
     if FUNCTION_LEVEL.fullmatch(level) or module == ENVPOOL or (module and not _REGISTERED_LEVEL.search(name)):
         return None
@@ -361,7 +362,7 @@ def _how_to_install(specification: Any, reason: str) -> str:
 
 
 def find_specification(name: str) -> Any:
-    """A copy of Gymnasium's ``EnvSpec`` for a level's name, an old name included.
+    """A copy of Gymnasium's ``EnvSpec`` for the name of a level. The name may be an old one.
 
     :raises UnknownLevelError: if the level does not exist; the message suggests similar ones
     :raises CoachError: if the package that registers it is not installed
@@ -437,8 +438,9 @@ def _newest_version(name: str) -> Any:
 
 
 def _arcade_specification(name: str, match: re.Match) -> Any:
-    """The game of an older id. Version 0 repeats a quarter of the actions, version 4 repeats no actions. An action is
-    held for 4 frames (Deterministic), 1 frame (NoFrameskip), or 2 to 4 frames at random."""
+    """The current specification for an older id of an Atari game. In version 0, the last action is repeated with
+    probability 0.25; in version 4, never. An action is held for 4 frames (``Deterministic``), 1 frame
+    (``NoFrameskip``), or 2 to 4 frames at random (other names)."""
     import gymnasium
 
     current = f"ALE/{match['game']}-v5"

@@ -224,7 +224,7 @@ class StateReader:
     ``ActionMaskSpace``.
 
     :param space: the environment's observation space
-    :param action_space: our action space
+    :param action_space: Coach's action space
     :param kind: kind of the arrays; None decides by their shape and dtype
     :param level: the level's name, for error messages
     :param observation: an observation of the environment; its arrays may differ from the space
@@ -232,8 +232,8 @@ class StateReader:
     :param copies: copy each observation, because the environment writes the next one into the same array
     :param names: the observations to read; None reads all that networks can take
     :param player: the name of the player that gets these observations, for error messages
-    :raises CoachError: if an observation does not fit the space, or Coach does not support any observation, or an
-        observation of ``names``
+    :raises CoachError: if an observation does not fit the space, if Coach supports none of the observations, or if it
+        does not support an observation in ``names``
 
     :ivar left_out: the spaces of the observations that no network can read, such as texts, by name
     """
@@ -421,7 +421,7 @@ def _check_shape(space: gym.Space, sample: Any, level: str, name: str) -> None:
 
 
 def _array_conversion(space: gym.Space, convert: Convert | None, sample: Any, copies: bool) -> Convert | None:
-    """``convert``, preceded by a copy if the environment's observation is not an array, or always the same array."""
+    """``convert``, after a copy to a new array if ``copies`` is True or the observation ``sample`` is not an array."""
     if isinstance(space, gym.spaces.Discrete) or (isinstance(sample, np.ndarray) and not copies):
         return convert
     dtype = space.dtype

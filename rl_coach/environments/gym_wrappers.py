@@ -57,7 +57,7 @@ def _blind_step(env: gym.Env) -> Callable[[Any], float] | None:
 
 class OldApiEnvironment(gym.Env):
     """Gymnasium's current interface for an environment with the older one: ``reset()`` returns only the observation,
-    ``step`` returns four values, and ``render`` has a mode. An info of None is an empty one.
+    ``step`` returns four values, and ``render`` has a mode. An info of None becomes an empty dict.
 
     Each call is adapted separately, so an environment with parts of both interfaces works too. ``is_needed`` becomes
     True at the first difference, ``steps_are_of_old_gym`` at the first step that returns four values.

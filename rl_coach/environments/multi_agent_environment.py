@@ -74,10 +74,10 @@ class MultiAgentEnvironment(Environment):
     """Base of environments with several players.
 
     A subclass sets ``state_space``, ``action_space`` and, if there are goals, ``goal_space``: each is a list with a
-    space for each player, or one space for all players. It defines the same methods as a subclass of ``Environment``.
-    ``_take_action(actions)`` gets a list of actions, and sets ``state``, ``reward``, ``done`` and ``info``, each a
-    list in the order of the players, or one value for all players. A player that is done does not act any more; the
-    list then has its ``default_action``.
+    space for each player, or one space for all players. The subclass defines the same methods as a subclass of
+    ``Environment``. ``_take_action(actions)`` gets a list of actions, and sets ``state``, ``reward``, ``done`` and
+    ``info``, each a list in the order of the players, or one value for all players. A player that is done does not act
+    any more; the list then has its ``default_action``.
 
     :param num_agents: number of players
     :param settings: settings of ``Environment``
@@ -178,7 +178,7 @@ class MultiAgentEnvironment(Environment):
         return response
 
     def _read_answers(self) -> dict[str, EnvResponse]:
-        """The answers to the players that get one after this step, by player."""
+        """The answers after this step, by player. Some players may get no answer."""
         states, rewards, over, goals = (
             by_name(found, self.players) for found in (self.state, self.reward, self.done, self.goal)
         )
@@ -223,7 +223,7 @@ class MultiAgentEnvironment(Environment):
     def cut_off(self) -> PlayersResponse:
         """End the episode for the players that are still in it. Their last answers become truncated.
 
-        :return: the last response with these answers in it; ``last_env_response`` from now on
+        :return: the last response with these answers; it replaces ``last_env_response``
         """
         response = self.last_env_response
         assert isinstance(response, PlayersResponse)
@@ -237,7 +237,7 @@ class MultiAgentEnvironment(Environment):
         return cut
 
     def _unanswered(self) -> dict[str, EnvResponse]:
-        """Answers to the players without an answer to their last action. Empty if all players act at once."""
+        """Answers to the players that have had no answer to their last action. Empty if all players act at once."""
         return {}
 
     # The whole episode, for callers that know only one player

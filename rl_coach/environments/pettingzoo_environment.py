@@ -167,7 +167,7 @@ class PettingZooEnvironment(MultiAgentEnvironment):
         return gym_spaces.allowed_action(gym_spaces.action_space_of(space, self.env_id)[0], mask)
 
     def _reset_answer(self, found: Any) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-        """Observations and infos of a reset where all act at once. Infos may be missing."""
+        """Observations and infos of a reset, if all players act at once. Infos may be missing."""
         if not (isinstance(found, tuple) and len(found) == 2 and isinstance(found[0], dict)):
             raise CoachError(
                 f"level '{self.env_id}': reset must return two values, observations and infos, each a dict by player; "
@@ -176,7 +176,7 @@ class PettingZooEnvironment(MultiAgentEnvironment):
         return found[0], self._infos(found[0], found[1])
 
     def _step_answer(self, found: Any) -> tuple[dict[str, Any], ...]:
-        """Observations, rewards, terminations, truncations and infos of a step where all act at once."""
+        """Observations, rewards, terminations, truncations and infos of a step, if all players act at once."""
         if not (isinstance(found, tuple) and len(found) == 5 and all(isinstance(one, dict) for one in found[:4])):
             raise CoachError(
                 f"level '{self.env_id}': step must return five values, each a dict by player: observations, rewards, "
@@ -190,7 +190,7 @@ class PettingZooEnvironment(MultiAgentEnvironment):
         return {player: self._info(player, (infos or {}).get(player)) for player in players}
 
     def _info(self, player: str, info: Any) -> dict[str, Any]:
-        """The info of a player; None and a missing one are empty."""
+        """The info of a player; an empty dict if the info is missing or None."""
         if info is not None and not isinstance(info, dict):
             raise CoachError(
                 f"level '{self.env_id}': the info of player '{player}' is a {type(info).__name__}, not a dict"
@@ -204,7 +204,7 @@ class PettingZooEnvironment(MultiAgentEnvironment):
 
     @cached_property
     def central_space(self) -> VectorObservationSpace | None:  # type: ignore[override]
-        """The space of PettingZoo's ``state()`` if it is a vector; None without ``state_space``."""
+        """The space of PettingZoo's ``state()`` if the state is a vector, otherwise None."""
         shape: Sequence[int] = getattr(getattr(self.env, "state_space", None), "shape", None) or ()
         return VectorObservationSpace(shape[0]) if len(shape) == 1 else None
 
@@ -323,7 +323,7 @@ class PettingZooEnvironment(MultiAgentEnvironment):
 
 
 def _make(level: str, turns: bool | None, settings: dict[str, Any]) -> tuple[Any, bool]:
-    """An environment, and whether its players take turns."""
+    """An environment, and True if its players act in turn."""
     maker, turns = (_maker_of_user(level), turns) if ":" in level else _maker_of_module(level, turns)
     try:
         made = maker(**settings)

@@ -100,7 +100,7 @@ class Window:
     def tick(self, frames_per_second: float) -> None:
         """Wait until the next frame is due.
 
-        :param frames_per_second: 0 does not wait
+        :param frames_per_second: the rate of the frames; 0 does not wait
         """
         if self._clock is not None:
             self._clock.tick(frames_per_second)
@@ -139,7 +139,7 @@ def _import_pygame() -> Any:
 
 
 def side_by_side(image: np.ndarray, others: Sequence[np.ndarray]) -> np.ndarray:
-    """[height, width, 3], a picture and others to the right of it, enlarged or reduced to its height.
+    """A picture, with other pictures to its right that are scaled to its height: [height, width, 3].
 
     :param image: [height, width, 3] uint8
     :param others: [h, w, channels] uint8; without 3 channels, the last channel is shown in grey
@@ -194,7 +194,7 @@ class EpisodeVideo:
             writer.append_data(image)
 
     def keep(self, name: str) -> list[pathlib.Path]:
-        """Finish the files under a name without suffix, and return their paths; none if no picture was added.
+        """Finish the files under a name without suffix, and return their paths; an empty list if no picture was added.
 
         :raises OSError: if the files cannot be written
         """

@@ -320,8 +320,8 @@ class RobosuiteEnvironment(SeededEnvironment):
 
 
 class RobosuiteGoalBasedExpEnvironment(RobosuiteEnvironment):
-    """A task of robosuite with the observation ``obs-goal`` [height, width, 6]. It contains zeros; an agent writes the
-    camera's image and the image of its goal into it.
+    """A task of robosuite with the observation ``obs-goal`` [height, width, 6]. This observation contains zeros; the
+    agent replaces them by the camera's image and the image of its goal.
 
     :raises CoachError: if no camera is observed
     """

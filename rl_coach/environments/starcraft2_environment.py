@@ -189,7 +189,7 @@ class StarCraft2Environment(Environment):
         self.action_space.seed(self.seed)
 
     def _highest(self, name: str) -> np.ndarray:
-        """[maps], the largest value of each map, at least 255 because the default filter needs it."""
+        """[maps], the largest value of each map. It is at least 255, because the default filter needs this range."""
         if self.observation_type is StarcraftObservationType.RGB:
             return np.full(3, 255)
         return np.array([max(255, self._features(name)[index].scale - 1) for index in self.maps[name]])
@@ -297,8 +297,8 @@ def _import_pysc2() -> SimpleNamespace:
 
 @contextlib.contextmanager
 def _shuffle_of_python_3_10() -> Iterator[None]:
-    """Let ``random.shuffle`` take the second argument that it had up to Python 3.10: pysc2 4.0 gives it one, for the
-    colours of its pictures, when it is imported."""
+    """Inside this context, ``random.shuffle`` accepts a second argument, as up to Python 3.10. pysc2 4.0 passes this
+    argument when it is imported."""
     if sys.version_info < (3, 11):
         yield
         return

@@ -1,4 +1,5 @@
-"""Levels that are vector environments: a function that makes one, or a registration with only a vector entry point."""
+"""Levels that are vector environments: functions that make a vector environment, and ids of Gymnasium with only a
+vector entry point."""
 
 from __future__ import annotations
 
@@ -71,7 +72,7 @@ def vector_maker(level: str, parameters: dict[str, Any]) -> MakeVector | None:
 
 
 def checked(level: str, make: MakeVector) -> MakeVector:
-    """The same function with a check of its result.
+    """The function ``make`` with a check of its result.
 
     :raises CoachError: if the result is not a vector environment, or has another number of copies
     """
@@ -183,7 +184,7 @@ def _follow_rows(final: Any, index: int) -> Any:
 
 
 def row_of_infos(infos: Any, index: int) -> dict[str, Any]:
-    """The info of one copy: its values in the arrays. ``_NAME`` is True for copies with a ``NAME``."""
+    """The info of one copy: its row of each array. The array ``_NAME`` is True for copies with a ``NAME``."""
     infos = with_joined_masks(infos)
     return {
         name: column[index]

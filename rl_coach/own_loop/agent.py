@@ -164,8 +164,8 @@ class Agent:
         """Choose an action for the present state of your environment, or of several of them.
 
         :param states: the state of one environment; with several environments [N, ...], a dict of arrays, or a list
-        :param env_ids: the names of the environments of the states; None for all environments. A single name has a
-            single state
+        :param env_ids: the names of the environments of the states; None for all environments. With a single name,
+            ``states`` is a single state
         :param deterministic: choose the policy's best action, without exploration
         :param infos: the info of your environment, a dict; with several environments a list of dicts, or the dict of a
             vector environment
@@ -197,7 +197,8 @@ class Agent:
     def _without_waiting(
         self, indices: list[int], given: Mapping[int, Any], about: Mapping[int, Any], is_batch: bool
     ) -> list[int]:
-        """The environments that act. An environment that begins an episode in its next step ignores the action.
+        """The environments in which the agent acts now. The others begin an episode in their next step, and ignore the
+        action of this step.
 
         :raises CoachError: if an environment resets itself, and ``autoreset_mode`` does not say when
         """
@@ -384,7 +385,8 @@ class Agent:
             self._take(answers)
 
     def _take(self, answers: dict[int, tuple[Any, ...]]) -> None:
-        """Process answers. An answer without its next state waits, unless its episode has terminated."""
+        """Process the answers. An answer without its next state waits for this state, unless its episode has
+        terminated."""
         environments, level = self._environments, self._level
         responses = {}
         for index, (next_state, reward, terminated, truncated, info) in answers.items():

@@ -135,7 +135,7 @@ class Actions:
     environment, which may have several named actions.
 
     :param parts: the actions by name; the name ``SINGLE`` means one action that is not in a dict
-    :param as_numbers: choices are continuous numbers for the agent, which are rounded down
+    :param as_numbers: the agent has continuous numbers instead of choices; they are rounded down
     :raises CoachError: if there are no actions
 
     :ivar space: the Gymnasium space of the agent's actions
@@ -179,7 +179,7 @@ class Actions:
         return tuple(found.values()) if 0 in found else found.get(SINGLE, found)
 
     def from_user(self, action: Any) -> Any:
-        """The point of the agent's space for an action of the user's environment.
+        """The action of the user's environment in the agent's form, a point of ``space``.
 
         :raises CoachError: if an action is missing, has a wrong shape, or is not a number or choice
         """

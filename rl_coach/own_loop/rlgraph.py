@@ -709,7 +709,7 @@ class RLgraphAgent(SpecAgent):
         return action
 
     def _act_with_memory(self, index: int, state: Any, explores: bool) -> Any:
-        """Act: a recurrent network has to see each state once."""
+        """Act in the state, because a recurrent network must see each state exactly once."""
         name = None if len(self.env_names) == 1 else self.env_names[index]
         action = self.act(_raw(state), name, not explores)
         self._drawn[index] = [(action, ActionInfo(action))]
@@ -849,7 +849,7 @@ class RLgraphAgent(SpecAgent):
         environment.expect_answer(acted.action)
 
     def reset_env_buffers(self, env_id: Any = None) -> None:
-        """Leave the episode of an environment. :param env_id: its name; None for all"""
+        """Leave the episode of an environment. :param env_id: the environment's name; None for all"""
         indices = range(len(self.env_names)) if env_id is None else [self._index(env_id)]
         for index in indices:
             self._drawn.pop(index, None)
@@ -988,7 +988,7 @@ SACAgent = RLgraphAgent.thin("SACAgent", "sac", "Soft actor-critic.")
 
 
 class IMPALAAgent(RLgraphAgent):
-    """IMPALA. Its default state space and environment are those of RLgraph's documentation."""
+    """IMPALA. The default state space and environment are the same as in RLgraph's documentation."""
 
     kind = "impala"
     default_internal_states_space = Tuple(FloatBox(shape=256), FloatBox(shape=256))

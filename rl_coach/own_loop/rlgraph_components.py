@@ -1,7 +1,7 @@
 """RLgraph's components: parts of an agent that you can build and call separately.
 
-``rl_coach.testing.ComponentTest(component=..., input_spaces=...)`` builds them. They use Coach's networks, filters,
-memories and agents.
+``rl_coach.testing.ComponentTest(component=..., input_spaces=...)`` builds a component. Components use Coach's networks,
+filters, memories and agents.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Component:
         """The component for a specification.
 
         :param spec: the component itself, a dict of its settings, or its type
-        :param settings: settings that replace those of ``spec``
+        :param settings: settings that replace settings of ``spec``
         :raises CoachError: if the specification has a wrong form
         """
         if isinstance(spec, cls):
@@ -70,7 +70,7 @@ class Component:
         by name"""
 
     def add_components(self, *components: Any, expose_apis: Any = ()) -> None:
-        """Accept ``Synchronizable``, which has no effect: all components with variables are synchronizable here.
+        """Accept ``Synchronizable``. It has no effect, because in Coach all components with variables have ``sync``.
 
         :raises CoachError: if another component is added
         """
@@ -128,7 +128,7 @@ class Memory(Component):
             self.memory.store(Transition({"observation": state}, action, reward, {"observation": after}, bool(ends)))
 
     def get_records(self, num_records: int) -> dict[str, np.ndarray]:
-        """Draw a number of steps."""
+        """Draw steps from the memory. :param num_records: number of steps :return: [num_records, ...] by name"""
         batch = self.memory.sample(num_records)
         columns = {"actions": batch.action_column, "rewards": batch.reward_column, "terminals": batch.game_over_column}
         states, after = batch.state_columns["observation"], batch.next_state_columns["observation"]
@@ -249,7 +249,7 @@ class NeuralNetwork(Component):
 
     @property
     def variable_registry(self) -> dict[str, int]:
-        """The variables' names, and their numbers among the weights."""
+        """The names of the variables, each with its index in the network's weights."""
         network = getattr(self.spec["network_spec"], "scope", None) or self._stack.scope or NeuralNetwork.scope
         heads = ("action-adapter/action-layer", "action-adapter/deviation-layer")
         own = "" if type(self) is NeuralNetwork else f"{network}/"

@@ -40,15 +40,15 @@ class Space:
         return _made(given, "space", 0)
 
     def with_batch_rank(self, add_batch_rank: bool = True) -> Space:
-        """A copy with, or without, the dimension of a batch."""
+        """A copy with the dimension of a batch, or without it."""
         return self._with(has_batch_rank=bool(add_batch_rank))
 
     def with_time_rank(self, add_time_rank: bool = True) -> Space:
-        """A copy with, or without, the dimension of time."""
+        """A copy with the dimension of time, or without it."""
         return self._with(has_time_rank=bool(add_time_rank))
 
     def with_extra_ranks(self, add_batch_rank: bool = True, add_time_rank: bool = True) -> Space:
-        """A copy with, or without, both dimensions."""
+        """A copy with both dimensions, or without them."""
         return self.with_batch_rank(add_batch_rank).with_time_rank(add_time_rank)
 
     def _with(self, **ranks: bool) -> Space:
@@ -388,8 +388,8 @@ def _of_gymnasium(given: Any) -> Space:
 def box_of(part: Part, add_batch_rank: bool = False, add_time_rank: bool = False) -> BoxSpace:
     """The RLgraph space of one state or one action.
 
-    :param add_batch_rank: values have an axis for the batch in front
-    :param add_time_rank: values have an axis for the time steps
+    :param add_batch_rank: the values have a leading dimension for a batch
+    :param add_time_rank: the values have a dimension for time
     """
     kind: Any = _BOXES[part.kind]
     box: BoxSpace = kind.__new__(kind)

@@ -115,16 +115,16 @@ class General:
 
 @dataclass(frozen=True)
 class Family:
-    """A system, and the reader of its specifications.
+    """The description of a system. Coach uses it to read the system's specifications.
 
     :param name: the name of the system
     :param algorithms: the algorithms by the ``type`` of a specification
-    :param states: keys of the states; the first key is the current one
+    :param states: keys of the states; the first key is the current name, the others are older names
     :param actions: keys of the actions
-    :param positional: names of the arguments that an agent's class takes by position
+    :param positional: names of the positional arguments of an agent's class
     :param parts_of_states: reads the states
     :param parts_of_actions: reads the actions
-    :param updates_itself: agents learn in ``observe``
+    :param updates_itself: True if agents learn in ``observe``
     :param general: settings for all algorithms
     """
 

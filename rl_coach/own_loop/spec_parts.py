@@ -99,7 +99,7 @@ class Definition:
         return self.parameters.input_filter
 
     def set(self, path: str, value: Any) -> None:
-        """Change a setting. None does not change it, because the specification does not set it."""
+        """Change a setting. A value of None does not change the setting, because the specification does not set it."""
         if value is not None:
             self.settings[path] = value
 

@@ -22,7 +22,7 @@ value."""
 class Row:
     """A key of a specification.
 
-    :param keys: the path of the key, such as ``"update_spec.batch_size"``; older names of its last part follow after
+    :param keys: the path of the key, such as ``"update_spec.batch_size"``. Older names of the last part follow after
         ``|``
     :param put: stores the value in the definition
     :param read: checks and converts the value; None for no change

@@ -204,7 +204,7 @@ def gymnasium_arguments(spec: Mapping[str, Any]) -> tuple[str, bool]:
 
 
 def _environments_of(given: Any, count: int) -> list[Any]:
-    """Environments from the arguments of a worker."""
+    """The environments of a worker, from its arguments."""
     if isinstance(given, Mapping):
         arguments = gymnasium_arguments(given)
         return [gymnasium_environment(*arguments) for _ in range(count)]

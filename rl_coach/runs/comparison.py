@@ -108,7 +108,7 @@ class Comparison:
         return found
 
     def _scaled(self, side: Side, task: str) -> np.ndarray:
-        """The ends of an environment's range of rewards on the scale of 0 to 1 [2]."""
+        """The smallest and the largest possible reward of an environment on the scale of 0 to 1, [2]."""
         low, high = self.ranges[task]
         return (np.asarray(side.reward_ranges[task]) - low) / (high - low)
 
@@ -218,7 +218,7 @@ def _sides_of(name: str, directory: str, score: str, is_alone: bool, notes: list
 
 
 def _settings_of(directory: str) -> dict[str, str]:
-    """The settings of a sweep by its runs' directories; empty if it is not a sweep."""
+    """The settings of a sweep by the directories of its runs; empty if the directory is not a sweep."""
     if not run_group.is_group(directory):
         return {}
     return {run["name"]: run["setting"] for run in run_group.read(directory)["runs"] if "setting" in run}
@@ -255,7 +255,7 @@ def _side(experiments: Experiments, runs: pd.DataFrame, name: str, score: str, n
 
 
 def _printed(run: pd.Series, status: Mapping[str, Any]) -> pd.Series:
-    """A row of ``Experiments.runs`` with the figures that its run prints."""
+    """A row of ``Experiments.runs`` with the figures that the run itself prints."""
     return pd.Series({**run, **asdict(Summary().as_printed(status))}, name=run.name)
 
 
@@ -279,7 +279,7 @@ def _curve(signals: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _range_of(scores: Sequence[np.ndarray]) -> tuple[float, float] | None:
-    """The smallest and the largest score; None if all scores are equal, because they give no scale then."""
+    """The smallest and the largest score; None if all scores are equal, because equal scores define no scale."""
     low, high = float(min(map(np.min, scores))), float(max(map(np.max, scores)))
     return (low, high) if high > low else None
 

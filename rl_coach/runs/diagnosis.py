@@ -46,11 +46,11 @@ class Evidence:
         return values[np.isfinite(values)]
 
     def mean(self, signal: str) -> np.ndarray:
-        """The mean of a signal with statistics in each row."""
+        """The column ``<signal>/Mean``, the mean of a signal in each row."""
         return self.column(f"{signal}/Mean")
 
     def setting(self, name: str, default: Any = None) -> Any:
-        """A setting of the agent by the end of its dotted name."""
+        """A setting of the agent. :param name: the end of its dotted name"""
         return self.settings.get(f"agent.{name}", default)
 
     @property

@@ -22,7 +22,7 @@ def mean_interval(values: Sequence[float], within: Range | None = None) -> tuple
     """The 95% confidence interval of a mean by Student's t.
 
     :param values: at least two
-    :param within: the range of the values if it is known. The interval stays inside
+    :param within: the range of the values if it is known. The interval is cut to this range
     """
     mean = float(np.mean(values))
     half = t_95(len(values) - 1) * float(np.std(values, ddof=1)) / math.sqrt(len(values))

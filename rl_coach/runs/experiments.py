@@ -118,7 +118,7 @@ def videos(signal_file: str | os.PathLike) -> list[pathlib.Path]:
 
 @dataclass(frozen=True)
 class RunDescription:
-    """Description of a run, or of one of its workers, from the names of its files and the JSON next to its CSV.
+    """Description of a run, or of one of its workers, from the names of the files and the JSON next to the CSV.
 
     :param id: the CSV's path below the root, without ``.csv``; only the directory if it contains no other run
     :param experiment: the experiment's name
@@ -270,8 +270,8 @@ def _start(record: Mapping[str, Any], timestamp: float | None, parameters: Mappi
 
 
 def parse_timestamp(name: str) -> float | None:
-    """The start in a directory name ``dd_mm_yyyy-hh_mm``, from local time to seconds since the epoch; None for
-    others."""
+    """The start time in a directory name ``dd_mm_yyyy-hh_mm`` (local time), in seconds since the epoch; None for other
+    names."""
     match = _TIMESTAMP.match(name)
     if match is None:
         return None
@@ -297,7 +297,7 @@ def flatten(document: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def wall_clock_minutes(names: Iterable[str], column: Callable[[str], np.ndarray], counts_minutes: bool) -> np.ndarray:
-    """Minutes since the start, from the wall-clock column that exists; empty without one.
+    """Minutes since the start, from the wall-clock column of the CSV; empty without such a column.
 
     :param column: returns a column's float64 values [rows] by its name
     :param counts_minutes: a column without a unit in its name is in minutes; False for seconds
@@ -329,7 +329,7 @@ class Summary:
 
     @property
     def steps_per_second(self) -> float:
-        """Environment steps a second over the whole run."""
+        """Environment steps per second over the whole run."""
         return self.steps / (self.minutes * 60.0) if self.minutes > 0 else float("nan")
 
     def add(self, table: pyarrow.Table, counts_minutes: bool) -> None:
@@ -406,8 +406,8 @@ def _over_known(statistic: Callable[[np.ndarray], Any], values: Sequence[float])
 
 
 def read_end(path: str | os.PathLike, counts_minutes: bool, most_bytes: int = 1 << 14) -> tuple[list[str], Summary]:
-    """The names of a CSV's columns, and the run's state from its last rows. The time does not depend on the file's
-    size.
+    """The names of a CSV's columns, and the run's state from its last rows. Only the header and the end of the file are
+    read.
 
     :param most_bytes: bytes to read from the end; more if lines are long
     :raises OSError: if the file is gone or cannot be read
@@ -468,7 +468,7 @@ def last_growth(description: RunDescription, summary: Summary, modified: float) 
 def run_ids(root: str | os.PathLike, paths: Sequence[str]) -> list[str]:
     """The short, unique id of each CSV's run: its directory below ``root``, or a file's path if it has several runs.
 
-    The CSVs of a run's workers have the same id, made from the first worker's file.
+    The CSVs of a run's workers have the same id, from the first worker's file.
     """
     runs = [_run_of(path) for path in paths]
     first_files: dict[tuple[str, str], str] = {}
@@ -491,7 +491,7 @@ def _run_of(path: str) -> tuple[str, str]:
 
 
 def worker_of(path: str | os.PathLike) -> int | None:
-    """The number of the worker that wrote a CSV, None if its name does not say."""
+    """The number of the worker that wrote a CSV; None if the CSV's name has no number."""
     match = _FILE_NAME.match(pathlib.PurePath(path).stem)
     return int(match["worker"]) if match and match["worker"] else None
 
@@ -557,7 +557,7 @@ def _signal_line(signals: pd.DataFrame, run: str, signal: str, label: str) -> Li
 
 
 def load(path: str | os.PathLike | Sequence[str | os.PathLike] = "experiments") -> Experiments:
-    """Read the runs below a directory, one CSV, or several of either.
+    """Read the runs of a directory or a CSV, or of several directories and CSVs.
 
     :raises CoachError: if a path does not exist, or there is no signal CSV below the paths
     """

@@ -24,8 +24,8 @@ Columns = Sequence["tuple[str, Sequence[str]]"]
 class LiveRegion:
     """Fields with their names, in one line or as a table, and the wait in progress, if any.
 
-    A thread draws them, so the seconds of a wait are shown even while the program is inside a library. ``open`` and
-    ``close`` are counted: the region disappears with the last ``close``.
+    A separate thread draws the region, so the seconds of a wait are shown even while the program is inside a library.
+    ``open`` may be called several times: the region disappears after as many calls of ``close``.
 
     :param console: a ``rich`` console on a terminal
     """
@@ -45,7 +45,7 @@ class LiveRegion:
             self._start()
 
     def close(self) -> None:
-        """Remove the region if each call of ``open`` has its call of ``close``. Printed lines stay."""
+        """Remove the region after as many calls as ``open`` had. Printed lines stay."""
         self._openings -= 1
         if self._openings == 0:
             self._stop()
@@ -56,7 +56,7 @@ class LiveRegion:
 
     @contextlib.contextmanager
     def waiting_for(self, what: str) -> Iterator[None]:
-        """Show a line below the fields: the reason of a wait, and its seconds so far."""
+        """Inside this context, show a line below the fields: the reason of a wait, and its seconds so far."""
         before = self._waits
         self._waits = (*before, (what, time.monotonic()))
         self.open()
@@ -68,7 +68,7 @@ class LiveRegion:
 
     @contextlib.contextmanager
     def hidden(self) -> Iterator[None]:
-        """Hide the region, for a question to the user."""
+        """Inside this context, hide the region, for example for a question to the user."""
         was_shown = self._live is not None
         self._stop()
         try:

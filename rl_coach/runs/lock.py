@@ -68,7 +68,7 @@ def holds(directory: str | os.PathLike[str]) -> bool:
 
 
 def holder(directory: str | os.PathLike[str]) -> int | None:
-    """The process that has locked a directory last; None if the number is unknown."""
+    """The number of the process that was the last to lock a directory; None if it is unknown."""
     try:
         number = (pathlib.Path(directory) / LOCK_FILE).read_text(encoding="utf-8")[:20].strip()
     except (OSError, ValueError):
@@ -77,7 +77,8 @@ def holder(directory: str | os.PathLike[str]) -> int | None:
 
 
 def _forget() -> None:
-    """Close lock files that a fork has inherited. Otherwise an orphaned child would keep its run's lock."""
+    """Close the lock files in a forked child process. Otherwise a child that outlives the run would keep the run's
+    lock."""
     while _held:
         _held.popitem()[1].close()
 

@@ -31,7 +31,7 @@ _LONGEST_RECORD = 4 << 20
 
 @dataclass(frozen=True)
 class PackedRun:
-    """Facts of a run, and its flags.
+    """Facts and flags of a run.
 
     :param name: the experiment's name
     :param command: the command line

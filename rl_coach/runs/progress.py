@@ -41,7 +41,7 @@ class Goal:
 
     @property
     def is_endless(self) -> bool:
-        """True if the part continues until it is stopped. Presets express that by a huge number."""
+        """True if the part continues until it is stopped. Presets express this by a huge number of steps."""
         return self.total is None or self.total >= _AS_GOOD_AS_ENDLESS
 
     @property
@@ -91,19 +91,19 @@ class Rate:
         self._samples: deque[tuple[float, float]] = deque(maxlen=256)
 
     def sample(self, count: float) -> None:
-        """Note the present value of the counter."""
+        """Store the present value of the counter."""
         now = time.monotonic()
         self._samples.append((now, count))
         while len(self._samples) > 2 and now - self._samples[0][0] > _SECONDS_IN_RATE:
             self._samples.popleft()
 
     def skip(self, seconds: float) -> None:
-        """Leave out the time that has just passed."""
+        """Do not count the last ``seconds`` seconds."""
         self._samples = deque(((at + seconds, count) for at, count in self._samples), maxlen=self._samples.maxlen)
 
     @property
     def per_second(self) -> float | None:
-        """The speed; None with fewer than two samples."""
+        """The speed in counts per second; None with fewer than two samples."""
         if len(self._samples) < 2:
             return None
         (first_at, first), (last_at, last) = self._samples[0], self._samples[-1]
@@ -236,7 +236,7 @@ class Progress:
             self._display = None
 
     def add_episode(self, reward: float) -> None:
-        """Note a training episode. :param reward: its total reward"""
+        """Count a training episode. :param reward: the episode's total reward"""
         self._rewards.append(reward)
 
     def begin_evaluation(self, status: Status) -> None:
@@ -245,7 +245,7 @@ class Progress:
         self.update(status)
 
     def add_evaluation_episode(self, reward: float) -> None:
-        """Note an episode of the evaluation. :param reward: its total reward"""
+        """Count an episode of the evaluation. :param reward: the episode's total reward"""
         if self._evaluation is not None:
             self._evaluation.rewards.append(reward)
 
@@ -256,7 +256,7 @@ class Progress:
             self._evaluation = None
 
     def add_evaluation(self, reward: float, episodes: int, status: Status) -> None:
-        """Note an evaluation that has ended, and print it. :param reward: its mean reward"""
+        """Store and print the result of an evaluation. :param reward: the evaluation's mean reward"""
         self.has_improved = self.best_evaluation is None or reward > self.best_evaluation
         self.last_evaluation = reward
         self.best_evaluation = reward if self.best_evaluation is None else max(self.best_evaluation, reward)

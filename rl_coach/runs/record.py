@@ -44,7 +44,7 @@ def write(
     seed: int | None,
     command_line: list[str] | None = None,
 ) -> None:
-    """Write the record of a run that begins. If the record exists, add that the run continues.
+    """Write the record of a run at its start. If the record already exists, add that the run continues.
 
     :param defaults: the flags' default values; only other values are recorded
     :param seed: the run's seed, drawn or given
@@ -81,8 +81,8 @@ def write(
 
 
 def _write_git_diff(directory: pathlib.Path) -> None:
-    """Write the changes of the working directory since its last commit. Without changes, or without git, there is no
-    file."""
+    """Write the changes in the working directory since the last commit of git. Without changes, or without git, no file
+    is written."""
     command = ["git", "diff", "HEAD", "--no-color", "--no-ext-diff", "--no-textconv"]
     try:
         told = subprocess.run(command, capture_output=True, timeout=_LONGEST_SECONDS_OF_GIT, check=False).stdout

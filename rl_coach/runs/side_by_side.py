@@ -1,4 +1,4 @@
-"""Several runs as processes at the same time, with a line for each on one display."""
+"""Several runs as processes at the same time, on one display with a line for each run."""
 
 from __future__ import annotations
 
@@ -122,8 +122,8 @@ def progress_of(status: dict[str, Any]) -> dict[str, Any]:
 class _Running:
     """A run in progress.
 
-    :param before: the status that was in its directory before it began
-    :param heard: number of signals that were sent to it
+    :param before: the status in the run's directory before the run began
+    :param heard: number of signals that were sent to the run
     """
 
     job: Job
@@ -335,7 +335,7 @@ def _number(value: Any, form: str) -> str:
 
 
 def evaluation_of(progress: dict[str, Any]) -> str:
-    """``200 (best 200)``; empty without an evaluation so far."""
+    """The last and the best evaluation as text, such as ``200 (best 200)``; empty without an evaluation so far."""
     last, best = progress.get("last_evaluation"), progress.get("best_evaluation")
     return "" if last is None or best is None else f"{last:.5g} (best {best:.5g})"
 

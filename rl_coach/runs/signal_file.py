@@ -64,7 +64,7 @@ class SignalFile:
 
     @classmethod
     def from_table(cls, path: str | os.PathLike, table: pa.Table, offset: int, seam: bytes) -> SignalFile:
-        """A file that was read earlier up to ``offset``.
+        """A ``SignalFile`` that continues an earlier one, which was read up to ``offset``.
 
         :param seam: the last bytes before ``offset``; if they differ from the file's bytes, the file was replaced
         """
@@ -76,7 +76,7 @@ class SignalFile:
     def from_offset(
         cls, path: str | os.PathLike, names: Sequence[str], offset: int, seam: bytes, wanted: Collection[str]
     ) -> SignalFile:
-        """A file to read only after ``offset``. :param seam: as in ``from_table``"""
+        """A ``SignalFile`` that reads only the rows after ``offset``. :param seam: as in ``from_table``"""
         file = cls(path, wanted, MOST_ROWS)
         file.names, file.offset, file.seam = list(names), offset, seam
         file.table = empty_table(file._kept())
@@ -178,7 +178,7 @@ def line_blocks(file: io.BufferedReader) -> Iterator[tuple[bytes, int, int]]:
 
 
 def without_long_lines(body: bytes) -> tuple[bytes, int]:
-    """The lines without lines longer than ``LONGEST_LINE_BYTES``, and the number of lines left out."""
+    """All lines that are not longer than ``LONGEST_LINE_BYTES``, and the number of longer lines."""
     if len(body) <= LONGEST_LINE_BYTES:
         return body, 0
     ends = np.flatnonzero(np.frombuffer(body, np.uint8) == _NEWLINE) + 1
@@ -238,7 +238,7 @@ def empty_table(names: Sequence[str]) -> pa.Table:
 
 
 def parse(body: bytes, names: Sequence[str], kept: Sequence[str] | None = None) -> tuple[pa.Table, int]:
-    """Whole CSV lines without their header as float64 columns; other values than numbers become NaN.
+    """CSV lines without their header as float64 columns. Values that are not numbers become NaN.
 
     :param kept: the columns to return, the first of ``names`` among them; None returns all
     :return: the columns, and the number of damaged lines, which are left out

@@ -91,7 +91,7 @@ class RunStatus:
             file.truncate()
 
     def set_by(self, error: BaseException) -> None:
-        """Write the run's end: stopped by the user or the system, or failed."""
+        """Write that the run was stopped, or that it has failed. :param error: the error that ended the run"""
         if isinstance(error, (KeyboardInterrupt, SystemExit)):
             self.set(STOPPED)
         else:

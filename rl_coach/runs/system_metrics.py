@@ -55,7 +55,7 @@ class SystemMetrics:
 
 
 def _processor_times() -> tuple[int, int]:
-    """The time that all cores worked, and the time in all, in the kernel's ticks; zeros if they are unknown."""
+    """The working time of all cores, and their total time, in the kernel's ticks; zeros if the times are unknown."""
     with contextlib.suppress(OSError, ValueError):
         with open("/proc/stat", encoding="ascii") as file:
             ticks = [int(text) for text in file.readline().split()[1:9]]

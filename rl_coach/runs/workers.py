@@ -75,5 +75,5 @@ class RunSignals:
 
 
 def _largest_so_far(values: np.ndarray) -> np.ndarray:
-    """The largest value so far. Counts and times never decrease, so it also replaces missing values."""
+    """The largest value up to each row. Counts and times never decrease, so this value also replaces missing values."""
     return np.fmax.accumulate(np.append(0.0, values))[1:]

@@ -129,5 +129,6 @@ def _differs(value: Any, other: Any) -> bool:
 
 
 def exchanges_episodes(part: Any) -> bool:
-    """True if a user's part switches episodes itself with ``suspend`` and ``resume``. All actors share this part."""
+    """True if a user's object itself switches between episodes, with ``suspend`` and ``resume``. All actors share this
+    object."""
     return hasattr(part, "suspend") and hasattr(part, "resume")

@@ -15,7 +15,7 @@ class CoachError(ValueError):
 
 
 class CoachErrors(CoachError):
-    """Error for several mistakes; the command line shows one line for each.
+    """Error for several mistakes. The command line shows one line for each mistake.
 
     :param mistakes: the lines
     """
@@ -40,7 +40,8 @@ class CallbackError(TrainingError):
 
 
 class CheckpointError(TrainingError):
-    """Error if a checkpoint cannot be written to its directory; the message names the place where it was written."""
+    """A checkpoint cannot be written to its directory. The message names another place where the state was saved, if
+    there is one."""
 
 
 def nearest(name: str, candidates: Iterable[str], at_most: int = 3) -> list[str]:

@@ -25,7 +25,7 @@ _NOT_WRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
 
 @contextlib.contextmanager
 def refusing_unwritable(directory: Path) -> Iterator[None]:
-    """Turn errors of a full or read-only directory into errors that the user can correct.
+    """Inside this context, errors of a full or read-only directory become a ``CoachError``.
 
     :raises CoachError: if the directory cannot be written
     """

@@ -122,6 +122,8 @@ class Cluster:
     def watch(self, kind: str, version: str, seconds: int, **selectors: str) -> Iterator[tuple[str, Manifest]]:
         """Changes of objects after a version, as (``'ADDED'``, ``'MODIFIED'`` or ``'DELETED'``, object).
 
+        :param version: the resource version that ``find`` returned
+
         :param seconds: the server ends the watch after this time
         :raises ClusterError: if the version is too old; its status is then 410
         """
@@ -183,9 +185,9 @@ class Cluster:
 
 
 def _load(settings: client.Configuration, kubeconfig: str, context: str) -> str:
-    """Fill the settings of a connection. The namespace belongs to the kubeconfig or the pod.
+    """Set the fields of ``settings`` for a connection.
 
-    :return: the namespace
+    :return: the namespace of the kubeconfig or the pod
     """
     if not kubeconfig and not context and _is_in_pod():
         config.load_incluster_config(client_configuration=settings)

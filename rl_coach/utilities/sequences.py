@@ -13,7 +13,7 @@ def force_list(var: Any) -> list:
 
 
 def squeeze_list(var: Sequence) -> Any:
-    """The only item of a list of one, otherwise the list."""
+    """The item of a list with one item, otherwise the list itself."""
     return var[0] if isinstance(var, (list, tuple)) and len(var) == 1 else var
 
 

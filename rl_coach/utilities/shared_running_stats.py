@@ -26,7 +26,8 @@ _MOST_GATHERED = 1_000_000_000  # samples
 
 
 class _Moments(NamedTuple):
-    """Sums of all samples, replaced as a whole, so that a reader never sees a half update of another thread."""
+    """Count, mean and squared deviations of all samples. The object is replaced as a whole, so that a reader never sees
+    a half update of another thread."""
 
     num_samples: int
     mean: np.ndarray
@@ -57,12 +58,12 @@ statistics share this lock, because locks cannot be copied."""
 
 
 class SharedRunningStats:
-    """Named statistics that several workers may update: mean and variance in one pass, exact for single samples
-    and batches alike (Chan, Golub & LeVeque 1983, "Algorithms for Computing the Sample Variance", equation 2.1).
+    """Running mean and variance of samples, which several workers may share. The results are the same for single
+    samples and for batches (Chan, Golub & LeVeque 1983, "Algorithms for Computing the Sample Variance", equation 2.1).
 
     :param name: the name in messages and file names, unique in a run
-    :param pubsub_params: parameters of the memory backend through which processes exchange samples: all processes with
-        the same ``channel`` and name; None keeps the statistics in this process
+    :param pubsub_params: parameters of the memory backend (Redis). Processes with the same ``channel`` and ``name``
+        exchange their samples through it. None keeps the statistics in this process
     :param epsilon: the smallest variance, so that nearly constant elements are not amplified to noise
     :ivar margin: if it is not 0, ``normalize`` divides by the deviation plus this number, and ``epsilon`` has no effect
     :ivar subscription: receives the samples of all processes; None before the first sample
@@ -361,7 +362,7 @@ def _from_bytes(data: bytes) -> np.ndarray:
 
 
 class NumpySharedRunningStats(SharedRunningStats):
-    """``SharedRunningStats`` with Coach's name and order of parameters."""
+    """``SharedRunningStats`` with the class name and the order of parameters of Coach 1."""
 
     def __init__(self, name: str, epsilon: float = 1e-2, pubsub_params: Any = None):
         super().__init__(name, pubsub_params, epsilon)

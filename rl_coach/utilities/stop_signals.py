@@ -82,7 +82,8 @@ class StopSignals:
 
     @contextlib.contextmanager
     def ending_at_once(self) -> Iterator[None]:
-        """End at the first signal, for code that has nothing to save or waits for input."""
+        """Inside this context, the first signal ends the program at once. For code that has nothing to save or waits
+        for input."""
         self.stop_if_asked()
         before, self._ends_at_once = self._ends_at_once, True
         try:

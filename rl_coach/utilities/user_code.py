@@ -49,7 +49,8 @@ def _said(error: BaseException) -> str:
 
 
 def environment_error(error: BaseException) -> str:
-    """``in_one_line``, with the values that Gymnasium expects if an environment returned another number of values."""
+    """The error as in ``in_one_line``. If an environment returned a wrong number of values, the text also has the
+    values that Gymnasium expects."""
     text = in_one_line(error)
     is_wrong_answer = isinstance(error, (TypeError, ValueError)) and "unpack" in _said(error)
     return f"{text}; {_SHAPE_OF_ANSWERS}" if is_wrong_answer else text

@@ -27,7 +27,10 @@ class PendulumPixels(gym.ObservationWrapper):
         self._x, self._y = np.meshgrid(along, -along)
 
     def observation(self, observation: Any) -> np.ndarray:
-        """:param observation: cosine and sine of the angle from upright, and the velocity, which is not seen"""
+        """The picture of a state.
+
+        :param observation: cosine and sine of the angle from upright, and the velocity, which is not used
+        """
         upward, sideward = float(observation[0]), -float(observation[1])
         along = np.clip(self._x * sideward + self._y * upward, 0, _LENGTH)
         distance = np.hypot(self._x - along * sideward, self._y - along * upward)
